@@ -11,9 +11,10 @@ from typing import Literal
 
 from calomel.prompts.parts import PromptParts
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, Kind, ModelInfo
-from calomel.suggest.edit import Answer
+from calomel.suggest.edit import Answer, Suggestion, apply
 from calomel.suggest.offers import Outcome
 from calomel.suggest.question import Trigger
+from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.documents import Document, FullChange, RangeChange
 from calomel.workspace.privacy import Privacy
@@ -21,9 +22,36 @@ from calomel.workspace.settings import SuggestSettings
 from calomel.workspace.workspace import Situation, Workspace
 
 URI = "file:///work/a.py"
+NOW = SuggestSettings(debounce_seconds=0.0)
 
 # What a model says: a text, several candidates, or why it does not.
 Reply = str | tuple[Candidate, ...] | CompleterError | Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """One change of a text."""
+
+    start: int
+    end: int
+    inserted: str
+    removed: str
+
+
+def suggestion(answer: Answer) -> Suggestion:
+    assert isinstance(answer, Suggestion), answer
+    return answer
+
+
+def reason(answer: Answer) -> SilenceReason:
+    assert isinstance(answer, Silence), answer
+    assert answer.message
+    return answer.reason
+
+
+def region(request: CompleteRequest) -> str:
+    assert request.parts.region is not None
+    return request.parts.region.text
 
 
 class Time:
@@ -176,6 +204,10 @@ class Editor:
     @property
     def text(self) -> str:
         return self.document.text[: self.cursor] + "|" + self.document.text[self.cursor :]
+
+    def after(self, answer: Answer) -> str:
+        """The document with an answer; nothing when there is none."""
+        return apply(self.document.text, answer.edits) if isinstance(answer, Suggestion) else ""
 
     def change(self, edit: tuple[int, int, str]) -> None:
         """One message with one change; the cursor goes to its end."""

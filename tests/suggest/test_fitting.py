@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from tests.suggest.editor import editing
+from tests.suggest.editor import editing, reason
 from tests.suggest.rule import Case, broken, errors, hostile
 from tests.suggest.scripted_engine import ScriptedEngine
 
@@ -13,7 +13,9 @@ from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.completer import Fill, FillRequest
 from calomel.suggest.edit import Suggestion, apply
 from calomel.suggest.filler import Filler
-from calomel.suggest.fitting import HoleText
+from calomel.suggest.fitting import (
+    HoleText,
+)
 from calomel.suggest.silence import Silence
 from calomel.workspace.syntax import SyntaxTrees
 
@@ -33,9 +35,13 @@ CUT = {
     "an operator too many": ("a.py", "x = ├= items┤\n", ""),
     "an operator too many, and more lines": ("a.py", "x += ├= 0\ny = 1┤\n", ""),
     "nothing that fits": ("a.py", "x = f(├))┤)\n", ""),
+    "a bracket that follows": ("a.py", "x = f(├a, bar)┤, bar)\n", "a"),
+    "a quote that follows": ("a.py", 'print("├hello")┤")\n', "hello"),
     "another bracket closed": ("a.py", "x = ├f(a]┤\n", ""),
     "a call without a name": (None, "const x = 1;\nconst y = ├f(() => { g(┤;\n", "f"),
 }
+
+
 KEPT = {
     "a call": ("a.py", "x = ├f(1, [2])┤\n"),
     "what the suffix closes": ("a.py", "x = ├[┤\n    1,\n]\n"),
@@ -147,3 +153,9 @@ def test_what_the_author_wrote_is_not_touched(case: Case, tokenizer: Tokenizer) 
     ).text
     assert said == case.middle
     assert errors(case, case.prefix + said + case.suffix) == 0
+
+
+async def test_the_brackets_that_the_line_above_ends_with_are_not_said_again() -> None:
+    async with editing("    self.names.remove(name)|\n", "(name)") as editor:
+        editor.type("\n    ")
+        assert reason(await editor.inline()) == "repeats_above"

@@ -1,111 +1,44 @@
+"""What is shown, and why not: filters, a calibrator, a threshold."""
+
 from __future__ import annotations
 
-import math
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.suggest.asked import asked, counting, flat, proposed
+from tests.suggest.editor import ScriptedModel, WholeFile, region
 
-from calomel.selectivity.calibrator import Calibrator, KindCalibrator
-from calomel.selectivity.proposal import Recent
-from calomel.suggest.completer import Candidate, CompleteAnswer, ModelInfo
+from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
+from calomel.suggest.candidates import CandidateSource
+from calomel.suggest.completer import CANVAS, Candidate, CompleteRequest, ModelInfo
+from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.edit import Planned, TextEdit, plan
-from calomel.suggest.judging import Decision, Proposed, SuggestionFilter, shows
-from calomel.suggest.question import Trigger
-from calomel.suggest.signals import CandidateAgreement, OutcomeSignals, RecentActivity, agreement_of
+from calomel.suggest.judging import (
+    Answered,
+    Decision,
+    Proposed,
+    SuggestionFilter,
+    calibrator_for,
+    shows,
+    user_calibrator_path,
+)
+from calomel.suggest.question import Question, Trigger
+from calomel.suggest.signals import (
+    Surroundings,
+    surroundings,
+)
 from calomel.suggest.silence import SilenceReason
+from calomel.workspace.workspace import Situation
 
 SURE, UNSURE = 3.0, -3.0
-# Leaves a bracket open in mid-line.
-UNBALANCED = "f(a]"
 
 
 def judging(log_odds: float = SURE) -> SuggestionFilter:
     made = SuggestionFilter()
     made.calibrator = flat(log_odds)
     return made
-
-
-def test_what_is_sure_enough_and_passes_every_filter_is_found() -> None:
-    question = asked("x = |\n")
-    found = judging().decide("fill", question, proposed(question, "compute(1)"))
-    assert isinstance(found, Decision)
-    assert found.reason is None
-    assert found.probability == found.signals.likely == pytest.approx(1 / (1 + math.exp(-SURE)))
-    assert (found.signals.distance, found.filters) == (0, ())
-    assert found.signals.around is not None
-    assert found.signals.around.before == "operator"
-    assert found.seconds > 0
-
-
-def test_what_is_not_sure_enough_is_held_back_with_its_probability() -> None:
-    question = asked("x = |\n")
-    held = judging(UNSURE).decide("fill", question, proposed(question, "compute(1)"))
-    assert isinstance(held, Decision)
-    assert held.reason is SilenceReason.LOW_CONFIDENCE
-    assert held.probability == pytest.approx(1 / (1 + math.exp(-UNSURE)))
-    assert held.edits[0].text == "compute(1)"
-
-
-@pytest.mark.parametrize("log_odds", [SURE, UNSURE])
-def test_the_reason_of_a_filter_goes_before_the_threshold(log_odds: float) -> None:
-    question = asked("x = |\n")
-    held = judging(log_odds).decide("fill", question, proposed(question, UNBALANCED))
-    assert isinstance(held, Decision)
-    assert held.reason is SilenceReason.UNBALANCED
-    assert held.filters == ("unbalanced",)
-
-
-def test_only_what_would_be_shown_is_parsed() -> None:
-    errors, parsed = counting((0, 3))
-    question = asked("x = | + 1\n", errors=errors)
-    held = judging(UNSURE).decide("fill", question, proposed(question, "compute(1)"))
-    assert isinstance(held, Decision)
-    assert held.reason is SilenceReason.LOW_CONFIDENCE
-    held = judging(SURE).decide("fill", question, proposed(question, UNBALANCED))
-    assert isinstance(held, Decision)
-    assert held.reason is SilenceReason.UNBALANCED
-    assert parsed == []
-    held = judging(SURE).decide("fill", question, proposed(question, "compute(1)"))
-    assert isinstance(held, Decision)
-    assert held.reason is SilenceReason.UNPARSABLE
-    assert parsed == ["compute(1)"]
-
-
-def test_what_makes_no_syntax_error_is_shown_and_so_is_what_nobody_can_parse() -> None:
-    for answer in ((1, 1), (1, 0), None):
-        errors, parsed = counting(answer)
-        question = asked("x = | + 1\n", errors=errors)
-        assert shows(judging().decide("fill", question, proposed(question, "compute(1)")))
-        assert len(parsed) == 1
-
-
-def test_several_edits_are_parsed_as_one() -> None:
-    errors, parsed = counting((0, 0))
-    question = asked("a = old\nb = 1\nc = old|, 2\n", errors=errors)
-    edits = plan(question.text, [TextEdit(4, 7, "new"), TextEdit(18, 21, "new")])
-    # A fill, for only those are parsed: an edit is one step of several.
-    answer = judging().decide("fill", question, Proposed(Candidate("…", (-0.1,)), edits))
-    assert isinstance(answer, Decision)
-    assert answer.reason is None
-    assert answer.signals.distance == 0
-    assert parsed == ["new\nb = 1\nc = new"]
-
-
-def test_whoever_watches_sees_everything_with_all_its_filters() -> None:
-    seen: list[Decision] = []
-    errors, parsed = counting((0, 3))
-    question = asked("x = | + 1\n", errors=errors)
-    watched = judging(UNSURE)
-    watched.watch, watched.audit = seen.append, True
-    watched.decide("fill", question, proposed(question, UNBALANCED))
-    watched.decide("fill", question, proposed(question, "compute(1)"))
-    watched.decide("fill", question, proposed(question, "   "))
-    assert [each.reason for each in seen] == ["unbalanced", "unparsable", "whitespace_only"]
-    assert [each.filters for each in seen][:2] == [
-        ("unbalanced", "unparsable"),
-        ("unparsable",),
-    ]
-    assert UNBALANCED in parsed
 
 
 def test_nobody_follows_what_could_never_have_been_accepted() -> None:
@@ -122,84 +55,150 @@ def test_a_secret_is_not_kept_even_for_the_record() -> None:
     assert judging().decide("fill", question, proposed(question, '"hunter2"')) is SilenceReason.SECRET
 
 
-def test_whoever_asks_by_hand_sees_what_is_unsure_too() -> None:
-    question = asked("x = |\n", Trigger.EXPLICIT)
-    found = judging(-9.0).decide("fill", question, proposed(question, "compute(1)"))
+def asked(text: str, trigger: Trigger = Trigger.EDIT, **changes: Any) -> Question:
+    """`|` is the cursor."""
+    offset = text.index("|")
+    plain = text.replace("|", "", 1)
+    values: dict[str, Any] = {
+        "text": plain,
+        "situation": Situation("file:///a.py", "a.py", "python", plain, offset, 1),
+        "trigger": trigger,
+        "recent": (),
+        "since_edit": 1.0,
+        "decisions": (0, 0),
+        "max_tokens": 64,
+        "context_tokens": 1024,
+        "mask": str,
+    }
+    return Question(**{**values, **changes})
+
+
+def proposed(question: Question, text: str, log_prob: float = -0.1, **changes: Any) -> Proposed:
+    """That `text` be inserted at the cursor."""
+    at = question.situation.offset
+    return Proposed(Candidate(text, (log_prob,)), plan(question.text, [TextEdit(at, at, text)]), **changes)
+
+
+def flat(probability_log_odds: float, hopeless: frozenset[str] = frozenset()) -> Calibrator:
+    """Gives every fill and every edit the same."""
+    return Calibrator({kind: KindCalibrator({}, probability_log_odds, hopeless) for kind in ("fill", "edit")})
+
+
+def source(model: ScriptedModel) -> CandidateSource:
+    """One whose model always answers in time."""
+
+    async def never(seconds: float) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    return CandidateSource(WholeFile(), model.complete, SuggestionFilter(), never)
+
+
+TEXT = "first = old\nsecond = old|\nthird = 3\n"
+
+
+DRAFT = EditDraft(21, 24, "new", "rename", support=2)
+
+
+def drafting(request: CompleteRequest) -> tuple[Candidate, ...]:
+    """A model that likes whatever it is asked about."""
+    own = (Candidate(region(request).replace("3", "4"), (-0.1,)),) if request.own else ()
+    return (*(Candidate(each.text, (-0.1,), maker=each.maker) for each in request.drafts), *own)
+
+
+def hopeless(*makers: str) -> tuple[CandidateSource, ScriptedModel]:
+    """One whose model is sure of everything, though of these makers nothing was ever accepted."""
+    model = ScriptedModel(reply=drafting)
+    made = source(model)
+    made.filter.calibrator = flat(3.0, frozenset(makers))
+    return made, model
+
+
+async def rewritten(made: CandidateSource, question: Question, *drafts: EditDraft) -> Answered:
+    return await made.rewrite(question, question.situation, (0, len(question.text)), drafts)
+
+
+async def test_a_model_whose_own_edits_are_never_accepted_only_judges_drafts() -> None:
+    made, model = hopeless(CANVAS)
+    found = await rewritten(made, asked(TEXT), DRAFT)
     assert isinstance(found, Decision)
-    assert found.reason is None
-    assert found.probability < 0.01
-    # But nothing that a filter drops.
-    assert not shows(judging().decide("fill", question, proposed(question, UNBALANCED)))
+    assert shows(found)
+    assert (found.maker, found.edits[0].text, found.signals.support) == ("rename", "new", 2)
+    (request,) = model.requests
+    assert not request.own
+    assert [draft.maker for draft in request.drafts] == ["rename"]
+    assert found.proposed.request == request
 
 
-def test_a_calibrator_says_what_the_names_of_thresholds_come_to() -> None:
-    question = asked("x = |\n")
-    strict = judging(0.0)
-    assert shows(strict.decide("fill", question, proposed(question, "compute(1)")))
-    strict.calibrator = Calibrator(flat(0.0).kinds, {"balanced": 0.6})
-    assert not shows(strict.decide("fill", question, proposed(question, "compute(1)")))
-    strict.aggressiveness = "eager"
-    assert shows(strict.decide("fill", question, proposed(question, "compute(1)")))
-    strict.by_language = {"python": 0.9}
-    assert not shows(strict.decide("fill", question, proposed(question, "compute(1)")))
-    strict.aggressiveness, strict.by_language = 0.9, {"go": "quiet", "*": 0.2}
-    assert shows(strict.decide("fill", question, proposed(question, "compute(1)")))
+async def test_without_drafts_such_a_model_is_not_asked_at_all() -> None:
+    made, model = hopeless(CANVAS)
+    assert await rewritten(made, asked(TEXT)) is SilenceReason.NO_CHANGE
+    assert model.requests == []
 
 
-def test_what_is_known_of_the_candidate_reaches_the_calibrator() -> None:
-    question = asked("x = |\n", since_edit=4.0, decisions=(2, 5), place="code")
-    made = judging()
-    made.calibrator = Calibrator({"fill": KindCalibrator({"rivals": 5.0, "place:code": 1.0, "agreeing": -9.0}, -4.0)})
-    unsure = made.decide("fill", question, proposed(question, "compute(1)"))
-    sure = made.decide("fill", question, proposed(question, "compute(1)", agreement=CandidateAgreement(rivals=6)))
-    assert isinstance(unsure, Decision)
-    assert unsure.reason is not None
-    assert isinstance(sure, Decision)
-    assert sure.reason is None
-    signals = sure.signals
-    assert (signals.accepted, signals.rejected, signals.since_edit, signals.place) == (2, 5, 4.0, "code")
+async def test_the_likeliest_candidate_that_passes_is_found_and_knows_how_the_others_agree() -> None:
+    model = ScriptedModel()
+    made = source(model)
+    model.reply = lambda _: (
+        Candidate("f(a]", (-0.01,)),
+        Candidate(" + 1", (-0.3,)),
+        Candidate(" + 1", (-0.2,), maker="seeded"),
+        Candidate("", (-0.1,)),
+    )
+    found = await made.fill(asked(TEXT))
+    assert isinstance(found, Decision)
+    assert shows(found)
+    assert (found.maker, found.edits[0].text) == ("seeded", " + 1")
+    assert (found.signals.agreement.agreeing, found.signals.agreement.rivals) == (1, 1)
 
 
-def test_a_calibrator_is_looked_for_once_for_each_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[str] = []
-
-    def found(info: ModelInfo) -> Calibrator:
-        read.append(info.weights)
-        return flat(0.0)
-
-    monkeypatch.setattr("calomel.suggest.judging.calibrator_for", found)
-    made = SuggestionFilter()
-    for weights in ("a", "a", "b"):
-        made.know(ModelInfo("m", weights, ("fill",), 2048, 1024, None, "1"))
-    assert read == ["a", "b"]
-    made.forget()
-    made.know(ModelInfo("m", "b", ("fill",), 2048, 1024, None, "1"))
-    assert read == ["a", "b", "b"]
-    assert made.calibrator == flat(0.0)
+SHIPPED = Calibrator(
+    {"fill": KindCalibrator({"steps": 1.0}, 0.0), "edit": KindCalibrator({"steps": 2.0}, 0.0)}, {"quiet": 0.6}
+)
 
 
-def test_signals_are_rounded_as_the_log_rounds_them() -> None:
-    known = OutcomeSignals(tokens=2, mean_log_prob=-1 / 3, min_log_prob=math.inf, finish_reason="stop").known()
-    assert known["mean_log_prob"] == -0.333333
-    assert (known["tokens"], known["finish_reason"]) == (2, "stop")
-    assert {"min_log_prob", "max_entropy", "length_scores"}.isdisjoint(known)
+OWN = Calibrator({"fill": KindCalibrator({"steps": 3.0}, 1.0)}, {"quiet": 0.4}, "0123abcd")
 
 
-def test_what_was_done_lately_is_known_beside_what_is_proposed() -> None:
-    recent = (Recent(0, 3, "", "abc"), Recent(0, 2, "xyz", "ab"), Recent(1, 1, "q", ""))
-    question = asked("x = |\n", recent=recent)
-    answer = judging().decide("fill", question, proposed(question, "compute(1)"))
-    assert isinstance(answer, Decision)
-    assert answer.reason is None
-    assert answer.signals.activity == RecentActivity(3, 1, 5, 4, 0, 1)
+@pytest.fixture
+def info(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelInfo:
+    """A model with a calibrator beside its weights, of somebody who has none of their own yet."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    SHIPPED.write(tmp_path / "model" / CALIBRATOR_FILE)
+    tokenizer = str(tmp_path / "model" / "tokenizer.json")
+    return ModelInfo("nano", "0123abcd", ("fill", "edit"), 2048, 1024, tokenizer, "1")
 
 
-def test_the_other_candidates_agree_or_are_rivals_and_the_likeliest_of_these_is_the_margin() -> None:
-    texts = (("a", -1.0), ("a", -2.0), ("b", -1.5), ("c", None), ("", -0.1), ("as it is", -0.2))
-    answer = CompleteAnswer(tuple(Candidate(text, log_prob=each) for text, each in texts))
-    first, same, rival, unjudged, *_ = answer.candidates
-    assert agreement_of(first, answer, "as it is") == CandidateAgreement(1, 2, 0.5)
-    assert agreement_of(same, answer, "as it is") == CandidateAgreement(1, 2, -0.5)
-    assert agreement_of(rival, answer, "as it is") == CandidateAgreement(0, 3, -0.5)
-    assert agreement_of(unjudged, answer, "as it is") == CandidateAgreement(0, 3, None)
-    assert agreement_of(first, CompleteAnswer((first,))) == CandidateAgreement()
+def test_without_one_of_ones_own_the_models_is_used(info: ModelInfo) -> None:
+    assert calibrator_for(info) == SHIPPED
+
+
+def test_ones_own_replaces_the_kinds_that_it_has(info: ModelInfo, tmp_path: Path) -> None:
+    path = user_calibrator_path(info.weights)
+    assert path.is_relative_to(tmp_path / "state")
+    OWN.write(path)
+    found = calibrator_for(info)
+    assert found.kinds == {"fill": OWN.kinds["fill"], "edit": SHIPPED.kinds["edit"]}
+    assert (found.thresholds, found.model) == ({"quiet": 0.4}, "0123abcd")
+
+
+@pytest.mark.parametrize("model", ["", "another"])
+def test_one_that_was_fitted_for_other_weights_is_not_used(info: ModelInfo, model: str) -> None:
+    Calibrator(OWN.kinds, OWN.thresholds, model).write(user_calibrator_path(info.weights))
+    assert calibrator_for(info) == SHIPPED
+
+
+def test_a_damaged_one_is_left_alone_and_said(info: ModelInfo, caplog: pytest.LogCaptureFixture) -> None:
+    path = user_calibrator_path(info.weights)
+    path.parent.mkdir(parents=True)
+    path.write_text("{ torn")
+    with caplog.at_level(logging.WARNING):
+        assert calibrator_for(info) == SHIPPED
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert str(path) in caplog.text
+    assert path.read_text() == "{ torn"
+
+
+def at(text: str, *inserted: str) -> Surroundings:
+    """`|` is the cursor, and what is inserted there."""
+    cursor = text.index("|")
+    return surroundings(text.replace("|", "", 1), cursor, [Planned(cursor, cursor, each, "") for each in inserted])

@@ -1,34 +1,32 @@
+"""Next edits: at the cursor, and where the last edits go on."""
+
 from __future__ import annotations
 
 import asyncio
 
 import pytest
-from tests.suggest.editor import URI, Editor, ScriptedModel, editing, settle
+from tests.suggest.editor import (
+    NOW,
+    URI,
+    Editor,
+    Reply,
+    ScriptedModel,
+    editing,
+    reason,
+    region,
+    settle,
+    suggestion,
+)
 
-from calomel.suggest.completer import CompleteRequest, Kind
-from calomel.suggest.edit import Answer, Suggestion, apply
+from calomel.prompts.parts import RegionBounds
+from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInfo
+from calomel.suggest.edit import Suggestion
 from calomel.suggest.question import Diagnostic, Trigger
-from calomel.suggest.silence import Silence
+from calomel.workspace.documents import FullChange
+from calomel.workspace.privacy import Privacy
 from calomel.workspace.settings import SuggestSettings
 
-NOW = SuggestSettings(debounce_seconds=0.0)
 FILLS: tuple[Kind, ...] = ("fill",)
-
-
-def reason(answer: Answer) -> str:
-    assert isinstance(answer, Silence), answer
-    return str(answer.reason)
-
-
-def result(editor: Editor, answer: Answer) -> str:
-    assert isinstance(answer, Suggestion), answer
-    return apply(editor.document.text, answer.edits)
-
-
-def region(request: CompleteRequest) -> str:
-    assert request.kind == "edit"
-    assert request.parts.region is not None
-    return request.parts.region.text
 
 
 LINES = "".join(f"line_{number} = old_name\n" for number in range(20))
@@ -38,8 +36,7 @@ async def test_the_lines_around_the_cursor_are_rewritten() -> None:
     async with editing(LINES.replace("line_9", "line_9|"), lambda request: region(request).replace("line_11", "other"),
                        settings=NOW) as editor:  # fmt: skip
         editor.type("x")
-        answer = await editor.next_edit()
-        assert isinstance(answer, Suggestion)
+        answer = suggestion(await editor.next_edit())
         (request,) = editor.model.requests
         assert region(request).splitlines()[0] == "line_7 = old_name"
         assert region(request).splitlines()[-1] == "line_14 = old_name"
@@ -47,17 +44,8 @@ async def test_the_lines_around_the_cursor_are_rewritten() -> None:
         assert parts.region is not None
         assert parts.prefix + parts.region.text + parts.suffix == editor.document.text
         assert parts.region.text[: parts.region.cursor].endswith("line_9x")
-        assert result(editor, answer) == editor.document.text.replace("line_11", "other")
+        assert editor.after(answer) == editor.document.text.replace("line_11", "other")
         assert (len(answer.edits), answer.jump) == (1, False)
-
-
-async def test_an_edit_further_away_is_announced_as_a_jump() -> None:
-    async with editing(LINES.replace("line_9", "line_9|"), lambda request: region(request).replace("line_13", "other"),
-                       settings=NOW) as editor:  # fmt: skip
-        editor.type("x")
-        answer = await editor.next_edit()
-        assert isinstance(answer, Suggestion)
-        assert answer.jump
 
 
 async def test_the_other_edits_of_an_answer_are_offered_one_after_the_other() -> None:
@@ -66,30 +54,16 @@ async def test_the_other_edits_of_an_answer_are_offered_one_after_the_other() ->
 
     async with editing(LINES.replace("line_9", "line_9|"), reply, settings=NOW) as editor:
         editor.type("y")
-        first = await editor.next_edit()
-        assert isinstance(first, Suggestion)
+        first = suggestion(await editor.next_edit())
         assert [edit.text for edit in first.edits] == ["first"]
         edit = first.edits[0]
         editor.change(edit)
         editor.suggester.accepted(first.id)
-        second = await editor.next_edit()
-        assert isinstance(second, Suggestion)
+        second = suggestion(await editor.next_edit())
         assert second.cached
         assert second.id != first.id
-        assert "second = old_name" in result(editor, second)
+        assert "second = old_name" in editor.after(second)
         assert len(editor.model.requests) == 1
-
-
-async def test_after_an_acceptance_more_lines_are_looked_at() -> None:
-    async with editing(LINES.replace("line_5", "line_5|"), lambda request: region(request).replace("line_5x", "new"),
-                       settings=NOW) as editor:  # fmt: skip
-        editor.type("x")
-        first = await editor.next_edit()
-        assert isinstance(first, Suggestion)
-        editor.change(first.edits[0])
-        editor.suggester.accepted(first.id)
-        await editor.next_edit()
-        assert [len(region(request).splitlines()) for request in editor.model.requests[:2]] == [8, 13]
 
 
 async def test_a_rename_goes_on_elsewhere_in_the_file() -> None:
@@ -100,10 +74,9 @@ async def test_a_rename_goes_on_elsewhere_in_the_file() -> None:
 
     async with editing("|" + text, reply, settings=NOW) as editor:
         editor.change((0, 3, "new"))
-        answer = await editor.next_edit()
-        assert isinstance(answer, Suggestion)
+        answer = suggestion(await editor.next_edit())
         assert answer.jump
-        assert result(editor, answer) == "new_name = 1\n" + "\n" * 20 + "print(new_name)\n"
+        assert editor.after(answer) == "new_name = 1\n" + "\n" * 20 + "print(new_name)\n"
         assert len(editor.model.requests) == 2
 
 
@@ -120,7 +93,7 @@ async def test_a_model_that_only_fills_in_continues_a_rename_if_it_would_write_t
     async with editing("|" + text, lambda _: said.pop(), model=ScriptedModel(kinds=FILLS), settings=NOW) as editor:
         editor.change((0, 3, "new"))
         answer = await editor.next_edit()
-        assert result(editor, answer) == "new_name = 1\n\n\n\nprint(old_name)\nlog(new_name)\n"
+        assert editor.after(answer) == "new_name = 1\n\n\n\nprint(old_name)\nlog(new_name)\n"
         assert [request.kind for request in editor.model.requests] == ["fill", "fill"]
         assert editor.model.requests[0].parts.prefix.endswith("print(")
         assert editor.model.requests[0].parts.suffix.startswith(")\nlog(")
@@ -138,16 +111,7 @@ async def test_diagnostics_tell_where_to_look() -> None:
         answer = await editor.suggester.next_edit(
             URI, None, editor.cursor, diagnostics=[Diagnostic(at, at + 9, "undefined name")]
         )
-        assert "print(x)" in result(editor, answer)
-
-
-async def test_no_edit_without_an_edit() -> None:
-    async with editing("x = |\n", settings=NOW) as editor:
-        assert reason(await editor.next_edit()) == "no_recent_edit"
-        editor.type("1")
-        await editor.time.advance(11.0)
-        assert reason(await editor.next_edit(Trigger.CURSOR)) == "no_recent_edit"
-        assert editor.model.requests == []
+        assert "print(x)" in editor.after(answer)
 
 
 async def test_another_version_is_stale() -> None:
@@ -185,15 +149,14 @@ async def test_a_rewriting_that_was_cut_off_deletes_nothing() -> None:
 async def test_a_document_with_other_line_ends_keeps_them() -> None:
     async with editing("x = |\r\ny = 2\r\n", "x = 1\ny = 3\n", settings=NOW) as editor:
         editor.type("1")
-        assert result(editor, await editor.next_edit()) == "x = 1\r\ny = 3\r\n"
+        assert editor.after(await editor.next_edit()) == "x = 1\r\ny = 3\r\n"
 
 
 async def test_a_rejected_edit_does_not_come_back() -> None:
     text = "x = |\ny = 2\n\nz = 3\nw = 4\n"
     async with editing(text, lambda request: region(request).replace("y = 2", "y = 3"), settings=NOW) as editor:
         editor.type("1")
-        first = await editor.next_edit()
-        assert isinstance(first, Suggestion)
+        first = suggestion(await editor.next_edit())
         editor.suggester.rejected(first.id)
         assert reason(await editor.next_edit()) == "rejected_before"
         cursor = editor.cursor
@@ -202,7 +165,7 @@ async def test_a_rejected_edit_does_not_come_back() -> None:
         editor.suggester.apply_settings(editor.suggester.settings)  # empties the cache
         assert reason(await editor.next_edit()) == "rejected_before"
         editor.change((cursor - 1, cursor, "5"))
-        assert isinstance(await editor.next_edit(), Suggestion)
+        assert suggestion(await editor.next_edit())
 
 
 async def test_text_and_next_edit_of_one_keystroke_do_not_disturb_each_other() -> None:
@@ -242,14 +205,236 @@ async def test_next_edits_can_be_turned_off_alone() -> None:
         editor.type("1")
         assert reason(await editor.next_edit()) == "off_next_edit"
         editor.type(" ")
-        assert isinstance(await editor.inline(), Suggestion)
+        assert suggestion(await editor.inline())
 
 
-async def test_the_edit_that_is_being_made_is_the_last_that_the_model_sees() -> None:
-    async with editing(LINES.replace("line_9", "line_9|"), region, settings=NOW) as editor:
-        editor.type("x")
-        await editor.next_edit()
-        request = editor.model.requests[0]
-        assert [(hunk.before, hunk.after) for hunk in request.parts.edits] == [
-            ("line_9 = old_name\n", "line_9x = old_name\n")
+CALLS = "|run(a)\n" + "\n" * 6 + "run(b)\nrun(c)\n" + "\n" * 6 + "run(d)\n"
+
+
+def agreeing(request: CompleteRequest) -> tuple[Candidate, ...]:
+    """A model that would leave everything as it is, but finds every draft better."""
+    drafts = [
+        Candidate(draft.text, (-0.1,), maker=draft.maker, log_prob=-1.0, keep_log_prob=-6.0) for draft in request.drafts
+    ]
+    return (*drafts, Candidate(region(request), (-0.1,), log_prob=-6.0, keep_log_prob=-6.0))
+
+
+class SmallModel(ScriptedModel):
+    """One that rewrites few lines at once, as the shipped one does."""
+
+    async def info(self) -> ModelInfo:
+        return ModelInfo("small", "0", ("fill", "edit"), 8192, 2048, None, "1", region=RegionBounds(1, 2, 160))
+
+
+async def test_what_the_last_edits_did_is_drafted_at_the_next_place_and_judged_by_the_model() -> None:
+    async with editing(CALLS, agreeing, settings=NOW, model=SmallModel()) as editor:
+        editor.change((5, 5, ", 1"))
+        answer = suggestion(await editor.next_edit())
+        assert (answer.maker, answer.jump) == ("arguments", True)
+        assert "run(b, 1)\nrun(c, 1)\n" in editor.after(answer)
+        at_cursor, elsewhere = editor.model.requests
+        assert at_cursor.drafts == ()
+        assert [draft.text for draft in elsewhere.drafts] == [
+            "\nrun(b, 1)\nrun(c, 1)\n\n", "\nrun(b, 1)\nrun(c)\n\n", "\nrun(b)\nrun(c, 1)\n\n",
+        ]  # fmt: skip
+
+
+async def test_one_question_looks_at_three_places_at_most() -> None:
+    text = "|old_name = 1\n" + ("\n" * 6 + "use(old_name)\n") * 5
+    async with editing(text, region, settings=NOW, model=SmallModel()) as editor:
+        editor.change((0, 3, "new"))
+        assert reason(await editor.next_edit()) == "no_change"
+        assert len(editor.model.requests) == 3
+        places = [request.parts.prefix.count("\n") for request in editor.model.requests]
+        assert places == sorted(places)
+
+
+async def test_a_secret_is_in_no_draft() -> None:
+    class Stars(Privacy):
+        def mask(self, text: str) -> str:
+            return text.replace("hunter2hunter2", "*" * 14)
+
+    text = "|a.x = 'hunter2hunter2'\n" + "\n" * 6 + "b.x = 'other'\n"
+    async with editing(text, agreeing, settings=NOW, model=SmallModel(), privacy=Stars()) as editor:
+        editor.change((2, 3, "name"))
+        answer = await editor.next_edit()
+        assert "b.name = 'other'" in editor.after(answer)
+        assert all("hunter2" not in str(request) for request in editor.model.requests)
+
+
+async def test_what_stands_behind_the_same_words_elsewhere_competes_for_the_line() -> None:
+    text = "# Files\nself.store.put(path, encoding='utf-8')\n\n\ndef save(self):\n    self.store.|\n"
+    async with editing(text, "get()", settings=NOW) as editor:
+        editor.type("p")
+        await editor.inline()
+        (request,) = editor.model.requests
+        assert [(draft.text, draft.maker) for draft in request.drafts] == [
+            ("ut(path, encoding='utf-8')", "continuation")
         ]
+
+
+USERS = """class UserStore {
+  findUser(userId: string): User {
+    return this.users.get(USER_PREFIX + userId);
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("typed", "drafted"),
+    [
+        ("class OrderStore {\n  fin|", ["dOrder(orderId: string): Order {"]),
+        (
+            "class OrderStore {\n  findOrder(orderId: string): Order {\n    ret|",
+            ["urn this.orders.get(ORDER_PREFIX + orderId);"],
+        ),
+        (
+            "def add_user():\n    user = User()\n    save(user)\n\ndef add_line_item():\n    |",
+            ["line_item = LineItem()"],
+        ),
+    ],
+)
+async def test_what_stands_in_a_neighbour_is_drafted_with_the_own_names(typed: str, drafted: list[str]) -> None:
+    async with editing(f"{USERS}\n{typed}\n", settings=NOW) as editor:
+        await editor.inline()
+        (request,) = editor.model.requests
+        assert [draft.text for draft in request.drafts] == drafted
+
+
+TEXT = (
+    "def pay(cart, percent):\n"
+    "    |value = cart.total()\n"
+    "    value = value - value * percent / 100\n"
+    "    if value < 0:\n"
+    "        value = 0\n"
+    "    return value\n"
+)
+
+
+def likes_drafts(request: CompleteRequest) -> Reply:
+    """Every draft is sure, and the model has nothing of its own to say."""
+    return tuple(Candidate(each.text, (-0.01,), maker=each.maker) for each in request.drafts)
+
+
+def types_over(editor: Editor, old: str, new: str, at: int | None = None) -> int:
+    """`cw` and the new word, key by key."""
+    start = editor.document.text.index(old) if at is None else at
+    editor.change((start, start + len(old), ""))
+    for key in new:
+        editor.type(key)
+    return start
+
+
+@pytest.mark.parametrize("pause", [0.0, 2.5])
+@pytest.mark.parametrize("how", ["whole", "in steps"])
+async def test_what_was_undone_is_not_gone_on_with(pause: float, how: str) -> None:
+    async with editing(TEXT, likes_drafts, settings=NOW) as editor:
+        start = types_over(editor, "value", "amount")
+        await editor.time.advance(pause)
+        if how == "whole":
+            editor.change((start, start + 6, "value"))
+        else:
+            editor.change((start, start + 6, ""))
+            editor.change((start, start, "value"))
+        await editor.time.advance(2.5)
+        assert editor.after(await editor.next_edit()) == ""
+
+
+@pytest.mark.parametrize("how", ["reopened", "replaced", "minimal"])
+async def test_what_a_reload_took_away_is_not_offered_again(how: str) -> None:
+    async with editing(TEXT, likes_drafts, settings=NOW) as editor:
+        before = editor.document.text
+        types_over(editor, "value", "amount")
+        await editor.time.advance(2.5)
+        first = suggestion(await editor.next_edit())
+        editor.change(first.edits[0])
+        editor.suggester.accepted(first.id)
+        await editor.time.advance(2.5)
+        if how == "reopened":
+            editor.workspace.close(URI)
+            editor.workspace.open(URI, "python", 9, before)
+        elif how == "replaced":
+            editor.several(FullChange(before))
+        else:
+            text = editor.document.text
+            low, high = text.index("amount"), text.index("    if ")
+            editor.change((low, high, before[before.index("value =") : before.index("    if ")]))
+        await editor.time.advance(2.5)
+        assert editor.after(await editor.next_edit()) == ""
+        editor.cursor = editor.document.text.index("        value")
+        editor.type("\n")
+        editor.change((editor.cursor - 1, editor.cursor, ""))
+        editor.cursor = len(editor.document.text)
+        editor.type("# done")
+        assert "amount" not in editor.after(await editor.next_edit())
+
+
+async def test_what_was_undone_and_done_again_goes_on() -> None:
+    async with editing(TEXT, likes_drafts, settings=NOW) as editor:
+        start = types_over(editor, "value", "amount")
+        for old, new in (("amount", "value"), ("value", "amount")):
+            editor.workspace.history.settle()
+            await editor.time.advance(2.5)
+            editor.change((start, start + len(old), new))
+        editor.workspace.history.settle()
+        await editor.time.advance(2.5)
+        assert "amount = amount - amount" in editor.after(await editor.next_edit())
+
+
+async def follow(editor: Editor) -> list[str]:
+    """Take every offer until there is none; the lines that each changed."""
+    found: list[str] = []
+    while len(found) < 12:
+        await editor.time.advance(2.5)
+        offer = await editor.next_edit()
+        if not isinstance(offer, Suggestion):
+            break
+        before = set(editor.document.text.split("\n"))
+        for edit in reversed(offer.edits):
+            editor.change(edit)
+        editor.suggester.accepted(offer.id)
+        found += [line for line in editor.document.text.split("\n") if line not in before]
+    return found
+
+
+CART = (
+    "class Cart:\n"
+    "    def add(self, name, price):\n"
+    "        self.names.append((name, price))\n"
+    "\n"
+    "\n"
+    "def apply_discount(cart, percent):\n"
+    "    return cart.total() * percent\n"
+    "\n"
+    "\n"
+    "def report(cart, minimum):\n"
+    '    cart = Cart("bob")\n'
+    '    cart.add("a", 1)\n'
+    "    print(apply_discount(cart, 10))\n"
+    "    print(apply_discount(cart, 20))\n"
+    "    print(cart.names(), cart.total())\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            "(cart, percent):",
+            "(cart, percent, minimum):",
+            ["    print(apply_discount(cart, 10, minimum))", "    print(apply_discount(cart, 20, minimum))"],
+        ),
+        ("name, price):", "name, price, quantity=1):", []),
+        (
+            "def apply_discount(",
+            "def discounted(",
+            ["    print(discounted(cart, 10))", "    print(discounted(cart, 20))"],
+        ),
+    ],
+)
+async def test_it_stops_when_the_change_is_complete(old: str, new: str, expected: list[str]) -> None:
+    async with editing("|" + CART, likes_drafts, settings=NOW) as editor:
+        at = editor.document.text.index(old)
+        editor.change((at, at + len(old), new))
+        assert sorted(await follow(editor)) == expected

@@ -1,13 +1,14 @@
+"""The logs of outcomes and of prompts, and what is read from them."""
+
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,34 +16,24 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.suggest.made_outcome import an_outcome
 
-from calomel.suggest.completer import Candidate
-from calomel.suggest.edit import Planned
-from calomel.suggest.offers import Outcome
-from calomel.suggest.outcome_history import OutcomeHistory, read_outcomes
-from calomel.suggest.outcome_log import OutcomeLog, OutcomeRecord, line_of, numbered, outcome_log_path, record_of
+from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
+from calomel.selectivity.calibrator import features
+from calomel.selectivity.fit import usable
+from calomel.selectivity.sample import Sample
+from calomel.suggest.completer import Candidate, CompleteRequest, Draft
+from calomel.suggest.outcome_history import (
+    OutcomeHistory,
+    outcome_samples,
+    read_outcomes,
+)
+from calomel.suggest.outcome_log import OutcomeLog, OutcomeRecord, line_of, numbered, record_of
+from calomel.suggest.prompt_log import PromptLog, PromptRecord, prompt_of, read_prompts
 from calomel.suggest.signals import signals_of
+from calomel.workspace import secrets
 
 WALL = 1_790_000_000.1234
-
-
-def an_outcome(**changes: Any) -> Outcome:
-    whole = Outcome(
-        id="00ff",
-        outcome="accepted",
-        reason="by_command",
-        kind="fill",
-        uri="file:///home/ada/secret-project/plans/rocket.py",
-        language_id="python",
-        trigger="edit",
-        model="calomel-nano",
-        probability=0.75,
-        visible_seconds=0.6,
-        length=12,
-        accepted_length=12,
-        text="launch(now)\n",
-    )
-    return replace(whole, **changes)
 
 
 @pytest.fixture
@@ -115,7 +106,6 @@ def test_text_is_written_masked_when_the_user_wants_it(path: Path) -> None:
         ("file:///a/b.PY", "py"),
         ("file:///a/b.test.tsx", "tsx"),
         ("file:///a/.netrc", ""),
-        ("file:///a/Makefile", ""),
         ("untitled:Untitled-1", ""),
         ("file:///a/letter.to-my-doctor", ""),
         ("file://[bad/a.py", ""),
@@ -150,32 +140,6 @@ def test_names_from_the_editor_cannot_carry_text_or_lines_into_the_log(path: Pat
     assert record.reason == "a_b_c"
 
 
-def test_the_models_numbers_are_written_and_those_that_are_none_are_left_out(path: Path) -> None:
-    candidate = Candidate("ab", log_probs=(-0.5, -1.5), entropies=(0.25, 0.75), steps=3, length_scores=((8, -1.25),))
-    log = a_log(path)
-    log.record(an_outcome(signals=signals_of(candidate, [Planned(3, 5, "x\ny", "z\n")])))
-    log.record(an_outcome(signals=signals_of(Candidate(""), [])))
-    first, second = read(path).records
-    expected = {
-        "tokens": 2,
-        "mean_log_prob": -1.0,
-        "min_log_prob": -1.5,
-        "mean_entropy": 0.5,
-        "max_entropy": 0.75,
-        "finish_reason": "stop",
-        "steps": 3,
-        "length_scores": [[8, -1.25]],
-        "edits": 1,
-        "characters_removed": 2,
-        "characters_inserted": 3,
-        "lines_removed": 1,
-        "lines_inserted": 1,
-    }
-    assert {name: first.signals[name] for name in expected} == expected
-    assert {"end_log_prob", "distance", "place", "before", "likely"}.isdisjoint(first.signals)
-    assert "mean_log_prob" not in second.signals
-
-
 def test_numbers_that_are_none_do_not_break_the_line(path: Path) -> None:
     log = a_log(path)
     log.record(an_outcome(signals=signals_of(Candidate("a", log_probs=(float("-inf"), float("nan"))), [])))
@@ -202,43 +166,21 @@ def test_a_window_goes_on_in_the_new_file_when_another_moved_the_old_one(path: P
     assert [numbered(path, number).stat().st_size // size for number in range(3)] == [1, 2, 2]
 
 
-def test_a_log_that_was_deleted_begins_anew(path: Path) -> None:
-    log = a_log(path)
-    log.record(an_outcome())
-    path.unlink()
-    log.record(an_outcome())
-    assert len(read(path).records) == 1
-
-
-def test_a_file_that_another_window_has_just_renamed_is_made_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = OutcomeLog(path, max_bytes=1, warn=pytest.fail)
-    log.record(an_outcome())
-    rotation = log._rotation
-
-    def after_another() -> contextlib.AbstractContextManager[bool]:
-        path.rename(path.with_name("elsewhere"))
-        return rotation()
-
-    monkeypatch.setattr(log, "_rotation", after_another)
-    log.record(an_outcome())
-    assert len(read(path).records) == 1
-
-
 _WRITER = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from test_outcome_log import an_outcome
+from tests.suggest.made_outcome import an_outcome
 from calomel.suggest.outcome_log import OutcomeLog
 log = OutcomeLog(Path(sys.argv[1]), max_bytes=20_000, kept_files=60, warn=sys.exit)
 sys.stdin.readline()
-for number in range(300):
+for number in range(150):
     log.record(an_outcome(id=f"{sys.argv[2]}-{number}", text="x" * (number % 90)))
 """
 
 
 def test_several_windows_do_not_mix_their_lines(path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     windows = [
         subprocess.Popen([sys.executable, "-c", _WRITER, str(path), str(each)], stdin=subprocess.PIPE, env=environment)
         for each in range(3)
@@ -252,7 +194,7 @@ def test_several_windows_do_not_mix_their_lines(path: Path) -> None:
         assert window.returncode == 0
     history = read(path)
     assert history.bad_lines == 0
-    assert sorted(record.id for record in history.records) == sorted(f"{a}-{b}" for a in range(3) for b in range(300))
+    assert sorted(record.id for record in history.records) == sorted(f"{a}-{b}" for a in range(3) for b in range(150))
     assert numbered(path, 1).exists()
 
 
@@ -274,17 +216,6 @@ def test_a_full_disk_is_said_once_and_typing_goes_on(path: Path, monkeypatch: py
     assert (len(said), log.lost) == (1, 3)
     assert "No space left on device" in said[0]
     assert len(read(path).records) == 1
-
-
-def test_a_line_that_was_cut_costs_itself_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = a_log(path, warn=lambda _: None)
-    write = os.write
-    with monkeypatch.context() as patch:
-        patch.setattr("os.write", lambda file, data: write(file, data[:20]))
-        log.record(an_outcome(id="cut"))
-    log.record(an_outcome(id="whole"))
-    history = read(path)
-    assert ([record.id for record in history.records], history.bad_lines) == (["whole"], 1)
 
 
 def test_a_line_that_another_window_did_not_finish_costs_itself_alone(path: Path) -> None:
@@ -330,10 +261,8 @@ def test_a_warning_that_fails_does_not_stop_the_typing(path: Path) -> None:
     [
         b"",
         b"\xff\xfe",
-        b"[1]",
         b"{}",
         b'{"time":"now","id":"1","outcome":"shown"}',
-        b'{"time":true,"id":"1","outcome":"shown"}',
         b'{"time":1,"id":2,"outcome":"shown"}',
         b'{"time":1,"id":"1","outcome":"shown","signals":[]}',
         b'{"time":1,"id":"1","outcome":"shown","length":null}',
@@ -357,10 +286,6 @@ def test_what_a_later_version_wrote_is_read_as_far_as_this_one_knows_it(path: Pa
     assert (record.outcome, record.signals) == ("regretted", {"novelty": 0.5})
 
 
-def test_without_a_log_there_are_no_outcomes(path: Path) -> None:
-    assert read(path) == OutcomeHistory((), 0)
-
-
 @given(st.binary(max_size=200))
 def test_no_line_brings_the_reader_down(line: bytes) -> None:
     try:
@@ -377,6 +302,188 @@ def test_any_outcome_makes_one_line_that_can_be_read(text: str, length: int, uri
     assert record_of(line).text == text
 
 
-def test_the_log_lies_in_the_users_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert outcome_log_path() == tmp_path / "calomel" / "outcomes.jsonl"
+DAY = 86_400.0
+
+
+SIGNALS = {"mean_log_prob": -0.3, "tokens": 4, "characters_inserted": 12}
+
+
+def lines(number: int, *outcomes: str, **changes: Any) -> list[OutcomeRecord]:
+    """What a log has of one suggestion; its numbers stand in the first line."""
+    values: dict[str, Any] = {
+        "session": "5e55", "kind": "fill", "language": "python", "trigger": "edit", "model": "nano", "maker": "seeded",
+        "probability": 0.4, "length": 12, "signals": SIGNALS,
+    }  # fmt: skip
+    values |= changes
+    signals = values.pop("signals")
+    return [
+        OutcomeRecord(
+            values.pop("time", 10.0 * DAY) + at,
+            f"{number:x}",
+            outcome,
+            **{**values, "signals": {} if at else signals},
+            accepted_length=12 if outcome == "accepted" else 0,
+        )
+        for at, outcome in enumerate(outcomes)
+    ]
+
+
+def only(records: Iterable[OutcomeRecord]) -> Sample:
+    (found,) = outcome_samples(records)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        (("shown", "accepted"), "accepted"),
+        (("shown", "partly_accepted"), "partly"),
+        (("shown", "partly_accepted", "accepted"), "accepted"),
+        (("shown", "rejected"), "rejected"),
+        (("shown", "ignored"), "rejected"),
+        (("shown", "ignored", "accepted"), "accepted"),
+        (("shown", "superseded"), "superseded"),
+        (("shown",), "superseded"),
+        (("withheld",), "rejected"),
+        (("withheld", "typed"), "accepted"),
+        (("withheld", "shown", "accepted"), "accepted"),
+        (("withheld", "shown", "rejected"), "rejected"),
+    ],
+)
+def test_the_last_word_about_a_suggestion_is_its_outcome(outcomes: tuple[str, ...], expected: str) -> None:
+    found = only(lines(1, *outcomes, reason="low_confidence" if outcomes[0] == "withheld" else ""))
+    assert found.outcome == expected
+    assert found.shown == ("shown" in outcomes)
+    assert found.filters == ()
+
+
+def test_what_somebody_typed_out_by_hand_would_have_been_taken() -> None:
+    assert only(lines(1, "shown", "ignored", reason="typed_out")).outcome == "accepted"
+    assert only(lines(1, "shown", "ignored", reason="moved_away")).outcome == "rejected"
+
+
+def test_a_sample_has_what_the_log_says_of_its_suggestion() -> None:
+    found = only(lines(10, "shown", "accepted"))
+    assert (found.question, found.kind, found.maker, found.language) == ("5e55/a", "fill", "seeded", "python")
+    assert (found.signals, found.time, found.saved_characters) == (SIGNALS, 10.0 * DAY, 12)
+    assert (found.text, found.wanted, found.request) == (None, None, None)
+    assert features(found)["maker:seeded"] == 1.0
+
+
+def test_what_a_filter_dropped_is_marked_and_not_fitted_to() -> None:
+    records = [
+        *lines(1, "withheld", reason="unbalanced"),
+        *lines(2, "withheld", "typed", reason="repeats_above"),
+        *lines(3, "withheld", reason="low_confidence"),
+    ]
+    found = outcome_samples(records)
+    assert [each.filters for each in found] == [("unbalanced",), ("repeats_above",), ()]
+    assert usable(found, "fill") == [found[2]]
+    # Once it was shown, no filter dropped it.
+    assert only([*lines(1, "withheld", reason="unbalanced"), *lines(1, "shown")]).filters == ()
+
+
+def test_what_somebody_asked_for_by_hand_says_nothing_about_the_rest() -> None:
+    records = [*lines(1, "shown", "accepted", trigger="explicit"), *lines(2, "shown", "rejected", trigger="cursor")]
+    assert [each.outcome for each in outcome_samples(records)] == ["rejected"]
+
+
+def test_acceptances_of_clients_that_tell_of_nothing_else_are_not_learnt_from() -> None:
+    shown, accepted = lines(1, "shown", "accepted")
+
+    assert only([shown, replace(accepted, reason="by_prompt")]).outcome == "superseded"
+    assert only([shown, replace(accepted, reason="by_text")]).outcome == "accepted"
+
+
+def line(outcome: str, **changes: Any) -> OutcomeRecord:
+    values: dict[str, Any] = {"time": 1.0, "id": "a", "session": "s", "language": "go", "probability": 0.2}
+    return OutcomeRecord(outcome=outcome, **(values | changes))
+
+
+PARTS = PromptParts(
+    related=(Excerpt("b.py", 0, "import a\n"),),
+    far=(Excerpt("a.py", 0, "größe = 1\n"),),
+    edits=(Hunk("a.py", 3, "", "total = 1\n"),),
+    path="a.py",
+    prefix="def add(a, b):\n    ",
+    suffix="\n",
+)
+
+
+REQUEST = CompleteRequest("fill", PARTS, max_context=512, drafts=(Draft("return 0", "repeated"),), deadline=0.3)
+
+
+OUTCOME = an_outcome(outcome="shown", text="return a + b", request=REQUEST, proposed="return a + b")
+
+
+def a_prompt_log(path: Path, **options: Any) -> PromptLog:
+    options.setdefault("mask", str)
+    return PromptLog(path, session="abcd", wall=lambda: 1.5, warn=options.pop("warn", pytest.fail), **options)
+
+
+def test_what_was_asked_and_proposed_is_read_again(path: Path) -> None:
+    a_prompt_log(path).record(OUTCOME)
+    expected = PromptRecord("abcd", "00ff", "fill", replace(REQUEST, drafts=(), deadline=None), "return a + b")
+    assert read_prompts(path).records == (expected,)
+
+
+def test_a_suggestion_is_written_once_whatever_becomes_of_it(path: Path) -> None:
+    log = a_prompt_log(path)
+    for outcome in ("shown", "ignored", "accepted"):
+        log.record(replace(OUTCOME, outcome=outcome))
+    log.record(replace(OUTCOME, id="0100", outcome="withheld"))
+    assert [record.id for record in read_prompts(path).records] == ["00ff", "0100"]
+
+
+def test_secrets_are_masked_wherever_they_stand(path: Path) -> None:
+    key = "AKIAIOSFODNN7EXAMPLQ"
+    parts = replace(
+        PARTS,
+        related=(Excerpt("b.py", 0, f"# {key}\n"),),
+        far=(Excerpt("a.py", 0, f"{key}\n"),),
+        edits=(Hunk("a.py", 3, f"{key}\n", f"{key}\n"),),
+        prefix=f"{key}\n",
+        suffix=f"{key}\n",
+        region=EditRegion(f"{key}\n", 0),
+    )
+    request = CompleteRequest("edit", parts, drafts=(Draft(key, "rename"),))
+    a_prompt_log(path, mask=secrets.mask).record(
+        replace(OUTCOME, kind="edit", request=request, proposed=f"x = '{key}'\n")
+    )
+    assert key not in path.read_text()
+    assert key[4:] not in path.read_text()
+    assert read_prompts(path).records[0].text == f"x = '{'*' * len(key)}'\n"
+
+
+def test_what_stands_before_a_proposed_text_can_make_it_a_secret(path: Path) -> None:
+    request = replace(REQUEST, parts=replace(PARTS, prefix='a = 1\npassword = "', suffix='"\n'))
+    a_prompt_log(path, mask=secrets.mask).record(replace(OUTCOME, request=request, proposed="hunter2Xq9!vB"))
+    assert "hunter2" not in path.read_text()
+
+
+def test_a_text_that_is_no_unicode_is_left_out_without_a_word(path: Path) -> None:
+    log = a_prompt_log(path)
+    log.record(replace(OUTCOME, request=replace(REQUEST, parts=replace(PARTS, prefix="\ud800"))))
+    log.record(replace(OUTCOME, id="0100"))
+    assert [record.id for record in read_prompts(path).records] == ["0100"]
+
+
+def test_a_mask_that_fails_writes_nothing_and_stops_nobody(path: Path) -> None:
+    def broken(_: str) -> str:
+        raise RuntimeError
+
+    said: list[str] = []
+    a_prompt_log(path, mask=broken, warn=said.append).record(OUTCOME)
+    assert not path.exists()
+    assert len(said) == 1
+
+
+def test_torn_and_foreign_lines_are_counted(path: Path) -> None:
+    a_prompt_log(path).record(OUTCOME)
+    whole = path.read_bytes()
+    foreign = json.dumps({"session": "a", "id": "b", "text": "c", "request": {"protocol": 99}}).encode()
+    path.write_bytes(b"\xff\n[]\n" + foreign + b"\n" + whole + whole[:80])
+    history = read_prompts(path)
+    assert (len(history.records), history.bad_lines) == (1, 4)
+    with pytest.raises(ValueError, match="is missing"):
+        prompt_of(b"{}")

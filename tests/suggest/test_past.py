@@ -238,7 +238,7 @@ async def play(deeds: Sequence[tuple[Deed, str, Trigger]]) -> int:
     return said
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(DEEDS, MISCHIEF, st.sampled_from([Trigger.EDIT, Trigger.EXPLICIT])), max_size=8))
 def test_no_answer_turns_an_edit_back_or_resumes_one_or_breaks_the_syntax(
     deeds: list[tuple[Deed, str, Trigger]],

@@ -1,24 +1,53 @@
-"""The completer behind HTTP, against small servers that misbehave in one way each."""
+"""The completer behind HTTP, against small servers that misbehave in one way each, and what says where they are."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import stat
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from calomel.prompts.parts import PromptParts
+from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.suggest import remote
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
+from calomel.suggest.completer import (
+    MAX_DRAFT_CHARACTERS,
+    MAX_DRAFTS,
+    Candidate,
+    CompleteAnswer,
+    CompleteRequest,
+    CompleterError,
+    Draft,
+    ModelInfo,
+)
+from calomel.suggest.process import started
 from calomel.suggest.remote import Endpoint, HttpCompleter
-from calomel.suggest.wire import decode_request, encode_answer, encode_info
+from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, published, read
+from calomel.suggest.wire import (
+    FieldError,
+    decode_answer,
+    decode_request,
+    encode_answer,
+    encode_info,
+    encode_request,
+)
 
 QUESTION = CompleteRequest("fill", PromptParts(prefix="def f"))
+
+
 ANSWER = CompleteAnswer((Candidate("()", (-0.5,), (0.1,), -0.2),), context_tokens=9, cached_tokens=8, model="m")
+
+
 INFO = ModelInfo("m", "abc", ("fill",), 4096, 2048, None, "0.1.0")
+
 
 Handler = Callable[[str, dict[str, str], bytes, asyncio.StreamWriter], Awaitable[None]]
 
@@ -143,16 +172,6 @@ async def test_a_server_that_dies_in_the_middle_of_an_answer_is_unreachable_and_
         await completer.aclose()
 
 
-async def test_nobody_listening_is_unreachable() -> None:
-    async with serving(always(b"")) as endpoint:
-        pass
-    completer = HttpCompleter(lambda: found(endpoint))
-    with pytest.raises(CompleterError) as caught:
-        await completer.complete(QUESTION)
-    assert caught.value.code == "unreachable"
-    await completer.aclose()
-
-
 async def test_a_server_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "ANSWER_SECONDS", 0.05)
 
@@ -198,14 +217,6 @@ async def test_info_waits_until_the_model_is_loaded() -> None:
         await completer.aclose()
 
 
-async def test_a_model_that_failed_to_load_says_so_at_once() -> None:
-    async with serving(always(refusal(503, "model_failed"))) as endpoint:
-        completer = HttpCompleter(lambda: found(endpoint))
-        with pytest.raises(CompleterError, match="why"):
-            await completer.info()
-        await completer.aclose()
-
-
 async def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
@@ -227,3 +238,145 @@ async def test_a_second_question_looks_for_no_module_on_the_disk(monkeypatch: py
         await completer.aclose()
 
     assert looked_for == []
+
+
+EDIT = CompleteRequest(
+    "edit",
+    PromptParts(prefix="a\n", suffix="c\n", region=EditRegion("b\n", None)),
+    drafts=(Draft("b2\n", "rename"), Draft("", "substitution")),
+)
+
+
+@given(
+    texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=8), min_size=4, max_size=4),
+    counts=st.tuples(st.integers(0, 3), st.integers(0, 3)),
+    line=st.integers(0, 9),
+)
+def test_whatever_stands_around_comes_to_the_other_side_as_it_is(
+    texts: list[str], counts: tuple[int, int], line: int
+) -> None:
+    excerpts = [Excerpt(texts[number % 4], line + number, texts[(number + 1) % 4]) for number in range(4)]
+    parts = PromptParts(
+        related=tuple(excerpts[: counts[0]]),
+        far=tuple(excerpts[: counts[1]]),
+        edits=(Hunk(texts[0], line, texts[1], texts[2]),),
+        path=texts[3],
+        prefix=texts[0],
+        suffix=texts[1],
+    )
+    question = CompleteRequest("fill", parts, drafts=(Draft(texts[2], "made"),))
+
+    assert decode_request(encode_request(question)) == question
+
+
+def test_an_excerpt_that_is_no_valid_unicode_is_refused_each_time() -> None:
+    for _ in range(2):
+        with pytest.raises(FieldError, match="not valid Unicode"):
+            encode_request(CompleteRequest("fill", PromptParts(related=(Excerpt("a", 0, "\ud83d"),))))
+
+
+def test_a_question_of_an_older_editors_side_has_no_drafts() -> None:
+    older = json.loads(encode_request(EDIT))
+    del older["drafts"]
+    assert decode_request(json.dumps(older)) == replace(EDIT, drafts=())
+
+
+def test_an_answer_of_an_older_server_has_a_canvas_that_nobody_judged() -> None:
+    older = json.loads(encode_answer(CompleteAnswer((Candidate("x"),))))
+    for name in ("maker", "log_prob", "keep_log_prob"):
+        del older["candidates"][0][name]
+    assert decode_answer(json.dumps(older)).candidates == (Candidate("x"),)
+
+
+@pytest.mark.parametrize(
+    ("drafts", "field"),
+    [
+        ([{"text": "x" * (MAX_DRAFT_CHARACTERS + 1), "maker": "rename"}], "drafts.0.text"),
+        ([{"text": "x", "maker": "m" * 300}], "drafts.0.maker"),
+        ([{"text": "x"}], "drafts.0.maker"),
+        ([{"text": "x", "maker": "rename"}] * (MAX_DRAFTS + 1), "drafts"),
+        ("x", "drafts"),
+    ],
+)
+def test_drafts_out_of_bounds_are_refused_by_name(drafts: object, field: str) -> None:
+    body = json.loads(encode_request(EDIT)) | {"drafts": drafts}
+    with pytest.raises(FieldError) as refused:
+        decode_request(json.dumps(body))
+    assert refused.value.field == field
+
+
+PID = os.getpid()
+
+
+RECORD = ServerRecord("http://127.0.0.1:1", "s3cret", PID, started(PID), None, "abc", "cpu", "0.1.0", 1)
+
+
+def test_the_file_tells_how_to_reach_the_server_while_it_runs(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "server.json"
+    with published(path, RECORD):
+        assert read(path) == RECORD
+        assert RECORD.alive()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_link_in_its_place_is_replaced_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    path = tmp_path / "server.json"
+    path.symlink_to(victim)
+    with published(path, RECORD):
+        assert not path.is_symlink()
+    assert victim.read_text() == "precious"
+
+
+def test_the_file_of_a_later_server_stays(tmp_path: Path) -> None:
+    path = tmp_path / "server.json"
+    later = replace(RECORD, url="http://127.0.0.1:2")
+    with published(path, RECORD):
+        path.write_text(json.dumps(vars_of(later)))
+    assert read(path) == later
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(RuntimeFileError, match="cannot write the runtime file"),
+        published(tmp_path / "file" / "x", RECORD),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"url": 3}', "x" * 100_000])
+def test_a_damaged_file_is_said_to_be_and_its_content_is_not_repeated(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "server.json"
+    path.touch(mode=0o600)
+    path.write_text(content)
+    with pytest.raises(RuntimeFileError, match="damaged") as caught:
+        read(path)
+    assert "xxxx" not in str(caught.value)
+
+
+def test_a_file_that_others_may_read_is_not_believed(tmp_path: Path) -> None:
+    path = tmp_path / "server.json"
+    with published(path, RECORD):
+        path.chmod(0o644)
+        with pytest.raises(RuntimeFileError, match="open to other users"):
+            read(path)
+
+
+def test_a_link_is_not_believed(tmp_path: Path) -> None:
+    (tmp_path / "real").touch(mode=0o600)
+    (tmp_path / "server.json").symlink_to(tmp_path / "real")
+    with pytest.raises(RuntimeFileError, match="cannot be read"):
+        read(tmp_path / "server.json")
+
+
+def test_a_process_id_that_was_given_out_again_is_another_process() -> None:
+    assert not replace(RECORD, started=RECORD.started + 1).alive()
+    assert not replace(RECORD, pid=2**22 + 1).alive()
+
+
+def vars_of(record: ServerRecord) -> dict[str, object]:
+    return {name: getattr(record, name) for name in ServerRecord.__slots__}

@@ -3,20 +3,19 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
-import torch
-from torch import Tensor
 
-from calomel.engine import BlockCausal, DeadlineExceededError, Engine, ModelConfig, Request, Transformer
+from calomel.engine import DeadlineExceededError, Request
 from calomel.engine.errors import RequestCancelledError
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts
-from calomel.suggest.completer import Candidate, CompleteRequest, Draft, ModelInfo
+from calomel.suggest.completer import Candidate, CompleteRequest, Draft
 from calomel.suggest.filler import Filler, own_renderer
-from calomel.suggest.in_process import EngineCompleter
 
 REGION = "    total = add(a, b)\n    return total\n"
+
+
 PARTS = PromptParts(
     path="sums.py",
     prefix="def add(a, b):\n    return a + b\n\n\ndef main(a, b):\n",
@@ -24,11 +23,15 @@ PARTS = PromptParts(
     region=EditRegion(REGION, 4),
     edits=(Hunk("sums.py", 0, "def add(a):\n", "def add(a, b):\n"),),
 )
+
+
 DRAFTS = (
     Draft(REGION.replace("add", "plus"), "rename"),
     Draft(REGION.replace("total", "result"), "substitution"),
     Draft(REGION, "shape"),
 )
+
+
 QUESTION = CompleteRequest("edit", PARTS, max_tokens=60, drafts=DRAFTS)
 
 
@@ -39,12 +42,6 @@ def teacher_forced(filler: Filler, text: str) -> float:
     result = filler.engine.submit(Request(prompt.context, given=given, reuse=0)).result(60)
     assert result.end_log_prob is not None
     return sum(result.log_probs) + result.end_log_prob
-
-
-def own_config(filler: Filler) -> ModelConfig:
-    config = filler.engine.config
-    assert isinstance(config, ModelConfig)
-    return config
 
 
 def ratio(candidate: Candidate) -> float:
@@ -78,13 +75,6 @@ async def test_all_makers_propose_and_the_likeliest_text_comes_first(filler: Fil
     assert {(draft.maker, draft.text) for draft in DRAFTS} <= set(proposed)
 
 
-async def test_leaving_the_text_as_it_is_has_a_ratio_of_nothing(filler: Filler) -> None:
-    answer = await filler.complete(QUESTION)
-
-    (unchanged,) = [candidate for candidate in answer.candidates if candidate.maker == "shape"]
-    assert ratio(unchanged) == 0.0
-
-
 async def test_a_question_costs_few_forwards(filler: Filler) -> None:
     rows: list[int] = []
     await filler.complete(replace(QUESTION, parts=replace(PARTS, region=EditRegion(REGION[:-8], 4))))
@@ -95,17 +85,6 @@ async def test_a_question_costs_few_forwards(filler: Filler) -> None:
     assert 3 <= len(rows) <= 4
 
 
-async def test_the_same_question_is_answered_the_same_way_with_and_without_a_cache(filler: Filler) -> None:
-    cold = await filler.complete(QUESTION)
-    warm = await filler.complete(QUESTION)
-    assert [candidate.text for candidate in warm.candidates] == [candidate.text for candidate in cold.candidates]
-    assert [ratio(each) for each in warm.candidates] == pytest.approx(
-        [ratio(each) for each in cold.candidates], abs=1e-3
-    )
-    assert cold.cached_tokens == 0
-    assert warm.cached_tokens > 0.8 * warm.context_tokens
-
-
 async def test_a_text_that_the_model_doubts_nowhere_is_not_rewritten(
     filler: Filler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,51 +92,6 @@ async def test_a_text_that_the_model_doubts_nowhere_is_not_rewritten(
     answer = await filler.complete(QUESTION)
     assert {candidate.maker for candidate in answer.candidates} == {"rename", "substitution", "shape"}
     assert all(candidate.log_ratio is not None for candidate in answer.candidates)
-
-
-async def test_a_model_without_a_causal_mode_proposes_and_judges_nothing(filler: Filler) -> None:
-    config, engine = own_config(filler), cast("Any", filler.engine)
-    engine.config = replace(config, diffusion=replace(config.diffusion, verifiable=False))
-    answer = await filler.complete(QUESTION)
-    assert [candidate.maker for candidate in answer.candidates] == ["canvas", "rename", "substitution", "shape"]
-    assert all(candidate.log_prob is None for candidate in answer.candidates)
-
-
-class Knowing(Transformer):
-    """Is sure of `answer` behind `context` tokens, at each place that it can see to be this one, whatever it reads."""
-
-    def __init__(self, config: ModelConfig, context: int, answer: list[int]) -> None:
-        super().__init__(config)
-        self.context = context
-        self.answer = answer
-
-    def forward(self, ids: Tensor, positions: Tensor, attend: object, text: Tensor | None = None) -> Tensor:
-        del attend, text
-        return torch.stack((ids.float(), positions.float()), dim=-1)
-
-    def logits(self, hidden: Tensor) -> Tensor:
-        diffusion = self.config.diffusion
-        rows = torch.full((len(hidden), self.config.vocab_size), -8.0)
-        for row, (token, position) in zip(rows, hidden.tolist(), strict=True):
-            place = int(position) - self.context + (0 if token == diffusion.mask_token_id else 1)
-            row[self.answer[place] if 0 <= place < len(self.answer) else diffusion.end_token_id] = 8.0
-        return rows
-
-
-@pytest.mark.parametrize("text", [REGION.replace("add", "plus"), REGION[:-1] + "  # so\n"], ids=["name", "longer"])
-async def test_a_text_that_the_model_is_sure_of_comes_from_every_maker_and_first(text: str, filler: Filler) -> None:
-    tokenizer = filler.tokenizer
-    context = len(own_renderer(tokenizer).render(PARTS, 2048).context)
-    model = Knowing(own_config(filler), context, tokenizer.encode(text))
-    with Engine(BlockCausal(model, threads=1)) as engine:
-        knowing = Filler(engine, tokenizer)
-        answer = await knowing.complete(replace(QUESTION, drafts=(Draft(text, "rename"),)))
-
-    right = [candidate for candidate in answer.candidates if candidate.text == text]
-    assert {"canvas", "rename"} <= {candidate.maker for candidate in right}
-    assert answer.candidates[: len(right)] == tuple(right)
-    assert all(ratio(candidate) > 0 for candidate in right)
-    assert len({round(candidate.log_prob or 0.0, 3) for candidate in right}) == 1
 
 
 async def test_cancelling_the_question_cancels_everything_it_asked_the_engine(
@@ -189,17 +123,6 @@ async def test_what_the_deadline_leaves_unjudged_comes_last(filler: Filler, monk
     monkeypatch.setattr(filler.engine, "submit_all", late)
     answer = await filler.complete(replace(QUESTION, drafts=DRAFTS[:2]))
     assert {candidate.maker for candidate in answer.candidates} == {"rename", "substitution"}
-
-
-async def test_an_engine_of_this_process_answers_edits_where_the_model_learned_them(filler: Filler) -> None:
-    model = ModelInfo("tiny", "0", ("fill", "edit"), 4096, 2048, None, "1")
-    completer = EngineCompleter(filler, model)
-    answer = await completer.complete(QUESTION)
-    assert answer.model == "tiny"
-    assert answer.reason is None
-    assert answer.timings.total > 0
-    untrained = EngineCompleter(filler, replace(model, kinds=("fill",)))
-    assert (await untrained.complete(QUESTION)).candidates == ()
 
 
 def watched(filler: Filler, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], asyncio.Event]:

@@ -1,23 +1,114 @@
+"""Edits and texts that move on, against naive references."""
+
 from __future__ import annotations
 
-from dataclasses import dataclass
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.suggest.editor import Typed
 
 from calomel.suggest.cache import rebase
-from calomel.suggest.edit import Planned, TextEdit, apply, edits_of, plan, trimmed
+from calomel.suggest.edit import (
+    Planned,
+    TextEdit,
+    apply,
+    common_prefix,
+    common_suffix,
+    edits_of,
+    is_boundary,
+    minimal_edits,
+    near_cursor,
+    plan,
+    row_of,
+    slid,
+    split_lines,
+    trimmed,
+    with_line_ends_of,
+)
+
+
+def edits(text: str, rewritten: str) -> list[TextEdit]:
+    return list(edits_of(minimal_edits(text, 0, len(text), rewritten)))
+
+
+def test_two_changed_words_on_neighbouring_lines_are_two_edits() -> None:
+    assert edits("x = 1\ny = 1\n", "x = 2\ny = 2\n") == [TextEdit(4, 5, "2"), TextEdit(10, 11, "2")]
+
+
+def test_a_changed_accent_is_replaced_with_its_letter() -> None:
+    assert edits("e\u0301\n", "e\u0300\n") == [TextEdit(0, 2, "e\u0300")]
+
+
+def test_a_form_feed_does_not_end_a_line() -> None:
+    assert split_lines("a\x0cb\u2028c\rd\r\ne") == ["a\x0cb\u2028c\r", "d\r\n", "e"]
+    assert row_of("a\x0cb\u2028c\rd\r\ne", 9) == 2
+
+
+TEXT = st.text("ab \r\né", max_size=24)
+
+
+@given(TEXT, TEXT, TEXT, TEXT)
+def test_applying_the_edits_gives_the_rewritten_text(front: str, old: str, new: str, back: str) -> None:
+    text = front + old + back
+    found = minimal_edits(text, len(front), len(front) + len(old), new)
+    assert apply(text, edits_of(found)) == front + new + back
+    assert all(left.end < right.start for left, right in pairwise(found))
+
+
+def test_the_nearest_edit_comes_first_with_its_neighbours() -> None:
+    text = "".join(f"line {number}\n" for number in range(12))
+    found = minimal_edits(text, 0, len(text), text.replace("2", "two").replace("3", "three").replace("9", "nine"))
+    chosen, rest = near_cursor(text, found, text.index("line 1\n"))
+    assert [edit.text for edit in chosen] == ["two", "three"]
+    assert [edit.text for edit in rest] == ["nine"]
+
+
+def test_of_two_equally_near_edits_the_lower_one_comes_first() -> None:
+    text = "a\nb\nc\nd\ne\n"
+    chosen, rest = near_cursor(text, minimal_edits(text, 0, len(text), "A\nb\nc\nd\nE\n"), text.index("c"))
+    assert [edit.text for edit in chosen] == ["E"]
+    assert [edit.text for edit in rest] == ["A"]
+
+
+def test_a_line_inserted_below_the_cursor_is_shown_at_the_cursor() -> None:
+    text = "def f():\n\nx\n"
+    chosen, _ = near_cursor(text, minimal_edits(text, 0, len(text), "def f():\n    return\n\nx\n"), 8)
+    assert edits_of(chosen) == (TextEdit(8, 8, "\n    return"),)
+
+
+@given(st.text("ab\n", max_size=12), st.text("ab\n", min_size=1, max_size=6), st.integers(0, 12), st.integers(0, 12))
+def test_sliding_an_insertion_changes_nothing_in_the_result(text: str, new: str, at: int, cursor: int) -> None:
+    edit = Planned(min(at, len(text)), min(at, len(text)), new, "")
+    assert apply(text, [slid(edit, text, min(cursor, len(text))).edit]) == apply(text, [edit.edit])
+
+
+@pytest.mark.parametrize(
+    "whole",
+    ["\r\n", "e\u0301", "👍🏽", "👩\u200d💻", "❤\ufe0f", "🇦🇹"],
+    ids=["crlf", "accent", "skin", "joiner", "heart", "flag"],
+)
+def test_what_is_one_character_to_a_person_is_not_cut(whole: str) -> None:
+    text = f"a{whole}b"
+    assert [at for at in range(len(text) + 1) if is_boundary(text, at)] == [0, 1, 1 + len(whole), 2 + len(whole)]
+
+
+def test_two_flags_may_be_parted() -> None:
+    assert [at for at in range(5) if is_boundary("🇦🇹🇩🇪", at)] == [0, 2, 4]
+
+
+def test_a_common_beginning_does_not_end_within_a_character() -> None:
+    assert common_prefix("xe\u0301", "xe\u0300") == 1
+    assert common_prefix("👩\u200d💻", "👩\u200d🔬") == 0
+
+
+def test_a_common_end_does_not_begin_within_a_character() -> None:
+    assert common_suffix("a\r\n", "b\n") == 0
+    assert common_suffix("ab\r\n", "cb\r\n") == 3
+
 
 ALPHABET = "ab()\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    start: int
-    end: int
-    inserted: str
-    removed: str
 
 
 def typed(text: str, start: int, end: int, inserted: str) -> tuple[Typed, str]:
@@ -26,41 +117,6 @@ def typed(text: str, start: int, end: int, inserted: str) -> tuple[Typed, str]:
 
 def insertion(at: int, text: str) -> tuple[Planned, ...]:
     return (Planned(at, at, text, ""),)
-
-
-def test_typing_what_is_suggested_shortens_the_suggestion() -> None:
-    change, _ = typed("x = ", 4, 4, "fo")
-    assert rebase(insertion(4, "foo()"), change) == insertion(6, "o()")
-
-
-def test_typing_the_whole_suggestion_leaves_nothing_of_it() -> None:
-    change, _ = typed("x = ", 4, 4, "foo()")
-    assert rebase(insertion(4, "foo()"), change) == ()
-
-
-def test_typing_something_else_drops_the_suggestion() -> None:
-    change, _ = typed("x = ", 4, 4, "bar")
-    assert rebase(insertion(4, "foo()"), change) is None
-
-
-def test_deleting_before_the_cursor_drops_the_suggestion() -> None:
-    change, _ = typed("x = ", 3, 4, "")
-    assert rebase(insertion(4, "foo()"), change) is None
-
-
-def test_typing_elsewhere_above_moves_the_suggestion() -> None:
-    change, _ = typed("a\nx = ", 0, 0, "long")
-    assert rebase(insertion(6, "foo()"), change) == insertion(10, "foo()")
-
-
-def test_typing_elsewhere_below_leaves_the_suggestion_in_its_place() -> None:
-    change, _ = typed("x = \nb", 5, 6, "")
-    assert rebase(insertion(4, "foo()"), change) == insertion(4, "foo()")
-
-
-def test_a_bracket_that_the_editor_closes_by_itself_agrees() -> None:
-    change, _ = typed("foo", 3, 3, "()")
-    assert rebase(insertion(3, "(a, b)"), change) == insertion(4, "a, b")
 
 
 def test_deleting_what_the_edit_replaces_anyway_agrees() -> None:
@@ -80,10 +136,6 @@ def test_a_short_word_that_stands_a_little_inside_agrees_where_that_is_asked_for
         Planned(4, 4, "self.", ""),
         Planned(7, 7, "e", ""),
     )
-
-
-def test_an_edit_made_for_another_text_does_not_agree_with_anything() -> None:
-    assert rebase((Planned(0, 3, "new", "old"),), Typed(0, 1, "", "x")) is None
 
 
 def moved(change: Typed, edits: tuple[Planned, ...]) -> TextEdit:
@@ -139,11 +191,6 @@ def test_an_accepted_edit_that_comes_as_whole_lines_leaves_nothing() -> None:
     assert rebase(edits, change) == ()
 
 
-def test_lines_that_come_again_unchanged_change_nothing() -> None:
-    change, _ = typed("x = \n", 0, 5, "x = \n")
-    assert rebase(insertion(4, "foo()"), change) == insertion(4, "foo()")
-
-
 @given(st.text(ALPHABET, max_size=8), st.integers(0, 8), st.text(ALPHABET, min_size=1, max_size=8), st.data())
 def test_any_way_of_typing_the_suggestion_in_pieces_ends_with_nothing_left(
     text: str, at: int, suggested: str, data: st.DataObject
@@ -166,3 +213,9 @@ def test_any_way_of_typing_the_suggestion_in_pieces_ends_with_nothing_left(
 def test_a_line_end_with_its_indentation_agrees(line_end: str) -> None:
     change, _ = typed("if x:", 5, 5, f"{line_end}    ")
     assert rebase(insertion(5, f"{line_end}    pass"), change) == insertion(5 + len(line_end) + 4, "pass")
+
+
+def test_line_ends_become_those_of_the_document() -> None:
+    assert with_line_ends_of("a\nb\r\nc", "x\r\ny") == "a\r\nb\r\nc"
+    assert with_line_ends_of("a\r\nb", "x") == "a\nb"
+    assert with_line_ends_of("a\nb", "x\ry") == "a\rb"

@@ -1,3 +1,5 @@
+"""Regions that a client sends, and the client's own account of its edits."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -10,10 +12,14 @@ from calomel.prompts.parts import Excerpt, Hunk, RegionBounds
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo, Timings
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.stateless import EditRoom, RegionAnswer
+from calomel.suggest.stateless import EditRoom, RegionAnswer, Streams, masked, named
 
 TEXT = "def area(width, height):\n    return w * height\n\n\ndef twice(w):\n    return 2 * w\n"
+
+
 RENAME = Hunk("shape.py", 0, "def area(w, height):\n", "def area(width, height):\n")
+
+
 INFO = ModelInfo("m", "w", ("fill", "edit"), 32768, 2048, None, "0", RegionBounds(above=1, below=2))
 
 
@@ -68,27 +74,6 @@ async def test_the_last_edit_goes_on_at_the_cursor() -> None:
     assert (answer.work.context_tokens, answer.work.cached_tokens) == (10, 4)
 
 
-async def test_several_places_of_the_region_are_done_at_once() -> None:
-    text = "def area(width, height):\n    x = w\n" + "    pass\n" * 6 + "    return w * height\n"
-    region = text[text.index("    x") :]
-
-    answer = await rewritten(Model(), prompt(text, RENAME, region=region, cursor="x = w"))
-
-    assert answer.text == region.replace("= w", "= width").replace("return w", "return width")
-    assert len(answer.found) == 2
-
-
-async def test_nothing_outside_of_the_region_is_touched() -> None:
-    region = "    return w * height\n"
-    asked = prompt(TEXT, RENAME, region=region, cursor="return w")
-
-    model = Model()
-    answer = await rewritten(model, asked)
-
-    assert all(len(asked.prefix) <= edit.start <= edit.end <= len(asked.prefix + region) for edit in answer.edits)
-    assert {request.parts.region.text for request in model.edits if request.parts.region} == {region}
-
-
 @pytest.mark.parametrize("unit", ["x = 1\n", "xoxb-"])
 async def test_of_a_huge_file_what_is_near_is_looked_at(unit: str) -> None:
     far = unit * (2_000_000 // len(unit)) + "\n"
@@ -101,16 +86,6 @@ async def test_of_a_huge_file_what_is_near_is_looked_at(unit: str) -> None:
     assert all(len(each.parts.prefix + each.parts.suffix) < 300_000 for each in model.edits)
 
 
-async def test_what_is_not_sure_enough_is_not_said() -> None:
-    asked = prompt(TEXT, RENAME, region="    return w * height\n", cursor="return w")
-
-    answer = await rewritten(Model(likes=lambda _: False), asked)
-
-    assert answer.text == "    return w * height\n"
-    assert answer.reason is SilenceReason.LOW_CONFIDENCE
-    assert answer.found == ()
-
-
 async def test_without_an_edit_to_go_on_with_text_for_the_cursor_is_tried() -> None:
     text = "def area(width, height):\n    return \n"
 
@@ -118,33 +93,6 @@ async def test_without_an_edit_to_go_on_with_text_for_the_cursor_is_tried() -> N
 
     assert answer.text == "    return width * height\n"
     assert answer.found[0].kind == "fill"
-
-
-async def test_without_a_cursor_no_text_is_put_anywhere() -> None:
-    model = Model("width * height")
-
-    answer = await rewritten(model, prompt("def f():\n    return \n", region="    return \n"))
-
-    assert answer.text == "    return \n"
-    assert model.fills == []
-
-
-async def test_nothing_is_put_into_a_word() -> None:
-    model = Model("x")
-
-    await rewritten(model, prompt("value = 1\n", region="value = 1\n", cursor="val"))
-
-    assert model.fills == []
-
-
-async def test_a_model_that_only_fills_fills() -> None:
-    info = ModelInfo("m", "w", ("fill",), 32768, 2048, None, "0")
-    room = EditRoom(SuggestionFilter())
-    asked = prompt(TEXT, RENAME, region="    return w * height\n", cursor="height")
-
-    answer = await room.rewrite(Model(""), info, asked)
-
-    assert answer.reason in {SilenceReason.NOT_TRAINED_FOR_EDITS, SilenceReason.EMPTY}
 
 
 async def test_the_model_sees_edits_and_snippets_of_this_client_alone() -> None:
@@ -166,15 +114,6 @@ async def test_an_empty_file_or_region_is_no_reason_to_fail(text: str) -> None:
     for cursor in (None, 0):
         answer = await rewritten(Model(), EditPrompt(None, "", text, "", cursor))
         assert answer.text == text
-
-
-async def test_line_ends_of_two_characters_stay() -> None:
-    text = TEXT.replace("\n", "\r\n")
-    edit = Hunk("shape.py", 0, "def area(w, height):\r\n", "def area(width, height):\r\n")
-
-    answer = await rewritten(Model(), prompt(text, edit, region="    return w * height\r\n", cursor="return w"))
-
-    assert answer.text == "    return width * height\r\n"
 
 
 async def test_an_edit_that_comes_too_late_is_silence_and_any_other_failure_is_told() -> None:
@@ -224,3 +163,48 @@ async def test_no_edit_breaks_the_syntax_of_a_file_that_was_whole() -> None:
     added = Hunk("shape.py", 0, "def report(cart):\n", "def report(cart, minimum):\n")
     answer = await rewritten(Breaks(), prompt(text, added, region=text, cursor="minimum"))
     assert (answer.text, answer.reason) == (text, SilenceReason.UNPARSABLE)
+
+
+def test_secrets_are_masked_everywhere() -> None:
+    def mask(text: str) -> str:
+        return text.replace("KEY", "***")
+
+    prompt = EditPrompt(
+        "a.py", "KEY\n", "x\n", "", None, (Hunk("a.py", 0, "KEY\n", "x\n"),), (Excerpt("b.py", 0, "KEY\n"),)
+    )
+
+    shown = masked(prompt, mask)
+
+    assert (shown.prefix, shown.region, shown.suffix) == ("***\n", "x\n", "")
+    assert "KEY" not in shown.edits[0].before + shown.related[0].text
+
+
+def test_an_edit_of_the_file_under_its_longer_or_shorter_name_is_its_own() -> None:
+    hunks = (Hunk("src/a.py", 0, "x\n", "y\n"), Hunk("other_a.py", 0, "x\n", "y\n"), Hunk("a.py", 0, "x\n", "y\n"))
+
+    bare = named(EditPrompt("a.py", "", "y\n", "", None, hunks)).edits
+    absolute = named(EditPrompt("/home/me/src/a.py", "", "y\n", "", None, hunks)).edits
+
+    assert [hunk.path for hunk in bare] == ["a.py", "other_a.py", "a.py"]
+    assert [hunk.path for hunk in absolute] == ["/home/me/src/a.py", "other_a.py", "/home/me/src/a.py"]
+
+
+def hunks(*names: str) -> tuple[Hunk, ...]:
+    return tuple(Hunk("a.py", 0, "", f"{name}\n") for name in names)
+
+
+def test_a_history_that_loses_its_beginning_only_grows_here() -> None:
+    streams = Streams()
+    first = streams.follow("me", hunks("a", "b", "c"))
+    second = streams.follow("me", hunks("b", "c", "d"))
+
+    assert second.hunks == hunks("a", "b", "c", "d")
+    assert second.hops == first.hops
+
+
+def test_a_history_does_not_grow_for_ever() -> None:
+    streams = Streams()
+    names = [str(number) for number in range(400)]
+    kept = [len(streams.follow("me", hunks(*names[at : at + 5])).hunks) for at in range(395)]
+
+    assert max(kept) <= 64

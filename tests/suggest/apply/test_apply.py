@@ -1,0 +1,372 @@
+"""Cases are in files: title and path, the original, the update, and what comes of it."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.suggest.apply.made_snippets import by_definitions, by_hunks
+
+from calomel.suggest.apply.merge import decide, merge
+from calomel.suggest.apply.snippet import ApplyPrompt, ApplyPromptError, is_marker, parse_apply
+from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
+from calomel.suggest.edit import split_lines
+
+FOLDER = Path(__file__).parent / "cases"
+
+
+def cases() -> Iterator[Any]:
+    for file in sorted(FOLDER.glob("*.txt")):
+        for part in file.read_text(encoding="utf-8").split("#### ")[1:]:
+            head, *sections = part.split("==== ")
+            (_, original), (_, update), (verdict, expected) = (each.split("\n", 1) for each in sections)
+            yield pytest.param(original, update, verdict, expected, id=head.partition(" | ")[0])
+
+
+@pytest.mark.parametrize(("original", "update", "verdict", "expected"), list(cases()))
+def test_a_snippet_is_merged(original: str, update: str, verdict: str, expected: str) -> None:
+    merged = merge(original, update)
+    if verdict == "merged":
+        assert (merged.text, merged.warning) == (expected, None)
+        return
+    assert merged.text == original
+    assert merged.warning is not None
+    assert len(merged.ambiguous) == (int(expected) if verdict == "undecided" else 0)
+
+
+ORIGINAL = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
+
+
+UPDATE = "# ... existing code ...\ndef two():\n    return 22\n"
+
+
+MERGED = "def one():\n    return 1\n\n\ndef two():\n    return 22\n"
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\n"])
+def test_line_ends_are_those_of_the_file(end: str) -> None:
+    assert merge(ORIGINAL.replace("\n", end), UPDATE).text == MERGED.replace("\n", end)
+    assert merge(ORIGINAL, UPDATE.replace("\n", end)).text == MERGED
+
+
+def test_a_file_without_a_last_line_end_stays_without() -> None:
+    assert merge(ORIGINAL.rstrip("\n"), UPDATE).text == MERGED.rstrip("\n")
+    assert merge(ORIGINAL, UPDATE.rstrip("\n")).text == MERGED
+
+
+def test_a_byte_order_mark_stays() -> None:
+    assert merge("\ufeff" + ORIGINAL, UPDATE).text == "\ufeff" + MERGED
+
+
+def test_an_empty_file_becomes_the_snippet() -> None:
+    assert merge("", "x = 1\n").text == "x = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("original", "update", "says"),
+    [
+        pytest.param(ORIGINAL, "\n", "could not be placed", id="nothing"),
+        pytest.param("x = 1\n" * 40_000, "# ...\ny = 2\n" * 500, "too long", id="more than can be compared"),
+        pytest.param("x = 1\n" * 60_000, "# ...\nx = 2\n", "too long", id="lines"),
+        pytest.param("xoxb-" * 30_000, "# ...\nx = 2\n", "too long", id="characters of a line"),
+    ],
+)
+def test_what_is_refused_says_why(original: str, update: str, says: str) -> None:
+    merged = merge(original, update)
+    assert merged.text == original
+    assert says in str(merged.warning)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "    // ... existing code ...",
+        "/* ... existing code ... */",
+        "<!-- ... existing code ... -->",
+        "{/* ... existing code ... */}",
+        "-- ... existing code ...",
+        "// ... rest of the function",
+        "# ... (rest of the code remains unchanged)",
+        "// … existing imports …",
+        "# rest of the code remains the same",
+        "// existing code",
+        "// ... other methods ...",
+        "# …",
+        "// ... keep everything else the same ...",
+        "# [... existing code ...]",
+        "// (unchanged)...",
+    ],
+)
+def test_a_comment_for_what_stays_is_a_marker(line: str) -> None:
+    assert is_marker(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "...",
+        "foo(...args)",
+        "# wait for it...",
+        "# keep the connection open",
+        "# the rest of the arguments are passed on to the parent",
+        "return  # ... existing code ...",
+        "# ... and then some",
+        "print('... existing code ...')",
+    ],
+)
+def test_other_lines_are_none(line: str) -> None:
+    assert not is_marker(line)
+
+
+INFO = ModelInfo("scripted", "w", ("fill", "edit"), 8192, 2048, None, "0")
+
+
+TWICE = "def one():\n    prepare()\n    finish()\n\n\ndef two():\n    prepare()\n    finish()\n"
+
+
+TWO_PLACES = "# ... existing code ...\n    prepare()\n    check()\n    finish()\n# ... existing code ...\n"
+
+
+class Judging:
+    """Answers with given scores, in the order of the drafts."""
+
+    def __init__(self, *scores: float | None, keep: float = -9.0) -> None:
+        self.scores = scores
+        self.keep = keep
+        self.requests: list[CompleteRequest] = []
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        self.requests.append(request)
+        pairs = zip(request.drafts, self.scores, strict=True)
+        found = [
+            Candidate(draft.text, maker=draft.maker, log_prob=score, keep_log_prob=self.keep) for draft, score in pairs
+        ]
+        return CompleteAnswer(tuple(reversed(found)), context_tokens=40)
+
+
+async def decided(model: Judging, info: ModelInfo = INFO, original: str = TWICE, update: str = TWO_PLACES) -> Any:
+    mask = lambda text: text.replace("hunter22", "********")  # noqa: E731
+    return await decide(model, info, merge(original, update), original, update, mask=mask)
+
+
+async def test_of_two_places_the_model_chooses_the_likelier_one() -> None:
+    first = await decided(Judging(-2.0, -5.0))
+    second = await decided(Judging(-5.0, -2.0))
+    assert first.text == TWICE.replace("    finish()", "    check()\n    finish()", 1)
+    assert second.text == TWICE[:40] + TWICE[40:].replace("    finish()", "    check()\n    finish()")
+    assert (first.warning, second.warning) == (None, None)
+
+
+async def test_it_sees_both_as_versions_of_one_region_and_writes_nothing_itself() -> None:
+    model = Judging(-2.0, -5.0)
+    await decided(model)
+    [request] = model.requests
+    parts = request.parts
+    assert (request.kind, request.own) == ("edit", False)
+    assert parts.region is not None
+    assert parts.prefix + parts.region.text + parts.suffix == TWICE
+    assert {parts.prefix + draft.text + parts.suffix for draft in request.drafts} == set(
+        merge(TWICE, TWO_PLACES).ambiguous
+    )
+    assert [excerpt.text for excerpt in parts.related] == [TWO_PLACES]
+
+
+@pytest.mark.parametrize("scores", [(-2.0, -2.5), (None, -2.0), (-2.0, None)])
+async def test_where_it_is_not_clear_the_file_stays_and_a_warning_says_so(scores: tuple[float | None, ...]) -> None:
+    found = await decided(Judging(*scores))
+    assert found.text == TWICE
+    assert "more than one place" in found.warning
+
+
+async def test_a_model_without_edits_is_not_asked() -> None:
+    model = Judging()
+    fills = ModelInfo("scripted", "w", ("fill",), 8192, 2048, None, "0")
+    assert (await decided(model, fills)).text == TWICE
+    assert model.requests == []
+
+
+async def test_places_far_apart_are_not_judged() -> None:
+    model = Judging()
+    original = TWICE.replace("\n\n\n", "\n\n\n" + "x = 1\n" * 2000)
+    assert (await decided(model, original=original)).text == original
+    assert model.requests == []
+
+
+async def test_the_model_sees_no_secret_and_the_answer_has_it() -> None:
+    model = Judging(-2.0, -5.0)
+    secret = TWICE.replace("    prepare()\n    finish()", '    prepare()\n    finish()\n    key = "hunter22"')
+    found = await decided(model, original=secret)
+    assert "hunter22" not in repr(model.requests)
+    assert found.text.count("hunter22") == 2
+    assert "check()" in found.text
+
+
+PUBLISHED = "<|original_code|>\n{}\n<|/original_code|>\n\n<|update_snippet|>\n{}\n<|/update_snippet|>"
+
+
+SUGGESTED = "{}\n\nThe following code was suggested as an edit:\n```\n{}\n```\nPlease apply it to the previous code."
+
+
+REWRITE = (
+    "This is the code to rewrite:\n```python\n{}\n```\n\n"
+    "The user's request is: \"The following code was suggested as an edit:\n```\n{}\n```\n"
+    'Please apply it to the previous code."\n\nDO NOT output any natural language.'
+)
+
+
+@given(st.text(), st.text())
+def test_what_is_between_the_published_tags_comes_back_byte_for_byte(original: str, update: str) -> None:
+    if "<|" not in original + update:
+        assert parse_apply(PUBLISHED.format(original, update)) == ApplyPrompt(original, update)
+
+
+@pytest.mark.parametrize("end", ["\n", "\n\n", "<|!@#IS_APPLY!@#|>", "\n\n<|!@#IS_NEXT_EDIT!@#|>"])
+def test_what_clients_put_behind_the_tags_is_left_out(end: str) -> None:
+    assert parse_apply(PUBLISHED.format("a", "b") + end) == ApplyPrompt("a", "b")
+
+
+def test_the_sections_may_come_in_the_other_order() -> None:
+    text = "<|update_snippet|>\nb\n<|/update_snippet|>\n<|original_code|>\na\n<|/original_code|>"
+    assert parse_apply(text) == ApplyPrompt("a", "b")
+
+
+def test_tags_may_be_left_open_and_lines_end_otherwise() -> None:
+    assert parse_apply("<|original_code|>\na\n<|update_snippet|>\nb") == ApplyPrompt("a\n", "b")
+    assert parse_apply(PUBLISHED.format("a", "b").replace("\n", "\r\n")) == ApplyPrompt("a", "b")
+    assert parse_apply("<|original_code|>a<|/original_code|><|update_snippet|>b<|/update_snippet|>") == ApplyPrompt(
+        "a", "b"
+    )
+
+
+def test_a_file_that_speaks_of_the_tags_is_kept_whole() -> None:
+    original = 'OPEN = "<|original_code|>"\nUPDATE = "<|update_snippet|>"\n'
+    assert parse_apply(PUBLISHED.format(original, "b")) == ApplyPrompt(original, "b")
+
+
+@pytest.mark.parametrize("template", [SUGGESTED, REWRITE])
+def test_the_sentences_of_continue_are_read(template: str) -> None:
+    found = parse_apply(template.format("def a():\n    pass", "def a():\n    return 1") + "<|!@#IS_APPLY!@#|>")
+    assert found == ApplyPrompt("def a():\n    pass", "def a():\n    return 1")
+
+
+@pytest.mark.parametrize("text", ["", "hello", "<|original_code|>\na\n<|/original_code|>", "<|update_snippet|>\nb"])
+def test_a_message_without_file_or_snippet_is_refused_without_being_quoted(text: str) -> None:
+    with pytest.raises(ApplyPromptError, match="The message has no") as caught:
+        parse_apply(text)
+    assert "hello" not in str(caught.value)
+
+
+@given(st.lists(st.sampled_from(["<|original_code|>", "<|/original_code|>", "<|update_snippet|>", "x\n", "```\n"])))
+def test_no_message_breaks_the_reader(pieces: list[str]) -> None:
+    with suppress(ApplyPromptError):
+        parse_apply("".join(pieces))
+
+
+ROOT = Path(__file__).parents[3]
+
+
+PACKAGES = ("starlette", "httpx", "fastapi", "rich")
+
+
+HISTORY = 400
+
+
+STYLES: dict[str, Callable[[str, str, str], str]] = {
+    "hunks with 3 lines": lambda before, after, path: by_hunks(before, after, path, 3),
+    "hunks with 1 line": lambda before, after, path: by_hunks(before, after, path, 1),
+    "definitions": by_definitions,
+}
+
+
+def verdict(before: str, after: str, snippet: str) -> str:
+    merged = merge(before, snippet)
+    if merged.warning is None:
+        return "exact" if merged.text == after else "other"
+    assert merged.text == before
+    return "among several" if after in merged.ambiguous else "refused"
+
+
+def installed() -> Iterator[tuple[str, str]]:
+    for package in PACKAGES:
+        spec = find_spec(package)
+        assert spec is not None
+        for folder in spec.submodule_search_locations or []:
+            for file in sorted(Path(folder).rglob("*.py")):
+                text = file.read_text(encoding="utf-8")
+                if 40 < text.count("\n") < 900:
+                    yield file.name, text
+
+
+def edited(text: str, rng: random.Random) -> str:
+    """The text with some lines of code changed, added or removed, within their block."""
+    lines = split_lines(text)
+    places = [at for at in range(5, len(lines) - 5) if lines[at].strip() and lines[at].strip()[-1] not in ":([{,\"'"]
+    for at in sorted(rng.sample(places, min(len(places), rng.randint(1, 3))), reverse=True):
+        margin = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
+        kind = rng.choice(["change", "add", "add two", "remove"])
+        if kind == "change":
+            lines[at] = lines[at].rstrip("\n") + "  # changed\n"
+        elif kind == "remove" and lines[at + 1].strip() and lines[at + 1].startswith(margin + lines[at + 1].strip()[0]):
+            # Of a line at the end of a block, a snippet that ends there as well could not tell.
+            lines[at : at + 1] = []
+        else:
+            new = [f"{margin}added_{rng.randint(0, 99)} = {number}\n" for number in range(len(kind.split()))]
+            lines[at + 1 : at + 1] = new
+    return "".join(lines)
+
+
+def measured(edits: list[tuple[str, str, str]], style: str) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for path, before, after in edits:
+        snippet = STYLES[style](before, after, path)
+        if before != after and snippet.strip():
+            found[verdict(before, after, snippet)] += 1
+    print(style, dict(found))  # noqa: T201
+    return found
+
+
+@pytest.mark.parametrize("style", ["hunks with 3 lines", "definitions"])
+def test_small_edits_of_packages_come_back_and_are_hardly_ever_anything_else(style: str) -> None:
+    rng = random.Random(7)
+    files = rng.sample(list(installed()), 40)
+    found = measured([(path, text, edited(text, rng)) for path, text in files], style)
+    assert found["exact"] >= 0.8 * found.total()
+    assert found["other"] <= 0.05 * found.total()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("style", STYLES)
+def test_commits_come_back_and_are_seldom_anything_else(style: str) -> None:
+    found = measured(list(history()), style)
+    assert found["exact"] >= 0.7 * found.total()
+    # What a commit removed at the end of a file or of a function, a snippet of this kind does not tell.
+    assert found["other"] <= 0.16 * found.total()
+
+
+def history() -> Iterator[tuple[str, str, str]]:
+    """What commits of this repository did to one file each."""
+    command = ["git", "log", "--no-merges", "--diff-filter=M", "--raw", "--no-abbrev", "--format="]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    rows = [line.split("\t") for line in done.stdout.splitlines() if line.endswith((".py", ".ts", ".lua", ".md"))]
+    if done.returncode or len(rows) < HISTORY:
+        pytest.skip("no history of this repository here")
+    rows.reverse()
+    for about, path in random.Random(7).sample(rows, HISTORY):
+        old, new = about.split()[2:4]
+        yield path, blob(old), blob(new)
+
+
+def blob(name: str) -> str:
+    return subprocess.run(
+        ["git", "cat-file", "blob", name], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout

@@ -1,0 +1,216 @@
+"""A filler on random weights: what it says means nothing, how it says it must be right."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from calomel.engine import CheckpointError, Request, SamplingParams
+from calomel.engine.errors import RequestCancelledError
+from calomel.prompts.parts import PromptParts
+from calomel.prompts.token_healing import TokenHealing
+from calomel.suggest.completer import Draft, Fill, FillRequest
+from calomel.suggest.filler import Filler, own_renderer
+from calomel.suggest.recall import DRAFT, OWN, PRIOR, CopyScorer, recall
+from calomel.suggest.scoring import DRAFT_TOKENS, Judged
+
+REQUEST = FillRequest(
+    "fill",
+    PromptParts(path="a.py", prefix="def add(a, b):\n    return ", suffix="\n\n\nprint(add(1, 2))\n"),
+    max_tokens=24,
+)
+
+
+def test_the_same_hole_is_filled_the_same_way_and_from_the_cache(filler: Filler) -> None:
+    first, second = filler.fill(REQUEST), filler.fill(REQUEST)
+
+    assert second.text == first.text
+    assert first.cached_tokens == 0
+    assert second.cached_tokens > 0
+    assert first.prompt_tokens == second.prompt_tokens
+    assert 0 < first.confidence <= 1
+    assert first.completion_tokens == len(first.result.ids) <= 24
+
+
+def test_an_answer_ends_before_its_stop_string_and_no_canvas_is_made_behind_it(filler: Filler) -> None:
+    asked = replace(REQUEST, max_tokens=120, canvas_lengths=(8,))
+    whole = filler.fill(asked)
+    stop = whole.text[2:4]
+    stopped = filler.fill(replace(asked, stop=(stop,)))
+    assert stopped.text == whole.text[: whole.text.index(stop)]
+    assert stopped.finish_reason == "stop"
+    assert stopped.forwards < whole.forwards / 2
+
+
+async def test_a_stream_adds_up_to_the_plain_answer(filler: Filler) -> None:
+    for policy in ("threshold:0.5", "fixed:2", "left_to_right"):
+        request = replace(REQUEST, max_tokens=40, policy=policy, max_steps=16)
+        *pieces, last = [piece async for piece in filler.stream(request)]
+        assert isinstance(last, Fill)
+        assert "".join(map(str, pieces)) == last.text == filler.fill(request).text
+
+
+async def test_a_stream_never_shows_what_a_stop_string_takes_back(filler: Filler) -> None:
+    stop = filler.fill(REQUEST).text[3:6]
+    request = replace(REQUEST, stop=(stop,), policy="fixed:1", max_steps=32)
+    shown = [piece async for piece in filler.stream(request) if isinstance(piece, str)]
+    assert stop not in "".join(shown)
+
+
+async def test_cancelling_the_task_cancels_the_request(filler: Filler) -> None:
+    request = FillRequest(
+        "fill", PromptParts(prefix="x = 1\n" * 300), max_tokens=1000, policy="left_to_right", max_context=3000
+    )
+    task = asyncio.create_task(filler.afill(request))
+    await asyncio.sleep(0)
+    task.cancel()
+
+    with pytest.raises((asyncio.CancelledError, RequestCancelledError)):
+        await task
+    assert filler.fill(REQUEST).completion_tokens >= 0
+
+
+PARTS = PromptParts(path="a.py", prefix="def add(a, b):\n    return ", suffix="\n\n\nprint(add(1, 2))\n")
+
+
+REQUEST_DRAFTED = FillRequest("fill", PARTS, max_tokens=24)
+
+
+def said(ids: Sequence[int], log_probs: list[float], end: float = -0.1) -> Judged:
+    return Judged(tuple(ids), tuple(log_probs), end)
+
+
+async def test_a_draft_has_the_exact_likelihood_of_its_text(filler: Filler) -> None:
+    draft = Draft("a + b", "continuation")
+    answer = await filler.complete(replace(REQUEST_DRAFTED, drafts=(draft,)))
+    (own,) = [each for each in answer.candidates if each.maker == "canvas"]
+    (judged,) = [each for each in answer.candidates if each.maker == "continuation"]
+    assert own.text == filler.fill(REQUEST_DRAFTED).text
+    # The space before the hole belongs to the draft's first token: it is read from there on.
+    before = replace(PARTS, prefix=PARTS.prefix.removesuffix(" "))
+    context = own_renderer(filler.tokenizer).render(before, REQUEST_DRAFTED.max_context).context
+    ids, owed = TokenHealing(" ").given("a + b", filler.tokenizer)
+    alone = filler.engine.submit(Request(context, given=ids)).result(60)
+    assert judged.log_probs == pytest.approx(alone.log_probs[owed : owed + len(judged.log_probs)], abs=1e-4)
+    assert draft.text.startswith(judged.text)
+
+
+async def test_a_draft_ends_before_a_stop_string_and_is_not_read_for_ever(filler: Filler) -> None:
+    long = Draft("name = " * 100, "continuation")
+    stopped = Draft("\nsecond line", "continuation")
+    answer = await filler.complete(replace(REQUEST_DRAFTED, stop=("\n",), drafts=(long, stopped)))
+    (judged,) = [each for each in answer.candidates if each.maker == "continuation"]
+    assert len(judged.log_probs) <= DRAFT_TOKENS
+
+
+ABOVE = "total = reader.count()\nprint(total)\n"
+
+
+HOLE = FillRequest(
+    "fill", PromptParts(path="one.py", prefix=ABOVE + "total = rea", suffix="\nprint(total)\n"), max_tokens=24
+)
+
+
+RIGHT = "der.count()"
+
+
+def worth(draft: float, own: float, sure: float = 1.1) -> CopyScorer:
+    """One in which nothing counts but the two biases."""
+    return CopyScorer(
+        {name: draft if name == "bias" else 0.0 for name in PRIOR},
+        {name: draft if name == "bias" else 0.0 for name in DRAFT},
+        {name: own if name == "bias" else 0.0 for name in OWN},
+        sure,
+    )
+
+
+def recalling(filler: Filler, found: CopyScorer) -> Filler:
+    return Filler(filler.engine, filler.tokenizer, copies=found)
+
+
+def test_the_likelier_one_is_the_answer(filler: Filler) -> None:
+    own = filler.fill(HOLE)
+
+    recalled = recalling(filler, worth(draft=1.0, own=-1.0)).fill(HOLE)
+    kept = recalling(filler, worth(draft=-1.0, own=1.0)).fill(HOLE)
+
+    assert (recalled.text, recalled.finish_reason) == (RIGHT, "stop")
+    assert recalled.confidence == pytest.approx(0.731, abs=1e-3)
+    assert recalled.steps == own.steps
+    assert kept.text == own.text
+    assert kept.confidence == pytest.approx(own.confidence)
+
+
+def test_where_much_agrees_the_model_reads_the_text_and_denoises_nothing(filler: Filler) -> None:
+    sure = recalling(filler, worth(draft=1.0, own=5.0, sure=0.7)).fill(HOLE)
+
+    assert (sure.text, sure.steps, sure.forwards) == (RIGHT, 0, 1)
+    assert sure.completion_tokens == len(filler.tokenizer.encode(RIGHT)) == len(sure.result.log_probs)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        replace(HOLE, recall=False),
+        replace(HOLE, policy="left_to_right"),
+        replace(HOLE, sampling=SamplingParams(temperature=0.7, seed=1)),
+        replace(HOLE, sampling=SamplingParams(presence_penalty=0.5)),
+        replace(HOLE, max_tokens=2),
+        replace(HOLE, parts=replace(HOLE.parts, prefix="total = rea")),
+    ],
+    ids=["asked not to", "a policy", "drawn", "penalties", "too long", "nothing to recall"],
+)
+def test_otherwise_the_answer_is_the_models_own(filler: Filler, request_: FillRequest) -> None:
+    assert recalling(filler, worth(draft=9.0, own=-9.0)).fill(request_).text == filler.fill(request_).text
+
+
+def test_a_stop_string_cuts_what_is_recalled(filler: Filler) -> None:
+    assert recalling(filler, worth(draft=9.0, own=-9.0)).fill(replace(HOLE, stop=("(",))).text == "der.count"
+
+
+async def test_every_way_to_ask_gives_the_same_answer(filler: Filler) -> None:
+    for found in (worth(9.0, -9.0), worth(-9.0, 9.0), worth(9.0, -9.0, sure=0.5)):
+        ours = recalling(filler, found)
+        wanted = ours.fill(HOLE).text
+        *pieces, last = [item async for item in ours.stream(HOLE)]
+        canvases = [item async for item in ours.canvases(HOLE)]
+        assert (await ours.afill(HOLE)).text == wanted
+        assert "".join(map(str, pieces)) == wanted
+        assert isinstance(last, Fill)
+        assert isinstance(canvases[-1], Fill)
+        assert canvases[-1].text == wanted
+
+
+def test_what_is_written_is_read_and_damage_is_named(tmp_path: Path) -> None:
+    assert CopyScorer.read(tmp_path) is None
+    wanted = worth(0.5, -0.5, 0.3)
+
+    wanted.write(tmp_path)
+
+    assert CopyScorer.read(tmp_path) == wanted
+    place = tmp_path / "recall.json"
+    raw = json.loads(place.read_text(encoding="utf-8"))
+    for damage, said in (
+        (raw | {"format": 7}, "format"),
+        (raw | {"own": {"bias": 1.0}}, "own must have just"),
+        (raw | {"sure": "much"}, "sure: Expected `float`"),
+    ):
+        place.write_text(json.dumps(damage), encoding="utf-8")
+        with pytest.raises(CheckpointError, match=said):
+            CopyScorer.read(tmp_path)
+    place.write_text("{", encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"recall\.json"):
+        CopyScorer.read(tmp_path)
+
+
+def test_an_endless_repetition_is_bounded() -> None:
+    assert recall("ab" * 50_000, "\n") is None
+    found = recall("ab" * 50_000 + ";\n" + "ab" * 50, "\n")
+
+    assert found is not None
+    assert (found.text, found.before) == (";", 100)

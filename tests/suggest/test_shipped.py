@@ -1,0 +1,123 @@
+"""Fills of the shipped model, and fills that have to be JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import jsonschema
+import pytest
+
+from calomel.bench.holes import SEVERAL_LINES, make_holes
+from calomel.engine import SamplingParams
+from calomel.prompts.grammar import json_form, pattern_form
+from calomel.prompts.parts import PromptParts
+from calomel.report.heldout import read_heldout
+from calomel.suggest.completer import FillRequest, cut_at_stop
+from calomel.suggest.filler import Filler
+from calomel.suggest.in_process import open_filler
+
+PREFIX = "def average(numbers):\n    total = sum(numbers)\n    if not numbers:\n        retu"
+
+
+SUFFIX = "\n    return total / len(numbers)\n"
+
+
+def test_the_answer_goes_on_with_the_half_word(nano: Filler) -> None:
+    parts = PromptParts(path="a.py", prefix=PREFIX, suffix=SUFFIX)
+    fill = nano.fill(FillRequest("fill", parts, max_tokens=8, whole_word=True, min_tokens=1))
+    assert fill.text.startswith("rn")
+    assert fill.completion_tokens <= 9
+    assert 0.0 < fill.confidence <= 1.0
+    assert len(fill.result.ids) == len(fill.result.log_probs) == len(fill.result.entropies)
+
+
+@pytest.mark.parametrize("prefix", ["a process th", "x = sel", "retur"])
+@pytest.mark.parametrize(("least", "most"), [(0, 1), (2, 2), (1, 5)])
+def test_bounds_count_what_is_said_and_a_stream_says_the_same(nano: Filler, prefix: str, least: int, most: int) -> None:
+    """Whichever tokens spell the half word."""
+    request = FillRequest("fill", PromptParts(prefix=prefix), max_tokens=most, min_tokens=least)
+    plain = nano.fill(request)
+
+    async def streamed() -> str:
+        return "".join([item async for item in nano.stream(request) if isinstance(item, str)])
+
+    assert asyncio.run(streamed()) == plain.text
+    assert least <= plain.completion_tokens <= most
+    assert plain.completion_tokens == len(plain.result.ids)
+    assert plain.finish_reason == "stop" or plain.completion_tokens == most
+
+
+def test_a_cursor_behind_white_space_changes_nothing(nano: Filler) -> None:
+    prefix = PREFIX[: PREFIX.rindex("\n") + 1] + "        "
+    asked = FillRequest("fill", PromptParts(path="a.py", prefix=prefix, suffix=SUFFIX), max_tokens=8)
+    assert nano.fill(asked).result.ids == nano.fill(replace(asked, whole_word=False)).result.ids
+
+
+PREFIX_CONSTRAINED_FILL, SUFFIX_CONSTRAINED_FILL = "# A person, as JSON.\nperson = ", "\nprint(person)\n"
+
+
+PERSON: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 20},
+        "age": {"type": "integer", "minimum": 0, "maximum": 120},
+        "tags": {"type": "array", "items": {"type": "string", "maxLength": 8}, "maxItems": 3},
+    },
+    "required": ["name", "age", "tags"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def nano() -> Iterator[Filler]:
+    filler = open_filler(threads=1, dtype="float32")  # in bfloat16 a sum depends on what else is in its forward
+    yield filler
+    filler.close()
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_the_shipped_model_fills_a_hole_with_json_of_the_schema(nano: Filler, temperature: float) -> None:
+    parts = PromptParts(prefix="# A person, as JSON.\nperson = ", suffix="\nprint(person)\n")
+    form, sampling = nano.grammars.compile(json_form(PERSON)), SamplingParams(temperature=temperature, seed=1)
+    filled = nano.fill(FillRequest("fill", parts, max_tokens=120, constraint=form, sampling=sampling))
+    assert filled.finish_reason == "stop"
+    jsonschema.validate(json.loads(filled.text), PERSON)
+    # Keys and brackets are forced: they take no step.
+    assert filled.steps < filled.completion_tokens
+
+
+async def test_a_pattern_and_a_free_fill_side_by_side_do_not_know_of_each_other(nano: Filler) -> None:
+    free = FillRequest("fill", PromptParts(prefix="def add(a, b):\n    return ", suffix="\n"), max_tokens=16)
+    form = nano.grammars.compile(pattern_form("[12][0-9]{3}"))
+    digits = replace(free, parts=PromptParts(prefix="year = ", suffix="\n"), constraint=form)
+    alone = nano.fill(free).text
+    together, year = await asyncio.gather(nano.afill(free), nano.afill(digits))
+    assert together.text == alone
+    assert len(year.text) == 4
+    assert year.text.isdigit()
+
+
+@pytest.mark.slow
+def test_held_out_holes_are_filled_alike_where_an_answer_ends_early(nano: Filler) -> None:
+    made = make_holes(read_heldout(), lambda text: len(nano.tokenizer.encode(text)), per_kind=24, seed=3)
+    holes = [hole for hole in made if hole.row == SEVERAL_LINES]
+    assert len(holes) >= 20
+    early = 0
+    for hole, stop in product(holes, ("\n", " ", "(")):
+        parts = PromptParts(path=hole.path, prefix=hole.prefix, suffix=hole.suffix)
+        # Thresholds that reveal little at a time give an answer many chances to end.
+        request = FillRequest("fill", parts, max_tokens=24, policy="threshold:0.3", max_steps=6, max_context=256)
+        request = replace(request, whole_word=False)
+        whole, ended = nano.fill(request), nano.fill(replace(request, stop=(stop,)))
+        assert ended.text == cut_at_stop(whole.text, (stop,))[0]
+        assert ended.forwards <= whole.forwards
+        kept = len(ended.result.ids)
+        assert ended.result.ids == whole.result.ids[:kept]
+        assert ended.result.log_probs == pytest.approx(whole.result.log_probs[:kept], abs=1e-4)
+        early += ended.forwards < whole.forwards
+    assert early
