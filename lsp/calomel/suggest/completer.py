@@ -8,7 +8,7 @@ tests. Below them: how a model is asked, and when an answer is over.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol
 
 from msgspec import Meta
@@ -101,6 +101,25 @@ class CompleteRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawing:
+    """How a client wants tokens to be drawn; the names and the defaults are those of the engine's `SamplingParams`."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = -1
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    seed: int | None = None
+
+    def params(self) -> SamplingParams:
+        """For the engine, which imports torch."""
+        from calomel.engine import SamplingParams
+
+        return SamplingParams(**asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
 class FillRequest(CompleteRequest):
     """A hole, and how the engine is to fill it; none of this crosses the wire.
 
@@ -118,7 +137,7 @@ class FillRequest(CompleteRequest):
             and not where more than one token is asked for.
     """
 
-    sampling: SamplingParams | None = None
+    sampling: SamplingParams | Drawing | None = None
     policy: str | None = None
     max_steps: int | None = None
     canvas_lengths: tuple[int, ...] | None = None

@@ -24,6 +24,7 @@ from calomel.suggest.completer import (
     CanvasText,
     CompleteAnswer,
     CompleteRequest,
+    Drawing,
     Fill,
     FillRequest,
     GenerationConfig,
@@ -39,7 +40,7 @@ from calomel.suggest.rewriter import Rewriter
 from calomel.suggest.scoring import Drafted, RequestGroup, expected_characters, expected_of_draft, judge_drafts
 
 if TYPE_CHECKING:
-    from calomel.engine import AnyEngine, CanvasState, Request, Result
+    from calomel.engine import AnyEngine, CanvasState, Request, Result, SamplingParams
 
 # What is sure from left to right fills more holes than what is sure anywhere, in five
 # forwards for three; sixteen steps take eight, and fill two more of 120 (docs/decisions/013).
@@ -242,7 +243,7 @@ class Filler:
 
     def _copy(self, request: FillRequest) -> _Copy | None:
         """What is copied into a hole, if the answer may be anything and nobody has asked for one way to make it."""
-        sampling = request.sampling
+        sampling = _sampling(request)
         drawn = sampling is not None and (sampling.temperature > 0 or sampling.penalised)
         told = request.policy is not None or drawn or request.constraint is not None
         if self._copies is None or told or not request.recall:
@@ -292,7 +293,7 @@ class Filler:
             max_new_tokens=request.max_tokens + healing.most_tokens,
             min_new_tokens=least,
             canvas_lengths=lengths,
-            sampling=request.sampling or generation.sampling or SamplingParams(),
+            sampling=_sampling(request) or generation.sampling or SamplingParams(),
             policy=request.policy or generation.policy,
             max_steps=request.max_steps or (generation.max_steps if request.constraint is None else max(lengths)),
             priority=Priority.BACKGROUND if request.background else Priority.INTERACTIVE,
@@ -407,6 +408,10 @@ def own_renderer(tokenizer: TextTokenizer) -> ContextRenderer:
     if not isinstance(tokenizer, Tokenizer):
         raise TypeError("this checkpoint is another maker's: it does not know the prompts of our own")
     return ContextRenderer(tokenizer)
+
+
+def _sampling(request: FillRequest) -> SamplingParams | None:
+    return request.sampling.params() if isinstance(request.sampling, Drawing) else request.sampling
 
 
 def told(result: Result, said: slice) -> Result:

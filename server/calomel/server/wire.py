@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
 from calomel.prompts.grammar import MAX_PATTERN_CHARACTERS
-from calomel.suggest.completer import CanvasText
-
-if TYPE_CHECKING:
-    from calomel.engine import SamplingParams
+from calomel.suggest.completer import CanvasText, Drawing
 
 # Published limits.
 MAX_TOKENS: Final = 8192
@@ -108,13 +105,11 @@ class SampledBody(BaseModel):
     repetition_penalty: Annotated[Number, Field(gt=0)] | None = None
     seed: Annotated[Integer, Field(ge=0, lt=2**63)] | None = None
 
-    def sampling(self) -> SamplingParams:
-        """The engine's parameters: what was not sent has no effect, nor have zeros where clients take them for none."""
-        from calomel.engine import SamplingParams  # imports torch, which came with the model
-
+    def sampling(self) -> Drawing:
+        """What was not sent has no effect, nor have zeros where clients take them for none."""
         # The published range of top_p has a 0; the smallest set of tokens is the most probable one.
         greedy = self.top_p == 0
-        return SamplingParams(
+        return Drawing(
             temperature=0.0 if greedy else self.temperature or 0.0,
             top_p=1.0 if greedy or self.top_p is None else self.top_p,
             top_k=self.top_k or -1,
