@@ -3,15 +3,16 @@
     [repository] name [file] path text … [file] path [prefix] prefix [suffix] suffix [middle]  →  middle
     [suffix] suffix [prefix] prefix [middle]  →  middle
 
-A model is asked in the way that its own tokens were trained in, which its tokenizer tells. A client's prompt is one
-text. It says itself which format it has, by how it begins and how it ends. A token that the user's text holds as well
-counts where the format wants it first: the text goes to the cursor, so the worst is a poor guess.
+A model is asked in the way that its own tokens were trained in, which its tokenizer tells; one behind another server
+gets them in a text. A client's prompt is one text. It says itself which format it has, by how it begins and ends.
+A token that the user's text holds as well counts where the format wants it first: the text goes to the cursor, so the
+worst is a poor guess.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -61,6 +62,16 @@ class FimFormat:
         """Every token of the format, as a tokenizer has them: none of them stands in an answer."""
         return (*self.tokens, *self.files, *self.repository, *([self.end] if self.end else []))
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The tokens around a hole, as a text has them."""
+        return tuple(mark for mark in (self.prefix, self.suffix, self.middle) if mark)
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """What ends an answer, as a text has it, the end token first: a model that begins another file is done, too."""
+        return tuple(each.lstrip(_BLANK) for each in (self.end, *self.files[:1], *self.repository[:1]) if each)
+
 
 # A blank in a vocabulary of characters.
 _BLANK: Final = "\u2581"
@@ -74,7 +85,7 @@ _QWEN: Final = FimFormat(
     repository=("<|repo_name|>",),
     end=_TEXT_END,
 )
-_CODESTRAL: Final = FimFormat("[PREFIX]", "[SUFFIX]", "", ("+++++ ",), within=True)
+_CODESTRAL: Final = FimFormat("[PREFIX]", "[SUFFIX]", "", ("+++++ ",), within=True, suffix_first=True)
 _FORMATS: Final = (
     _QWEN,
     # StarCoder, StarCoder2, Granite; SantaCoder.
@@ -105,6 +116,15 @@ _FORMATS: Final = (
     ),
     _CODESTRAL,
 )
+_NAMES: Final = ("qwen", "starcoder", "santacoder", "deepseek", "glm", "codellama", "seed", "codestral")
+FORMATS: Final[Mapping[str, FimFormat]] = dict(zip(_NAMES, _FORMATS, strict=True))
+# What stands in the names of models, in small letters, of which nothing else is known.
+_MODELS: Final[Mapping[str, str]] = {
+    "starcoder": "starcoder", "granite": "starcoder", "stable-code": "starcoder", "santacoder": "santacoder",
+    "deepseek-coder": "deepseek", "codegeex": "glm", "glm": "glm", "codellama": "codellama", "code-llama": "codellama",
+    "seed-coder": "seed", "seed_coder": "seed", "zeta": "seed", "codestral": "codestral", "sweep": "qwen",
+    "codegemma": "qwen", "qwen": "qwen",
+}  # fmt: skip
 # Names of repositories say nothing about code.
 _REPOSITORY: Final = re.compile(r"\A(?:<\|repo_name\|>|<repo_name>|<reponame>)[^\n]*\n?")
 # Some clients put the token before the text that their server would put there.
@@ -178,6 +198,38 @@ class FimTokensRenderer(PlainAnswer):
                 break
             kept.append(ids)
         return [*self._repository, *chain.from_iterable(kept[::-1]), *own] if kept else []
+
+
+def format_named(model: str) -> FimFormat | None:
+    """The format of a model of this name, or of a template with such tokens in it; None where nobody knows."""
+    small = model.lower()
+    shown = (form for form in _FORMATS if all(mark in model for mark in form.marks))
+    return next(shown, None) or next((FORMATS[form] for name, form in _MODELS.items() if name in small), None)
+
+
+def write_fim(parts: PromptParts, form: FimFormat) -> str:
+    """The prompt about a hole as one text, for a server that finds the tokens in it.
+
+    What the user's text has of these tokens is broken up by a blank. Of other files `related` alone is shown, where the
+    format has a place for files.
+    """
+
+    def plain(text: str) -> str:
+        for mark in (*form.marks, *form.ends, *form.files, *form.repository):
+            text = text.replace(mark, f"{mark[:1]} {mark[1:]}")
+        return text
+
+    before, behind, blank = plain(parts.prefix), plain(parts.suffix), " " * form.padded
+    front = ""
+    if form.files and (parts.related or form.within):
+        name = f"{form.repository[0]}{_REPOSITORY_NAME}\n" if form.repository else ""
+        others = "".join(f"{form.files[0]}{plain(each.path)}\n{plain(each.text)}\n" for each in parts.related)
+        front = f"{name}{others}{form.files[0]}{plain(parts.path or 'untitled')}\n"
+    if form.within:
+        front, before = "", front + before
+    if form.suffix_first:
+        return f"{front}{form.suffix}{behind}{form.prefix}{before}{form.middle}"
+    return f"{front}{form.prefix}{blank}{before}{blank}{form.suffix}{behind}{blank}{form.middle}"
 
 
 def parse_fim(prompt: str, suffix: str | None = None) -> PromptParts:

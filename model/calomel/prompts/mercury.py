@@ -1,4 +1,4 @@
-"""The tagged prompt of `/v1/edit/completions`, and the answer to it.
+"""The tagged prompt of `/v1/edit/completions`, read and written, and the answer to it.
 
     <|recently_viewed_code_snippets|> <|recently_viewed_code_snippet|> code_snippet_file_path: PATH …
     <|current_file_content|> current_file_path: PATH … <|code_to_edit|> …<|cursor|>… <|/code_to_edit|> …
@@ -26,6 +26,8 @@ from calomel.prompts.edit_prompt import (
     parse_edits,
     sort_snippets,
 )
+from calomel.prompts.own import diff_text
+from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 
 CURSOR: Final = "<|cursor|>"
 # Words to the hosted service's router, which one client leaves in.
@@ -41,6 +43,10 @@ _PARTS: Final = (_SNIPPETS, _FILE, _REGION, _HISTORY)
 _FILE_PATH: Final = re.compile(r"[\r\n]{0,8}current_file_path:([^\r\n]*)(?:\r?\n|\Z)")
 _SNIPPET_PATH: Final = re.compile(r"[\r\n]{0,8}code_snippet_file_path:([^\r\n]*)(?:\r?\n|\Z)")
 _UNCLEAR: Final = "The prompt has more than one <|code_to_edit|>, and no telling where the region begins and ends."
+_FENCE: Final = "```"
+_FENCED: Final = re.compile(r"\s*```[^\n`]*\n(?P<text>.*?)\n?```\s*", re.DOTALL)
+_FORGED: Final = re.compile(rf"<\|(?=/?(?:{'|'.join((*_PARTS, _SNIPPET, 'cursor'))})\|>)")
+_TAG_OF_REGION: Final = re.compile(rf"<\|/?{_REGION}\|>\n?")
 # A prompt with twenty snippets has some fifty; a file about prompts may have as many again.
 _MOST: Final = 4096
 
@@ -112,6 +118,52 @@ def mercury_answer(region: str) -> str:
     there is nothing to do.
     """
     return f"```\n{region.removesuffix(chr(10))}\n```"
+
+
+def write_mercury(parts: PromptParts) -> str:
+    """The prompt about a region; what the user's text has of the tags is broken up by a blank."""
+    region = parts.region or EditRegion("")
+    at = len(region.text) if region.cursor is None else region.cursor
+    mark = "" if region.cursor is None else CURSOR
+    snippets = (
+        f"<|{_SNIPPET}|>\ncode_snippet_file_path: {_plain(each.path)}\n{_line(_plain(each.text))}<|/{_SNIPPET}|>\n\n"
+        for each in (*parts.related, *parts.far)
+    )
+    edits = (f"--- {_plain(each.path)}\n+++ {_plain(each.path)}\n{_hunk(each)}\n" for each in parts.edits)
+    inside = f"{_plain(region.text[:at])}{mark}{_plain(region.text[at:])}"
+    return (
+        f"<|{_SNIPPETS}|>\n{''.join(snippets)}<|/{_SNIPPETS}|>\n\n"
+        f"<|{_FILE}|>\ncurrent_file_path: {_plain(parts.path or '')}\n{_line(_plain(parts.prefix))}"
+        f"<|{_REGION}|>\n{_line(inside)}<|/{_REGION}|>\n{_line(_plain(parts.suffix))}<|/{_FILE}|>\n\n"
+        f"<|{_HISTORY}|>\n{''.join(edits)}<|/{_HISTORY}|>\n"
+    )
+
+
+def read_answer(content: str, region: str) -> str | None:
+    """What an answer makes of `region`; None for one that is cut off."""
+    found = _FENCED.fullmatch(content)
+    if found is None and content.lstrip().startswith(_FENCE):
+        return None
+    text = content if found is None else found["text"]
+    if text.strip() == "None":
+        return region
+    text = _TAG_OF_REGION.sub("", text).replace(CURSOR, "")
+    return f"{text}\n" if region.endswith("\n") and text and not text.endswith("\n") else text
+
+
+def _plain(text: str) -> str:
+    return _FORGED.sub("<| ", text)
+
+
+def _line(text: str) -> str:
+    """As a whole line, so that a tag begins the next one."""
+    return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+def _hunk(hunk: Hunk) -> str:
+    old, new = hunk.before.count("\n"), hunk.after.count("\n")
+    first = hunk.start_line + 1
+    return f"@@ -{first if old else first - 1},{old} +{first if new else first - 1},{new} @@\n{_plain(diff_text(hunk))}"
 
 
 def _without_routing(prompt: str) -> str:
