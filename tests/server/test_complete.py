@@ -31,7 +31,8 @@ SECRET = "s3cret-text"
 def learned(client: TestClient, *kinds: Kind) -> None:
     """The model of the door says that it was trained for `kinds`."""
     loader = client.app.state.door.loader  # type: ignore[attr-defined]
-    loader._info = replace(loader.info(), kinds=kinds)
+    info = replace(loader.info(), kinds=kinds)
+    loader._describe = lambda: info
 
 
 def ask(client: TestClient, request: CompleteRequest = QUESTION) -> Any:

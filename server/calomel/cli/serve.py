@@ -21,6 +21,17 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on. Default: 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one. Default: 8017.")] = None,
     model: Annotated[str | None, typer.Option(help="Folder or name of a model. Default: the shipped one.")] = None,
+    upstream: Annotated[
+        str | None, typer.Option(help="A server that has the model: llama.cpp, Ollama, vLLM, LM Studio.")
+    ] = None,
+    upstream_format: Annotated[
+        str | None, typer.Option(help="auto, llama.cpp, ollama, vllm, openai or mercury. Default: auto.")
+    ] = None,
+    upstream_model: Annotated[
+        str | None, typer.Option(help="Its model, by its name there. Default: the only one.")
+    ] = None,
+    upstream_fim: Annotated[str | None, typer.Option(help="The model's tokens, as qwen. Default: found out.")] = None,
+    upstream_key_file: Annotated[Path | None, typer.Option(help="A file with its key.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N. Default: cpu.")] = None,
     threads: Annotated[int | None, typer.Option(help="Processor threads of the engine.")] = None,
     quantize: Quantize = None,
@@ -120,6 +131,7 @@ def _findings(config: Path | None, file: Path | None) -> Iterator[Finding]:
     from calomel.cli.checks import check_model, check_server, check_speed, fail, writable
     from calomel.cli.editor_checks import around, check_editors, check_file, check_sides, sides, vs_code_settings
     from calomel.cli.editor_plans import here
+    from calomel.cli.upstream_checks import check_upstream
     from calomel.server.settings import SettingsError, load
     from calomel.suggest.outcome_log import outcome_log_path
     from calomel.workspace.settings import user_settings_path
@@ -132,7 +144,9 @@ def _findings(config: Path | None, file: Path | None) -> Iterator[Finding]:
     yield from check_server(layered)
     if layered.settings.outcome_log:
         yield writable(outcome_log_path().parent)
-    yield from check_model(layered.settings)
+    yield from check_upstream(layered.settings)
+    if layered.settings.upstream is None:
+        yield from check_model(layered.settings)
     place = here(layered.settings)
     yield from check_editors(place)
     folder = None if file is None else around(file.absolute())

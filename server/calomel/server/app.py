@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI
@@ -22,7 +23,7 @@ from calomel.server.door import Door
 from calomel.server.errors import DoorError, StartError, response_to
 from calomel.server.known_workspace import KnownWorkspace
 from calomel.server.lifetime import unload_when_idle
-from calomel.server.loading import FillerFactory, ModelLoader
+from calomel.server.loading import FillerFactory, InfoFactory, ModelLoader
 from calomel.server.metrics import Metrics
 from calomel.server.middleware import Boundary, Gate
 from calomel.server.routes import chat, complete, completions, edit, llama, models, status
@@ -82,6 +83,7 @@ def create_app(
     filler_factory: FillerFactory,
     tokens: Tokens | None = None,
     inside: Sequence[Middleware] = (),
+    describing: InfoFactory | None = None,
 ) -> FastAPI:
     """The HTTP door to one model.
 
@@ -90,6 +92,7 @@ def create_app(
         filler_factory: opens the model; called once, in a thread, when the application starts.
         tokens: the right ones; None for the one in the settings.
         inside: further layers, between all others and the routes.
+        describing: says what the model can do; None for what its folder says.
 
     Raises:
         StartError: neither a token nor `no_auth` is set.
@@ -101,7 +104,8 @@ def create_app(
             raise StartError("the server needs a token, or no-auth to do without one")
         tokens = Tokens({"": settings.token.get_secret_value()})
 
-    loader = ModelLoader(filler_factory, lambda: describe(settings.model), wake_seconds=settings.wake_seconds)
+    in_folder = cache(lambda: describe(settings.model))
+    loader = ModelLoader(filler_factory, describing or in_folder, wake_seconds=settings.wake_seconds)
     metrics = Metrics()
     admission = Admission(
         settings.max_requests, metrics, share=settings.client_share, per_minute=settings.requests_per_minute
@@ -157,7 +161,7 @@ def create_app(
         admission=admission,
         metrics=metrics,
         deliveries=deliveries,
-        model=models.describe(settings.model),
+        model=models.describe(settings.model) if settings.upstream is None else models.behind(settings),
         edits=EditRoom(SuggestionFilter(settings.aggressiveness), context=settings.context_tokens),
         acceptances=Acceptances(deliveries),
         workspace=workspace,

@@ -14,6 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from calomel.suggest.completer import CompleterError
+
 # Seconds after which a refused client may try again: about as long as a full queue of short fills takes on a laptop.
 RETRY_OVERLOAD = 1
 # Opening a small checkpoint takes a few seconds, most of them the import of torch.
@@ -191,6 +193,14 @@ class EngineStoppedError(UnavailableError):
     message = "The engine has stopped and is started again. Please try again shortly."
 
 
+class UpstreamFailedError(UnavailableError):
+    """The server that is asked in this one's place could not answer; its sentence says why."""
+
+    code = "upstream_failed"
+    retry_after = RETRY_LOADING
+    message = "The upstream server could not answer."
+
+
 class ReplicaLostError(UnavailableError):
     """A replica was lost while it answered, or none is there; the next question goes to another."""
 
@@ -235,7 +245,9 @@ _ENGINE_CODES: Mapping[str, type[DoorError]] = {
 
 
 def from_engine(error: Exception) -> DoorError | None:
-    """The engine's refusal in the door's words; None when the error is none that the engine declares."""
+    """The engine's refusal, or an upstream server's, in the door's words; None when neither declares the error."""
+    if isinstance(error, CompleterError):
+        return UpstreamFailedError(str(error))
     kind = _ENGINE_CODES.get(str(getattr(error, "code", "")))
     if kind is None:
         return None

@@ -46,7 +46,7 @@ class ModelLoader:
 
     Args:
         factory: opens the model; called in a thread, once and again for each opening.
-        describe: says what it can do.
+        describe: says what it can do; asked for every request.
         wake_seconds: how long a request waits for a model that is opened again.
         clock: seconds, monotonic.
 
@@ -67,7 +67,6 @@ class ModelLoader:
         self._describe = describe
         self._wake_seconds = wake_seconds
         self._clock = clock
-        self._info: ModelInfo | None = None
         self._filler: Filler | None = None
         self._state: State = "loading"
         # Whether there was a model before: then a request may wait for it.
@@ -146,13 +145,11 @@ class ModelLoader:
         """What the loaded model can do. Raises as `filler` does, and where its folder does not tell."""
         if self._state != "unloaded":
             self.filler()
-        if self._info is None:
-            try:
-                self._info = self._describe()
-            except (OSError, ValueError) as error:
-                _log.error("the model's folder does not say what it is: %s", type(error).__name__)
-                raise ModelFailedError from error
-        return self._info
+        try:
+            return self._describe()
+        except (OSError, ValueError) as error:
+            _log.error("the model's folder does not say what it is: %s", type(error).__name__)
+            raise ModelFailedError from error
 
     def close(self) -> None:
         """Close the model; one that is on its way is closed by its own thread, which nobody waits for."""
@@ -182,10 +179,9 @@ class ModelLoader:
             if before:
                 _close(before)
             filler = self._factory()
-            if self._info is None:
-                # Reads the weights' file once: here, and not on the event loop. `info` says what is wrong with it.
-                with contextlib.suppress(OSError, ValueError):
-                    self._info = self._describe()
+            # Reads the weights' file once: here, and not on the event loop. `info` says what is wrong with it.
+            with contextlib.suppress(OSError, ValueError):
+                self._describe()
         except Exception as error:  # noqa: BLE001 (whatever it is, requests must be told)
             self._state = "failed"
             _log.error("the model could not be loaded: %s", error)

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+from urllib.parse import urlsplit
 
 import uvicorn
 from fastapi import FastAPI
@@ -26,24 +27,28 @@ from calomel.server.forwarding import Forwarding
 from calomel.server.lifetime import DrainingServer, ended_by_signals, timed, waiting_for_no_model
 from calomel.server.logs import log_to, say
 from calomel.server.model_folders import folder_of
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServerSettings, is_sendable
 from calomel.server.tokens import EDITORS, Tokens
 from calomel.suggest import runtime_file
-from calomel.suggest.completer import PROTOCOL_VERSION
+from calomel.suggest.completer import PROTOCOL_VERSION, CompleterError
 from calomel.suggest.launch import version
 from calomel.suggest.process import dead_threads_logged, started
 from calomel.suggest.remote import is_loopback
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
+from calomel.suggest.upstream.target import Target
 from calomel.weights import nano_path
 from calomel.weights.identity import weights_id
 
 if TYPE_CHECKING:
     from calomel.suggest.filler import Filler
+    from calomel.suggest.upstream.completer import UpstreamCompleter
 
 # Headers are kept in memory until they are complete; 64 KiB is eight times what browsers send at most.
 _MAX_HEADER_BYTES: Final = 64 * 1024
 # An editor asks again within seconds while its user types; longer-lived idle sockets are of no use.
 _KEEP_ALIVE_SECONDS: Final = 60
+# In the place of a folder's id, so that no editor takes it for the server of the shipped model.
+_UPSTREAM: Final = "upstream"
 _WARM_UP: Final = "def add(a, b):\n    return "
 
 
@@ -64,9 +69,12 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
     allowed, editors, words = _tokens(settings, terminal=out.isatty())
     _check_tls(settings)
     failures: list[Exception] = []
+    upstream = upstream_of(settings)
 
     def opened() -> Filler:
         try:
+            if upstream is not None:
+                return open_upstream(upstream)
             return open_model(settings) if settings.replicas is None else open_replicas(settings, allowed)
         except Exception as error:
             failures.append(error)
@@ -75,7 +83,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
             raise
 
     if settings.replicas is None:
-        app = create_app(settings, opened, allowed)
+        app = create_app(settings, opened, allowed, describing=None if upstream is None else lambda: upstream.model)
     else:
         # What a model's process does by itself is theirs.
         door = settings.model_copy(update={"idle_unload": None, "workspace": None})
@@ -95,7 +103,8 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
             with dead_threads_logged(logging.getLogger("calomel.server")):
                 server.run(sockets=[listener])
     if failures:
-        raise StartError(f"the model could not be loaded: {failures[0]}") from failures[0]
+        where = "" if settings.upstream is not None else "the model could not be loaded: "
+        raise StartError(f"{where}{failures[0]}") from failures[0]
 
 
 def open_model(settings: ServerSettings) -> Filler:
@@ -120,6 +129,41 @@ def open_model(settings: ServerSettings) -> Filler:
     gc.collect()
     gc.freeze()
     return filler
+
+
+def upstream_of(settings: ServerSettings) -> UpstreamCompleter | None:
+    """What asks the server that has the model; None for a model of this process. Raises StartError for its key."""
+    if settings.upstream is None:
+        return None
+    from calomel.suggest.upstream.completer import UpstreamCompleter
+
+    if is_own(settings.upstream, settings):
+        raise StartError(f"upstream: {settings.upstream} is this server's own address: name the one with the model")
+    key = None if settings.upstream_key is None else settings.upstream_key.get_secret_value()
+    if settings.upstream_key_file is not None:
+        key = tokens.read_key(settings.upstream_key_file)
+    if key is not None and not is_sendable(key):
+        raise StartError("the upstream key may hold printable ASCII characters without spaces only")
+    target = Target(
+        settings.upstream, settings.upstream_format, settings.upstream_model, key or None, settings.upstream_fim
+    )
+    return UpstreamCompleter(target)
+
+
+def is_own(url: str, settings: ServerSettings) -> bool:
+    """Whether an address is where this server will listen: it would ask itself for ever."""
+    parts = urlsplit(url)
+    return is_loopback(parts.hostname or "") and parts.port == settings.port
+
+
+def open_upstream(upstream: UpstreamCompleter) -> Filler:
+    """Ask the server what it can do. One that is not there may come later; StartError for what waiting cannot mend."""
+    try:
+        upstream.look()
+    except CompleterError as error:
+        if error.code == "refused":
+            raise StartError(str(error)) from None
+    return cast("Filler", upstream)
 
 
 def open_in_replica(settings: ServerSettings) -> Filler:
@@ -246,7 +290,7 @@ def _published(path: Path, record: ServerRecord) -> Iterator[None]:
 def _record(settings: ServerSettings, url: str, token: str | None) -> ServerRecord:
     pid = os.getpid()
     try:
-        weights = weights_id(settings.model or nano_path())
+        weights = weights_id(settings.model or nano_path()) if settings.upstream is None else _UPSTREAM
     except OSError:
         # The loader says what is wrong with the folder.
         weights = ""

@@ -16,16 +16,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
+from calomel.prompts.fim_tokens import FORMATS
 from calomel.server.errors import StartError
 from calomel.server.logs import escaped
 from calomel.suggest.remote import is_loopback
+from calomel.suggest.upstream.target import UpstreamFormat, problem_of
 from calomel.workspace.settings import user_settings_path
 
 MIB: Final = 1024 * 1024
+_OF_UPSTREAM: Final = ("upstream_format", "upstream_model", "upstream_fim", "upstream_key_file")
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s*,]+")
 
 
@@ -86,6 +90,22 @@ class ServerSettings(BaseSettings):
     """
     model: Path | None = None
     """Checkpoint folder, or a name in the models folder. Unset: the shipped model."""
+    upstream: str | None = None
+    """A server that runs already and has the model, as `http://127.0.0.1:8080`: llama.cpp, Ollama, vLLM, LM Studio, or
+    the hosted Mercury. Prompts, filters and drafts stay here. Unset: the model is in this server's own process.
+    """
+    upstream_format: UpstreamFormat = "auto"
+    """What it speaks. `auto` asks it."""
+    upstream_model: str | None = None
+    """By its own name. Unset: the only one that it has."""
+    upstream_fim: str | None = None
+    """Fill-in-the-middle tokens: qwen, starcoder, santacoder, deepseek, glm, codellama, seed or codestral. Unset: what
+    the server, or the model's name, says.
+    """
+    upstream_key: SecretStr | None = None
+    """What it wants to see as `Authorization: Bearer`."""
+    upstream_key_file: Path | None = None
+    """The same in a file that nobody else can read."""
     device: str = "cpu"
     """Runs everywhere; the shipped model needs no GPU."""
     threads: Annotated[int | None, Field(ge=1, le=1024)] = None
@@ -178,6 +198,27 @@ class ServerSettings(BaseSettings):
         return self
 
     @model_validator(mode="after")
+    def _ask_one_model(self) -> Self:
+        given = [name for name in _OF_UPSTREAM if getattr(self, name) not in {None, "auto"}]
+        if self.upstream is None:
+            if given:
+                raise ValueError(f"{given[0].replace('_', '-')} needs an upstream: say which server has the model")
+            return self
+        problem = problem_of(self.upstream)
+        if problem:
+            raise ValueError(problem)
+        if self.upstream_fim is not None and self.upstream_fim not in FORMATS:
+            raise ValueError(f"upstream-fim is none of {', '.join(FORMATS)}")
+        if self.upstream_key is not None and self.upstream_key_file is not None:
+            raise ValueError("an upstream-key and an upstream-key-file were both given: drop one of them")
+        other = next((name for name in ("model", "replicas", "quantize") if getattr(self, name) is not None), None)
+        if other:
+            raise ValueError(f"an upstream and {other} were both given: the model is in one place, so drop one of them")
+        if self.offline and not is_loopback(urlsplit(self.upstream).hostname or ""):
+            raise ValueError("offline, and an upstream on another machine: drop one of them")
+        return self
+
+    @model_validator(mode="after")
     def _take_exact_names(self) -> Self:
         if any("*" in name or "/" in name for name in self.allowed_hosts):
             raise ValueError("allowed-hosts takes exact names, no patterns")
@@ -204,8 +245,8 @@ TABLE: Final = "serve"
 _OTHER_TABLES: Final = ("workspace", "privacy", "suggest", "server", "log")
 _PREFIX: Final = "CALOMEL_"
 _NAMED: Final = f"{_PREFIX}CONFIG"
-_PATHS: Final = ("token_file", "tls_cert", "tls_key", "runtime_file", "workspace")
-_SECRETS: Final = ("token",)
+_PATHS: Final = ("token_file", "tls_cert", "tls_key", "runtime_file", "workspace", "upstream_key_file")
+_SECRETS: Final = ("token", "upstream_key")
 _MAX_BYTES: Final = 256 * 1024
 
 DEFAULT: Final = "default"

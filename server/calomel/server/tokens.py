@@ -73,25 +73,38 @@ def read_or_make(path: Path) -> tuple[Tokens, bool]:
 
 def read(path: Path) -> Tokens:
     """The tokens in `path`. Raises FileNotFoundError, and StartError for a file that cannot be used."""
+    return parse(_text(path, "token file", "list of tokens"), path)
+
+
+def read_key(path: Path) -> str:
+    """The key of another server in `path`. Raises StartError."""
+    try:
+        return _text(path, "key file", "text of one line").strip()
+    except FileNotFoundError:
+        raise StartError(f"the key file {path} is not there: put the key into it, and chmod 600 it") from None
+
+
+def _text(path: Path, what: str, form: str) -> str:
+    """A small file of secrets. Raises FileNotFoundError, and StartError for one that cannot be used."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise StartError(f"the token file {path} cannot be read ({error.strerror})") from None
+        raise StartError(f"the {what} {path} cannot be read ({error.strerror})") from None
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise StartError(f"the token file {path} is no plain file")
+            raise StartError(f"the {what} {path} is no plain file")
         problem = modes(status)
         if problem is not None:
-            raise StartError(f"the token file {path} {problem}")
+            raise StartError(f"the {what} {path} {problem}")
         data = os.read(descriptor, _MAX_BYTES + 1)
     finally:
         os.close(descriptor)
     if len(data) > _MAX_BYTES or not data.isascii():
-        raise StartError(f"the token file {path} is no list of tokens")
-    return parse(data.decode(), path)
+        raise StartError(f"the {what} {path} is no {form}")
+    return data.decode()
 
 
 def modes(status: os.stat_result) -> str | None:

@@ -138,6 +138,10 @@ async def _constraint(filler: Filler, asked: wire.ResponseFormat | None) -> Gram
     """
     if asked is None or asked.type == "text":
         return None
+    if not hasattr(filler, "grammars"):
+        raise InvalidParameterError(
+            "response_format: the model behind the upstream server follows no schema: leave it out", "response_format"
+        )
     schema = asked.schema_of()
 
     def compiled() -> GrammarConstraint:

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationInfo
 
 from calomel.server.access import protected_router, public_router
 from calomel.server.door import door_of
+from calomel.server.settings import ServerSettings
 from calomel.server.wire import MAX_TOKENS, Integer, ModelObject, Name
 from calomel.weights import nano_path
 
@@ -74,6 +75,21 @@ def describe(folder: Path | None) -> ModelObject:
         supported_sampling_parameters=list(SAMPLING_PARAMETERS),
         supported_features=list(CHAT_FEATURES if talks else ("structured_outputs",)),
         supported_endpoints=[*ENDPOINTS, *(["chat.completions"] if talks else [])],
+    )
+
+
+def behind(settings: ServerSettings) -> ModelObject:
+    """The model behind an upstream server, before that was asked."""
+    name = settings.upstream_model or "upstream"
+    return ModelObject(
+        id=name,
+        name=f"Calomel: {name}",
+        created=0,
+        description="A model behind another server.",
+        context_length=FALLBACK_CONTEXT,
+        max_output_length=FALLBACK_CONTEXT,
+        supported_sampling_parameters=list(SAMPLING_PARAMETERS),
+        supported_endpoints=list(ENDPOINTS),
     )
 
 

@@ -35,7 +35,7 @@ from calomel.suggest.process import DEAD_THREADS, DeadThread
 
 
 class ModelStatus(BaseModel):
-    """The model; what is not known before it is loaded is null."""
+    """The model; what is not known before it is loaded is null. `note` tells of one behind another server."""
 
     state: str
     id: str | None = None
@@ -43,6 +43,7 @@ class ModelStatus(BaseModel):
     kinds: Sequence[str] = ()
     context: int | None = None
     device: str
+    note: str | None = None
 
 
 class QueueStatus(BaseModel):
@@ -190,7 +191,13 @@ def _model(door: Door) -> ModelStatus:
     with contextlib.suppress(DoorError):
         info = door.loader.info()
         return ModelStatus(
-            state=state, id=info.id, weights=info.weights, kinds=info.kinds, context=info.max_context, device=device
+            state=state,
+            id=info.id,
+            weights=info.weights,
+            kinds=info.kinds,
+            context=info.max_context,
+            device=device if door.settings.upstream is None else "upstream",
+            note=getattr(door.loader.filler(), "said", None) if state == "ready" else None,
         )
     return ModelStatus(state=state, device=device)
 

@@ -1,0 +1,411 @@
+"""Answers questions with a model behind an upstream server, in the place of an engine of this process.
+
+What its server can do is asked before the first question, and again after it was gone: another model may stand there
+now. Where it says how likely tokens are, that is an answer's confidence; where it scores texts, drafts are judged; and
+where it does neither, filters and what is known of the rules that drafted decide alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import math
+import time
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from calomel.prompts.own import diff_text
+from calomel.prompts.parts import Excerpt, Hunk, PromptParts
+from calomel.suggest.completer import (
+    DEFAULT_CONTEXT,
+    MAX_CONTEXT,
+    Candidate,
+    CanvasText,
+    CompleteAnswer,
+    CompleteRequest,
+    Drawing,
+    Fill,
+    FillRequest,
+    FinishReason,
+    ModelInfo,
+    Timings,
+    cut_at_stop,
+    settled,
+)
+from calomel.suggest.launch import version
+from calomel.suggest.upstream.adapters import Adapter, Ask, Known, Piece, adapter_of
+from calomel.suggest.upstream.exchange import Exchange
+from calomel.suggest.upstream.target import Target, UpstreamError
+
+if TYPE_CHECKING:
+    from calomel.engine import Result
+
+_log = logging.getLogger("calomel.server")
+
+_Found = TypeVar("_Found")
+
+# Bytes of a token of code, as `calomel.context.budget` estimates: the server's own tokenizer is not here.
+_BYTES_PER_TOKEN: Final = 3
+_SUFFIX_SHARE: Final = 4
+# Tokens of a heading and of the marks.
+_HEADING: Final = 16
+_EDITS_PATH: Final = "recent_edits.diff"
+# A server puts a model to sleep that nobody asks (Ollama's takes five minutes); then the next answer takes its time.
+_ASLEEP_SECONDS: Final = 60.0
+# Its model, or a route, is not there any more.
+_CHANGED: Final = frozenset({404, 501})
+_NONE: Final = "it gives no log-probabilities: filters, and what rules know of their drafts, decide alone"
+
+
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """What of an engine's account is known here."""
+
+    prefill_seconds: float = 0.0
+    denoise_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class _Answer:
+    """An answer as it grows: pieces of text, each with what is known of its tokens."""
+
+    text: str = ""
+    pieces: list[Piece] = field(default_factory=list)
+    finish: FinishReason | None = None
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+
+    def take(self, piece: Piece) -> None:
+        self.text += piece.text
+        self.pieces.append(piece)
+        self.finish = piece.finish or self.finish
+        self.prompt_tokens = piece.prompt_tokens or self.prompt_tokens
+        self.cached_tokens = piece.cached_tokens or self.cached_tokens
+
+    @property
+    def tokens(self) -> int:
+        """About as many as there are; servers send one at a time."""
+        return sum(max(len(piece.log_probs), 1) for piece in self.pieces if piece.text)
+
+    def log_probs(self, length: int) -> tuple[float, ...]:
+        """Of the tokens that begin within so many characters; none where one of them is missing or no number."""
+        found: list[float] = []
+        at = 0
+        for piece in self.pieces:
+            if at < length and piece.text:
+                if not piece.log_probs or not all(math.isfinite(value) for value in piece.log_probs):
+                    return ()
+                found += [min(0.0, value) for value in piece.log_probs]
+            at += len(piece.text)
+        return tuple(found)
+
+
+class UpstreamCompleter:
+    """A `Completer` behind another server, which answers what `calomel.suggest.filler.Filler` answers of an engine.
+
+    Args:
+        target: the server.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._exchange = Exchange(target)
+        self._adapter: Adapter | None = None
+        self._last = Known(target.model or "upstream")
+        self._looking: asyncio.Task[Adapter] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._trouble = ""
+        self._heard = time.monotonic()
+
+    def look(self) -> None:
+        """Ask what the server can do, in a loop of its own. Raises UpstreamError."""
+
+        async def once() -> None:
+            try:
+                await self._ready()
+            finally:
+                await self.aclose()
+
+        asyncio.run(once())
+
+    @property
+    def model(self) -> ModelInfo:
+        """What is known of the model by now; it does not wait."""
+        known = self._last
+        identity = hashlib.sha256(f"{self.target.base}\0{known.model}".encode()).hexdigest()[:16]
+        window = min(known.window, MAX_CONTEXT)
+        return ModelInfo(
+            id=known.model[:256],
+            weights=identity,
+            kinds=("fill", "edit"),
+            max_context=window,
+            default_context=min(DEFAULT_CONTEXT, window),
+            tokenizer=None,
+            version=version(),
+        )
+
+    @property
+    def said(self) -> str:
+        """One sentence for people: which server and model, and what its confidences come from; or what is wrong."""
+        if self._adapter is None:
+            return self._trouble or f"the server at {self.target.base} was not asked yet"
+        known = "it gives log-probabilities" if self._last.log_probs else _NONE
+        return f"{self._adapter.name} at {self.target.base} with {self._last.model}; {known}"
+
+    async def info(self) -> ModelInfo:
+        """What the model can do; asks the server. Raises UpstreamError."""
+        await self._ready()
+        return self.model
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        """Rewrite the region, or fill the hole; drafts come with a likelihood where the server scores texts.
+
+        Raises UpstreamError.
+        """
+        began = time.monotonic()
+        until = None if request.deadline is None else began + request.deadline
+        adapter = await self._within(until, self._ready())
+        answer = _Answer()
+        own: tuple[Candidate, ...] = ()
+        if request.kind == "edit":
+            if request.own and self._last.edits:
+                own = (Candidate(await self._within(until, adapter.rewrite(self._ask(request)))),)
+        else:
+            async for _ in self._grown(request, answer, until):
+                pass
+            text = cut_at_stop(answer.text, request.stop)[0]
+            own = (Candidate(text, answer.log_probs(len(text)), finish_reason=answer.finish or "stop"),)
+        drafts, judged = await self._drafts(adapter, request, until)
+        return CompleteAnswer(
+            (*own, *drafts),
+            context_tokens=answer.prompt_tokens,
+            cached_tokens=answer.cached_tokens,
+            model=self.model.id,
+            timings=Timings(total=time.monotonic() - began),
+            judged=judged,
+        )
+
+    async def afill(self, request: FillRequest) -> Fill:
+        """Fill the hole; cancelling the task frees the server's slot. Raises UpstreamError."""
+        began, answer = time.monotonic(), _Answer()
+        until = None if request.deadline is None else began + request.deadline
+        async for _ in self._grown(request, answer, until):
+            pass
+        return await self._finished(request, answer, began)
+
+    async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
+        """Yield the text as it gets settled, then the `Fill`. Raises UpstreamError."""
+        began, answer, sent = time.monotonic(), _Answer(), ""
+        until = None if request.deadline is None else began + request.deadline
+        async with aclosing(self._grown(request, answer, until)) as growing:
+            async for _ in growing:
+                text, stopped = cut_at_stop(answer.text, request.stop)
+                text = text if stopped else settled(text, request.stop)
+                if request.hole is not None:
+                    text = await asyncio.to_thread(request.hole.settled, text)
+                if text.startswith(sent) and len(text) > len(sent):
+                    yield text[len(sent) :]
+                    sent = text
+        fill = await self._finished(request, answer, began)
+        if fill.text.startswith(sent) and len(fill.text) > len(sent):
+            yield fill.text[len(sent) :]
+        yield fill
+
+    async def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
+        """Yield the answer behind every piece of it, then the `Fill`. Raises UpstreamError."""
+        began, answer = time.monotonic(), _Answer()
+        until = None if request.deadline is None else began + request.deadline
+        async with aclosing(self._grown(request, answer, until)) as growing:
+            async for _ in growing:
+                text = cut_at_stop(answer.text, request.stop)[0]
+                pieces = tuple(piece.text for piece in answer.pieces if piece.text)
+                yield CanvasText(len(pieces), text, pieces, (True,) * len(pieces))
+        yield await self._finished(request, answer, began)
+
+    async def aclose(self) -> None:
+        """Let go of the connections."""
+        looking, self._looking = self._looking, None
+        if looking is not None:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+        await self._exchange.aclose()
+
+    def close(self) -> None:
+        """The same, from another thread than the event loop's."""
+        if self._loop is not None and self._loop.is_running():
+            asyncio.run_coroutine_threadsafe(self.aclose(), self._loop).result()
+
+    # What is asked.
+
+    async def _ready(self) -> Adapter:
+        """The adapter, once it knows its server. Whoever stops waiting does not stop the asking: models load slowly."""
+        self._loop = asyncio.get_running_loop()
+        if self._adapter is not None:
+            return self._adapter
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._looked())
+        return await asyncio.shield(self._looking)
+
+    async def _looked(self) -> Adapter:
+        try:
+            self._exchange.target = self.target
+            adapter = await adapter_of(self._exchange)
+            self._last = await adapter.look()
+        except UpstreamError as error:
+            if str(error) != self._trouble:
+                _log.warning("%s", error)
+            self._trouble = str(error)
+            raise
+        else:
+            self._adapter, self._heard = adapter, time.monotonic()
+            _log.info("%s", self.said)
+            return adapter
+        finally:
+            self._looking = None
+
+    def _ask(self, request: CompleteRequest) -> Ask:
+        drawing = request.sampling if isinstance(request, FillRequest) else None
+        window = self._last.window
+        room = min(request.max_context, max(window // 2, window - request.max_tokens))
+        whole = request.kind == "fill" or not self._last.edits
+        parts = fitted(request.parts, room, whole=whole)
+        asked = drawing if isinstance(drawing, Drawing) else Drawing()
+        return Ask(parts, max(1, min(request.max_tokens, window - room)), request.stop, asked)
+
+    async def _grown(self, request: CompleteRequest, answer: _Answer, until: float | None) -> AsyncGenerator[None]:
+        """Let `answer` grow, a piece at a time; it ends with the first stop string, or with the time."""
+        adapter = await self._within(until, self._ready())
+        try:
+            async with aclosing(adapter.fill(self._ask(request))) as pieces:
+                while answer.finish is None:
+                    answer.take(await self._within(until, anext(pieces)))
+                    self._heard = time.monotonic()
+                    if answer.finish is None and cut_at_stop(answer.text, request.stop)[1]:
+                        answer.finish = "stop"
+                    yield
+        except UpstreamError as error:
+            if error.code == "timeout" and answer.text:
+                answer.finish = "deadline"
+                yield
+                return
+            self._doubt(error)
+            raise
+
+    def _doubt(self, error: UpstreamError) -> None:
+        """Another model may be there when it is back; and one that was put to sleep is to be loaded with patience."""
+        asleep = error.code == "timeout" and time.monotonic() - self._heard > _ASLEEP_SECONDS
+        if error.gone or asleep or error.status in _CHANGED:
+            self._adapter, self._trouble = None, str(error)
+
+    async def _within(self, until: float | None, work: Awaitable[_Found]) -> _Found:
+        try:
+            async with asyncio.timeout(None if until is None else max(0.0, until - time.monotonic())):
+                return await work
+        except TimeoutError:
+            message = f"the server at {self.target.base} did not answer in time: take a smaller model or less context"
+            raise UpstreamError("timeout", message) from None
+
+    async def _drafts(
+        self, adapter: Adapter, request: CompleteRequest, until: float | None
+    ) -> tuple[list[Candidate], bool]:
+        """The drafts, likeliest first where the server scores texts, and whether it does."""
+        unjudged = [Candidate(draft.text, maker=draft.maker) for draft in request.drafts]
+        if not self._last.scores or not request.drafts:
+            return unjudged, self._last.scores
+        texts = [cut_at_stop(draft.text, request.stop)[0] for draft in request.drafts]
+        as_it_is = "" if request.parts.region is None else request.parts.region.text
+        try:
+            kept, *found = await self._within(until, adapter.scores(self._ask(request).parts, [as_it_is, *texts]))
+        except UpstreamError as error:
+            if error.code != "timeout":
+                raise
+            return unjudged, False
+        judged = [
+            _judged(draft.maker, text, values, kept)
+            for draft, text, values in zip(request.drafts, texts, found, strict=True)
+        ]
+        return sorted(judged, key=lambda each: -math.inf if each.log_ratio is None else each.log_ratio)[::-1], True
+
+    async def _finished(self, request: FillRequest, answer: _Answer, began: float) -> Fill:
+        text, stopped = cut_at_stop(answer.text, request.stop)
+        finish = "stop" if stopped else answer.finish or "stop"
+        if request.hole is not None:
+            text = await asyncio.to_thread(request.hole.fitted, text, truncated=finish != "stop")
+        scores, tokens, seconds = answer.log_probs(len(text)), answer.tokens, time.monotonic() - began
+        return Fill(
+            text=text,
+            finish_reason=finish,
+            confidence=math.exp(sum(scores) / len(scores)) if scores else 0.0,
+            prompt_tokens=answer.prompt_tokens,
+            completion_tokens=tokens,
+            cached_tokens=answer.cached_tokens,
+            steps=tokens,
+            forwards=tokens,
+            seconds=seconds,
+            result=cast("Result", _Account(denoise_seconds=seconds)),
+            trimmed=len(self._ask(request).parts.prefix) < len(request.parts.prefix),
+        )
+
+
+def _judged(maker: str, text: str, values: Sequence[float], kept: Sequence[float]) -> Candidate:
+    """A draft with its likelihood, where every token has a number."""
+    if not values or not all(map(math.isfinite, values)):
+        return Candidate(text, maker=maker)
+    keep = sum(kept) if kept and all(map(math.isfinite, kept)) else None
+    return Candidate(
+        text, tuple(values[:-1]), end_log_prob=values[-1], maker=maker, log_prob=sum(values), keep_log_prob=keep
+    )
+
+
+def fitted(parts: PromptParts, room: int, *, whole: bool) -> PromptParts:
+    """What fits into about `room` tokens: the window first, of the rest the last parts, which are the most useful.
+
+    Args:
+        parts: of the question.
+        room: for the prompt.
+        whole: the last edits and excerpts of the same file become related files, the edits last: formats for holes have
+            no other place for them. Without, they stay what they are.
+    """
+    room = max(1, room - _HEADING - _size("" if parts.region is None else parts.region.text))
+    behind = _beginning(parts.suffix, max(room // _SUFFIX_SHARE, room - _size(parts.prefix)))
+    before = _end(parts.prefix, room - _size(behind))
+    room -= _size(before) + _size(behind)
+    edits: list[Hunk] = []
+    for hunk in reversed(parts.edits):
+        room -= _size(hunk.before) + _size(hunk.after) + _HEADING
+        if room < 0:
+            break
+        edits.insert(0, hunk)
+    far = [each for each in parts.far if each.text not in parts.prefix + parts.suffix]
+    related: list[Excerpt] = []
+    for excerpt in reversed((*parts.related, *far)):
+        room -= _size(excerpt.text) + _HEADING
+        if room < 0:
+            break
+        related.insert(0, excerpt)
+    if whole and edits:
+        told = "".join(f"--- {hunk.path}\n{diff_text(hunk)}" for hunk in edits)
+        related.append(Excerpt(_EDITS_PATH, 0, told))
+    kept = () if whole else tuple(edits)
+    return replace(parts, related=tuple(related), far=(), edits=kept, prefix=before, suffix=behind)
+
+
+def _size(text: str) -> int:
+    """About how many tokens a text has."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
+
+
+def _beginning(text: str, tokens: int) -> str:
+    return text.encode("utf-8", "surrogatepass")[: max(0, tokens) * _BYTES_PER_TOKEN].decode("utf-8", "ignore")
+
+
+def _end(text: str, tokens: int) -> str:
+    """The last lines that fit; a part of the last one where it alone is too long."""
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data) <= max(0, tokens) * _BYTES_PER_TOKEN:
+        return text
+    kept = data[len(data) - max(0, tokens) * _BYTES_PER_TOKEN :].decode("utf-8", "ignore")
+    return kept[kept.find("\n") + 1 :]

@@ -1,0 +1,239 @@
+"""Requests to an upstream server, and what comes back: JSON, whole or line by line, within bounds.
+
+Connections are kept between questions. One that is refused or broken before anything was answered is tried once more;
+afterwards whoever asked is told, and the next question tries anew. Nobody is followed to another address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from calomel.suggest.upstream.target import Target, UpstreamError
+
+if TYPE_CHECKING:
+    from httpx import AsyncClient, Response
+
+CONNECT_SECONDS: Final = 2.0
+# Between two pieces of an answer; a cold context of 32K takes half of it on two slow cores.
+READ_SECONDS: Final = 60.0
+# The first question may have to wait until the server has read gigabytes from a slow disk.
+LOADING_SECONDS: Final = 300.0
+_AGAIN_SECONDS: Final = 0.1
+_CONNECTIONS: Final = 32
+# Far more than the longest answer has, with all its log-probabilities.
+_MOST_BYTES: Final = 8 * 1024 * 1024
+_MOST_ERROR_BYTES: Final = 64 * 1024
+_UNAUTHORISED: Final = frozenset({401, 403})
+_BUSY: Final = 429
+_LOADING: Final = 503
+
+
+class Exchange:
+    """Talks to one server. Used from one event loop at a time; `aclose` before another one uses it.
+
+    Args:
+        target: the server.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._client: AsyncClient | None = None
+        self._opening = asyncio.Lock()
+
+    async def get(self, path: str) -> Any:
+        """The JSON at `path`. Raises UpstreamError."""
+        return await self._whole("GET", path, None)
+
+    async def post(self, path: str, body: dict[str, Any]) -> Any:
+        """The JSON that answers `body`. Raises UpstreamError."""
+        return await self._whole("POST", path, body)
+
+    async def events(self, path: str, body: dict[str, Any], patience: float = READ_SECONDS) -> AsyncGenerator[Any]:
+        """The JSON documents of a streamed answer, as server-sent events or one a line; closing it frees the slot.
+
+        Raises UpstreamError.
+        """
+        came = False
+        for last in (False, True):
+            try:
+                async with aclosing(self._events(path, body, patience)) as items:
+                    async for item in items:
+                        came = True
+                        yield item
+            except UpstreamError as error:
+                if came or last or not error.gone:
+                    raise
+                await asyncio.sleep(_AGAIN_SECONDS)
+            else:
+                return
+
+    async def aclose(self) -> None:
+        """Let go of the connections."""
+        client, self._client = self._client, None
+        self._opening = asyncio.Lock()
+        if client is not None:
+            await client.aclose()
+
+    def broken(self) -> UpstreamError:
+        """For an answer that ends before its end."""
+        message = f"{self._place} ended in the middle of an answer: see its log, and ask again"
+        return UpstreamError("failed", message, gone=True)
+
+    def nonsense(self) -> UpstreamError:
+        """For an answer that has not the form of its format."""
+        message = f"{self._place} answers what is no {self.target.format} format: check upstream and upstream-format"
+        return UpstreamError("failed", message)
+
+    @property
+    def _place(self) -> str:
+        return f"the server at {self.target.base}"
+
+    async def _whole(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+        try:
+            return self._read(await self._body(method, path, body))
+        except UpstreamError as error:
+            if not error.gone:
+                raise
+        await asyncio.sleep(_AGAIN_SECONDS)
+        return self._read(await self._body(method, path, body))
+
+    async def _body(self, method: str, path: str, body: dict[str, Any] | None) -> bytes:
+        async with self._response(method, path, body, LOADING_SECONDS) as response:
+            return b"\n".join([line async for line in _lines(response)])
+
+    async def _events(self, path: str, body: dict[str, Any], patience: float) -> AsyncGenerator[Any]:
+        async with self._response("POST", path, body, patience) as response, aclosing(_lines(response)) as lines:
+            async for line in lines:
+                data = line.strip()
+                if data.startswith((b"data:", b"error:")):
+                    data = data.partition(b":")[2].strip()
+                elif not data.startswith(b"{"):
+                    continue  # blank, a comment, or a field of the event that says nothing
+                if data == b"[DONE]":
+                    return
+                found = self._read(data)
+                if isinstance(found, dict) and found.get("error"):
+                    raise self._refusal(_status(found), data)
+                yield found
+
+    def _read(self, data: bytes) -> Any:
+        try:
+            # Some servers write NaN, which is no JSON, for a log-probability that they do not have.
+            return json.loads(data)
+        except (ValueError, RecursionError):
+            raise self.nonsense() from None
+
+    @asynccontextmanager
+    async def _response(
+        self, method: str, path: str, body: dict[str, Any] | None, patience: float
+    ) -> AsyncGenerator[Response]:
+        """A response whose head has come and is good; errors while it is read are told alike."""
+        import httpx
+
+        client = await self._open()
+        timeout = httpx.Timeout(patience, connect=CONNECT_SECONDS)
+        request = client.build_request(method, self.target.base + path, json=body, timeout=timeout)
+        try:
+            response = await client.send(request, stream=True)
+            try:
+                if response.status_code != httpx.codes.OK:
+                    raise self._refusal(response.status_code, await _beginning(response))
+                yield response
+            finally:
+                await response.aclose()
+        except httpx.TimeoutException:
+            raise UpstreamError("timeout", f"{self._place} did not answer in time: is it overloaded?") from None
+        except httpx.ConnectError as error:
+            raise self._unreachable(error) from None
+        except (httpx.HTTPError, httpx.InvalidURL):
+            raise self.broken() from None
+
+    def _unreachable(self, error: Exception) -> UpstreamError:
+        found = _tls(error)
+        if found is None:
+            message = f"no server answers at {self.target.base}: start it, or mend upstream"
+            return UpstreamError("unreachable", message, gone=True)
+        why = getattr(found, "verify_message", "") or found.reason or "no TLS"
+        message = f"{self._place} has no certificate that can be trusted ({why}): name its authority in SSL_CERT_FILE"
+        return UpstreamError("refused", message)
+
+    def _refusal(self, status: int, data: bytes) -> UpstreamError:
+        """What a status comes to; nothing of the body is repeated, which may quote the prompt."""
+        said = data.decode("utf-8", "replace").lower()
+        if status in _UNAUTHORISED:
+            does = "wants a key" if self.target.key is None else "does not accept the key"
+            message = f"{self._place} {does}: put it into upstream-key-file or CALOMEL_UPSTREAM_KEY"
+            return UpstreamError("refused", message, status, said)
+        if 300 <= status < 400:  # noqa: PLR2004 (RFC 9110)
+            message = f"{self._place} sends to another address, where nothing is sent: name that one as upstream"
+            return UpstreamError("refused", message, status, said)
+        if status == _BUSY:
+            return UpstreamError("overloaded", f"{self._place} has too much to do: try again shortly", status, said)
+        if status == _LOADING:
+            return UpstreamError("loading", f"{self._place} is not ready yet: wait until its model is loaded", status)
+        message = f"{self._place} answered with an error ({status or 'in its answer'}): its log says why"
+        return UpstreamError("failed", message, status, said)
+
+    async def _open(self) -> AsyncClient:
+        async with self._opening:
+            # The import takes 60 ms, and the certificates 20: nobody else waits for them.
+            client = await asyncio.to_thread(_client, self.target.key) if self._client is None else self._client
+            self._client = client
+            return client
+
+
+def _client(key: str | None) -> AsyncClient:
+    import httpx
+
+    headers = {} if key is None else {"authorization": f"Bearer {key}"}
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=_CONNECTIONS)
+    # The system's certificates, or those in SSL_CERT_FILE. No proxy of the environment: a prompt goes where it is told.
+    trusted = ssl.create_default_context()
+    return httpx.AsyncClient(headers=headers, verify=trusted, trust_env=False, follow_redirects=False, limits=limits)
+
+
+def _tls(error: BaseException | None) -> ssl.SSLError | None:
+    """What was wrong with the encryption, if that was it."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+async def _lines(response: Response) -> AsyncGenerator[bytes]:
+    """Lines without their ends. Raises what httpx raises, and RemoteProtocolError beyond the bound."""
+    import httpx
+
+    taken, rest = 0, b""
+    async for chunk in response.aiter_bytes():
+        taken += len(chunk)
+        if taken > _MOST_BYTES:
+            raise httpx.RemoteProtocolError("too long")
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line
+    if rest:
+        yield rest
+
+
+async def _beginning(response: Response) -> bytes:
+    """As much of an error's body as tells cases apart."""
+    found = b""
+    async for chunk in response.aiter_bytes():
+        found += chunk
+        if len(found) > _MOST_ERROR_BYTES:
+            break
+    return found
+
+
+def _status(found: dict[str, Any]) -> int:
+    """The code in an error that comes within a stream."""
+    error = found["error"]
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) and 100 <= code < 600 else 0  # noqa: PLR2004 (RFC 9110)

@@ -1,0 +1,273 @@
+"""Servers that people run, played: one small application for each wire format, written from its documentation.
+
+llama.cpp's tools/server/README.md, Ollama's docs/api.md, vLLM's and LM Studio's `/v1/completions`, and the OpenAPI
+document of Mercury. Each answers with the tokens of its `Play`, and remembers what it was asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+
+@dataclass
+class Play:
+    """What a played server says.
+
+    Attributes:
+        tokens: of every answer.
+        log_probs: of each token; None for a server that gives none.
+        region: what Mercury makes of a region.
+        models: their names there.
+        capabilities, template: of Ollama's models.
+        marks: the texts that are one token of the model.
+        key: that it wants.
+        failing: path to the status, or to the JSON document of a status, that it answers with.
+        half: an answer breaks off behind so many tokens.
+        nonsense: what it sends in the place of its first document.
+        gate: tokens behind the first one wait for it.
+        asked: path and body of every question.
+        gone: the client closed the connection before the end.
+    """
+
+    tokens: Sequence[str] = ("n ", "* ", "2")
+    log_probs: Sequence[float | None] | None = (-0.1, -0.2, -0.3)
+    region: str = ""
+    models: Sequence[str] = ("qwen2.5-coder:1.5b-base",)
+    capabilities: Sequence[str] = ("completion", "insert")
+    template: str = "{{ .Prompt }}"
+    marks: Sequence[str] = ()
+    key: str | None = None
+    failing: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    half: int | None = None
+    nonsense: str | None = None
+    gate: threading.Event | None = None
+    asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    gone: threading.Event = field(default_factory=threading.Event)
+
+    def last(self, path: str) -> dict[str, Any]:
+        return [body for at, body in self.asked if at == path][-1]
+
+    def tokens_of(self, text: str) -> int:
+        """How many tokens a text has: one for each mark, one for each other character."""
+        for mark in self.marks:
+            text = text.replace(mark, "\0")
+        return len(text)
+
+    def log_prob(self, at: int) -> float | None:
+        return None if self.log_probs is None else self.log_probs[at]
+
+
+# The document behind each token, and the last one.
+Worded = Callable[[int, str], dict[str, Any]]
+
+
+class Played:
+    """The routes of one format, behind its key."""
+
+    def __init__(self, play: Play, **routes: Callable[[dict[str, Any]], Any]) -> None:
+        self.play = play
+        self.routes = {f"/{name.replace('__', '/')}": answer for name, answer in routes.items()}
+
+    def app(self) -> Starlette:
+        return Starlette(routes=[Route("/{path:path}", self.answer, methods=["GET", "POST"])])
+
+    async def answer(self, request: Request) -> Response:
+        play, path = self.play, request.url.path
+        body = json.loads(await request.body() or b"{}")
+        play.asked.append((path, body))
+        if play.key is not None and request.headers.get("authorization") != f"Bearer {play.key}":
+            return JSONResponse({"error": {"message": f"no such key: {request.headers.get('authorization')}"}}, 401)
+        if path in play.failing:
+            status, said = play.failing[path]
+            return RedirectResponse(said, status) if 300 <= status < 400 else JSONResponse(said, status)
+        if path not in self.routes:
+            return JSONResponse({"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}}, 404)
+        found = self.routes[path](body)
+        return found if isinstance(found, Response) else JSONResponse(found)
+
+    def stream(
+        self, body: dict[str, Any], token: Worded, last: Sequence[dict[str, Any] | str], *, sse: bool
+    ) -> Response:
+        """The answer's tokens, as far as they are wanted, each as an event or on a line."""
+        play, most = self.play, next((body[name] for name in ("n_predict", "max_tokens") if name in body), None)
+        most = body.get("options", {}).get("num_predict") if most is None else most
+
+        def worded(document: dict[str, Any] | str) -> bytes:
+            text = document if isinstance(document, str) else json.dumps(document)
+            return f"data: {text}\n\n".encode() if sse else f"{text}\n".encode()
+
+        async def parts() -> AsyncIterator[bytes]:
+            whole = False
+            try:
+                if play.nonsense is not None:
+                    yield worded(play.nonsense)
+                for at, text in enumerate(play.tokens[:most]):
+                    if play.half == at:
+                        raise ConnectionResetError
+                    while at and play.gate is not None and not play.gate.is_set():  # noqa: ASYNC110 (of the test's thread)
+                        await asyncio.sleep(0.005)
+                    yield worded(token(at, text))
+                for document in last:
+                    yield worded(document)
+                whole = True
+            finally:
+                if not whole:
+                    play.gone.set()
+
+        return StreamingResponse(parts(), media_type="text/event-stream" if sse else "application/x-ndjson")
+
+
+def llama_cpp(play: Play) -> Starlette:
+    def token(at: int, text: str) -> dict[str, Any]:
+        known = play.log_prob(at)
+        probabilities = [{"id": at, "token": text, "logprob": known, "top_logprobs": []}]
+        found = {"index": 0, "content": text, "tokens": [at], "stop": False, "tokens_predicted": at + 1}
+        return found if play.log_probs is None else {**found, "completion_probabilities": probabilities}
+
+    def complete(body: dict[str, Any]) -> Response:
+        cut = body["n_predict"] < len(play.tokens)
+        end = {
+            "content": "",
+            "stop": True,
+            "stop_type": "limit" if cut else "eos",
+            "tokens_evaluated": 40,
+            "timings": {"cache_n": 30},
+        }
+        return played.stream(body, token, [end], sse=True)
+
+    def infill(body: dict[str, Any]) -> Response:
+        return complete(body)
+
+    props = {
+        "default_generation_settings": {"id": 0, "n_ctx": 8192, "params": {}}, "total_slots": 1,
+        "model_path": "/models/Qwen2.5-Coder-1.5B-Q8_0.gguf", "build_info": "b6000-abc",
+    }  # fmt: skip
+    played = Played(
+        play,
+        props=lambda _: props,
+        tokenize=lambda body: {"tokens": list(range(play.tokens_of(body["content"])))},
+        infill=infill,
+        completion=complete,
+    )
+    return played.app()
+
+
+def ollama(play: Play) -> Starlette:
+    def token(at: int, text: str) -> dict[str, Any]:
+        found = {"model": play.models[0], "created_at": "2026-01-01T00:00:00Z", "response": text, "done": False}
+        return (
+            found if play.log_probs is None else {**found, "logprobs": [{"token": text, "logprob": play.log_prob(at)}]}
+        )
+
+    def generate(body: dict[str, Any]) -> Response:
+        cut = body["options"]["num_predict"] < len(play.tokens)
+        end = {"response": "", "done": True, "done_reason": "length" if cut else "stop", "prompt_eval_count": 26}
+        return played.stream(body, token, [end], sse=False)
+
+    played = Played(
+        play,
+        api__version=lambda _: {"version": "0.12.11"},
+        api__tags=lambda _: {"models": [{"name": name, "model": name} for name in play.models]},
+        api__show=lambda _: {
+            "template": play.template, "capabilities": list(play.capabilities),
+            "parameters": 'num_ctx    8192\nstop "x"',
+        },
+        api__generate=generate,
+    )  # fmt: skip
+    return played.app()
+
+
+def openai(play: Play, *, vllm: bool = False) -> Starlette:
+    def token(at: int, text: str) -> dict[str, Any]:
+        numbers = {"tokens": [text], "token_logprobs": [play.log_prob(at)], "text_offset": [0], "top_logprobs": None}
+        choice = {"index": 0, "text": text, "finish_reason": None}
+        return {"id": "cmpl-1", "choices": [{**choice, "logprobs": None if play.log_probs is None else numbers}]}
+
+    def complete(body: dict[str, Any]) -> Any:
+        if body.get("echo"):
+            return {"choices": [scored(at, text) for at, text in enumerate(body["prompt"])]}
+        cut = body["max_tokens"] < len(play.tokens)
+        end = {"choices": [{"index": 0, "text": "", "finish_reason": "length" if cut else "stop"}]}
+        usage = {"choices": [], "usage": {"prompt_tokens": 33, "prompt_tokens_details": {"cached_tokens": 16}}}
+        return played.stream(body, token, [end, usage, "[DONE]"], sse=True)
+
+    def scored(at: int, text: str) -> dict[str, Any]:
+        """`good` is likely, everything else is not; a token for each word and each mark, and one more that was made."""
+        for mark in ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|endoftext|>"):
+            text = text.replace(mark, f" {mark} ")
+        words = [*text.split(), "made"]
+        values = [-0.1 if "good" in word or word.startswith("<|") else -5.0 for word in words]
+        return {"index": at, "text": text, "logprobs": {"tokens": words, "token_logprobs": [None, *values[1:]]}}
+
+    window = {"max_model_len": 16384, "owned_by": "vllm"} if vllm else {"owned_by": "organization_owner"}
+    routes: dict[str, Callable[[dict[str, Any]], Any]] = {
+        "v1__models": lambda _: {"object": "list", "data": [{"id": name, **window} for name in play.models]},
+        "v1__completions": complete,
+    }
+    if vllm:
+        routes["version"] = lambda _: {"version": "0.11.0"}
+        routes["tokenize"] = lambda body: {"count": play.tokens_of(body["prompt"]), "max_model_len": 16384}
+    played = Played(play, **routes)
+    return played.app()
+
+
+def vllm(play: Play) -> Starlette:
+    return openai(play, vllm=True)
+
+
+def mercury(play: Play) -> Starlette:
+    def token(at: int, text: str) -> dict[str, Any]:
+        return {
+            "id": "cmpl-1",
+            "object": "text_completion",
+            "choices": [{"index": 0, "text": text, "finish_reason": None}],
+        }
+
+    def edit(_: dict[str, Any]) -> dict[str, Any]:
+        message = {"role": "assistant", "content": play.region, "tool_calls": []}
+        return {"id": "cmpl-2", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+
+    def fim(body: dict[str, Any]) -> Response:
+        end = {"choices": [{"index": 0, "text": "", "finish_reason": "stop"}], "usage": {"prompt_tokens": 21}}
+        return played.stream(body, token, [end, "[DONE]"], sse=True)
+
+    played = Played(
+        play,
+        v1__models=lambda _: {"data": [{"id": "mercury-edit-2"}, {"id": "mercury-2"}]},
+        v1__fim__completions=fim,
+        v1__edit__completions=edit,
+    )
+    return played.app()
+
+
+@contextmanager
+def served(app: Starlette, port: int = 0, certificate: tuple[Path, Path] | None = None) -> Iterator[str]:
+    """Its address, while it runs; its connections are cut in the end."""
+    cert, key = certificate or (None, None)
+    config = uvicorn.Config(
+        app, http="h11", ws="none", loop="asyncio", log_config=None, log_level="critical", lifespan="off",
+        timeout_graceful_shutdown=0, ssl_certfile=cert, ssl_keyfile=key,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", port)) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield f"http{'s' if cert else ''}://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

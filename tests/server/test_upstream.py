@@ -1,0 +1,680 @@
+"""`calomel serve --upstream`: every question comes in by the HTTP door, and is asked of a played server."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+from tests.server import _upstreams as played
+from tests.server._upstreams import Play, served
+from tests.server.conftest import TOKEN, listening, until
+
+from calomel.cli.upstream_checks import check_upstream
+from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
+from calomel.server.app import create_app
+from calomel.server.errors import StartError
+from calomel.server.run import open_upstream, upstream_of
+from calomel.server.settings import ServerSettings
+from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
+from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode_answer, decode_info, encode_request
+
+FIM = "/v1/fim/completions"
+HOLE = {"model": "m", "prompt": "def twice(n):\n    return ", "suffix": "\n"}
+# A client of a server with an upstream; of starlette's or httpx's make.
+Open = Callable[..., Any]
+HEADERS = {"authorization": f"Bearer {TOKEN}"}
+JSON = {**HEADERS, "content-type": "application/json"}
+FORMATS: dict[str, Callable[[Play], Starlette]] = {
+    "llama.cpp": played.llama_cpp,
+    "ollama": played.ollama,
+    "vllm": played.vllm,
+    "openai": played.openai,
+    "mercury": played.mercury,
+}
+ROUTES = {
+    "llama.cpp": "/infill",
+    "ollama": "/api/generate",
+    "vllm": "/v1/completions",
+    "openai": "/v1/completions",
+    "mercury": "/v1/fim/completions",
+}
+TOLD = [name for name in FORMATS if name != "mercury"]
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as found:
+        yield found
+
+
+@pytest.fixture
+def door(stack: ExitStack) -> Open:
+    """A client of a server that asks the one at an address. Raises StartError as its start would."""
+
+    def open_(url: str, *, live: bool = False, **more: Any) -> Any:
+        settings = ServerSettings.model_validate({"token": TOKEN, "upstream": url, **more})
+        upstream = upstream_of(settings)
+        assert upstream is not None
+        opened = open_upstream(upstream)
+        app = create_app(settings, lambda: opened, describing=lambda: upstream.model)
+        if live:
+            host, port = stack.enter_context(listening(app))
+            base = f"http://{host}:{port}"
+            return stack.enter_context(httpx.Client(base_url=base, headers=HEADERS, trust_env=False, timeout=30))
+        client = stack.enter_context(TestClient(app, base_url="http://127.0.0.1", headers=HEADERS))
+        until(lambda: app.state.door.loader.state == "ready")
+        return client
+
+    return open_
+
+
+@pytest.fixture
+def asked(stack: ExitStack, door: Open) -> Open:
+    """The same for a played server of this format, which is found out."""
+
+    def open_(name: str, play: Play, **more: Any) -> Any:
+        if name == "mercury":
+            more = {"upstream_format": "mercury", **more}
+        return door(stack.enter_context(served(FORMATS[name](play))), **more)
+
+    return open_
+
+
+def completed(client: httpx.Client, request: CompleteRequest) -> CompleteAnswer:
+    response = client.post(COMPLETE_PATH, content=encode_request(request), headers=JSON)
+    assert response.status_code == 200, response.text
+    return decode_answer(response.content)
+
+
+def error_of(response: httpx.Response) -> tuple[int, str, str]:
+    error = response.json()["error"]
+    return response.status_code, error["code"], error["message"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_hole_is_filled_by_a_server_whose_format_is_found_out(name: str, asked: Open) -> None:
+    play = Play()
+    answer = asked(name, play).post(FIM, json=HOLE).json()
+
+    assert answer["choices"][0]["text"] == "n * 2"
+    assert answer["choices"][0]["finish_reason"] == "stop"
+    assert answer["usage"]["prompt_tokens"] == {"llama.cpp": 40, "ollama": 26, "mercury": 21}.get(name, 33)
+    assert "def twice(n):" in json.dumps(play.last(ROUTES[name]))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_stream_has_the_lines_as_they_come(name: str, asked: Open) -> None:
+    play = Play(tokens=("x = 1\n", "y = 2\n", "z = 3\n"))
+    client = asked(name, play, live=True)
+    play.gate = threading.Event()
+
+    body = {"prompt": "w = 0\n", "stream": True, "max_tokens": 32}
+    with client.stream("POST", "/v1/completions", json=body) as response:
+        events = (json.loads(line[6:]) for line in response.iter_lines() if line.startswith("data: {"))
+        assert next(events)["choices"][0]["text"] == "x = 1"
+        play.gate.set()
+        assert "".join(event["choices"][0]["text"] for event in events) == "\ny = 2\nz = 3\n"
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_log_probabilities_are_the_confidence(name: str, asked: Open) -> None:
+    client = asked(name, Play())
+    request = CompleteRequest("fill", PromptParts(path="a.py", prefix="x = ", suffix="\n"), max_tokens=16)
+
+    own = completed(client, request).candidates[0]
+
+    assert (own.text, own.log_probs) == ("n * 2", (-0.1, -0.2, -0.3))
+    assert "gives log-probabilities" in client.get("/calomel/v1/status").json()["model"]["note"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_without_log_probabilities_an_answer_has_none_and_the_status_says_what_decides(name: str, asked: Open) -> None:
+    client = asked(name, Play(log_probs=None))
+    request = CompleteRequest("fill", PromptParts(path="a.py", prefix="x = ", suffix="\n"), max_tokens=16)
+
+    own = completed(client, request).candidates[0]
+
+    assert (own.text, own.log_probs) == ("n * 2", ())
+    assert "it gives no log-probabilities: filters" in client.get("/calomel/v1/status").json()["model"]["note"]
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_a_number_that_is_none_takes_the_others_with_it(name: str, asked: Open) -> None:
+    client = asked(name, Play(log_probs=(-0.1, math.nan, -0.3)))
+    request = CompleteRequest("fill", PromptParts(prefix="x = "), max_tokens=16)
+
+    own = completed(client, request).candidates[0]
+
+    assert (own.text, own.log_probs) == ("n * 2", ())
+
+
+EDITED = PromptParts(
+    related=(Excerpt("lib/size.py", 0, "LIMIT = 3\n"),),
+    edits=(Hunk("app.py", 4, "old = 1\n", "new = 1\n"),),
+    path="app.py",
+    prefix="def f(n):\n    return ",
+    suffix="\n",
+)
+
+
+def test_llama_cpp_gets_other_files_and_edits_as_extra_chunks(asked: Open) -> None:
+    play = Play()
+    completed(asked("llama.cpp", play), CompleteRequest("fill", EDITED, max_tokens=16, stop=("\n",)))
+
+    body = play.last("/infill")
+    assert body["input_prefix"] == "def f(n):\n    return "
+    assert body["input_suffix"] == "\n"
+    assert body["input_extra"] == [
+        {"filename": "lib/size.py", "text": "LIMIT = 3\n"},
+        {"filename": "recent_edits.diff", "text": "--- app.py\n-old = 1\n+new = 1\n"},
+    ]
+    assert (body["n_predict"], body["n_probs"], body["cache_prompt"], body["stop"]) == (16, 1, True, ["\n"])
+
+
+PROMPTS = {
+    "qwen2.5-coder": "<|repo_name|>project\n<|file_sep|>lib/size.py\nLIMIT = 3\n\n<|file_sep|>recent_edits.diff\n"
+    "--- app.py\n-old = 1\n+new = 1\n\n<|file_sep|>app.py\n"
+    "<|fim_prefix|>def f(n):\n    return <|fim_suffix|>\n<|fim_middle|>",
+    "granite-8b-code": "<repo_name>project\n<file_sep>lib/size.py\nLIMIT = 3\n\n<file_sep>recent_edits.diff\n"
+    "--- app.py\n-old = 1\n+new = 1\n\n<file_sep>app.py\n<fim_prefix>def f(n):\n    return <fim_suffix>\n<fim_middle>",
+    "deepseek-coder-6.7b-base": "<｜fim▁begin｜>def f(n):\n    return <｜fim▁hole｜>\n<｜fim▁end｜>",  # noqa: RUF001
+    "codellama-7b": "<PRE> def f(n):\n    return  <SUF>\n <MID>",
+    "zeta-2.1": "<[fim-suffix]>\n<[fim-prefix]><filename>lib/size.py\nLIMIT = 3\n\n<filename>recent_edits.diff\n"
+    "--- app.py\n-old = 1\n+new = 1\n\n<filename>app.py\ndef f(n):\n    return <[fim-middle]>",
+    "codestral-22b": "[SUFFIX]\n[PREFIX]+++++ lib/size.py\nLIMIT = 3\n\n+++++ recent_edits.diff\n"
+    "--- app.py\n-old = 1\n+new = 1\n\n+++++ app.py\ndef f(n):\n    return ",
+}
+
+
+@pytest.mark.parametrize(("model", "prompt"), PROMPTS.items(), ids=PROMPTS)
+def test_a_model_is_asked_with_the_tokens_of_its_family(model: str, prompt: str, asked: Open) -> None:
+    play = Play(models=(model,))
+    completed(asked("openai", play), CompleteRequest("fill", EDITED, max_tokens=16))
+
+    assert play.last("/v1/completions")["prompt"] == prompt
+
+
+def test_a_name_that_says_nothing_is_asked_for_its_tokens(asked: Open) -> None:
+    play = Play(models=("/models/mine",), marks=("<fim_prefix>", "<fim_suffix>", "<fim_middle>"))
+    asked("vllm", play).post(FIM, json=HOLE)
+
+    assert play.last("/v1/completions")["prompt"].startswith("<fim_prefix>def twice")
+
+
+def test_llama_cpp_with_tokens_that_it_does_not_know_gets_them_in_the_prompt(
+    asked: Open,
+) -> None:
+    refused = {"error": {"code": 501, "message": "Infill is not supported by this model: prefix token is missing."}}
+    play = Play(marks=("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>"), failing={"/infill": (501, refused)})
+    answer = asked("llama.cpp", play).post(FIM, json=HOLE).json()
+
+    assert answer["choices"][0]["text"] == "n * 2"
+    assert play.last("/completion")["prompt"].startswith("<[fim-suffix]>")
+
+
+def test_the_tokens_can_be_named(asked: Open) -> None:
+    play = Play(models=("mine",))
+    asked("openai", play, upstream_fim="starcoder").post(FIM, json=HOLE)
+
+    assert play.last("/v1/completions")["prompt"].startswith("<fim_prefix>")
+
+
+def test_text_of_the_users_forges_no_token(asked: Open) -> None:
+    play = Play()
+    asked("vllm", play).post(FIM, json={**HOLE, "prompt": "a = '<|fim_middle|>' + "})
+
+    prompt = play.last("/v1/completions")["prompt"]
+    assert prompt.count("<|fim_middle|>") == 1
+    assert "'< |fim_middle|>'" in prompt
+
+
+def test_ollama_fills_by_its_template_where_the_tokens_are_not_known(asked: Open) -> None:
+    play = Play(models=("mine:latest",))
+    asked("ollama", play, upstream_model="mine").post(FIM, json=HOLE)
+
+    body = play.last("/api/generate")
+    assert (body["prompt"], body["suffix"], "raw" in body) == ("def twice(n):\n    return ", "\n", False)
+
+
+def test_secrets_do_not_leave(asked: Open) -> None:
+    play = Play()
+    secret = "ghp_" + "0123456789abcdefghijklmnopqrstuvwxyz"
+    asked("llama.cpp", play).post(FIM, json={**HOLE, "prompt": f"token = '{secret}'\nx = "})
+
+    assert secret not in json.dumps(play.asked)
+    assert "token = '****" in play.last("/infill")["input_prefix"]
+
+
+RENAMED = CompleteRequest(
+    "edit",
+    PromptParts(path="a.py", prefix="x = 1\n", suffix="z\n", region=EditRegion("old()\n", 0)),
+    drafts=(Draft("bad()\n", "shape"), Draft("good\n", "rename")),
+)
+
+
+@pytest.mark.parametrize("name", ["llama.cpp", "ollama", "openai"])
+def test_a_server_that_only_fills_leaves_drafts_unjudged(name: str, asked: Open) -> None:
+    answer = completed(asked(name, Play()), RENAMED)
+
+    assert [(each.text, each.log_prob) for each in answer.candidates] == [("bad()\n", None), ("good\n", None)]
+    assert not answer.judged
+
+
+def test_a_server_that_scores_texts_judges_drafts(asked: Open) -> None:
+    answer = completed(asked("vllm", Play()), RENAMED)
+
+    assert answer.judged
+    assert [each.text for each in answer.candidates] == ["good\n", "bad()\n"]
+    assert answer.candidates[0].log_prob == pytest.approx(-0.2)
+    assert answer.candidates[0].keep_log_prob == pytest.approx(-5.1)
+
+
+REGION = """<|recently_viewed_code_snippets|>
+
+<|/recently_viewed_code_snippets|>
+
+<|current_file_content|>
+current_file_path: a.py
+def total(prices):
+    return sum(prices)
+
+<|code_to_edit|>
+result = total(items)
+second = total<|cursor|>(others)
+<|/code_to_edit|>
+<|/current_file_content|>
+
+<|edit_diff_history|>
+--- a.py
++++ a.py
+@@ -1,2 +1,2 @@
+-def count(prices):
+-    return len(prices)
++def total(prices):
++    return sum(prices)
+
+@@ -4,1 +4,1 @@
+-result = count(items)
++result = total(items)
+
+<|/edit_diff_history|>
+"""
+
+
+def test_a_rename_goes_on_with_a_server_that_only_fills(asked: Open) -> None:
+    body = REGION.replace("second = total<|cursor|>(others)", "second = count<|cursor|>(others)")
+    answer = asked("llama.cpp", Play()).post(
+        "/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": body}]}
+    )
+
+    assert (
+        answer.json()["choices"][0]["message"]["content"] == "```\nresult = total(items)\nsecond = total(others)\n```"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "becomes"),
+    [
+        ("```\nresult = total(items)\nthird = total(others)\n```", "third = total(others)"),
+        ("```python\nresult = total(items)\nthird = total(others)\n```\n", "third = total(others)"),
+        ("```\nresult = total(items)\nsecond = total(others)\n```", "second = total(others)"),
+        ("None", "second = total(others)"),
+    ],
+    ids=["fenced", "with a language", "unchanged", "none"],
+)
+def test_the_hosted_service_rewrites_regions(said: str, becomes: str, asked: Open) -> None:
+    play = Play(region=said, key="k-1", tokens=())
+    client = asked("mercury", play, upstream_key="k-1")
+    answer = client.post("/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": REGION}]})
+
+    assert answer.json()["choices"][0]["message"]["content"] == f"```\nresult = total(items)\n{becomes}\n```"
+    sent = play.last("/v1/edit/completions")["messages"][0]["content"]
+    assert "<|code_to_edit|>\nresult = total(items)\nsecond = total<|cursor|>(others)\n<|/code_to_edit|>\n" in sent
+    assert "-result = count(items)\n+result = total(items)\n" in sent
+
+
+def test_an_answer_of_the_hosted_service_that_is_cut_off_is_none(asked: Open) -> None:
+    client = asked("mercury", Play(region="```\nresult ="))
+    answer = client.post("/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": REGION}]})
+
+    assert error_of(answer)[:2] == (503, "upstream_failed")
+
+
+def test_a_client_that_goes_frees_the_slot(asked: Open) -> None:
+    play = Play()
+    client = asked("llama.cpp", play, live=True)
+    play.gate = threading.Event()
+
+    with pytest.raises(httpx.ReadTimeout):
+        client.post(FIM, json=HOLE, timeout=0.5)
+
+    assert play.gone.wait(10)
+
+
+def test_connections_are_kept(asked: Open) -> None:
+    play = Play()
+    client = asked("llama.cpp", play)
+    for _ in range(3):
+        assert client.post(FIM, json=HOLE).status_code == 200
+    assert [path for path, _ in play.asked] == ["/props", "/props", *["/infill"] * 4]
+
+
+def test_a_server_that_dies_and_returns_is_asked_again(stack: ExitStack, door: Open) -> None:
+    first, second = Play(), Play(tokens=("n + n",), log_probs=(-0.5,))
+    with served(played.llama_cpp(first)) as url:
+        client = door(url)
+        assert client.post(FIM, json=HOLE).json()["choices"][0]["text"] == "n * 2"
+    gone = client.post(FIM, json=HOLE)
+    assert error_of(gone) == (503, "upstream_failed", f"no server answers at {url}: start it, or mend upstream")
+    assert gone.headers["retry-after"] == "2"
+    assert client.get("/calomel/v1/status").json()["model"]["note"] == error_of(gone)[2]
+
+    with served(played.llama_cpp(second), int(url.rpartition(":")[2])):
+        assert client.post(FIM, json=HOLE).json()["choices"][0]["text"] == "n + n"
+
+
+def test_a_server_that_comes_later_is_waited_for(door: Open) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    client = door(f"http://127.0.0.1:{port}")
+    assert client.post(FIM, json=HOLE).status_code == 503
+    with served(played.ollama(Play()), port):
+        assert client.post(FIM, json=HOLE).json()["choices"][0]["text"] == "n * 2"
+        assert decode_info(client.get(INFO_PATH).content).id == "qwen2.5-coder:1.5b-base"
+
+
+@pytest.mark.parametrize(("name", "window"), [("llama.cpp", 8192), ("ollama", 8192), ("vllm", 16384), ("openai", 4096)])
+def test_a_prompt_fits_the_servers_window(name: str, window: int, asked: Open) -> None:
+    client = asked(name, play := Play())
+    info = decode_info(client.get(INFO_PATH).content)
+    assert info.max_context == window
+
+    parts = PromptParts(
+        related=(Excerpt("far.py", 0, "far = 1\n" * 4000),),
+        prefix="".join(f"line_{number} = {number}\n" for number in range(9000)),
+        suffix="end\n" * 9000,
+    )
+    completed(client, CompleteRequest("fill", parts, max_tokens=64, max_context=info.max_context))
+
+    sent = json.dumps(play.last(ROUTES[name]), ensure_ascii=False)
+    assert len(sent) < window * 3.5
+    assert "line_8999" in sent
+    assert "far.py" not in sent
+
+
+NO_TOKENS = {"error": {"code": 501, "message": "Infill is not supported by this model: prefix token is missing."}}
+BAD: dict[str, tuple[str, Play, dict[str, Any], str]] = {
+    "wrong model name": (
+        "ollama", Play(), {"upstream_model": "qwen3"},
+        "has no qwen3: it has qwen2.5-coder:1.5b-base",
+    ),
+    "several models": (
+        "openai", Play(models=("qwen-a", "qwen-b")), {},
+        "has several models: name one with upstream-model (qwen-a, qwen-b)",
+    ),
+    "no model": ("openai", Play(models=()), {}, "has no model: load one there"),
+    "no tokens, llama.cpp": (
+        "llama.cpp", Play(failing={"/infill": (501, NO_TOKENS)}), {},
+        "Qwen2.5-Coder-1.5B-Q8_0 has no fill-in-the-middle tokens that are known: serve a coder model",
+    ),
+    "no tokens, Ollama": (
+        "ollama", Play(models=("llama3.2",), capabilities=("completion",)), {},
+        "llama3.2 has no fill-in-the-middle tokens that are known: serve a coder model",
+    ),
+    "no tokens, vLLM": (
+        "vllm", Play(models=("llama",)), {}, "or name its format with upstream-fim (qwen, starcoder,",
+    ),
+    "chat only": (
+        "openai", Play(failing={"/v1/completions": (404, {"error": "not found"})}), {},
+        "only chats, which cannot fill holes: take one with /v1/completions",
+    ),
+    "no key": (
+        "mercury", Play(key="k-secret"), {},
+        "wants a key: put it into upstream-key-file or CALOMEL_UPSTREAM_KEY",
+    ),
+    "wrong key": (
+        "vllm", Play(key="k-secret"), {"upstream_key": "k-wrong"},
+        "does not accept the key: put it into upstream-key-file or CALOMEL_UPSTREAM_KEY",
+    ),
+    "another address": (
+        "openai", Play(failing={"/v1/models": (307, "http://192.0.2.1/v1/models")}),
+        {"upstream_format": "openai"}, "sends to another address, where nothing is sent: name that one as upstream",
+    ),
+    "another program": (
+        "openai", Play(failing={"/v1/models": (200, {"hello": 1})}), {},
+        "speaks no known format: is it llama.cpp, Ollama, vLLM or LM Studio?",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "play", "more", "sentence"), BAD.values(), ids=BAD)
+def test_what_waiting_cannot_mend_ends_the_start_with_what_to_do(
+    name: str, play: Play, more: dict[str, Any], sentence: str, asked: Open
+) -> None:
+    with pytest.raises(StartError) as refused:
+        asked(name, play, **more)
+
+    assert sentence in str(refused.value)
+    assert "k-secret" not in str(refused.value)
+    assert "k-wrong" not in str(refused.value)
+
+
+def test_a_certificate_that_nobody_vouches_for_is_told(tmp_path: Path, stack: ExitStack, door: Open) -> None:
+    program = shutil.which("openssl")
+    if program is None:
+        pytest.skip("no openssl to make a certificate with")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    made = [
+        program,
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-out",
+        str(cert),
+        "-keyout",
+        str(key),
+    ]
+    subprocess.run([*made, *subject], check=True, capture_output=True)
+    url = stack.enter_context(served(played.vllm(Play()), certificate=(cert, key)))
+
+    with pytest.raises(
+        StartError, match=r"no certificate that can be trusted \(self-signed certificate\): name its auth"
+    ):
+        door(url)
+    with pytest.raises(StartError, match="no certificate that can be trusted"):
+        door(stack.enter_context(served(played.vllm(Play()))).replace("http:", "https:"))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_half_an_answer_is_an_error_and_the_next_one_is_whole(name: str, asked: Open) -> None:
+    play = Play()
+    client = asked(name, play)
+    play.half = 2
+    status, code, message = error_of(client.post(FIM, json=HOLE))
+    assert (status, code) == (503, "upstream_failed")
+    assert "ended in the middle of an answer: see its log, and ask again" in message
+
+    play.half = None
+    assert client.post(FIM, json=HOLE).json()["choices"][0]["text"] == "n * 2"
+
+
+def test_a_connection_that_breaks_before_the_first_token_is_tried_once_more(asked: Open) -> None:
+    play = Play()
+    client = asked("llama.cpp", play)
+    play.half = 0
+    assert client.post(FIM, json=HOLE).status_code == 503
+    assert [path for path, _ in play.asked].count("/infill") == 3
+
+
+@pytest.mark.parametrize("nonsense", ["{", "[1, 2", '{"choices": 3} x'])
+def test_nonsense_is_told_without_repeating_it(nonsense: str, asked: Open) -> None:
+    play = Play()
+    client = asked("llama.cpp", play)
+    play.nonsense = nonsense
+    assert error_of(client.post(FIM, json=HOLE))[2].endswith(
+        "answers what is no llama.cpp format: check upstream and upstream-format"
+    )
+
+
+@pytest.mark.parametrize(
+    "nonsense", ["3", "[]", '{"content": 7}', '{"content": null, "completion_probabilities": {"a": 1}}']
+)
+def test_odd_documents_are_read_as_far_as_they_go(nonsense: str, asked: Open) -> None:
+    play = Play()
+    client = asked("llama.cpp", play)
+    play.nonsense = nonsense
+    assert client.post(FIM, json=HOLE).json()["choices"][0]["text"].endswith("n * 2")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "sentence"),
+    [
+        (429, "upstream_failed", "has too much to do"),
+        (503, "upstream_failed", "not ready yet"),
+        (500, "upstream_failed", "its log says why"),
+    ],
+)
+def test_a_server_in_trouble_is_named_and_its_words_are_not_repeated(
+    status: int, code: str, sentence: str, asked: Open
+) -> None:
+    play = Play()
+    client = asked("llama.cpp", play)
+    play.failing["/infill"] = (status, {"error": {"message": "def twice(n) is private"}})
+    found = error_of(client.post(FIM, json=HOLE))
+
+    assert found[:2] == (503, code)
+    assert sentence in found[2]
+    assert "private" not in found[2]
+
+
+def test_a_schema_is_refused_with_what_to_do(asked: Open) -> None:
+    schema = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}
+    refused = asked("llama.cpp", Play()).post(FIM, json={**HOLE, "response_format": schema})
+
+    assert error_of(refused)[0] == 400
+    assert "follows no schema: leave it out" in error_of(refused)[2]
+
+
+def test_how_tokens_are_drawn_is_passed_on(asked: Open) -> None:
+    play = Play()
+    asked("llama.cpp", play).post(FIM, json={**HOLE, "temperature": 0.5, "top_p": 0.9, "seed": 3})
+
+    body = play.last("/infill")
+    assert {name: body[name] for name in ("temperature", "top_p", "seed")} == {
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "seed": 3,
+    }
+    assert "top_k" not in body
+
+
+WRONG = {
+    "localhost:8080": "upstream is no address: give one such as http://127.0.0.1:8080",
+    "ftp://127.0.0.1": "upstream is no address",
+    "http://192.168.1.5:8080": "unencrypted to another machine: use https, or a tunnel",
+    "https://me:secret@example.com": "give a key by upstream-key-file or CALOMEL_UPSTREAM_KEY",
+}
+
+
+@pytest.mark.parametrize(("url", "sentence"), WRONG.items(), ids=WRONG)
+def test_an_address_that_code_must_not_go_to_is_refused(url: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match="upstream") as refused:
+        ServerSettings(upstream=url, no_auth=True)
+    assert sentence in str(refused.value)
+
+
+def test_the_own_address_is_refused() -> None:
+    with pytest.raises(StartError, match="this server's own address"):
+        upstream_of(ServerSettings(upstream="http://localhost:8017", no_auth=True))
+
+
+def test_one_model_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "http://127.0.0.1:8080"
+    for other, sentence in (
+        ({"model": Path("m")}, "an upstream and model were both given"),
+        ({"offline": True, "upstream": "https://example.com"}, "offline, and an upstream on another machine"),
+        ({"upstream_fim": "qwem"}, "upstream-fim is none of qwen, starcoder"),
+        ({"upstream": None, "upstream_model": "m"}, "upstream-model needs an upstream"),
+    ):
+        with pytest.raises(ValueError, match="upstream") as refused:
+            ServerSettings.model_validate({"no_auth": True, "upstream": url, **other})
+        assert sentence in str(refused.value)
+    monkeypatch.setenv("CALOMEL_UPSTREAM_KEY", "k-1")
+    assert "k-1" not in repr(ServerSettings(upstream=url, no_auth=True))
+
+
+def test_a_key_comes_from_a_file_that_nobody_else_can_read(tmp_path: Path, asked: Open) -> None:
+    path = tmp_path / "key"
+    path.write_text("k-1\n")
+    path.chmod(0o644)
+    with pytest.raises(StartError, match="key file"):
+        asked("vllm", Play(key="k-1"), upstream_key_file=path)
+    path.chmod(0o600)
+    assert asked("vllm", Play(key="k-1"), upstream_key_file=path).post(FIM, json=HOLE).status_code == 200
+
+
+def told(settings: dict[str, Any], ports: Sequence[tuple[str, int]] = ()) -> list[tuple[str, str, str]]:
+    found = check_upstream(ServerSettings.model_validate({"no_auth": True, **settings}), ports)
+    return [(each.level, each.found, each.advice) for each in found]
+
+
+def test_the_doctor_finds_servers_of_this_machine_and_says_the_line_that_uses_them(stack: ExitStack) -> None:
+    apps = {"LM Studio": played.openai(Play()), "Ollama": played.ollama(Play()), "llama.cpp": played.llama_cpp(Play())}
+    urls = {name: stack.enter_context(served(app)) for name, app in apps.items()}
+    other = stack.enter_context(served(Starlette()))
+    ports = [(name, int(url.rpartition(":")[2])) for name, url in {**urls, "vLLM": other, "none": "x:1"}.items()]
+
+    assert told({}, ports) == [
+        ("ok", f"{name} runs at {url}", f"calomel serve --upstream {url}") for name, url in urls.items()
+    ]
+
+
+def test_the_doctor_says_what_the_named_server_gives(stack: ExitStack) -> None:
+    silent = stack.enter_context(served(played.ollama(Play(log_probs=None))))
+    chats = stack.enter_context(served(played.ollama(Play(capabilities=(), models=("llama3",)))))
+
+    ((level, found, advice),) = told({"upstream": silent})
+    assert (level, advice) == ("ok", "")
+    assert found.startswith(f"ollama at {silent} with qwen2.5-coder:1.5b-base; it gives no log-probabilities: filters")
+    assert told({"upstream": chats})[0][0] == "fail"
+    assert told({"upstream": "http://127.0.0.1:1"})[0][:2] == (
+        "warn",
+        "no server answers at http://127.0.0.1:1: start it, or mend upstream",
+    )
+
+
+def test_no_torch_is_imported() -> None:
+    program = (
+        "import sys\n"
+        "from calomel.server.app import create_app\n"
+        "from calomel.server.run import upstream_of\n"
+        "from calomel.server.settings import ServerSettings\n"
+        "from starlette.testclient import TestClient\n"
+        "settings = ServerSettings(upstream='http://127.0.0.1:1', no_auth=True)\n"
+        "upstream = upstream_of(settings)\n"
+        "with TestClient(create_app(settings, lambda: upstream, describing=lambda: upstream.model),"
+        " base_url='http://127.0.0.1') as client:\n"
+        "    while client.app.state.door.loader.state == 'loading': pass\n"
+        "    assert client.post('/v1/fim/completions', json={'model': 'm', 'prompt': 'x'}).status_code == 503\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
