@@ -1,4 +1,4 @@
-"""The Dream family and LLaDA: their files are read, their logits are those of Qwen2 and Llama under a full mask."""
+"""Families that read in both directions: their logits are those of their backbones, their steps the published ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from tests.families.published import dream, llada
+from tests.families.published import adapted, dream, llada
+from tests.families.published.block_causal import Checkpoint
 from tests.families.published.layout import TEXT_TOKENS, random_state
 from tests.families.reference.dense import class_logits, with_weights
 from tests.families.reference.window import Draws, Full, llada_dual
@@ -28,9 +29,13 @@ from calomel.families.table import find
 
 CONTEXT = tuple(torch.randint(0, 256, (31,), generator=torch.Generator().manual_seed(5)).tolist())
 SUFFIX = tuple(torch.randint(0, 256, (12,), generator=torch.Generator().manual_seed(6)).tolist())
-MASK, END = TEXT_TOKENS + 5, TEXT_TOKENS + 1
+MASK = TEXT_TOKENS + 5
 Write = Callable[..., Path]
-WRITERS: dict[str, Write] = {**dream.WRITERS, **llada.WRITERS}
+WRITERS: dict[str, Write] = {
+    **dream.WRITERS,
+    **llada.WRITERS,
+    **{name: checkpoint.write for name, checkpoint in adapted.WINDOWS.items()},
+}
 EACH = pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 
 
@@ -52,19 +57,29 @@ def loaded(folder: Path) -> Transformer:
     return load_decoder(folder, config, places, dtype=torch.float32)
 
 
-@EACH
+def same_logits(folder: Path, network: Any) -> None:
+    """Those of our decoder, of rows that all see all others, and those of a class of transformers."""
+    ids = [*CONTEXT, *[TEXT_TOKENS] * 9, *SUFFIX]
+    expected = class_logits(network, ids)
+
+    actual = forward(loaded(folder), [Piece(ids, None, 0, causal=False, read=range(len(ids)))])
+    torch.testing.assert_close(actual, expected, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("write", [*dream.WRITERS.values(), llada.write], ids=[*dream.WRITERS, "llada"])
 def test_logits_are_those_of_the_backbone_under_a_full_mask(tmp_path: Path, write: Write) -> None:
     folder = write(tmp_path)
     raw, shards = read_config(folder), Shards(folder)
     network: Any = llada.backbone(raw) if "d_model" in raw else dream.backbone(raw)
     # LLaDA's tensors have other names than a Llama's, and are those of this seed.
     state = random_state(network) if "d_model" in raw else {name: shards.read(name) for name in shards}
-    ids = [*CONTEXT, *[TEXT_TOKENS] * 9, *SUFFIX]
 
-    expected = class_logits(with_weights(network, state), ids)
+    same_logits(folder, with_weights(network, state))
 
-    actual = forward(loaded(folder), [Piece(ids, None, 0, causal=False, read=range(len(ids)))])
-    torch.testing.assert_close(actual, expected, atol=1e-4, rtol=0)
+
+@pytest.mark.parametrize("checkpoint", adapted.WINDOWS.values(), ids=adapted.WINDOWS)
+def test_logits_of_ordinary_decoders_are_theirs_under_a_full_mask(tmp_path: Path, checkpoint: Checkpoint) -> None:
+    same_logits(checkpoint.write(tmp_path), checkpoint.network())
 
 
 @EACH
@@ -90,8 +105,12 @@ def test_it_answers_as_it_is_published_to_generate(tmp_path: Path, write: Write)
 
 @pytest.mark.parametrize(
     ("write", "positions", "mask", "shift"),
-    [(dream.write, 2048, TEXT_TOKENS + 4, True), (llada.write, 4096, MASK, False)],
-    ids=["dream", "llada"],
+    [
+        (dream.write, 2048, TEXT_TOKENS + 4, True),
+        (llada.write, 4096, MASK, False),
+        (adapted.ILLADA.write, 2048, TEXT_TOKENS + 3, False),
+    ],
+    ids=["dream", "llada", "illada"],
 )
 def test_configuration_bounds_a_window(tmp_path: Path, write: Write, positions: int, mask: int, *, shift: bool) -> None:
     config = shape_of(write(tmp_path))
@@ -174,14 +193,17 @@ def test_what_is_not_there_is_refused(tmp_path: Path, said: dict[str, Any], told
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_only_whole_forwards_are_exact(tmp_path: Path, *, exact: bool) -> None:
-    folder = llada.write(tmp_path)
+@pytest.mark.parametrize("write", [llada.write, adapted.ILLADA.write], ids=["llada", "illada"])
+def test_only_whole_forwards_are_exact(tmp_path: Path, write: Write, *, exact: bool) -> None:
+    folder = write(tmp_path)
+    diffusion = shape_of(folder).diffusion
+    mask, never = diffusion.mask_token_id, frozenset({diffusion.end_token_id})
     with opened(folder, exact=exact) as engine:
         ours = engine.submit(asked(24, 24)).result(60).ids
 
-    full, canvas = Full(loaded(folder), MASK, never=frozenset({END})), range(len(CONTEXT), len(CONTEXT) + 24)
+    full, canvas = Full(loaded(folder), mask, never=never), range(len(CONTEXT), len(CONTEXT) + 24)
     published = llada_loop if exact else llada_dual
-    *_, theirs = published(full, [*CONTEXT, *[MASK] * 24], MASK, canvas, steps=24, block=32, how=Draws())
+    *_, theirs = published(full, [*CONTEXT, *[mask] * 24], mask, canvas, steps=24, block=32, how=Draws())
     assert ours == tuple(theirs[canvas.start :])
 
 

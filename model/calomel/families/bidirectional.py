@@ -5,12 +5,13 @@
 * DreamOn (arXiv 2602.01326): Dream-Coder whose canvases grow and shrink by tokens of their own.
 * Open-dCoder (Open-dLLM): Qwen2.5-Coder 0.5B.
 * LLaDA-8B and LLaDA 1.5 (arXiv 2502.09992): a Llama shape with names of its own, no shift.
+* iLLaDA (arXiv 2606.25331): the same loop, a Llama in ordinary names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,89 +30,106 @@ TURN_END: Final = "<|im_end|>"
 _CANVAS: Final = 256
 
 
-def _qwen2_config(raw: Mapping[str, Any], folder: Path, *, mask: str, window: int, canvas: int) -> ModelConfig:
-    """A network shaped as Qwen2, read in both directions, with shifted logits, over at most `window` positions.
-
-    The configurations name the positions of the model that it was made of: far more than a step could forward.
-    """
-    said = raw.get("mask_token_id")
-    positions = raw.get("max_position_embeddings")
-    diffusion = DiffusionConfig(
-        mask_token_id=said if isinstance(said, int) else need_token_id(folder, mask),
-        end_token_id=need_token_id(folder, END),
-        logit_shift=True,
-        max_canvas=canvas,
-        verifiable=False,
-        reads_suffix=True,
-    )
-    bounded = {**raw, "max_position_embeddings": min(window, positions) if isinstance(positions, int) else window}
-    return decoder_config(bounded, diffusion, qkv_bias=True)
-
-
 def _ends(folder: Path, *names: str) -> BidirectionalOptions:
     """Those of `names` that the tokenizer has end an answer as well."""
     found = (token_id(folder, name) for name in names)
     return BidirectionalOptions(end_token_ids=tuple(each for each in found if each is not None))
 
 
-def _open(folder: Path, options: OpenOptions, config: ModelConfig, places: Places, own: BidirectionalOptions) -> Engine:
-    """The checkpoint in `folder` as a running engine. Raises CheckpointError when its tensors do not fit."""
-    dtype = dtype_of(options.dtype, options.device)
-    model = load_decoder(folder, config, places, dtype=dtype, device=options.device, quantize=options.quantize)
-    return Engine(Bidirectional(model, own, threads=options.threads), max_batch=options.batch)
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How the checkpoints of a family denoise in a window.
 
+    Attributes:
+        positions: of a window at most. The configurations name those of the model that it was made of: far more than a
+            step could forward.
+        canvas: the longest one.
+        shift: a row predicts the next position.
+        block: a canvas is denoised in blocks of so many positions, with the dual cache of `BidirectionalOptions` unless
+            all is to be exact (docs/decisions/008); None for all of it at once, by whole forwards.
+        usual: a `config.json` in the names, and with the defaults, of `decoder_config`.
+        network: what else that is told of the network; Qwen2's if nothing is said.
+        places: where its tensors go.
+        ids: the mask token and the end token; None for what `config.json` and the names of its prompts say.
+        own: how canvases are denoised, beside that; None for by the ends of its prompts.
+    """
 
-def _estimate(
-    raw: Mapping[str, Any], options: EstimateOptions, *, window: int, canvas: int = _CANVAS, dual_cache: bool = False
-) -> Estimate:
-    """Its memory: a step forwards the windows of all requests; a dual cache keeps the keys and values of each."""
-    asked = replace(options, context=min(options.context, window))
-    found = decoder_estimate(raw, asked, cached=False, canvas=canvas)
-    if not dual_cache:
-        return found
-    kept = replace(asked, cache_tokens=0, spare_tokens=asked.max_batch * asked.context)
-    return replace(found, cache=decoder_estimate(raw, kept, cached=True, canvas=canvas).cache)
+    positions: int
+    canvas: int = _CANVAS
+    shift: bool = True
+    block: int | None = None
+    usual: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda raw: raw
+    network: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda _: {"qkv_bias": True}
+    places: Callable[[ModelConfig], Places] = tensor_table
+    ids: Callable[[Mapping[str, Any], Path], tuple[int, int]] | None = None
+    own: Callable[[Mapping[str, Any], Path], BidirectionalOptions] | None = None
 
+    def config(self, raw: Mapping[str, Any], folder: Path, prompts: PromptStyle) -> ModelConfig:
+        """Of the checkpoint in `folder`. Raises CheckpointError."""
+        if self.ids is None:
+            said, end = raw.get("mask_token_id"), need_token_id(folder, prompts.ends[0])
+            mask = said if isinstance(said, int) else need_token_id(folder, str(prompts.mask))
+        else:
+            mask, end = self.ids(raw, folder)
+        diffusion = DiffusionConfig(
+            mask_token_id=mask,
+            end_token_id=end,
+            logit_shift=self.shift,
+            max_canvas=self.canvas,
+            verifiable=False,
+            reads_suffix=True,
+        )
+        usual = self.usual(raw)
+        positions = usual.get("max_position_embeddings")
+        most = min(self.positions, positions) if isinstance(positions, int) else self.positions
+        return decoder_config({**usual, "max_position_embeddings": most}, diffusion, **self.network(raw))
 
-def _qwen2_family(
-    name: str,
-    recognises: Callable[[Mapping[str, Any]], bool],
-    generation: Generation,
-    prompts: PromptStyle,
-    *,
-    window: int,
-    canvas: int = _CANVAS,
-    own: Callable[[Mapping[str, Any], Path], BidirectionalOptions] | None = None,
-    confirms: Callable[[Mapping[str, Any], Path], bool] | None = None,
-) -> Family:
-    """A family on Qwen2's network; `own` says how the canvases of a folder are denoised."""
-    canvases = own or (lambda _, folder: _ends(folder, *prompts.ends[1:]))
+    def open(self, folder: Path, options: OpenOptions, prompts: PromptStyle) -> Engine:
+        """The checkpoint in `folder` as a running engine. Raises CheckpointError when its tensors do not fit."""
+        raw, dtype = read_config(folder), dtype_of(options.dtype, options.device)
+        config = self.config(raw, folder, prompts)
+        own = _ends(folder, *prompts.ends[1:]) if self.own is None else self.own(raw, folder)
+        own = replace(own, block=self.block, dual_cache=self.block is not None and not options.exact)
+        model = load_decoder(
+            folder, config, self.places(config), dtype=dtype, device=options.device, quantize=options.quantize
+        )
+        return Engine(Bidirectional(model, own, threads=options.threads), max_batch=options.batch)
 
-    def config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
-        return _qwen2_config(raw, folder, mask=str(prompts.mask), window=window, canvas=canvas)
+    def estimate(self, raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
+        """Its memory: a step forwards the windows of all requests; a dual cache keeps the keys and values of each."""
+        usual, asked = self.usual(raw), replace(options, context=min(options.context, self.positions))
+        found = decoder_estimate(usual, asked, cached=False, canvas=self.canvas)
+        if self.block is None:
+            return found
+        kept = replace(asked, cache_tokens=0, spare_tokens=asked.max_batch * asked.context)
+        return replace(found, cache=decoder_estimate(usual, kept, cached=True, canvas=self.canvas).cache)
 
-    def opened(folder: Path, options: OpenOptions) -> Engine:
-        raw = read_config(folder)
-        shape = config(raw, folder)
-        return _open(folder, options, shape, tensor_table(shape), canvases(raw, folder))
-
-    return Family(
-        name=name,
-        recognises=recognises,
-        config=config,
-        open=opened,
-        estimate=lambda raw, options: _estimate(raw, options, window=window, canvas=canvas),
-        prompts=prompts,
-        generation=generation,
-        read_generation=lambda _, folder: published_generation(generation, folder),
-        confirms=confirms,
-    )
+    def family(
+        self,
+        name: str,
+        recognises: Callable[[Mapping[str, Any]], bool],
+        generation: Generation,
+        prompts: PromptStyle,
+        confirms: Callable[[Mapping[str, Any], Path], bool] | None = None,
+    ) -> Family:
+        """The family of this name."""
+        return Family(
+            name=name,
+            recognises=recognises,
+            config=lambda raw, folder: self.config(raw, folder, prompts),
+            open=lambda folder, options: self.open(folder, options, prompts),
+            estimate=self.estimate,
+            prompts=prompts,
+            generation=generation,
+            read_generation=lambda _, folder: published_generation(generation, folder),
+            confirms=confirms,
+        )
 
 
 # Dream, DiffuCoder, DreamOn: the tokenizer alone tells them apart for sure
 
 # "the context length (input+output) of Dream currently is 2048": the makers' README.
-_DREAM_WINDOW: Final = 2048
+_DREAM: Final = Window(2048)
 _DREAM_MASK: Final = "<|mask|>"
 
 
@@ -129,16 +147,15 @@ _DREAM_GENERATION: Final = Generation(
     top_p=0.95,
     source="model cards: alg entropy, alg_temp 0, temperature 0.2, top_p 0.95, one token a step; canvases are ours",
 )
-DREAM: Final = _qwen2_family(
+DREAM: Final = _DREAM.family(
     "dream",
     _is_dream,
     _DREAM_GENERATION,
     PromptStyle(fim="around", edit="chat", mask=_DREAM_MASK, ends=(END, TURN_END), begin="<|beginoftext|>"),
-    window=_DREAM_WINDOW,
 )
 # It fills what is behind an answer, and its makers' examples cut it off.
 _PADDING: Final = "<|dlm_pad|>"
-DIFFUCODER: Final = _qwen2_family(
+DIFFUCODER: Final = _DREAM.family(
     "diffucoder",
     _is_dream,
     replace(
@@ -146,7 +163,6 @@ DIFFUCODER: Final = _qwen2_family(
         source="model cards: alg entropy, alg_temp 0, temperature 0.2 (base), top_p 0.95; canvases are ours",
     ),
     PromptStyle(fim="around", edit="chat", mask=_DREAM_MASK, ends=(END, TURN_END, _PADDING)),
-    window=_DREAM_WINDOW,
     confirms=lambda _, folder: token_id(folder, _PADDING) is not None,
 )
 
@@ -167,7 +183,8 @@ def _elastic(raw: Mapping[str, Any], folder: Path) -> BidirectionalOptions:
     )
 
 
-DREAMON: Final = _qwen2_family(
+# Its README's max_new_tokens; a canvas begins with 4 masks there.
+DREAMON: Final = replace(_DREAM, canvas=64, own=_elastic).family(
     "dreamon",
     lambda raw: named(raw, "dreamon") or _is_dream(raw),
     Generation(
@@ -181,19 +198,15 @@ DREAMON: Final = _qwen2_family(
         source="README: alg entropy, temperature 0.2, top_p 0.9, 4 masks to begin with, number_transfer_tokens 1",
     ),
     PromptStyle(fim="around", edit="around", mask=_DREAM_MASK, ends=(END,), begin="<|beginoftext|>", close=END),
-    window=_DREAM_WINDOW,
-    # Its README's max_new_tokens; a canvas begins with 4 masks there.
-    canvas=64,
-    own=_elastic,
     confirms=lambda raw, folder: isinstance(raw.get("expand_token_id"), int) or token_id(folder, _EXPAND) is not None,
 )
 
 # Open-dCoder
 
 _OPEN_DCODER_MASK: Final = "<M>"
-_OPEN_DCODER: Final = _qwen2_family(
+# The length that it was trained on.
+OPEN_DCODER: Final = Window(4096).family(
     "open-dcoder",
-    # Its configuration is an ordinary Qwen2's; the mask token tells it from one.
     lambda raw: raw.get("model_type") == "qwen2" and named(raw, "qwen2forcausallm"),
     Generation(
         policy="p2",
@@ -205,21 +218,14 @@ _OPEN_DCODER: Final = _qwen2_family(
         source="Open-dLLM's infilling evaluation: alg p2, 64 steps, temperature 0.6, top_p 0.95; canvases are ours",
     ),
     PromptStyle(fim="around", edit="around", mask=_OPEN_DCODER_MASK, ends=(END, TURN_END)),
-    # The length that it was trained on.
-    window=4096,
+    # Its configuration is an ordinary Qwen2's; the mask token tells it from one.
+    confirms=lambda raw, folder: (
+        isinstance(raw.get("mask_token_id"), int) or token_id(folder, _OPEN_DCODER_MASK) is not None
+    ),
 )
-
-
-def _masks(raw: Mapping[str, Any], folder: Path) -> bool:
-    """Whether there is a mask token, which an ordinary Qwen2 does not have."""
-    return isinstance(raw.get("mask_token_id"), int) or token_id(folder, _OPEN_DCODER_MASK) is not None
-
-
-OPEN_DCODER: Final = replace(_OPEN_DCODER, confirms=_masks)
 
 # LLaDA
 
-_LLADA_WINDOW: Final = 4096
 _LLADA_MASK: Final = "<|mdm_mask|>"
 _LLADA_TURN_END: Final = "<|eot_id|>"
 # What its configuration can say of which only this is there.
@@ -260,36 +266,18 @@ def _llada_usual(raw: Mapping[str, Any]) -> dict[str, Any]:
         "num_hidden_layers": raw.get("n_layers"),
         "num_attention_heads": heads,
         "num_key_value_heads": raw.get("n_kv_heads") or heads,
-        "tie_word_embeddings": bool(raw.get("weight_tying")),
+        "max_position_embeddings": raw.get("max_sequence_length"),
+        "rms_norm_eps": raw.get("rms_norm_eps", 1e-5),
+        "rope_theta": raw.get("rope_theta"),
+        "tie_word_embeddings": raw.get("weight_tying"),
     }
 
 
-def _llada_config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
+def _llada_network(raw: Mapping[str, Any]) -> dict[str, Any]:
     for name, there in _LLADA_ONLY.items():
         if raw.get(name) is not None and raw[name] not in there:
             raise CheckpointError(f"config.json says {name} {raw[name]!r}; only {there[0]!r} is there")
-    usual = _llada_usual(raw)
-    missing = [name for name, value in usual.items() if value is None]
-    if missing:
-        raise CheckpointError(f"config.json does not say {', '.join(missing)} in LLaDA's names")
-    mask, end = raw.get("mask_token_id"), raw.get("eos_token_id")
-    diffusion = DiffusionConfig(
-        mask_token_id=mask if isinstance(mask, int) else need_token_id(folder, _LLADA_MASK),
-        end_token_id=end if isinstance(end, int) else need_token_id(folder, END),
-        max_canvas=_CANVAS,
-        verifiable=False,
-        reads_suffix=True,
-    )
-    return ModelConfig(
-        **usual,
-        head_dim=usual["hidden_size"] // usual["num_attention_heads"],
-        max_position_embeddings=min(_LLADA_WINDOW, raw.get("max_sequence_length") or _LLADA_WINDOW),
-        diffusion=diffusion,
-        rms_norm_eps=float(raw.get("rms_norm_eps", 1e-5)),
-        rope_theta=float(raw.get("rope_theta", 10_000.0)),
-        qk_norm=False,
-        attention_bias=bool(raw.get("include_qkv_bias")),
-    )
+    return {"qkv_bias": bool(raw.get("include_qkv_bias"))}
 
 
 def llada_places(config: ModelConfig) -> Iterable[tuple[str, tuple[str, ...]]]:
@@ -297,30 +285,48 @@ def llada_places(config: ModelConfig) -> Iterable[tuple[str, tuple[str, ...]]]:
     return renamed(tensor_table(config), _LLADA_NAMES)
 
 
-def _open_llada(folder: Path, options: OpenOptions) -> Engine:
-    config = _llada_config(read_config(folder), folder)
-    # Blocks as in its README's example, and in Fast-dLLM's evaluation. The dual cache is 3 and 17 times as fast on a
-    # window of 1,024 tokens, most tokens the same (docs/decisions/008).
-    own = replace(_ends(folder, _LLADA_TURN_END), block=32, dual_cache=not options.exact)
-    return _open(folder, options, config, llada_places(config), own)
-
-
-_LLADA_GENERATION: Final = Generation(
+# Blocks as in its README's example, and in Fast-dLLM's evaluation.
+_LLADA: Final = Window(4096, shift=False, block=32)
+LLADA_GENERATION: Final = Generation(
     policy="low_confidence",
     max_steps=_CANVAS,
     fill_canvases=(8, 16, 32),
     edit_canvas=128,
     source="README: low_confidence, blocks of 32, temperature 0, one token a step; canvases are ours",
 )
-LLADA: Final = Family(
-    name="llada",
-    recognises=lambda raw: named(raw, "lladamodellm") and "d_model" in raw,
-    config=_llada_config,
-    open=_open_llada,
-    estimate=lambda raw, options: _estimate(_llada_usual(raw), options, window=_LLADA_WINDOW, dual_cache=True),
-    prompts=PromptStyle(
-        fim="around", edit="chat", mask=_LLADA_MASK, ends=(END, _LLADA_TURN_END), begin="<|startoftext|>"
+LLADA: Final = replace(_LLADA, usual=_llada_usual, network=_llada_network, places=llada_places).family(
+    "llada",
+    lambda raw: named(raw, "lladamodellm") and "d_model" in raw,
+    LLADA_GENERATION,
+    PromptStyle(fim="around", edit="chat", mask=_LLADA_MASK, ends=(END, _LLADA_TURN_END), begin="<|startoftext|>"),
+)
+
+# iLLaDA
+
+_ILLADA_MASK: Final = "<[MASK]>"
+# The makers' README says the one, the tokenizer of the published checkpoints has the other.
+_ILLADA_MASK_ID: Final = 5
+_ILLADA_END_ID: Final = 2
+
+
+def _illada_ids(raw: Mapping[str, Any], folder: Path) -> tuple[int, int]:
+    mask, end = raw.get("mask_token_id", token_id(folder, _ILLADA_MASK)), raw.get("eos_token_id")
+    return _ILLADA_MASK_ID if mask is None else int(mask), end if isinstance(end, int) else _ILLADA_END_ID
+
+
+def _illada_network(raw: Mapping[str, Any]) -> dict[str, Any]:
+    if raw.get("layer_norm_eps") is not None:
+        raise CheckpointError("config.json says layer_norm_eps; only RMS norms are there")
+    return {}
+
+
+ILLADA: Final = replace(_LLADA, network=_illada_network, ids=_illada_ids).family(
+    "illada",
+    lambda raw: named(raw, "illada"),
+    replace(
+        LLADA_GENERATION,
+        source="README of LLaDA, whose loop it takes: low_confidence, blocks of 32, temperature 0, one token a step; "
+        "canvases are ours",
     ),
-    generation=_LLADA_GENERATION,
-    read_generation=lambda _, folder: published_generation(_LLADA_GENERATION, folder),
+    PromptStyle(fim="around", edit="chat", mask=_ILLADA_MASK, ends=("<[end▁of▁sentence]>",)),
 )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from calomel.engine import CheckpointError
 from calomel.families.autoregressive import LLAMA, QWEN2, QWEN3
-from calomel.families.bidirectional import DIFFUCODER, DREAM, DREAMON, LLADA, OPEN_DCODER
+from calomel.families.bidirectional import DIFFUCODER, DREAM, DREAMON, ILLADA, LLADA, OPEN_DCODER
 from calomel.families.block_causal import FAST_DLLM_V2, LLADA2, OWN, SDAR, SDAR_MOE, STABLE_DIFFCODER
 from calomel.families.configuration import read_config
 from calomel.families.diffusion_gemma import DIFFUSION_GEMMA
@@ -27,6 +27,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
     DREAM,
     OPEN_DCODER,
     LLADA,
+    ILLADA,
     DIFFUSION_GEMMA,
     QWEN2,
     QWEN3,
