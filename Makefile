@@ -8,6 +8,7 @@
 #   make bench      quality and speed of the shipped model
 #   make docs       build the documentation into build/site
 #   make vsix       pack the VS Code extension into dist/calomel.vsix (needs Node.js 20.19 or newer)
+#   make wheel      pack everything, weights and plugins too, into dist/calomel-*.whl
 #   make first-hour follow the README from a clone to a next edit accepted in Neovim and in VS Code, timed
 #   make clients    fetch other people's clients, which `make test-full` then lets talk to the server
 #
@@ -18,7 +19,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := try
-.PHONY: try test test-full check lint types fix bench clients docs vsix vscode-smoke first-hour clean
+.PHONY: try test test-full check lint types fix bench clients docs vsix wheel vscode-smoke first-hour clean
 
 VENV ?= .venv
 PYTHON ?=
@@ -78,6 +79,15 @@ docs: $(VENV)/.installed-dev
 vsix: editors/vscode/node_modules/.installed
 	cd editors/vscode
 	npm run --silent package
+
+wheel: $(VENV)/.installed-dev
+	@if command -v npm >/dev/null; then
+	    $(MAKE) --no-print-directory vsix
+	else
+	    echo "Without Node.js the extension for VS Code is not in the wheel." >&2
+	fi
+	$(BIN)/python -m hatchling build --target wheel
+	ls -l dist/*.whl
 
 editors/vscode/node_modules/.installed: editors/vscode/package-lock.json
 	@command -v npm >/dev/null || { echo "make vsix needs Node.js 20.19 or newer, with npm" >&2; exit 1; }

@@ -90,6 +90,7 @@ def test_continuous_integration_runs_the_same_commands_as_the_quick_start() -> N
         ((), 0, [], True),
         (("tests once",), 0, ["TESTS FAILED AND THEN PASSED BY THEMSELVES"], True),
         (("tests once", "tests"), 1, [], False),
+        (("wheel",), 1, [], False),
         (("smoke",), 1, [], True),
         (("smoke once",), 0, [], True),
         (("vsix",), 0, ["NOT PACKED"], False),
@@ -105,6 +106,7 @@ def test_continuous_integration_says_loudly_what_is_not_tried(
     programs = {
         "tests/tools/get-neovim": f"exit {int('neovim' in absent)}",
         "tests/tools/get-vscode": f"echo {tmp_path}/vscode; exit {int('vscode' in absent)}",
+        "tests/tools/try-wheel": f"exit {int('wheel' in absent)}",
         "bin/make": f'echo "make $1"; case $1 in vscode-smoke) {broken};; vsix) exit {int("vsix" in absent)};; '
         f"test) exit {int('tests once' in absent)};; esac",
         ".venv/bin/python": f"exit {int('tests' in absent)}",

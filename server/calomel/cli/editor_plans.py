@@ -17,8 +17,8 @@ from calomel.cli.errors import InputError
 from calomel.server.settings import ServerSettings
 from calomel.suggest.remote import is_loopback
 
-# Editors' folders of a source checkout; an installed package has none.
-_CHECKOUT: Final = Path(__file__).parents[3]
+# The plugins' folders: of an installed wheel, and of a source checkout.
+_PLUGINS: Final = (Path(__file__).parents[1] / "editors", Path(__file__).parents[3] / "editors")
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 (what is compared with, not listened on)
 
 
@@ -33,7 +33,7 @@ class Here:
         program: `calomel`, as an absolute path where it is known: editors started from a menu have another PATH.
         url: of the server, without a path; None when none runs and its port is left to chance.
         token: the file that holds the token; None when the server wants none, or it is in the environment.
-        plugins: the folder `editors` of a source checkout; None where there is none.
+        plugins: the folder `editors` of the installed package, or of a source checkout; None where there is none.
     """
 
     home: Path
@@ -53,7 +53,6 @@ class Here:
 def here(settings: ServerSettings, environment: Mapping[str, str] = os.environ) -> Here:
     """This machine, for the server that these settings describe or that runs already."""
     home = Path(environment.get("HOME") or Path.home())
-    plugins = _CHECKOUT / "editors"
     return Here(
         home=home,
         config=Path(environment.get("XDG_CONFIG_HOME") or home / ".config"),
@@ -61,7 +60,7 @@ def here(settings: ServerSettings, environment: Mapping[str, str] = os.environ) 
         program=_program(),
         url=_running(settings) or configured(settings),
         token=_token(settings),
-        plugins=plugins if plugins.is_dir() else None,
+        plugins=next((each for each in _PLUGINS if (each / "neovim").is_dir()), None),
     )
 
 
@@ -130,12 +129,15 @@ def vscode(here: Here, file: Path | None = None) -> Plan:
     paths = [file] if file is not None else [each.settings(here) for each in found]
     # Editors that are started from a menu have another PATH than a shell.
     changes = tuple(merged(path, {"calomel.path": here.program}, "    ") for path in paths)
+    packed = None if here.plugins is None else here.plugins / "calomel.vsix"
+    file_or_built = packed if packed is not None and packed.is_file() else "dist/calomel.vsix"
     commands = "\n".join(
-        f"    {each.command} --install-extension dist/calomel.vsix"
+        f"    {each.command} --install-extension {file_or_built}"
         for each in found
         if not any((here.home / each.extensions / "extensions").glob("calomel.calomel-*/package.json"))
     )
-    notes = (f"The extension: make vsix in a source checkout, then\n{commands}",) if commands else ()
+    how = "The extension:" if file_or_built == packed else "The extension: make vsix in a source checkout, then"
+    notes = (f"{how}\n{commands}",) if commands else ()
     return Plan(changes, (), notes)
 
 
