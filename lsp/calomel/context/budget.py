@@ -68,13 +68,7 @@ class ContextLimit:
     why: str
 
 
-def default_budget(
-    *,
-    positions: int,
-    supported: int,
-    answer_tokens: int,
-    wanted: int | None = None,
-) -> ContextLimit:
+def default_budget(*, positions: int, supported: int, answer_tokens: int, wanted: int | None = None) -> ContextLimit:
     """The tokens of a context; the smallest bound wins, and is named.
 
     Args:
@@ -88,10 +82,7 @@ def default_budget(
         if wanted <= most:
             return ContextLimit(wanted, "asked for")
         return ContextLimit(most, f"{wanted:,} asked for; {_positions(positions, answer_tokens)}")
-    bounds = [
-        (most, _positions(positions, answer_tokens)),
-        (supported, "the longest context that pays for this model"),
-    ]
+    bounds = [(most, _positions(positions, answer_tokens)), (supported, "the longest context that pays for this model")]
     return ContextLimit(*min(bounds, key=lambda bound: bound[0]))
 
 

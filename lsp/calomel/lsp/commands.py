@@ -43,7 +43,6 @@ class Commands:
         self._sync = sync
         self._changed = changed
         self._clock = clock
-        self._log = log
         self._table: dict[str, Callable[[Arguments], Any]] = {
             "calomel.accept": self._accept,
             "calomel.reject": self._reject,
@@ -52,7 +51,7 @@ class Commands:
             "calomel.toggle": self._toggle,
             "calomel.snooze": self._snooze,
             "calomel.showContext": self._show_context,
-            "calomel.showLog": self._show_log,
+            "calomel.showLog": lambda _: {"path": str(log)},
             "calomel.reloadSettings": self._reload,
             # Clients of Copilot's protocol say these on their own, whatever command an item carried.
             "github.copilot.didAcceptCompletionItem": self._accept,
@@ -70,16 +69,16 @@ class Commands:
         return await value if isinstance(value, Awaitable) else value
 
     def _accept(self, arguments: Arguments) -> bool:
-        self._suggester.accepted(_text(arguments, 0, "the id of a suggestion"))
+        self._suggester.accepted(_named(arguments)[0])
         return True
 
     def _reject(self, arguments: Arguments) -> bool:
-        self._suggester.rejected(_text(arguments, 0, "the id of a suggestion"), _optional_text(arguments, 1))
+        self._suggester.rejected(*_named(arguments))
         return True
 
     def _ignore(self, arguments: Arguments) -> bool:
-        reason = _optional_text(arguments, 1) or "unsaid"
-        self._suggester.ignored(_text(arguments, 0, "the id of a suggestion"), reason)
+        suggestion_id, reason = _named(arguments)
+        self._suggester.ignored(suggestion_id, reason or "unsaid")
         return True
 
     def _status(self, _: Arguments) -> dict[str, Any]:
@@ -151,9 +150,6 @@ class Commands:
             "budget": budget,
         }
 
-    def _show_log(self, _: Arguments) -> dict[str, str]:
-        return {"path": str(self._log)}
-
     async def _reload(self, _: Arguments) -> dict[str, Any]:
         self._suggester.filter.forget()
         await self._configuration.pull()
@@ -165,14 +161,12 @@ def account_of(dead: DeadThread) -> str:
     return f"Degraded: {dead}; restart the language server if suggestions get worse."
 
 
-def _text(arguments: Arguments, at: int, what: str) -> str:
-    if len(arguments) <= at or not isinstance(arguments[at], str):
-        raise JsonRpcInvalidParams(f"The argument is {what}.")
-    return str(arguments[at])
-
-
-def _optional_text(arguments: Arguments, at: int) -> str | None:
-    return arguments[at] if len(arguments) > at and isinstance(arguments[at], str) else None
+def _named(arguments: Arguments) -> tuple[str, str | None]:
+    """The id of a suggestion, and the reason, where there is one."""
+    suggestion_id, reason, *_ = [*arguments, None, None]
+    if not isinstance(suggestion_id, str):
+        raise JsonRpcInvalidParams("The argument is the id of a suggestion.")
+    return suggestion_id, reason if isinstance(reason, str) else None
 
 
 def _milliseconds(seconds: float | None) -> float | None:

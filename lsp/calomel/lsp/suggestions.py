@@ -79,11 +79,10 @@ class Suggestions:
         """Handle `textDocument/completion`; incomplete always, since the next key makes another suggestion."""
         # Editors say "invoked" for typing, too.
         found = await self._fill(params, None, invoked=False)
-        item = completion_item(*found) if found is not None else None
-        if found is None or item is None:
-            return types.CompletionList(is_incomplete=True, items=[])
-        self._sent(found[0])
-        return types.CompletionList(is_incomplete=True, items=[item])
+        item = None if found is None else completion_item(*found)
+        if found is not None and item is not None:
+            self._sent(found[0])
+        return types.CompletionList(is_incomplete=True, items=[] if item is None else [item])
 
     async def copilot(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Handle `textDocument/copilotInlineEdit`; with one edit at most, since some clients apply all of an answer."""
@@ -172,9 +171,7 @@ class Suggestions:
         moved = self._asked.get(document) == document.revision
         self._asked[document] = document.revision
         trigger = Trigger.EXPLICIT if invoked else Trigger.CURSOR if moved else Trigger.EDIT
-        selected = None
-        if chosen is not None:
-            selected = Selected(*_span(document, chosen.range), chosen.text)
+        selected = None if chosen is None else Selected(*_span(document, chosen.range), chosen.text)
         asking = self._suggester.inline(uri, cursor.offset, trigger, selected=selected)
         suggestion = await self._answer("fill", document, asking)
         return None if suggestion is None else (suggestion, document)

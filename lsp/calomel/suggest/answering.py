@@ -23,7 +23,7 @@ from calomel.suggest.recent import standing
 from calomel.suggest.search import next_edits, renames
 from calomel.suggest.session import Asked, Session
 from calomel.suggest.silence import Silence, SilenceReason
-from calomel.workspace.documents import Document
+from calomel.workspace.documents import Document, file_of
 from calomel.workspace.history import Origin, prompt_path
 from calomel.workspace.workspace import Situation
 
@@ -83,7 +83,7 @@ def _forbidden(session: Session, asked: Asked) -> Silence | None:
     if reason is None and asked.kind == "edit" and not settings.next_edit:
         reason = SilenceReason.OFF_NEXT_EDIT
     if reason is None and workspace.privacy is not None:
-        verdict = workspace.privacy.allowed(workspace.file_of(document.uri), document.language_id)
+        verdict = workspace.privacy.allowed(file_of(document.uri), document.language_id)
         if verdict.allowed:
             verdict = session.state(document.uri).content_verdict(workspace.privacy, document)
         if not verdict.allowed:

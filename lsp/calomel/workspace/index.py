@@ -168,10 +168,7 @@ class Hit(NamedTuple):
 
 
 def search(
-    segments: Sequence[Segment],
-    query: Mapping[int, int],
-    limit: int,
-    late: Callable[[], bool] = lambda: False,
+    segments: Sequence[Segment], query: Mapping[int, int], limit: int, late: Callable[[], bool] = lambda: False
 ) -> list[Hit]:
     """The best chunks of files that are alive, best first; equal ones in the order of the index.
 

@@ -15,16 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from calomel.prompts.parts import Excerpt
-from calomel.workspace.candidates import (
-    Candidate,
-    Question,
-    from_index,
-    imports_in,
-    merge,
-    resolve,
-    snap,
-    weigh,
-)
+from calomel.workspace.candidates import Candidate, Question, from_index, imports_in, merge, resolve, snap, weigh
 from calomel.workspace.definitions import Definition
 from calomel.workspace.documents import Document, TextChange, file_of
 from calomel.workspace.history import Listener, Origin

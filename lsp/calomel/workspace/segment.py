@@ -264,9 +264,7 @@ def build_segment(files: Sequence[tuple[SourceFile, Analysis]]) -> Segment:
     for number, (file, analysis) in enumerate(files):
         text = compress("".join(analysis.lines).encode("utf-8", "surrogatepass"), 1)
         starts = np.array(analysis.starts, dtype="<u4")
-        indexed.append(
-            IndexedFile(file.path, file.name, len(analysis.lines), family_of(file.path), text, starts),
-        )
+        indexed.append(IndexedFile(file.path, file.name, len(analysis.lines), family_of(file.path), text, starts))
         for line, end, counted in analysis.chunks:
             words.extend(counted)
             places.extend([len(chunks)] * len(counted))

@@ -11,20 +11,10 @@ from typing import Final, Literal
 
 from tree_sitter import Node, Tree
 
-from calomel.workspace.definitions import (
-    Definition,
-    block_starts,
-    block_starts_by_lines,
-    enclosing,
-    in_error,
-)
+from calomel.workspace.definitions import Definition, block_starts, block_starts_by_lines, enclosing, in_error
 from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.history import Listener, Origin
-from calomel.workspace.indentation import (
-    comment_or_string_by_line,
-    opened_before,
-    scopes_by_indentation,
-)
+from calomel.workspace.indentation import comment_or_string_by_line, opened_before, scopes_by_indentation
 from calomel.workspace.languages import (
     Grammar,
     grammar_of,

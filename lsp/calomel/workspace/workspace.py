@@ -155,10 +155,6 @@ class Workspace:
         """A suggestion was accepted: the change that gives the document the text `after` comes from the model."""
         self._expected[uri] = (after, self._clock() + _EXPECTED_SECONDS)
 
-    def file_of(self, uri: str) -> Path | None:
-        """The file of a document; None for one that has none."""
-        return file_of(uri)
-
     def verdict(self, document: Document) -> Verdict:
         """Whether a model may see an open document now."""
         rules = self.privacy
