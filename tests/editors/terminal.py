@@ -80,21 +80,19 @@ class Screen:
             self._column = max(0, self._column - 1)
 
     def _sequence(self, end: str, args: str) -> None:
-        numbers = [int(each or 0) for each in args.split(";")] if re.fullmatch(r"[0-9;]*", args) else []
-        if not numbers:
+        if not re.fullmatch(r"[0-9;]*", args):
             return
-        first = numbers[0]
+        first, second = ([int(each or 0) for each in args.split(";")] + [0])[:2]
         if end in "Hf":
-            self._row = min(max(first, 1), len(self._rows)) - 1
-            self._column = max(numbers[1] if len(numbers) > 1 else 1, 1) - 1
+            self._row, self._column = min(max(first, 1), len(self._rows)) - 1, max(second, 1) - 1
         elif end in "ABCD":
             step = max(first, 1)
             self._row = min(max(self._row + {"A": -step, "B": step}.get(end, 0), 0), len(self._rows) - 1)
             self._column = max(self._column + {"C": step, "D": -step}.get(end, 0), 0)
         elif end in "JK":
-            row = self._rows[self._row]
-            row[self._column if first == 0 else 0 :] = [" "] * (len(row) - (self._column if first == 0 else 0))
-            for other in self._rows[self._row + 1 if first == 0 else 0 :] if end == "J" else []:
+            row, start = self._rows[self._row], 0 if first else self._column
+            row[start:] = [" "] * (len(row) - start)
+            for other in self._rows[0 if first else self._row + 1 :] if end == "J" else []:
                 other[:] = [" "] * len(other)
 
 

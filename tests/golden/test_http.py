@@ -38,6 +38,11 @@ APPLY = (
     "<|update_snippet|>\ndef add(a: int, b: int):\n# ... existing code ...\n<|/update_snippet|>\n"
 )
 
+
+def said(content: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": content}]}
+
+
 CASES: dict[str, tuple[str, str, Any]] = {
     "the rest of a line": ("POST", FIM, ADD),
     "the same, streamed": ("POST", FIM, {**ADD, "stream": True}),
@@ -53,20 +58,12 @@ CASES: dict[str, tuple[str, str, Any]] = {
     "an end that hangs": ("POST", FIM, {**MODEL, "prompt": "import re\n\nnames = [", "suffix": "\n"}),
     "plain completions": ("POST", "/v1/completions", {"prompt": "for name in "}),
     "plain completions, streamed": ("POST", "/v1/completions", {"prompt": "for name in ", "stream": True}),
-    "an edit": (
-        "POST",
-        "/v1/edit/completions",
-        {**MODEL, "messages": [{"role": "user", "content": EDIT}]},
-    ),
-    "an update applied": (
-        "POST",
-        "/v1/apply/completions",
-        {**MODEL, "messages": [{"role": "user", "content": APPLY}]},
-    ),
+    "an edit": ("POST", "/v1/edit/completions", {**MODEL, **said(EDIT)}),
+    "an update applied": ("POST", "/v1/apply/completions", {**MODEL, **said(APPLY)}),
     "a conversation, which this model cannot": (
         "POST",
         "/v1/chat/completions",
-        {"model": "mercury-2", "messages": [{"role": "user", "content": "Hello"}]},
+        {"model": "mercury-2", **said("Hello")},
     ),
     "llama.cpp's infill": (
         "POST",

@@ -55,12 +55,6 @@ async def test_the_status_says_what_was_held_back_and_why(editor: Editor) -> Non
     assert 0.0 < last["probability"] < 0.6
 
 
-async def test_a_rejected_suggestion_does_not_come_back(editor: Editor) -> None:
-    assert await editor.command("calomel.reject", await suggested(editor))
-    assert await editor.inline(1, 4, kind=2) is None
-    assert (await editor.outcomes())["rejected"] == 1
-
-
 async def test_an_ignored_suggestion_keeps_its_reason(editor: Editor) -> None:
     await editor.initialize()
     editor.open(ADD)
@@ -169,11 +163,6 @@ async def test_the_context_of_an_unknown_document_says_why_there_is_none(editor:
     await editor.initialize()
     answer = await editor.command("calomel.showContext", PLACE)
     assert (answer["parts"], answer["reason"]) == ([], "unknown_document")
-
-
-async def test_the_log_is_found(editor: Editor, tmp_path: Path) -> None:
-    await editor.initialize()
-    assert (await editor.command("calomel.showLog"))["path"] == str(tmp_path / "lsp.log")
 
 
 async def decided(editor: Editor, tmp_path: Path, **settings: bool) -> list[dict[str, Any]]:

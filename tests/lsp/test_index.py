@@ -60,12 +60,6 @@ async def test_a_definition_in_another_file_reaches_the_model(editor: Editor, fo
     assert "def area(self):" in await ask(editor, folder)
 
 
-async def test_an_empty_folder_is_read_at_once(editor: Editor, tmp_path: Path) -> None:
-    (tmp_path / "nothing").mkdir()
-    await start(editor, tmp_path / "nothing")
-    await read(editor)
-
-
 async def test_what_is_in_a_folder_that_was_removed_is_forgotten(editor: Editor, folder: Path, script: Script) -> None:
     await start(editor, folder)
     await read(editor)
@@ -85,12 +79,6 @@ async def test_nothing_is_read_when_the_user_wants_nothing_read(editor: Editor, 
     await start(editor, folder, workspace={"index": False})
     editor.open(TEXT, uri=(folder / "main.py").as_uri())
     assert await ask(editor, folder) == ""
-
-
-async def test_that_a_workspace_is_read_in_part_is_said(editor: Editor, folder: Path) -> None:
-    await start(editor, folder, workspace={"index_files": 1})
-    message = (await editor.notice("window/showMessage"))["message"]
-    assert message.startswith("Only the first 1 files of the workspace")
 
 
 async def test_what_is_known_only_later_reaches_the_model_too(editor: Editor, folder: Path) -> None:

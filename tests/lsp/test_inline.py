@@ -13,16 +13,6 @@ async def test_the_capability_is_advertised_as_an_object(editor: Editor) -> None
     assert "completionProvider" not in result["capabilities"]
 
 
-async def test_a_suggestion_has_text_range_and_a_command_that_names_it(editor: Editor) -> None:
-    await editor.begin()
-    answer = await editor.inline(1, 4)
-    (item,) = answer["items"]
-    assert item["insertText"] == "return a + b"
-    assert span(1, 4, 4) == item["range"]
-    assert item["command"]["command"] == "calomel.accept"
-    assert [await editor.command("calomel.accept", *item["command"]["arguments"])] == [True]
-
-
 @pytest.mark.parametrize(
     ("text", "line_end"),
     [
@@ -92,12 +82,6 @@ async def test_the_selected_item_of_a_popup_is_continued(editor: Editor) -> None
     answer = await editor.ask("textDocument/inlineCompletion", params)
     assert answer is None or answer["items"][0]["insertText"].startswith("gc")
     assert editor.script.requests[-1].parts.prefix.endswith("math.gc")
-
-
-async def test_silences_are_told_only_to_clients_that_know_them(editor: Editor) -> None:
-    await editor.initialize()
-    await editor.inline(0, 0)
-    assert [message for message in editor.messages if message.get("method", "").startswith("calomel/")] == []
 
 
 async def test_the_popup_item_is_an_option(editor: Editor) -> None:

@@ -106,15 +106,6 @@ async def test_a_server_that_does_not_come_back_is_a_silence_that_says_why(
             await asyncio.sleep(0.05)
 
 
-async def test_the_connection_is_let_go_at_the_end(editor: Editor) -> None:
-    await editor.initialize()
-    await editor.alive()
-    await editor.ask("shutdown")
-    editor.notify("exit")
-    await editor.ended()
-    assert editor.script.closed == 1
-
-
 async def test_another_server_in_the_settings_is_connected_to(editor: Editor) -> None:
     await editor.initialize(options=EXTENSIONS)
     await editor.until(lambda message: message.get("params", {}).get("state") == "ready")

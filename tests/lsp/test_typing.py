@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.lsp.program import Program
-from tests.workspace.test_documents import recorded
 
 URI = "file:///workspace/skiplist.rs"
 # An answer of the server may stand in the pipe for so long.
 ASK_EVERY, LISTEN_EVERY = 7, 70
 # What a whole day of typing in one file may add to the program.
 GROWTH_MIB = 64
+
+
+def recorded(name: str) -> dict[str, Any]:
+    data = Path(os.environ.get("CALOMEL_DATA", Path(__file__).parents[3] / "shared" / "data"))
+    path = data / "keystrokes" / name
+    if not path.is_file():
+        pytest.skip(f"{path} is not there; set CALOMEL_DATA to the folder of public data")
+    with gzip.open(path) as file:
+        found: dict[str, Any] = json.load(file)
+    return found
 
 
 def units(text: str) -> int:

@@ -1,10 +1,6 @@
 from __future__ import annotations
 
-import gzip
-import json
-import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +9,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.workspace.naive import offset_of, position_of
 
 from calomel.prompts.parts import Hunk
-from calomel.workspace import history as history_module
 from calomel.workspace.documents import Document, Documents, Encoding, FullChange, Position, RangeChange, ResyncNeeded
 from calomel.workspace.workspace import Workspace
 
@@ -177,44 +172,3 @@ class Editor(RuleBasedStateMachine):
 
 def test_a_session_of_edits_equals_the_naive_model() -> None:
     run_state_machine_as_test(Editor, settings=settings(max_examples=30, stateful_step_count=30, deadline=None))
-
-
-RECORDED = "file:///w/a.rs"
-
-
-def recorded(name: str) -> dict[str, Any]:
-    data = Path(os.environ.get("CALOMEL_DATA", Path(__file__).parents[3] / "shared" / "data"))
-    path = data / "keystrokes" / name
-    if not path.is_file():
-        pytest.skip(f"{path} is not there; set CALOMEL_DATA to the folder of public data")
-    with gzip.open(path) as file:
-        found: dict[str, Any] = json.load(file)
-    return found
-
-
-def replay(trace: dict[str, Any], count: int | None) -> tuple[Workspace, str]:
-    """Send the first `count` transactions as an editor would; returns the text by naive replay too."""
-    now, version = 0.0, 0
-    workspace = Workspace((Path("/w"),), lambda: now, encoding=Encoding.UTF32)
-    document = workspace.open(RECORDED, "rust", 0, trace["startContent"])
-    naive = trace["startContent"]
-    for transaction in trace["txns"][:count]:
-        now += 0.2
-        for at, deleted, inserted in transaction["patches"]:
-            version += 1
-            start, end = document.position_at(at), document.position_at(at + deleted)
-            workspace.change(RECORDED, version, [RangeChange(start, end, inserted)])
-            naive = naive[:at] + inserted + naive[at + deleted :]
-    return workspace, naive
-
-
-@pytest.mark.parametrize("count", [3000, pytest.param(None, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ["rustcode.json.gz", "sveltecomponent.json.gz"])
-def test_a_recorded_session_gives_its_text_within_bounds(name: str, count: int | None) -> None:
-    trace = recorded(name)
-    workspace, naive = replay(trace, count)
-    document = workspace.documents.get(RECORDED)
-    assert document is not None
-    assert document.text == naive
-    assert count or naive == trace["endContent"]
-    assert len(workspace.history.settled()) <= history_module.MAX_HUNKS

@@ -144,16 +144,6 @@ def test_a_workspace_beyond_the_limit_is_read_in_part_and_said(tmp_path: Path) -
         assert messages[0].startswith("Only the first 5 files")
 
 
-def test_a_held_text_counts_until_it_is_released(tmp_path: Path) -> None:
-    with reading(tmp_path, 2) as (index, reader, _):
-        reader.hold(tmp_path / "m0.py", "def typed_but_not_saved():\n    pass\n")
-        assert reader.wait(SECONDS)
-        assert set(index.definitions(["typed_but_not_saved", "name0"], (), 10)) == {"typed_but_not_saved"}
-        reader.release(tmp_path / "m0.py")
-        assert reader.wait(SECONDS)
-        assert set(index.definitions(["typed_but_not_saved", "name0"], (), 10)) == {"name0"}
-
-
 def test_the_index_may_be_asked_while_it_changes(tmp_path: Path) -> None:
     with reading(tmp_path, 40) as (index, reader, _):
         for asked in range(200):

@@ -8,7 +8,6 @@ import pytest
 from tests.workspace.folder import SECONDS, Folder
 
 from calomel.prompts.parts import Excerpt
-from calomel.workspace.candidates import Question, from_index
 from calomel.workspace.documents import Position, RangeChange
 
 SHAPES = '''"""Shapes."""
@@ -173,17 +172,6 @@ def test_a_question_ends_when_its_time_is_over(tmp_path: Path) -> None:
         assert document is not None
         folder.related._clock = clock
         assert len(folder.related.excerpts(document, 120, budget_seconds=0.03)) <= 3
-
-
-def test_languages_are_not_mixed(tmp_path: Path) -> None:
-    files = {"a.go": "package a\n\nfunc Compute() int {\n\treturn 1\n}\n", "b.py": "x = Compute\n"}
-    with Folder(tmp_path, files) as folder:
-        found = {
-            family: [each.source for each in from_index(folder.related.index, question, lambda: False)]
-            for family in ("python", "go")
-            for question in [Question(str(tmp_path / "b.py"), family, ("Compute",), (), "")]
-        }
-    assert found == {"python": [], "go": ["definition"]}
 
 
 IMPORTS = {

@@ -289,13 +289,6 @@ async def test_a_tree_is_made_ready_in_turns_with_others_and_for_no_longer_than_
         assert (syntax.tree(editor.document) is not None) is found
 
 
-async def test_what_has_no_tree_is_not_waited_for() -> None:
-    for text, language in (("a b c\n", "nothing"), ("x = 1\n" * LONGEST_TEXT, "python")):
-        editor = Editor(text, language, [syntax := patient()])
-        await syntax.parse(editor.document)
-        assert syntax.tree(editor.document) is None
-
-
 PARSER = Parser(Language(tree_sitter_python.language()))
 
 
