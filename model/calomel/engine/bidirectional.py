@@ -103,6 +103,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
     ) -> None:
         super().__init__(model, **common)
         self._options = options or BidirectionalOptions()
+        self.ends += self._options.end_token_ids
 
     def job(self, request: Request, handle: Handle) -> BidirectionalJob:
         """See `Decoder`."""
@@ -120,7 +121,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
                 "all of the answer before a suffix"
             )
         # Where a token drops a position it does not end the answer.
-        ends = () if options.elastic else (self.diffusion.end_token_id, *options.end_token_ids)
+        ends = () if options.elastic else self.ends
         return Job(request, handle, self.diffusion, algorithm, WindowCanvas(self.diffusion.mask_token_id), ends)
 
     def begin(self, job: BidirectionalJob) -> None:

@@ -120,14 +120,17 @@ def test_an_answer_keeps_to_a_constraint(
     assert rule.accepts(result.ids, whole=result.end_log_prob is not None)
 
 
-def test_any_of_its_ends_ends_an_answer(start: Start) -> None:
+def test_any_of_its_ends_ends_an_answer_and_none_before_its_least_length(start: Start) -> None:
     model = network(shift=False)
     also = ask(start(model), **exactly(8))[0].ids[3]
+    engine = start(model, BidirectionalOptions(end_token_ids=(also,)))
 
-    ended, _ = ask(start(model, BidirectionalOptions(end_token_ids=(also,))), canvas_lengths=(8,), policy="fixed:1")
+    ended, _ = ask(engine, canvas_lengths=(8,), policy="fixed:1")
+    longer, _ = ask(engine, **exactly(8, policy="fixed:1"))
 
     assert ended.end_log_prob is not None
     assert also not in ended.ids
+    assert (len(longer.ids), also in longer.ids) == (8, False)
 
 
 def test_a_seed_repeats_an_answer_and_penalties_keep_it_from_repeating_itself(model: Transformer, start: Start) -> None:
