@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import torch
 from tests.engine.conftest import Context, Start
 
 from calomel.engine import CanvasState, Engine, EngineStoppedError, Handle, Priority, Request, SamplingParams
@@ -129,19 +128,6 @@ def test_a_waiting_request_is_cancelled_without_a_forward(gated: Gated, gate: Ga
     assert len(gate.reports) <= 1 + 3
 
 
-def test_an_interactive_request_overtakes_a_background_one(gated: Gated, gate: Gate, context: Context) -> None:
-    engine, fast, ahead = gated(prefill_chunk=8), list[Handle](), list[bool]()
-    slow = engine.submit(slowly(context, 20, priority=Priority.BACKGROUND))
-    # Within the background request's prefill.
-    gate.before[3] = lambda: fast.append(engine.submit(Request(context[::-1], 6, (6,))))
-    slow._future.add_done_callback(lambda _: ahead.append(fast[0].done))
-    gate.open()
-    slow.result(60)
-
-    assert ahead == [True]
-    assert all(report.requests == 1 for report in gate.reports)
-
-
 def test_a_full_cache_refuses_one_request_and_the_others_go_on(gated: Gated, gate: Gate, context: Context) -> None:
     engine = gated(cache_tokens=64, page_size=4, prefill_chunk=64)
     other, later = Request(context[::-1], 4, (4,)), list[Handle]()
@@ -238,15 +224,6 @@ async def test_cancelling_the_waiting_task_cancels_the_request(gated: Gated, gat
 
     cancelled(handle)
     assert handle.cancelled
-
-
-def test_two_engines_share_one_model_and_leave_the_callers_thread_as_it_is(
-    model: Any, start: Start, context: Context
-) -> None:
-    handles = [start(model).submit(Request(context, 10, (10,), policy="threshold:0.4")) for _ in range(2)]
-
-    assert handles[0].result(60).ids == handles[1].result(60).ids
-    assert not torch.is_inference_mode_enabled()
 
 
 def test_of_very_many_canvas_states_the_last_ones_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

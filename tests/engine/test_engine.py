@@ -13,7 +13,6 @@ from torch import Tensor
 
 from calomel.engine import CanvasState, Request, SamplingParams, Transformer
 from calomel.engine.errors import PolicyUnavailableError
-from calomel.engine.sampling import best_length
 
 POLICIES = ("threshold:0.5", "left_to_right")
 SHORT = (1, 2, 3, 4)
@@ -183,16 +182,6 @@ def test_the_probe_chooses_the_length_of_the_highest_mean_confidence(start: Star
     assert [length for length, _ in result.length_scores] == [4, 12, 16, 32]
     assert dict(result.length_scores)[16] == pytest.approx((4 * 0.9 + 8 * 0.95 + 4 * 0.2) / 16, abs=1e-3)
     assert result.canvas_length == 12
-
-
-def test_the_length_with_the_surest_tokens_is_chosen_and_of_equal_ones_the_shortest() -> None:
-    half, sure = math.log(0.5), math.log(0.9)
-
-    assert best_length((4, 8), [[half, half], [sure, sure, half]])[0] == 1
-    assert best_length((8, 16), [[half], [half]])[0] == 0
-    chosen, scores = best_length((4, 8), [[], [sure]])  # a canvas without a masked position is certain
-    assert (chosen, scores[0]) == (0, (4, 1.0))
-    assert scores[1][1] == pytest.approx(0.9)
 
 
 def test_the_probe_is_the_first_step_of_the_chosen_canvas(ask: Ask, context: Context) -> None:

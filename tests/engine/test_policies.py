@@ -13,7 +13,7 @@ from torch import Tensor
 
 from calomel.engine import SamplingParams
 from calomel.engine.errors import UnknownPolicyError
-from calomel.engine.policies import Joint, Paced, RevealPolicy, agreement, parse_policy
+from calomel.engine.policies import Paced, RevealPolicy, parse_policy
 from calomel.engine.sampling import Choice, Counts, Draw, best_tokens, choose, count_tokens, penalise, sample
 
 
@@ -97,36 +97,6 @@ def test_every_canvas_makes_progress_and_is_decided_alone(
 def test_a_wrong_policy_is_explained(text: str, message: str) -> None:
     with pytest.raises(UnknownPolicyError, match=message):
         parse_policy(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("joint", Joint()),
-        ("joint:0.7", Joint(0.7)),
-        ("joint:0.7/0.5", Joint(0.7, 0.5)),
-        ("joint:0.7/0/3", Joint(0.7, 0.0, 3)),
-    ],
-)
-def test_the_three_numbers_of_the_joint_threshold_are_read(text: str, expected: Joint) -> None:
-    assert parse_policy(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("draft", "predicted", "room", "fixed"),
-    [
-        pytest.param([], [5], 9, 1, id="no draft: one token"),
-        pytest.param([1, 2, 3], [1, 2, 3, 4], 9, 4, id="all agree: one more"),
-        pytest.param([1, 2, 3], [1, 7, 3, 4], 9, 2, id="the correction is fixed too"),
-        pytest.param([1, 2, 3], [1, 0, 3, 4], 9, 2, id="an end token ends it"),
-        pytest.param([1, 2, 3], [1, 2, 3, 4], 2, 2, id="no more than there is room for"),
-        pytest.param([1, 2], [1], 9, 1, id="known without the rest"),
-    ],
-)
-def test_the_agreeing_prefix_and_the_correction_are_fixed(
-    draft: list[int], predicted: list[int], room: int, fixed: int
-) -> None:
-    assert agreement(draft, predicted, ends=(0,), room=room) == fixed
 
 
 def draw(logits: list[list[float]], *draws: Draw) -> Choice:

@@ -207,15 +207,6 @@ def test_a_deadline_before_the_first_step_is_an_error_and_later_leaves_what_is_a
         serving.submit(asked(deadline=5.0)).result()
 
 
-def test_requests_share_forwards_and_their_answers_do_not_change(serve: Serve, answer: Answer) -> None:
-    contexts = [tuple(range(begin, 2 * begin + 3)) for begin in range(4)]
-    backbone = Opinionated(ending_at(20))
-    together = serve(backbone).submit_all([asked(context, max_new_tokens=30) for context in contexts])
-    alone = [answer(ending_at(20), context=context, max_new_tokens=30).ids for context in contexts]
-    assert [handle.result().ids for handle in together] == alone
-    assert max(backbone.batches) == 4
-
-
 def test_a_failing_encoder_ends_its_request_and_its_context_is_never_read_again(serve: Serve) -> None:
     def fail(told: Any) -> None:
         if 13 in told:

@@ -35,8 +35,6 @@ CONTEXT, OTHER = (
     tuple(torch.randint(published.FIRST_TEXT, published.PICTURE, (45,), generator=seeded).tolist())
     for seeded in (torch.Generator().manual_seed(seed) for seed in (5, 6))
 )
-# Seeds with which the tiny model happens to end its answer to OTHER, in its first canvas and in its second.
-ENDING = {4: 13, 5: 23}
 # Random weights are never as sure as trained ones: with this sampler some canvases are done early, others are not.
 EASY: dict[str, Any] = {
     "t_max": 0.2,
@@ -140,12 +138,16 @@ def test_logits_are_those_of_the_published_class(reference: Any, network: Networ
         assert (found - expected).abs().max() < 1e-4
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
-def test_tokens_equal_those_of_generate(reference: Any, engine: Engine, seed: int) -> None:
+# With two of these seeds the tiny model happens to end its answer, in its first canvas and in its second.
+@pytest.mark.parametrize(("context", "seed", "size"), [(CONTEXT, 0, 3 * CANVAS), (OTHER, 4, 13), (OTHER, 5, 23)])
+def test_tokens_equal_those_of_generate(
+    reference: Any, engine: Engine, context: tuple[int, ...], seed: int, size: int
+) -> None:
     torch.manual_seed(seed)
-    (expected,) = generated(reference, [CONTEXT], max_new_tokens=3 * CANVAS)
-    found = engine.submit(asked(seed=seed, max_new_tokens=3 * CANVAS)).result()
+    (expected,) = generated(reference, [context], max_new_tokens=3 * CANVAS)
+    found = engine.submit(asked(context, seed=seed, max_new_tokens=3 * CANVAS)).result()
     assert list(found.ids) == expected
+    assert len(expected) == size
 
 
 def test_tokens_and_steps_equal_those_of_generate_for_two_rows(
@@ -184,17 +186,6 @@ def test_a_canvas_is_done_when_generate_says_so(
     counted = (tokens != published.PAD).sum()
     assert found.steps == round(float(counted / output.tokens_per_forward[0]))
     assert 2 * shape.stable < found.steps < 2 * STEPS
-
-
-@pytest.mark.parametrize("seed", ENDING)
-def test_an_end_within_a_canvas_ends_the_answer_where_generate_ends_it(
-    reference: Any, engine: Engine, seed: int
-) -> None:
-    torch.manual_seed(seed)
-    (expected,) = generated(reference, [OTHER], max_new_tokens=2 * CANVAS)
-    found = engine.submit(asked(OTHER, seed=seed, max_new_tokens=2 * CANVAS)).result()
-    assert list(found.ids) == expected
-    assert (len(found.ids), found.finish_reason) == (ENDING[seed], "stop")
 
 
 def test_a_context_is_cut_back_to_what_the_next_one_shares_with_it(network: Network) -> None:
@@ -340,6 +331,6 @@ def test_the_estimate_counts_the_weights_that_are_loaded(folder: Path, network: 
 
 
 def test_the_estimate_of_the_published_checkpoint_is_near_its_size() -> None:
-    estimate = DIFFUSION_GEMMA.estimate(published.full_size(), EstimateOptions(shards=None))
+    estimate = DIFFUSION_GEMMA.estimate(DIFFUSION_GEMMA.facts.checkpoints[0].config, EstimateOptions(shards=None))
     assert estimate.weights == pytest.approx(50.5e9, rel=0.02)
     assert estimate.cache == pytest.approx((65_536 + 2 * 8 * 2048) * 225_280, rel=0.15)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,16 +114,3 @@ def test_any_text_is_read(pieces: list[str], suffix: str | None) -> None:
     found = parse_fim("".join(pieces), suffix)
 
     assert len(found.prefix) + len(found.suffix) <= sum(map(len, pieces)) + len(suffix or "")
-
-
-@pytest.mark.parametrize(
-    "piece",
-    ["<|fim_prefix|>", "<|file_sep|>", "\n<|file_sep|>a\n", "[SUFFIX][PREFIX]", "\n+++++ ", "<PRE> <SUF>", "<|"],
-)
-def test_a_large_hostile_prompt_is_read_in_a_moment(piece: str) -> None:
-    began = time.perf_counter()
-    text = piece * (1_000_000 // len(piece))
-    parse_fim(text)
-    parse_fim(text, "x")
-    parse_fim(f"<|file_sep|>{text}<|fim_middle|>")
-    assert time.perf_counter() - began < 5

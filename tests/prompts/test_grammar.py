@@ -223,11 +223,9 @@ def test_a_bad_or_huge_schema_is_refused_in_bounded_time_without_being_quoted(
     "pattern",
     [
         "(a+)+$",
-        "(a{1,1000}){1,1000}",
         "(([a-z]{1,100}){1,100}){1,100}",
         "(.*a.{20}b.*c.{20}){3}",
         "|".join(f"w{number}" for number in range(500)),
-        "(x+x+)+y",
     ],
 )
 def test_patterns_that_are_poison_elsewhere_cost_a_bounded_time_for_each_token(

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import contextlib
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -220,20 +217,3 @@ def test_what_is_shown_is_read_back(prefix: str, inner: str, suffix: str, cursor
     prompt += f"<|/code_to_edit|>\n{suffix}<|/current_file_content|>\n"
 
     assert parse_mercury(prompt) == EditPrompt("a", prefix, inner, suffix, cursor)
-
-
-@pytest.mark.parametrize(
-    "piece",
-    [
-        *(f"{tag}\n" for tag in _TAGS),
-        *("<|code_to_edit|>", "<|/code_to_edit|>", "<|cursor|>", "<|", " ", "<|!@#IS_NEXT_EDIT!@#|>\n"),
-        "<|code_to_edit|>\n<|/code_to_edit|>\n",
-        "<|current_file_content|>\n<|/current_file_content|>\n",
-    ],
-)
-def test_a_large_hostile_prompt_is_read_in_a_moment(piece: str) -> None:
-    began = time.perf_counter()
-    for prompt in (piece * (500_000 // len(piece)), region(piece * (500_000 // len(piece)))):
-        with contextlib.suppress(ForeignPromptError):
-            parse_mercury(prompt)
-    assert time.perf_counter() - began < 5

@@ -52,22 +52,6 @@ def test_the_far_suffix_starts_at_a_line_and_within_a_hop_of_the_near_one(tokeni
     assert len(LINES) - len(far) <= len(tokenizer.decode(near)) + FAR_HOP + len(LINES.splitlines()[0]) + 1
 
 
-def test_the_far_suffix_stays_while_the_cursor_moves_within_a_hop(tokenizer: Tokenizer) -> None:
-    fars = {split_suffix(LINES[cut:], tokenizer)[1] for cut in range(0, FAR_HOP // 2, 10)}
-
-    assert len(fars) <= 2
-
-
-def test_a_short_suffix_is_seen_whole(tokenizer: Tokenizer) -> None:
-    suffix = "):\n" + LINES[:200]
-
-    near, far = split_suffix(suffix, tokenizer)
-
-    assert suffix.endswith(far)
-    assert len(far) > 100
-    assert tokenizer.decode(near)
-
-
 @given(size=st.integers(16, 700), cut=st.integers(0, len(LINES)))
 def test_a_prompt_never_exceeds_its_budget(size: int, cut: int, renderer: ContextRenderer) -> None:
     rendered = render(renderer, LINES[:cut], LINES[cut:], size + 48, path="some/path.py")

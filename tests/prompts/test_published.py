@@ -71,13 +71,6 @@ def test_control_ids_and_ids_that_the_vocabulary_is_padded_with_stand_for_nothin
     )
 
 
-def test_words_tell_where_tokens_stand(tokenizer: PublishedTokenizer) -> None:
-    ids, starts, ends = tokenizer.encode_with_words("return self")
-
-    assert len(ids) == len(starts) == len(ends)
-    assert sorted(set(zip(starts, ends, strict=True))) == [(0, 6), (6, 11)]
-
-
 @pytest.mark.parametrize(
     "text", ["b  return\tü\r\n", "日本語 🙂 \x00", "<turn|><bos> <0x41> <eos> <|image|>", "\u2581"]
 )
@@ -295,13 +288,6 @@ def test_the_text_is_what_stands_in_the_block(answer: str, expected: str) -> Non
 )
 def test_of_an_unfinished_answer_nothing_is_shown_that_may_become_the_fence(beginning: str, settled: str) -> None:
     assert inside(beginning, whole=False) == settled
-
-
-@pytest.mark.parametrize("answer", ["a\n```", "```py\na\n```", "```"])
-def test_every_beginning_of_an_answer_shows_a_beginning_of_its_text(answer: str) -> None:
-    whole = inside(answer)
-
-    assert all(whole.startswith(inside(answer[:end], whole=False)) for end in range(len(answer)))
 
 
 def test_an_answer_is_over_when_its_block_is_closed() -> None:

@@ -105,14 +105,6 @@ def test_control_tokens_stand_for_nothing(tokenizer: Tokenizer) -> None:
     assert b"".join(pieces.by_id[token] for token in tokenizer.encode("def f(x):")) == b"def f(x):"
 
 
-def test_the_whole_word_and_longer_ones_may_begin_an_answer(tokenizer: Tokenizer) -> None:
-    pieces = pieces_of(tokenizer)
-    words = {pieces.by_id[token] for token in pieces.fitting(b" retur")}
-    assert b" return" in words
-    assert b" re" in words
-    assert all(word.startswith(b" retur") or b" retur".startswith(word) for word in words)
-
-
 def test_the_half_word_is_what_stands_before_the_cursor(tokenizer: Tokenizer) -> None:
     assert TokenHealing.before("if not numbers:\n    retu", tokenizer).text == "retu"
     assert TokenHealing.before("x = tot", tokenizer).text == " tot"

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from hypothesis import given
@@ -236,16 +235,3 @@ def test_any_text_is_read_or_refused(pieces: list[str], tail: str) -> None:
         return
     assert read.edit.cursor is None or 0 <= read.edit.cursor <= len(read.edit.region)
     assert not read.markers or read.markers[-1] == len(read.edit.region)
-
-
-@pytest.mark.parametrize("piece", [*_WORDS, "<filename>a\n", "<|marker_", "...\n", "-a\n+b\n", "<[fim-middle]>"])
-def test_a_large_hostile_prompt_is_read_in_a_moment(piece: str) -> None:
-    began = time.perf_counter()
-    body = piece * (1_000_000 // len(piece))
-    for tail in ("\n=======\n", "<|marker_2|>\n"):
-        try:
-            read = parse_zeta(f"<[fim-suffix]><[fim-prefix]><filename>a\n<|marker_1|>{body}{tail}<[fim-middle]>")
-        except ForeignPromptError:
-            continue
-        zeta_answer(read, read.edit.region + "x", STOP)
-    assert time.perf_counter() - began < 5

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from tests.engine.bidirectional.conftest import EXPAND, PREFIX, SUFFIX, ask, asked, network
-from tests.engine.conftest import ANYTHING, END, MASK, PAIRS, Rule, Start
+from tests.engine.conftest import ANYTHING, END, MASK, Start
 from tests.families.reference.window import Full
 
 from calomel.engine import BidirectionalOptions, SamplingParams, Transformer
@@ -56,20 +56,25 @@ def test_a_canvas_before_a_suffix_is_the_whole_answer_and_told_with_its_probabil
     assert result.entropies == pytest.approx([float(torch.special.entr(logits.softmax(-1)).sum())], abs=1e-4)
 
 
+@pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("policy", ["entropy", "p2", "low_confidence", "threshold:0.3", "fixed:2", "entropy_bound:1"])
-def test_answers_share_forwards_without_padding_and_do_not_depend_on_company(
-    model: Transformer, start: Start, policy: str
+def test_answers_share_forwards_without_padding_and_keep_their_frozen_tokens_in_any_company(
+    model: Transformer, start: Start, options: BidirectionalOptions, policy: str
 ) -> None:
     reports: list[StepReport] = []
-    engine = start(model, observe=reports.append)
+    engine, frozen = start(model, options, observe=reports.append), {0: 11, 4: 22}
     requests = [
-        asked(context=PREFIX[: 4 + at], suffix=SUFFIX[at:], canvas_lengths=(5 + at,), policy=policy) for at in range(3)
+        asked(context=PREFIX[: 4 + at], suffix=SUFFIX[at:], canvas_lengths=(5 + at,), policy=policy, frozen=frozen)
+        for at in range(3)
     ]
 
-    together = [handle.result(60).ids for handle in engine.submit_all(requests)]
+    handles = engine.submit_all(requests)
+    together = [handle.result(60).ids for handle in handles]
 
     assert (reports[0].requests, reports[0].rows) == (3, 3 * (4 + 6 + 5) + 3)
     assert together == [engine.submit(request).result(60).ids for request in requests]
+    for ids in (*together, *(state.ids for handle in handles for state in handle.states())):
+        assert {place: ids[place] for place in frozen} == frozen
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -90,34 +95,10 @@ def test_the_length_is_probed_by_one_forward_which_is_the_first_of_the_chosen_on
     assert (probed.ids, probed.forwards) == (alone.ids, alone.forwards)
 
 
-@pytest.mark.parametrize("policy", ["entropy", "p2", "threshold:0.2", "low_confidence"])
-@pytest.mark.parametrize("options", OPTIONS)
-def test_frozen_tokens_stay(model: Transformer, start: Start, options: BidirectionalOptions, policy: str) -> None:
-    frozen = {0: 11, 4: 22, 7: 33}
-
-    result, states = ask(start(model, options), canvas_lengths=(10,), frozen=frozen, policy=policy)
-
-    for ids in (*states, result.ids):
-        assert {place: ids[place] for place in frozen} == frozen
-
-
 def test_a_canvas_that_is_known_takes_no_forward(model: Transformer, start: Start) -> None:
     result, _ = ask(start(model), canvas_lengths=(2,), frozen={0: 11, 1: 22})
 
     assert (result.ids, result.forwards) == ((11, 22), 0)
-
-
-@pytest.mark.parametrize("dual_cache", [False, True])
-@pytest.mark.parametrize("policy", ["entropy", "threshold:0.4", "low_confidence"])
-@pytest.mark.parametrize("rule", [ANYTHING, PAIRS], ids=["anything", "pairs"])
-def test_an_answer_keeps_to_a_constraint(
-    model: Transformer, start: Start, rule: Rule, policy: str, *, dual_cache: bool
-) -> None:
-    engine = start(model, BidirectionalOptions(block=5, dual_cache=dual_cache))
-
-    result, _ = ask(engine, canvas_lengths=(10,), max_new_tokens=20, policy=policy, constraint=rule, suffix=())
-
-    assert rule.accepts(result.ids, whole=result.end_log_prob is not None)
 
 
 def test_any_of_its_ends_ends_an_answer_and_none_before_its_least_length(start: Start) -> None:

@@ -90,29 +90,6 @@ def layers(count: int) -> dict[str, Any]:
     return {"num_hidden_layers": count, "layer_types": ["sliding_attention"] * (count - 1) + ["full_attention"]}
 
 
-def full_size() -> dict[str, Any]:
-    """The sizes of google/diffusiongemma-26B-A4B-it."""
-    raw = config(canvas=256)
-    raw["text_config"] |= {
-        "global_head_dim": 512,
-        "head_dim": 256,
-        "hidden_size": 2816,
-        "intermediate_size": 2112,
-        "layer_types": (["sliding_attention"] * 5 + ["full_attention"]) * 5,
-        "max_position_embeddings": 262144,
-        "moe_intermediate_size": 704,
-        "num_attention_heads": 16,
-        "num_experts": 128,
-        "num_global_key_value_heads": 2,
-        "num_hidden_layers": 30,
-        "num_key_value_heads": 8,
-        "sliding_window": 1024,
-        "top_k_experts": 8,
-        "vocab_size": 262144,
-    }
-    return raw
-
-
 def generation(**changed: Any) -> dict[str, Any]:
     """The contents of generation_config.json."""
     return {
