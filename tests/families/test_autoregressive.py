@@ -324,8 +324,9 @@ async def test_a_text_is_judged_with_the_end_of_the_block_that_it_stands_in(tmp_
     assert [prompt.answered(text) for text in ("x", "x\n", "")] == ["x\n```", "x\n```", "```"]
 
 
-async def test_drafts_for_a_hole_are_judged(tmp_path: Path) -> None:
-    QWEN2.write(tmp_path)
+@pytest.mark.parametrize("checkpoint", [QWEN2, QWEN3])
+async def test_drafts_for_a_hole_are_judged(tmp_path: Path, checkpoint: Checkpoint) -> None:
+    checkpoint.write(tmp_path)
     filler = open_filler(tmp_path, dtype="float32", cache_tokens=4096)
     parts = PromptParts(path="add.py", prefix="def add(a, b):\n    return ", suffix="\n\nadd(1, 2)\n")
 
@@ -334,5 +335,7 @@ async def test_drafts_for_a_hole_are_judged(tmp_path: Path) -> None:
 
     draft = next(each for each in answer.candidates if each.maker == "sibling")
     assert answer.judged
-    assert draft.log_prob is not None
+    assert draft.log_prob == pytest.approx(sum(draft.log_probs) + (draft.end_log_prob or 0.0))
     assert "a + b".startswith(draft.text)
+    # The end of an answer in a block stands behind the fence.
+    assert (draft.end_log_prob is None) >= (checkpoint is QWEN3)

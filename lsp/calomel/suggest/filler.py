@@ -149,7 +149,8 @@ class Filler:
         prompt, wanted = await asyncio.to_thread(self._rendered, asked)
         async with RequestGroup(self.engine) as group:
             healing = self._healing(asked)
-            drafted = await judge_drafts(group, wanted, asked.drafts, asked.stop, self.tokenizer, healing)
+            bare = not prompt.closing
+            drafted = await judge_drafts(group, wanted, asked.drafts, asked.stop, self.tokenizer, healing, bare=bare)
         fill = await self._aside(asked, self._finish, asked, prompt, drafted.filled, began)
         return _answer(fill, _ranked(_candidate(fill), drafted))
 

@@ -168,6 +168,8 @@ async def judge_drafts(
     stop: Sequence[str],
     tokenizer: TextTokenizer,
     healing: TokenHealing = NO_HEALING,
+    *,
+    bare: bool = True,
 ) -> Drafted:
     """Denoise `filling` and judge `drafts` side by side; where it is a close run, judge the model's own text too.
 
@@ -178,6 +180,7 @@ async def judge_drafts(
         stop: they end before the first of these.
         tokenizer: of the model.
         healing: what the model's own answer owes; drafts go on behind it, and are judged from its beginning on, too.
+        bare: the end token stands right behind an answer. Where it does not (a fenced block), no end is judged.
 
     Raises:
         EngineError: the engine refused or failed, or the deadline passed before anything was known.
@@ -194,15 +197,15 @@ async def judge_drafts(
     if filled is None:
         filled = await group.need(filling)  # says what was wrong
     cut = (
-        cut_draft(draft, judged, tokenizer, healing, owed)
+        cut_draft(draft, judged if bare else replace(judged, end_log_prob=0.0), tokenizer, healing, owed)
         for draft, ids, owed in likely
         if (judged := scorer.judged(ids)) is not None
     )
-    kept = tuple(draft for draft in cut if draft.text.strip())
+    kept = tuple(draft if bare else replace(draft, end_log_prob=None) for draft in cut if draft.text.strip())
     owed = healing.tokens(filled.ids, tokenizer)
     own = expected_characters(healing.rest(tokenizer.decode(filled.ids)), filled.log_probs[owed:])
     rival = max(map(expected_of_draft, kept), default=0.0)
-    if not rival / CLOSE <= own <= rival * CLOSE:
+    if not bare or not rival / CLOSE <= own <= rival * CLOSE:
         return Drafted(filled, kept)
     nothing, _ = healing.given("", tokenizer)
     await scorer.score([filled.ids, nothing])
