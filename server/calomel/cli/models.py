@@ -150,7 +150,7 @@ def _planned(row: tuple[Published, MemoryPlan | None]) -> tuple[str, ...]:
     return checkpoint.name, how.quantize or str(how.dtype), size, str(how.cached), str(how.batch)
 
 
-# On a CPU a larger one takes seconds for a suggestion.
+# A rule, not a measurement: every step of a larger one reads gigabytes of weights.
 _BILLIONS_ON_A_CPU: Final = 2.0
 _RECOMMENDED: Final = 3
 
