@@ -54,15 +54,6 @@ def test_a_perfect_calibrator_ranks_and_tells_the_truth() -> None:
     assert found["aurc"] == pytest.approx(sum(1 - 20 / max(20, k) for k in range(1, 41)) / 40)
 
 
-def test_a_kind_and_a_rival_are_ranked_apart() -> None:
-    figures = SelectivityFigures([*right(), sample(90, "accepted", kind="edit")], PERFECT)
-    assert value(figures.ranking("fill")["auroc"]) == 1.0
-    assert value(figures.ranking("fill", USELESS)["auroc"]) == 0.5
-    # Of a kind with one outcome alone nobody can rank; of one that is not there nothing is known.
-    assert figures.ranking("edit")["auroc"] is None
-    assert set(figures.ranking("poem").values()) == {None}
-
-
 def test_a_threshold_is_measured_against_showing_everything() -> None:
     figures = SelectivityFigures(right(), PERFECT)
     assert (figures.questions, figures.accepted) == (40, 20)

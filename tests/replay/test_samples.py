@@ -9,9 +9,8 @@ import pytest
 from tests.replay.scripted import Scripted, log_of, typed
 
 from calomel.replay.events import Changed, Edit, ReplayLog
-from calomel.replay.opportunity import LogResult, ReplayOptions
+from calomel.replay.opportunity import ReplayOptions
 from calomel.replay.runs import replay_log
-from calomel.report.result import CONVERTER
 from calomel.selectivity.sample import Sample
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest
 from calomel.suggest.wire import decode_request
@@ -110,13 +109,6 @@ def test_what_the_person_wrote_instead_is_unknown_where_the_line_became_another_
     )
     found = played(rewritten, model(), PROMPTS)[0]
     assert (found.outcome, found.wanted) == ("rejected", None)
-
-
-def test_samples_survive_the_journal_and_the_file() -> None:
-    result = replay_log(writing(), model(), PROMPTS)
-    assert CONVERTER.structure(CONVERTER.unstructure(result), LogResult).samples == result.samples
-    lines = [each.to_line() for each in result.samples]
-    assert [Sample.from_line(line) for line in lines] == result.samples
 
 
 def writing(name: str = "log") -> ReplayLog:

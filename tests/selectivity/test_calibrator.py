@@ -152,18 +152,6 @@ def test_a_signal_that_is_not_known_is_left_out_and_never_breaks_anything(value:
         assert name not in nothing
 
 
-def test_a_number_bends_where_more_of_it_means_something_else() -> None:
-    def of(mean: float) -> dict[str, float]:
-        return features(Subject("fill", "canvas", "c", {"mean_log_prob": mean}))
-
-    sure, unsure = of(-0.05), of(-2.0)
-    assert sure["mean_log_prob"] == pytest.approx(-0.05)
-    assert sure["mean_log_prob>-0.15"] == pytest.approx(0.10)
-    assert sure["mean_log_prob>-1"] == pytest.approx(0.95)
-    assert not any(name.startswith("mean_log_prob>") for name in unsure)
-    assert of(-500.0)["mean_log_prob"] == of(-30.0)["mean_log_prob"] == -30.0
-
-
 FULL = sample(
     3,
     filters=("secret", "too_large"),

@@ -86,28 +86,6 @@ def test_few_outcomes_stay_near_the_fit_they_start_from() -> None:
     assert sum(near) < 0.9 * sum(fresh)
 
 
-@pytest.mark.parametrize(
-    ("accepted", "rejected", "groups", "words"),
-    [
-        (3, 200, 9, [f"{FEWEST - 3} more accepted ones"]),
-        (50, 1, 9, [f"{FEWEST - 1} more"]),
-        (50, 50, 1, ["2 more days or packages"]),
-        (0, 0, 1, [f"{FEWEST} more accepted ones", "more days or packages"]),
-    ],
-)
-def test_too_few_outcomes_are_refused_with_what_is_missing(
-    accepted: int, rejected: int, groups: int, words: list[str]
-) -> None:
-    samples = [
-        sample(number, "accepted" if number < accepted else "rejected", group=f"g{number % groups}")
-        for number in range(accepted + rejected)
-    ]
-    with pytest.raises(TooFewError) as refused:
-        fit(samples)
-    for each in (*words, f"{accepted + rejected} suggestions", f"{accepted} of them accepted"):
-        assert each in str(refused.value)
-
-
 def test_what_filters_drop_and_what_nobody_could_decide_about_is_not_fitted_to() -> None:
     outcomes = ("accepted", "partly", "rejected", "too_short", "superseded")
     samples = [sample(number, outcome) for number, outcome in enumerate(outcomes)]
@@ -183,19 +161,6 @@ def test_a_person_with_few_outcomes_corrects_scale_and_offset_of_all_kinds() -> 
     assert own.kinds["edit"].hopeless == {"canvas"}
     others = drawn(100, rule, seed=6)
     assert distance(own.kinds["fill"], rule, others) < distance(TRUTH, rule, others)
-
-
-def test_a_person_with_next_to_nothing_is_told_what_is_missing() -> None:
-    accepted = [sample(number) for number in range(FEWEST_TOGETHER - 2)]
-    rejected = [sample(20 + number, "rejected") for number in range(30)]
-    with pytest.raises(TooFewError, match="2 more accepted ones"):
-        corrected_together([*accepted, *rejected], SHIPPED)
-    with pytest.raises(TooFewError, match="more accepted ones"):
-        corrected_together([], SHIPPED)
-    # What filters dropped does not count.
-    dropped = [sample(60 + number, filters=("secret",)) for number in range(30)]
-    with pytest.raises(TooFewError, match=f"{FEWEST_TOGETHER - 2} of them accepted"):
-        corrected_together(usable([*accepted, *rejected, *dropped], "fill"), SHIPPED)
 
 
 def test_thresholds_lose_no_more_than_their_names_promise() -> None:
@@ -279,6 +244,31 @@ def test_the_search_ends_at_the_first_threshold_that_fails() -> None:
     assert unlucky.shown == 51
 
 
+@pytest.mark.parametrize(
+    ("accepted", "rejected", "groups", "words"),
+    [
+        (FEWEST - 1, 60, 5, ("needed are 1 more accepted ones",)),
+        (60, FEWEST - 4, 5, ("4 more that were not accepted",)),
+        (3, 4, 2, ("17 more accepted ones", "16 more that were not accepted", "1 more days or packages")),
+    ],
+)
+def test_too_few_outcomes_are_refused_with_what_is_missing(
+    accepted: int, rejected: int, groups: int, words: tuple[str, ...]
+) -> None:
+    samples = [
+        sample(number, "accepted" if number < accepted else "rejected", group=f"g{number % groups}")
+        for number in range(accepted + rejected)
+    ]
+    with pytest.raises(TooFewError) as refused:
+        fit(samples)
+    for each in (*words, f"{accepted + rejected} suggestions", f"{accepted} of them accepted"):
+        assert each in str(refused.value)
+
+
 def test_what_is_needed_would_be_enough() -> None:
     assert needed(0.9, 1.0, most=1000) == 22
     assert needed(0.5, 0.5) is needed(0.7, 0.2) is needed(0.5, 0.501, most=100) is None
+    # For scale and offset of all kinds together fewer are enough.
+    few = [sample(number, "accepted" if number < FEWEST_TOGETHER - 2 else "rejected") for number in range(30)]
+    with pytest.raises(TooFewError, match="2 more accepted ones"):
+        corrected_together(few, SHIPPED)

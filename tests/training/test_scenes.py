@@ -15,7 +15,6 @@ from calomel.training.edits.scene import Scene, Step, is_silent, pending, stream
 from calomel.training.edits.scenes import (
     continued,
     half_done,
-    scene_of,
     silence_finished,
     silence_undo,
     silence_unrelated,
@@ -144,19 +143,6 @@ def test_a_story_of_one_change_is_continued_while_it_is_typed() -> None:
         assert applied(scene.text, scene.changes[::-1]) == one_line().states()[-1]
         typed = scene.text[: cursor.offset].rpartition("\n")[2]
         assert "    print(total(rows[1:], len(rows)))".startswith(typed)
-
-
-def test_a_good_part_of_all_places_is_silent() -> None:
-    counts = {True: 0, False: 0}
-    for seed in range(400):
-        rng = random.Random(seed)
-        story = renamed() if seed % 3 else one_line()
-        scene = scene_of(story, rng)
-        assert scene is not None
-        for focus in scene.focuses:
-            counts[focus.silent] += 1
-    share = counts[True] / sum(counts.values())
-    assert 0.4 <= share <= 0.7
 
 
 @pytest.mark.parametrize("maker", [continued, half_done, silence_finished, silence_unrelated, silence_undo])
