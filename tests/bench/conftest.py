@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -83,13 +82,6 @@ def heldout(files: tuple[HeldoutFile, ...], tmp_path: Path) -> Path:
 @pytest.fixture
 def progress() -> Progress:
     return Progress(stream=io.StringIO())
-
-
-@pytest.fixture
-def clock() -> Callable[[], float]:
-    """Advances one second a look."""
-    now = iter(range(10**6))
-    return lambda: float(next(now))
 
 
 @pytest.fixture

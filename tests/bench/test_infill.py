@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,10 +20,10 @@ from calomel.bench.holes import (
     SEVERAL_LINES,
     make_holes,
 )
-from calomel.bench.infill import InfillOptions, collect, matches, measure_infill, run_infill
-from calomel.bench.model import BASELINE, LEFT_TO_RIGHT, Attempt, Contender
+from calomel.bench.infill import InfillOptions, matches, measure_infill, run_infill
+from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender
 from calomel.report.heldout import BenchDataError, HeldoutFile, Hole, read_heldout
-from calomel.report.running import Journal, Progress
+from calomel.report.running import Progress
 
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 
@@ -68,16 +67,6 @@ class Right:
 @pytest.fixture
 def options(heldout: Path) -> InfillOptions:
     return InfillOptions(heldout=heldout, holes_per_kind=8)
-
-
-def test_an_early_end_leaves_whole_pairs(tmp_path: Path, progress: Progress, clock: Callable[[], float]) -> None:
-    holes = [Hole(f"h{number}", REST_OF_LINE, "python", None, "", "", "x") for number in range(10)]
-    contenders = (Contender("default"), BASELINE)
-    journal = Journal("infill", {}, folder=tmp_path)
-    outcomes = collect(holes, contenders, Right(), journal, progress, deadline=3.5, clock=clock)
-    assert [(outcome.hole.key, outcome.contender) for outcome in outcomes] == [
-        (f"h{number}", name) for number in range(4) for name in ("default", LEFT_TO_RIGHT)
-    ]
 
 
 def test_the_quality_bench_measures_a_checkpoint(checkpoint: Path, heldout: Path) -> None:

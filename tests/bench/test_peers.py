@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -153,23 +153,6 @@ class Scripted:
         return peers.Answer(self._text, prompt=100, read=7)
 
 
-class NamedPeer(peer_engines.Peer):
-    name = "peer"
-
-    def __init__(self, settings: str, closed: list[str]) -> None:
-        super().__init__(settings)
-        self._closed = closed
-
-    def keep(self, count: int) -> None:
-        raise NotImplementedError
-
-    def step(self, fresh: Sequence[int]) -> int:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        self._closed.append(self.settings)
-
-
 def moment(prefix: str, answer: str) -> peers.Moment:
     return peers.Moment("place", (), Hole("key", "rest_of_line", "python", "a.py", prefix, "", answer))
 
@@ -196,20 +179,6 @@ def test_each_is_warmed_one_keystroke_earlier_and_takes_turns_at_being_first() -
     }  # fmt: skip
     assert {name: flat[name] for name in expected} == pytest.approx(expected)
     assert "| llamacpp as right as transformers |" in peers.ratio_table(flat, names).to_markdown()
-
-
-def test_a_peer_runs_with_what_was_fastest_and_the_others_are_closed() -> None:
-    closed: list[str] = []
-    times = {"one": 3.0, "two": 1.0, "three": 2.0}
-
-    def maker(name: str) -> Callable[[], peer_engines.Peer]:
-        return lambda: NamedPeer(name, closed)
-
-    said: list[str] = []
-    chosen = peer_engines.fastest([maker(name) for name in times], lambda peer: times[peer.settings], said.append)
-    assert chosen.settings == "two"
-    assert closed == ["one", "two", "three"]
-    assert len(said) == 3
 
 
 def test_peers_that_are_not_there_are_left_out_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from calomel.report.result import (
     Table,
     weights_hash,
 )
-from calomel.report.running import Journal, LoadWatch, Progress, busy_seconds
+from calomel.report.running import Journal, LoadWatch
 from calomel.report.stats import (
     Interval,
     percentile,
@@ -65,23 +64,6 @@ def test_weights_are_told_apart_by_their_bytes(tmp_path: Path) -> None:
     assert weights_hash(tmp_path) == first
     (tmp_path / "model.safetensors").write_bytes(b"two")
     assert weights_hash(tmp_path) != first
-
-
-def test_progress_is_said_every_five_seconds_and_at_the_end() -> None:
-    times = iter([0.0, 0.0, 1.0, 6.0, 7.0, 8.0])
-    stream = io.StringIO()
-    progress = Progress(stream=stream, clock=lambda: next(times))
-    progress.phase("answers", 4)
-    for _ in range(4):
-        progress.step()
-    assert stream.getvalue().splitlines() == ["answers: 4 to do", "answers: 2/4, 0.3/s", "answers: 4/4, 0.5/s"]
-
-
-def test_busy_seconds_leave_out_idle_and_waiting(tmp_path: Path) -> None:
-    stat = tmp_path / "stat"
-    stat.write_text("cpu  100 200 300 40000 50000 600 700 800 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n")
-    assert busy_seconds(stat) == pytest.approx(27.0)  # 2,700 ticks of a hundredth of a second
-    assert busy_seconds(tmp_path / "absent") is None
 
 
 @dataclass(frozen=True)

@@ -61,13 +61,6 @@ def first_holes(cell: Cell, files: Files, number: int = 5) -> list[Hole]:
     return list(islice(made, number))
 
 
-def test_holes_have_the_stated_answer_and_fill_the_context(long_files: Files) -> None:
-    for hole in first_holes(Cell(400, 16), long_files):
-        assert count(hole.answer) == 16
-        assert 400 <= count(hole.prefix) <= 450
-        assert hole.max_tokens == 16
-
-
 def test_cold_and_warm_are_told_for_both(
     options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
 ) -> None:

@@ -215,13 +215,6 @@ def test_nothing_observed_leaves_null() -> None:
     assert summary["acceptance_rate_high"] == pytest.approx(0.161, abs=1e-3)  # Wilson
 
 
-def test_a_suggestion_without_a_confidence_is_the_least_sure() -> None:
-    ours = [opportunity(0, shown("rejected", None)), opportunity(1, shown("accepted", 0.1))]
-    summary = summarize([result(ours, [opportunity(2, shown("accepted", None))])])
-    assert summary["acceptance_at_recorded_rate"] == 1.0
-    assert sum(each["size"] for each in summary["reliability"]) == 1
-
-
 @pytest.mark.parametrize(
     ("made", "wanted", "score"),
     [

@@ -13,6 +13,7 @@ from tests.replay.recordings import Recorder, name_of, shared, texts
 
 from calomel.replay.events import (
     Accepted,
+    Cause,
     Changed,
     Closed,
     Edit,
@@ -68,30 +69,6 @@ def test_a_text_that_was_kept_comes_back(recorder: Recorder) -> None:
     assert texts(log.events)["src/a.ts"] == "var a = 1\n"
     assert log.checks.content_ids_right == 2
     assert [type(event) for event in log.events] == [Opened, Changed, Closed, Opened, Changed]
-
-
-def test_an_accepted_suggestion_stands_before_its_change(recorder: Recorder) -> None:
-    entry = recorder.change(0, 2, [9, 9, "23"])
-    recorder.add("selectionChanged", id=0, selection=[[11, 11]])
-    recorder.reason(0, 2, "inlineSuggestion.accept")
-    log = read_recording("r", recorder.entries)
-    edits = (Edit(9, 9, "23"),)
-    assert log.events[1:3] == [
-        Accepted(entry, 0.4, "src/a.ts", edits),
-        Changed(entry, 0.4, "src/a.ts", edits, "accept"),
-    ]
-    assert log.checks.accepts == 1
-
-
-@pytest.mark.parametrize(
-    ("source", "cause"), [("type", "typed"), ("snippet", "other"), ("inlineCompletionAccept", "accept"), ("?", "other")]
-)
-def test_a_reason_becomes_a_cause(recorder: Recorder, source: str, cause: str) -> None:
-    recorder.change(0, 2, [9, 9, "23"])
-    recorder.reason(0, 2, source)
-    changed = read_recording("r", recorder.entries).events[-1]
-    assert isinstance(changed, Changed)
-    assert changed.cause == cause
 
 
 def test_an_offer_is_an_edit_of_the_text_on_the_screen(recorder: Recorder) -> None:
@@ -329,3 +306,20 @@ def test_a_real_session_has_every_text_and_every_accepted_suggestion() -> None:
     # Ten clicks of the 56 took a word each, of a few suggestions.
     assert (len(found), sum(each.accepted for each in found)) == (353, 46)
     assert 3 <= sum(each.partly for each in found) <= 10
+
+
+@pytest.mark.parametrize(
+    ("source", "cause"),
+    [("type", "typed"), ("snippet", "other"), ("inlineSuggestion.accept", "accept"), ("?", "other")],
+)
+def test_a_reason_becomes_a_cause_and_an_accepted_suggestion_stands_before_its_change(
+    recorder: Recorder, source: str, cause: Cause
+) -> None:
+    entry = recorder.change(0, 2, [9, 9, "23"])
+    recorder.add("selectionChanged", id=0, selection=[[11, 11]])
+    recorder.reason(0, 2, source)
+    log = read_recording("r", recorder.entries)
+    edits = (Edit(9, 9, "23"),)
+    accepted = [Accepted(entry, 0.4, "src/a.ts", edits)] if cause == "accept" else []
+    assert log.events[1:-1] == [*accepted, Changed(entry, 0.4, "src/a.ts", edits, cause)]
+    assert log.checks.accepts == len(accepted)
