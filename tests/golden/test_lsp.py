@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 from tests.golden.conftest import RENAMED
 from tests.golden.transcript import Transcript
+from tests.lsp.editor import at, change_params, edit_params, inline_params, open_params
 from tests.lsp.program import REAL, Program
 
 ADD = "def add(a, b):\n    return \n\n\nprint(add(1, 2))\n"
@@ -31,23 +32,20 @@ class Session:
         return answer
 
     def open(self, name: str, text: str) -> None:
-        document = {"uri": f"file:///{name}", "languageId": "python", "version": 1, "text": text}
         self._versions[name] = 1
-        self._tell("didOpen", {"textDocument": document})
+        self._tell("didOpen", open_params(text, f"file:///{name}"))
 
     def change(self, name: str, start: tuple[int, int], end: tuple[int, int], text: str) -> None:
         self._versions[name] += 1
-        document = {"uri": f"file:///{name}", "version": self._versions[name]}
-        change = {"range": {"start": _at(*start), "end": _at(*end)}, "text": text}
-        self._tell("didChange", {"textDocument": document, "contentChanges": [change]})
+        change = {"range": {"start": at(*start), "end": at(*end)}, "text": text}
+        self._tell("didChange", change_params(self._versions[name], change, uri=f"file:///{name}"))
 
     def inline(self, name: str, line: int, character: int, trigger: int = 2) -> Any:
-        place = {"textDocument": {"uri": f"file:///{name}"}, "position": _at(line, character)}
-        return self.ask("textDocument/inlineCompletion", {**place, "context": {"triggerKind": trigger}})
+        return self.ask("textDocument/inlineCompletion", inline_params(line, character, trigger, f"file:///{name}"))
 
     def next_edit(self, name: str, line: int, character: int) -> Any:
-        document = {"uri": f"file:///{name}", "version": self._versions[name]}
-        return self.ask("textDocument/copilotInlineEdit", {"textDocument": document, "position": _at(line, character)})
+        params = edit_params(line, character, self._versions[name], f"file:///{name}")
+        return self.ask("textDocument/copilotInlineEdit", params)
 
     def command(self, command: dict[str, Any]) -> None:
         self.ask("workspace/executeCommand", {"command": command["command"], "arguments": command["arguments"]})
@@ -63,10 +61,6 @@ class Session:
         self._transcript.says(">", f"textDocument/{method}")
         self._transcript.says(">", params)
         self._program.notify(f"textDocument/{method}", params)
-
-
-def _at(line: int, character: int) -> dict[str, int]:
-    return {"line": line, "character": character}
 
 
 @contextmanager

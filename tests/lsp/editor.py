@@ -153,14 +153,10 @@ class Editor:
         return result
 
     def open(self, text: str, uri: str = URI, language: str = "python", version: int = 1) -> None:
-        document = {"uri": uri, "languageId": language, "version": version, "text": text}
-        self.notify("textDocument/didOpen", {"textDocument": document})
+        self.notify("textDocument/didOpen", open_params(text, uri, language, version))
 
     def change(self, version: int, *changes: dict[str, Any], uri: str = URI) -> None:
-        self.notify(
-            "textDocument/didChange",
-            {"textDocument": {"uri": uri, "version": version}, "contentChanges": list(changes)},
-        )
+        self.notify("textDocument/didChange", change_params(version, *changes, uri=uri))
 
     async def inline(self, line: int, character: int, kind: int = 1, uri: str = URI) -> Any:
         return await self.ask("textDocument/inlineCompletion", inline_params(line, character, kind, uri))
@@ -232,6 +228,14 @@ def at(line: int, character: int) -> dict[str, int]:
 
 def span(line: int, start: int, end: int) -> dict[str, Any]:
     return {"start": at(line, start), "end": at(line, end)}
+
+
+def open_params(text: str, uri: str = URI, language: str = "python", version: int | None = 1) -> dict[str, Any]:
+    return {"textDocument": {"uri": uri, "languageId": language, "version": version, "text": text}}
+
+
+def change_params(version: Any, *changes: Any, uri: str = URI) -> dict[str, Any]:
+    return {"textDocument": {"uri": uri, "version": version}, "contentChanges": list(changes)}
 
 
 def inline_params(line: int, character: int, kind: int = 1, uri: str = URI) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.lsp.editor import ADD, URI, Editor, at, inline_params, span
+from tests.lsp.editor import ADD, URI, Editor, at, inline_params, open_params, span
 from tests.lsp.program import Program
 
 from calomel.lsp.client import COMMANDS
@@ -221,8 +221,7 @@ async def test_a_state_folder_that_cannot_be_written_is_named_once_and_suggestio
 def test_a_full_disk_is_named_by_the_program(tmp_path: Path) -> None:
     with Program(tmp_path) as program:
         program.initialize()
-        document = {"uri": URI, "languageId": "python", "version": 1, "text": ADD}
-        program.notify("textDocument/didOpen", {"textDocument": document})
+        program.notify("textDocument/didOpen", open_params(ADD))
         found = program.ask("textDocument/inlineCompletion", inline_params(1, 4))
         resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (0, 0))
         program.notify("workspace/executeCommand", found["items"][0]["command"])

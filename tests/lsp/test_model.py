@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 
 import pytest
-from tests.lsp.editor import Editor, inline_params, span
+from tests.lsp.editor import Editor, Script, inline_params, span
 
 from calomel.lsp.services import Connect, ModelLink
-from calomel.suggest.completer import CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
+from calomel.suggest.completer import Completer, CompleterError
 
 EXTENSIONS = {"calomel": {"extensions": True}}
 PROGRESS = {"window": {"workDoneProgress": True}}
@@ -116,23 +115,16 @@ async def test_another_server_in_the_settings_is_connected_to(editor: Editor) ->
     assert editor.script.closed == 1
 
 
-@dataclass
-class Named:
+class Slow(Script):
     """A server that takes its time to be left."""
 
-    name: str
-    leave: asyncio.Event = field(default_factory=asyncio.Event)
-    closed: bool = False
-
-    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        raise NotImplementedError
-
-    async def info(self) -> ModelInfo:
-        return ModelInfo(self.name, "0", ("fill",), 4096, 2048, None, "1")
+    def __init__(self) -> None:
+        super().__init__()
+        self.leave = asyncio.Event()
 
     async def aclose(self) -> None:
         await self.leave.wait()
-        self.closed = True
+        await super().aclose()
 
 
 def to(server: Completer) -> Connect:
@@ -150,7 +142,7 @@ def nowhere(message: str) -> Connect:
 
 
 async def test_of_settings_that_change_twice_the_last_ones_count() -> None:
-    first, second = Named("first"), Named("second")
+    first, second = Slow(), Slow()
     second.leave.set()
     link = ModelLink(to(first), lambda *_: None, lambda: 0.0, lambda _: None)
     await link.start()
@@ -163,5 +155,5 @@ async def test_of_settings_that_change_twice_the_last_ones_count() -> None:
     with pytest.raises(CompleterError, match="no third"):
         await link.info()
     assert (link.state, link.message) == ("error", "no third")
-    assert first.closed
+    assert first.closed == 1
     await link.aclose()

@@ -13,19 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.lsp.editor import ADD, URI, inline_params
+from tests.lsp.editor import ADD, inline_params, open_params
 from tests.lsp.program import REAL, Program
 
 pytestmark = pytest.mark.e2e
 
 PLACE = inline_params(1, 4)
-DOCUMENT = {"uri": URI, "languageId": "python", "version": 1, "text": ADD}
 
 
 def test_a_session_from_initialize_to_exit(tmp_path: Path) -> None:
     with Program(tmp_path) as program:
         program.initialize()
-        program.notify("textDocument/didOpen", {"textDocument": DOCUMENT})
+        program.notify("textDocument/didOpen", open_params(ADD))
         (item,) = program.ask("textDocument/inlineCompletion", PLACE)["items"]
         assert item["insertText"] == "return a + b"
         assert program.ask("shutdown") is None
@@ -60,7 +59,7 @@ def test_the_end_of_standard_input_ends_it(tmp_path: Path, begun: bool) -> None:
 def test_it_ends_at_once_while_a_suggestion_is_computed(tmp_path: Path) -> None:
     with Program(tmp_path, script={"fill": "x", "seconds": 60}) as program:
         program.initialize()
-        program.notify("textDocument/didOpen", {"textDocument": DOCUMENT})
+        program.notify("textDocument/didOpen", open_params(ADD))
         program.send({"jsonrpc": "2.0", "id": "x", "method": "textDocument/inlineCompletion", "params": PLACE})
         program.ask("getVersion")
         program.ask("shutdown")

@@ -91,7 +91,8 @@ CALL = {"jsonrpc": "2.0", "method": "getVersion"}
 
 async def test_a_message_without_the_shape_of_json_rpc_is_an_invalid_request(editor: Editor) -> None:
     await editor.initialize()
-    strange = [None, {"a": 1}, True, 1.5]
+    strange: list[Any] = [None, {"a": 1}, True, 1.5]
+    message: Any
     for message in (1, "text", None, [], {}, {"jsonrpc": "2.0"}, *(CALL | {"id": number} for number in strange)):
         editor.raw(frame(json.dumps(message).encode()))
         assert (await editor.answer(None))["error"]["code"] == -32600, message

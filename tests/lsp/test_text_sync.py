@@ -3,11 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.lsp.editor import URI, Editor, at, span
-
-
-def changed(version: Any, *changes: Any) -> dict[str, Any]:
-    return {"textDocument": {"uri": URI, "version": version}, "contentChanges": list(changes)}
+from tests.lsp.editor import URI, Editor, at, change_params, span
 
 
 def replace(line: int, start: int, end: int, text: str) -> dict[str, Any]:
@@ -98,11 +94,11 @@ async def test_a_thousand_changes_in_one_write_keep_their_order(editor: Editor) 
 
 
 MALFORMED: list[Any] = [
-    changed(2, {"range": {"start": at(0, 3), "end": at(0, 0)}, "text": "x"}),
-    changed(0, replace(0, 0, 1, "x")),
-    changed(2, {"range": {"start": 1}, "text": "x"}),
-    changed(2, {"range": span(0, 0, 0)}),
-    changed("two", {"text": 5}),
+    change_params(2, {"range": {"start": at(0, 3), "end": at(0, 0)}, "text": "x"}),
+    change_params(0, replace(0, 0, 1, "x")),
+    change_params(2, {"range": {"start": 1}, "text": "x"}),
+    change_params(2, {"range": span(0, 0, 0)}),
+    change_params("two", {"text": 5}),
     {"textDocument": {"uri": URI, "version": 2}, "contentChanges": "all of it"},
     {"textDocument": {"version": 2}, "contentChanges": [{"text": "x"}]},
     [],

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.lsp.editor import change_params, inline_params, open_params
 from tests.lsp.program import Program
 
 URI = "file:///workspace/skiplist.rs"
@@ -39,8 +40,7 @@ class Typist:
         self.program = program
         self.text = text
         self.version = 1
-        document = {"uri": URI, "languageId": "rust", "version": 1, "text": text}
-        program.notify("textDocument/didOpen", {"textDocument": document})
+        program.notify("textDocument/didOpen", open_params(text, URI, "rust"))
 
     def place(self, offset: int) -> dict[str, int]:
         start = self.text.rfind("\n", 0, offset) + 1
@@ -49,13 +49,8 @@ class Typist:
     def replace(self, at: int, deleted: int, inserted: str) -> None:
         self.version += 1
         where = {"start": self.place(at), "end": self.place(at + deleted)}
-        self.program.notify(
-            "textDocument/didChange",
-            {
-                "textDocument": {"uri": URI, "version": self.version},
-                "contentChanges": [{"range": where, "text": inserted}],
-            },
-        )
+        change = change_params(self.version, {"range": where, "text": inserted}, uri=URI)
+        self.program.notify("textDocument/didChange", change)
         self.text = self.text[:at] + inserted + self.text[at + deleted :]
         if self.version % ASK_EVERY == 0:
             self.ask(at + len(inserted))
@@ -63,11 +58,8 @@ class Typist:
             self.program.ask("getVersion")
 
     def ask(self, offset: int) -> None:
-        params: dict[str, Any] = {
-            "textDocument": {"uri": URI},
-            "position": self.place(offset),
-            "context": {"triggerKind": 2},
-        }
+        place = self.place(offset)
+        params = inline_params(place["line"], place["character"], 2, URI)
         request = {"jsonrpc": "2.0", "id": f"typing {self.version}", "method": "textDocument/inlineCompletion"}
         self.program.send({**request, "params": params})
 
