@@ -175,9 +175,8 @@ def test_it_moves_along_with_lines_typed_above_it(workbench: Workbench) -> None:
     workbench.press("Home")
     workbench.type("#")
     workbench.press("Enter")
-    moved = ["#", "new = 1", "", "print(oldnew)", ""]
-    workbench.until(lambda: workbench.lines() == moved or workbench.struck() == ["old"], "the line is there")
-    assert workbench.struck() == ["old"]
+    there = ["#", "new = 1"]
+    workbench.until(lambda: (workbench.lines() or [])[:2] == there and workbench.struck() == ["old"], "it moved along")
 
 
 def test_it_goes_when_the_user_goes_to_another_file(workbench: Workbench) -> None:
