@@ -23,12 +23,8 @@ from calomel.selectivity.calibrator import features
 from calomel.selectivity.fit import usable
 from calomel.selectivity.sample import Sample
 from calomel.suggest.completer import Candidate, CompleteRequest, Draft
-from calomel.suggest.outcome_history import (
-    OutcomeHistory,
-    outcome_samples,
-    read_outcomes,
-)
-from calomel.suggest.outcome_log import OutcomeLog, OutcomeRecord, line_of, numbered, record_of
+from calomel.suggest.outcome_history import outcome_samples, read_outcomes
+from calomel.suggest.outcome_log import History, OutcomeLog, OutcomeRecord, line_of, numbered, record_of
 from calomel.suggest.prompt_log import PromptLog, PromptRecord, prompt_of, read_prompts
 from calomel.suggest.signals import signals_of
 from calomel.workspace import secrets
@@ -45,7 +41,7 @@ def a_log(path: Path, **options: Any) -> OutcomeLog:
     return OutcomeLog(path, version="1.2", wall=lambda: WALL, warn=options.pop("warn", pytest.fail), **options)
 
 
-def read(path: Path) -> OutcomeHistory:
+def read(path: Path) -> History[OutcomeRecord]:
     return read_outcomes(path)
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from calomel.prompts.chat import (
     THOUGHT_OPENING,
@@ -26,10 +26,8 @@ from calomel.prompts.grammar import AnswerForm, GrammarError, embedded, json_for
 from calomel.suggest.completer import CanvasText, canvas_text, cut_at_stop, plain_ending, settled, settled_ids
 
 if TYPE_CHECKING:
-    from calomel.engine import AnyEngine, CanvasState, Constraint, Priority, Request, Result, SamplingParams
-    from calomel.prompts.grammar import GrammarCompiler
-    from calomel.prompts.tokenizer import TextTokenizer
-    from calomel.suggest.completer import GenerationConfig
+    from calomel.engine import CanvasState, Constraint, Priority, Request, Result, SamplingParams
+    from calomel.suggest.filler import Filler
 
 
 Effort = Literal["instant", "low", "medium", "high"]
@@ -157,26 +155,6 @@ class _Prepared:
     began: float
 
 
-class Model(Protocol):
-    """What is needed of `calomel.suggest.filler.Filler`."""
-
-    @property
-    def engine(self) -> AnyEngine:
-        """The engine."""
-
-    @property
-    def tokenizer(self) -> TextTokenizer:
-        """Of its model."""
-
-    @property
-    def grammars(self) -> GrammarCompiler:
-        """Makes constraints for that tokenizer."""
-
-    @property
-    def whole(self) -> GenerationConfig | None:
-        """How a checkpoint of other makers writes a whole answer; None for one of our own."""
-
-
 class Chat:
     """Answers conversations with one model and its template. Safe to share between tasks.
 
@@ -186,7 +164,7 @@ class Chat:
         new_id: makes the id of a call.
     """
 
-    def __init__(self, model: Model, template: ChatTemplate, new_id: Callable[[], str]) -> None:
+    def __init__(self, model: Filler, template: ChatTemplate, new_id: Callable[[], str]) -> None:
         self._model = model
         self._prompt = ChatPrompt(template, model.tokenizer)
         self._new_id = new_id

@@ -258,11 +258,6 @@ def joined(text: str, edits: Sequence[tuple[int, int, str]]) -> TextEdit:
     return TextEdit(start, end, apply(text[start:end], inside))
 
 
-def line_start(text: str, offset: int) -> int:
-    """Where the line of `offset` begins."""
-    return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
-
-
 def line_end(text: str, offset: int) -> int:
     """Where the line of `offset` ends, its line end left out."""
     ends = [at for at in (text.find("\n", offset), text.find("\r", offset)) if at >= 0]

@@ -145,13 +145,12 @@ class Filler:
             texts = ((cut_at_stop(draft.text, asked.stop)[0], draft.maker) for draft in asked.drafts)
             drafts = (Candidate(text, maker=maker) for text, maker in texts if text.strip())
             return _answer(fill, (_candidate(fill), *drafts), judged=False)
-        began = time.monotonic()
-        prompt, wanted = await asyncio.to_thread(self._rendered, asked)
+        alone = await asyncio.to_thread(self._asked, replace(asked, recall=False))
         async with RequestGroup(self.engine) as group:
             healing = self._healing(asked)
-            bare = not prompt.closing
-            drafted = await judge_drafts(group, wanted, asked.drafts, asked.stop, self.tokenizer, healing, bare=bare)
-        fill = await self._aside(asked, self._finish, asked, prompt, drafted.filled, began)
+            bare, own = not alone.prompt.closing, alone.requests[0]
+            drafted = await judge_drafts(group, own, asked.drafts, asked.stop, self.tokenizer, healing, bare=bare)
+        fill = await self._aside(asked, self._finish, asked, alone.prompt, drafted.filled, alone.began)
         return _answer(fill, _ranked(_candidate(fill), drafted))
 
     def fill(self, request: FillRequest) -> Fill:
@@ -237,10 +236,6 @@ class Filler:
             return _Asked(request, prompt, (own,), None, 0, began)
         judging, owed = self.judging(request, copied.found.text, prompt)
         return _Asked(request, prompt, (judging,) if copied.sure else (judging, own), copied, owed, began)
-
-    def _rendered(self, request: FillRequest) -> tuple[FimTokens, Request]:
-        prompt = self._prompt(request)
-        return prompt, self._request(request, prompt)
 
     def _copy(self, request: FillRequest) -> _Copy | None:
         """What is copied into a hole, if the answer may be anything and nobody has asked for one way to make it."""

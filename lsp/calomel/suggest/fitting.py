@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Final
 
 from calomel.selectivity.filters import fired
-from calomel.selectivity.proposal import LINE_END, Proposal
+from calomel.selectivity.proposal import LINE_END, Proposal, is_word
 from calomel.selectivity.syntax import closing, has_to_go_on, knows, loose, tokens
 from calomel.workspace.documents import Document
 from calomel.workspace.languages import grammar_of, language_by_look
@@ -34,13 +34,11 @@ def changes_only_space(removed: str, text: str) -> bool:
 # Closing brackets and quotes, then at most one of : { ; , - what editors close by themselves, or what ends a statement.
 # The same heuristic is used by Copilot and cursortab.
 _INERT: Final = re.compile(r"""\s*[)>}\]"'`]*\s*[:{;,]?\s*""")
-_LINE_END: Final = re.compile(r"\r\n|\r|\n")
-_WORD: Final = re.compile(r"\w")
 
 
 def line_rest(suffix: str) -> str:
     """The part of `suffix` up to the end of the cursor's line."""
-    found = _LINE_END.search(suffix)
+    found = LINE_END.search(suffix)
     return suffix[: found.start()] if found else suffix
 
 
@@ -51,14 +49,14 @@ def is_inert(rest: str) -> bool:
 
 def splits_word(prefix: str, suffix: str) -> bool:
     """Whether the cursor stands inside a word: a character of a word on both sides."""
-    return bool(prefix) and bool(suffix) and bool(_WORD.match(prefix[-1])) and bool(_WORD.match(suffix[0]))
+    return is_word(prefix[-1:]) and is_word(suffix[:1])
 
 
 def within_line(text: str, rest: str) -> str:
     """`text`, cut to its first line if something that counts follows the cursor on its line."""
     if is_inert(rest):
         return text
-    found = _LINE_END.search(text)
+    found = LINE_END.search(text)
     return text[: found.start()] if found else text
 
 
@@ -102,7 +100,7 @@ def without_overlap(text: str, suffix: str) -> str:
 def _repeats(text: str, suffix: str, size: int) -> bool:
     shared = suffix[:size]
     behind, ahead = suffix[size : size + 1], text[len(text) - size - 1 : len(text) - size]
-    if _continues(shared[-1:], behind) or _continues(ahead, shared[:1]):
+    if (is_word(shared[-1:]) and is_word(behind)) or (is_word(ahead) and is_word(shared[:1])):
         return False  # in the middle of a word: "print" before "printer" repeats nothing
     letters = sum(map(str.isalnum, shared))
     if letters >= _MIN_LETTERS:
@@ -112,10 +110,6 @@ def _repeats(text: str, suffix: str, size: int) -> bool:
         return letters > 0
     rest = line_rest(suffix)
     return any(map(str.isalnum, rest)) and shared.startswith(rest) and size < len(text)
-
-
-def _continues(first: str, second: str) -> bool:
-    return bool(first) and bool(second) and (first.isalnum() or first == "_") and (second.isalnum() or second == "_")
 
 
 def _without_closers(text: str, suffix: str) -> str:

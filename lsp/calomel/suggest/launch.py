@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Protocol, get_args
+from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
 from calomel.prompts.parts import RegionBounds
@@ -27,6 +27,7 @@ from calomel.suggest.remote import Endpoint, HttpCompleter
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, check_folder
 from calomel.weights import nano_path
 from calomel.weights.identity import weights_id
+from calomel.workspace.settings import ServerSettings
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -259,35 +260,7 @@ _MAX_TOKEN_BYTES: Final = 4096
 _NAME_CHARACTERS: Final = 16
 
 
-class ServerWish(Protocol):
-    """What the user wants of the server; `calomel.workspace.settings.ServerSettings` is one."""
-
-    @property
-    def url(self) -> str | None:
-        """Of a server to use as it is; None to share one of this machine."""
-
-    @property
-    def token(self) -> str | None:
-        """For `url`."""
-
-    @property
-    def token_file(self) -> Path | None:
-        """A file that holds the token for `url`."""
-
-    @property
-    def model(self) -> Path | None:
-        """Checkpoint folder; None for the shipped one."""
-
-    @property
-    def device(self) -> str:
-        """`cpu`, `cuda` or `cuda:N`."""
-
-    @property
-    def idle_minutes(self) -> float:
-        """After which a started server ends by itself."""
-
-
-async def connect(settings: ServerWish, folders: Sequence[Path] = ()) -> Completer:
+async def connect(settings: ServerSettings, folders: Sequence[Path] = ()) -> Completer:
     """A completer for these settings; returns at once, and finds or starts the server in the background.
 
     `info()` of it waits until the model is loaded, and raises why it is not.
@@ -322,7 +295,7 @@ def session_name(folders: Sequence[Path]) -> str:
     return hashlib.sha256(paths.encode("utf-8", "surrogatepass")).hexdigest()[:_NAME_CHARACTERS]
 
 
-def find_or_start(settings: ServerWish) -> Endpoint:
+def find_or_start(settings: ServerSettings) -> Endpoint:
     """The server of this user, version, model and device that runs; else one that is started now. Blocks.
 
     Raises CompleterError with the reason when none can be started.
@@ -376,7 +349,7 @@ def _is_address(url: str) -> bool:
         return False
 
 
-def _token(settings: ServerWish) -> str | None:
+def _token(settings: ServerSettings) -> str | None:
     if settings.token_file is None:
         return settings.token
     try:

@@ -85,12 +85,7 @@ class Ledger:
 
     def accepted(self, suggestion_id: str) -> Offer | None:
         """The user took it; returns the suggestion if that is news."""
-        offer = self._undecided(suggestion_id)
-        if offer is None:
-            return None
-        offer.pending = None
-        self._tell(offer, "accepted", "by_command")
-        return offer
+        return self._decided(suggestion_id, "accepted", "by_command")
 
     def partly_accepted(self, suggestion_id: str, length: int, whole: int | None = None) -> Offer | None:
         """The user took the first `length` UTF-16 units of what the editor was given, which had `whole`."""
@@ -110,12 +105,7 @@ class Ledger:
 
     def rejected(self, suggestion_id: str, reason: str | None = None) -> Offer | None:
         """The user dismissed it; returns the suggestion if that is news."""
-        offer = self._undecided(suggestion_id)
-        if offer is None:
-            return None
-        offer.pending = None
-        self._tell(offer, "rejected", slug(reason or ""))
-        return offer
+        return self._decided(suggestion_id, "rejected", slug(reason or ""))
 
     def ignored(self, suggestion_id: str, reason: str) -> None:
         """It went away without a decision."""
@@ -161,6 +151,13 @@ class Ledger:
     def _undecided(self, suggestion_id: str) -> Offer | None:
         offer = self._offers.get(suggestion_id)
         return None if offer is None or offer.decided in {"accepted", "rejected"} else offer
+
+    def _decided(self, suggestion_id: str, kind: OutcomeKind, reason: str) -> Offer | None:
+        offer = self._undecided(suggestion_id)
+        if offer is not None:
+            offer.pending = None
+            self._tell(offer, kind, reason)
+        return offer
 
     def _open(self, uri: str) -> Iterator[Offer]:
         return (offer for offer in reversed(self._offers.values()) if offer.outcome.uri == uri and offer.is_open)

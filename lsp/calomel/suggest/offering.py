@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from calomel.selectivity.filters import OF_PAST, fired
@@ -25,24 +24,6 @@ from calomel.suggest.offers import Offer, Outcome
 from calomel.suggest.question import Selected
 from calomel.suggest.session import Asked, Session
 from calomel.suggest.silence import SilenceReason
-
-
-def may_replace(shown: Sequence[Planned] | None, new: Sequence[Planned]) -> bool:
-    """Whether `new` may take the place of `shown`, both being edits of the same text.
-
-    A visible suggestion that still agrees with the text stays, unless the new one only goes on where it ends: one edit
-    at the same place whose text begins with the shown one. The rule is Zed's.
-
-    Args:
-        shown: None when nothing is visible, or when what was visible no longer agrees.
-        new: what the model says now.
-    """
-    if not shown:
-        return True
-    if len(shown) != 1 or len(new) != 1:
-        return False
-    old, other = shown[0], new[0]
-    return (old.start, old.end) == (other.start, other.end) and other.text.startswith(old.text)
 
 
 def offered(
@@ -160,11 +141,18 @@ def _fitting(asked: Asked, edits: tuple[Planned, ...]) -> tuple[Planned, ...]:
 
 
 def _gives_way(asked: Asked, visible: Offer, chosen: tuple[Planned, ...]) -> bool:
-    """Whether the visible suggestion may be replaced."""
+    """Whether the visible suggestion may be replaced.
+
+    One that still agrees with the text stays, unless the new one only goes on where it ends: one edit at the same place
+    whose text begins with the shown one. The rule is Zed's.
+    """
     fits = all(edit.fits(asked.document.text) for edit in visible.edits)
-    if asked.kind == "fill":
-        fits = fits and visible.edits[0].start == asked.offset
-    return visible.edits == chosen or may_replace(visible.edits if fits else None, chosen)
+    if visible.edits == chosen or not fits or (asked.kind == "fill" and visible.edits[0].start != asked.offset):
+        return True
+    if len(visible.edits) != 1 or len(chosen) != 1:
+        return False
+    old, new = visible.edits[0], chosen[0]
+    return (old.start, old.end) == (new.start, new.end) and new.text.startswith(old.text)
 
 
 def _around(text: str, chosen: tuple[Planned, ...], selected: Selected) -> TextEdit | None:

@@ -14,9 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol, Self
 
+from calomel.prompts.parts import line_start
+from calomel.selectivity.proposal import is_word
 from calomel.suggest.cache import rebase
 from calomel.suggest.completer import CompleteRequest, Kind
-from calomel.suggest.edit import Change, Planned, edits_of, joined, line_end, line_start
+from calomel.suggest.edit import Change, Planned, edits_of, joined, line_end
 from calomel.suggest.signals import OutcomeSignals
 from calomel.workspace.history import Origin
 
@@ -222,11 +224,7 @@ def _ends_word(whole: str, left: str) -> bool:
     taken = whole[: len(whole) - len(left)]
     if not taken.strip() or not left:
         return False
-    return not (_is_letter(taken[-1]) and _is_letter(left[0]))
-
-
-def _is_letter(character: str) -> bool:
-    return character.isalnum() or character == "_"
+    return not (is_word(taken[-1]) and is_word(left[0]))
 
 
 @dataclass(slots=True)

@@ -12,29 +12,14 @@ from typing import Any, Final, Literal
 from calomel.selectivity.sample import Sample
 from calomel.suggest.judging import THRESHOLDS
 from calomel.suggest.offers import BY_PROMPT
-from calomel.suggest.outcome_log import OutcomeRecord, each_record, record_of
+from calomel.suggest.outcome_log import History, OutcomeRecord, record_of
 from calomel.suggest.question import Trigger
 from calomel.suggest.silence import SilenceReason
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomeHistory:
-    """What a log holds.
-
-    Attributes:
-        records: oldest first.
-        bad_lines: lines that were left out: torn by a crash, or not ours.
-    """
-
-    records: tuple[OutcomeRecord, ...]
-    bad_lines: int
-
-
-def read_outcomes(path: Path) -> OutcomeHistory:
+def read_outcomes(path: Path) -> History[OutcomeRecord]:
     """The records of a log and of its rotated files; none without a file. Raises OSError for an unreadable one."""
-    found = list(each_record(path, record_of))
-    records = tuple(each for each in found if each is not None)
-    return OutcomeHistory(records, len(found) - len(records))
+    return History.of(path, record_of)
 
 
 # What the user typed by hand would have been taken; what went away without a decision was not. Of what gave way to
@@ -60,23 +45,14 @@ def outcome_samples(records: Iterable[OutcomeRecord], model: str | None = None) 
         records: of the log, oldest first.
         model: only those of this model; None for all.
     """
-    stories: dict[tuple[str, str], Story] = {}
-    signals: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for record in records:
-        if record.trigger == Trigger.EXPLICIT or (model is not None and record.model != model):
-            continue
-        if record.reason == BY_PROMPT:
-            continue  # of what was not accepted there, nobody knows: a filter fitted to it would let everything through
-        key = (record.session, record.id)
-        if record.signals:
-            signals.setdefault(key, record.signals)
-        story = stories.get(key) or Story(record.time, record.language, record.kind, record.maker, explicit=False)
-        try:
-            story.add(record)
-        except KeyError:
-            continue  # an outcome of a later version
-        stories[key] = story
-    return [_sample(key, story, signals[key]) for key, story in stories.items() if key in signals]
+    told = [
+        each
+        for each in records
+        # Of what was not accepted there, nobody knows: a filter fitted to it would let everything through.
+        if each.trigger != Trigger.EXPLICIT and each.reason != BY_PROMPT and model in {None, each.model}
+    ]
+    signals = {(each.session, each.id): each.signals for each in reversed(told) if each.signals}
+    return [_sample(key, story, signals[key]) for key, story in _stories(told).items() if key in signals]
 
 
 def _sample(key: tuple[str, str], story: Story, signals: Mapping[str, Any]) -> Sample:
@@ -244,18 +220,17 @@ class Story:
 
 def stories(records: Iterable[OutcomeRecord]) -> list[Story]:
     """The suggestions of a log, in the order of their first lines; what a later version calls otherwise is left out."""
+    return list(_stories(records).values())
+
+
+def _stories(records: Iterable[OutcomeRecord]) -> dict[tuple[str, str], Story]:
     found: dict[tuple[str, str], Story] = {}
-    for record in records:
-        if record.outcome not in _FATES:
-            continue
-        key = (record.session, record.id)
-        story = found.get(key)
-        if story is None:
-            story = found[key] = Story(
-                record.time, record.language, record.kind, record.maker, record.trigger == Trigger.EXPLICIT
-            )
-        story.add(record)
-    return list(found.values())
+    for each in records:
+        if each.outcome in _FATES:
+            explicit = each.trigger == Trigger.EXPLICIT
+            new = Story(each.time, each.language, each.kind, each.maker, explicit)
+            found.setdefault((each.session, each.id), new).add(each)
+    return found
 
 
 STEPS: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Generic, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Meta
@@ -292,6 +292,26 @@ def each_record(path: Path, read: Callable[[bytes], Record]) -> Iterator[Record 
             except ValueError:
                 if line.strip():
                     yield None
+
+
+@dataclass(frozen=True, slots=True)
+class History(Generic[Record]):
+    """What a log holds.
+
+    Attributes:
+        records: oldest first.
+        bad_lines: lines that were left out: torn by a crash, or not ours.
+    """
+
+    records: tuple[Record, ...]
+    bad_lines: int
+
+    @classmethod
+    def of(cls, path: Path, read: Callable[[bytes], Record]) -> Self:
+        """The log at `path`; arguments and errors as those of `each_record`."""
+        found = list(each_record(path, read))
+        records = tuple(each for each in found if each is not None)
+        return cls(records, len(found) - len(records))
 
 
 def _lines(file: Path) -> Iterator[bytes]:

@@ -51,11 +51,6 @@ class Debounce:
             self._gaps.append(now - self._last_key)
         self._last_key = now
 
-    @property
-    def usual_gap(self) -> float:
-        """Seconds between two keys, as usual."""
-        return median(self._gaps) if self._gaps else FIRST_GAP
-
     def wait(self, before: str, latency: float, patience: float = 1.0) -> float:
         """Seconds to wait from now on.
 
@@ -70,7 +65,7 @@ class Debounce:
             whole = self.fixed
         else:
             rate = _RATE_AT_BREAK if not before or before in _BREAKS else _RATE_IN_WORD
-            gap = min(max(self.usual_gap, 0.05), 0.4)
+            gap = min(max(median(self._gaps) if self._gaps else FIRST_GAP, 0.05), 0.4)
             whole = min(max((rate * gap - latency) * patience, SHORTEST_WAIT), LONGEST_WAIT)
         return max(0.0, self._last_key + whole - self._clock())
 

@@ -16,11 +16,11 @@ from typing import Final
 
 from msgspec import Raw, json
 
-from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
+from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import encodable
 from calomel.suggest.completer import CompleteRequest, Kind
 from calomel.suggest.offers import Outcome
-from calomel.suggest.outcome_log import LOG, LineLog, each_record
+from calomel.suggest.outcome_log import LOG, History, LineLog
 from calomel.suggest.wire import FieldError, decode_request, encode_request, read_json
 
 # Grows when an older reader would misunderstand a line.
@@ -60,14 +60,6 @@ class _Line:
     id: str
     text: str
     request: Raw
-
-
-@dataclass(frozen=True, slots=True)
-class PromptHistory:
-    """What a log holds, oldest first, and how many lines were left out: torn by a crash, or not ours."""
-
-    records: tuple[PromptRecord, ...]
-    bad_lines: int
 
 
 def prompt_log_path(outcomes: Path) -> Path:
@@ -134,11 +126,9 @@ def prompt_line(name: str, session: str, request: CompleteRequest, text: str, *,
     return json.encode({**head, "request": Raw(asked), **tail}) + b"\n"
 
 
-def read_prompts(path: Path) -> PromptHistory:
+def read_prompts(path: Path) -> History[PromptRecord]:
     """The records of a log and of its rotated files; none without a file. Raises OSError for an unreadable one."""
-    found = list(each_record(path, prompt_of))
-    records = tuple(each for each in found if each is not None)
-    return PromptHistory(records, len(found) - len(records))
+    return History.of(path, prompt_of)
 
 
 def prompt_of(line: bytes) -> PromptRecord:
@@ -153,15 +143,12 @@ def _masked(parts: PromptParts, mask: Mask) -> PromptParts:
     region = parts.region
     return replace(
         parts,
-        related=tuple(Excerpt(each.path, each.start_line, mask(each.text)) for each in parts.related),
-        far=tuple(Excerpt(each.path, each.start_line, mask(each.text)) for each in parts.far),
-        edits=tuple(
-            Hunk(each.path, each.start_line, mask(each.before), mask(each.after), each.predicted)
-            for each in parts.edits
-        ),
+        related=tuple(replace(each, text=mask(each.text)) for each in parts.related),
+        far=tuple(replace(each, text=mask(each.text)) for each in parts.far),
+        edits=tuple(replace(each, before=mask(each.before), after=mask(each.after)) for each in parts.edits),
         prefix=mask(parts.prefix),
         suffix=mask(parts.suffix),
-        region=None if region is None else EditRegion(mask(region.text), region.cursor),
+        region=None if region is None else replace(region, text=mask(region.text)),
     )
 
 

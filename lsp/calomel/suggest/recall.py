@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from calomel.prompts.parts import common_prefix, common_suffix
 from calomel.storage import write_whole
 from calomel.suggest.wire import FieldError, read_json
 
@@ -52,11 +53,8 @@ class CopyCandidate:
     agreeing: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    text: str
-    before: int
-    behind: int
+# How many characters before and behind the hole agree, and the text between.
+_Place = tuple[int, int, str]
 
 
 def recall(prefix: str, suffix: str, others: Sequence[str] = ()) -> CopyCandidate | None:
@@ -77,16 +75,14 @@ def recall(prefix: str, suffix: str, others: Sequence[str] = ()) -> CopyCandidat
 
 
 def _likeliest(found: Sequence[_Place]) -> CopyCandidate | None:
-    votes = Counter(place.text for place in found)
-    best = max(found, key=lambda place: (place.before, place.behind, votes[place.text]))
-    if not best.text.strip():
-        return None
-    return CopyCandidate(best.text, best.before, best.behind, len(found), votes[best.text])
+    votes = Counter(text for _, _, text in found)
+    before, behind, text = max(found, key=lambda place: (*place[:2], votes[place[2]]))
+    return CopyCandidate(text, before, behind, len(found), votes[text]) if text.strip() else None
 
 
 def _places(prefix: str, suffix: str, others: Sequence[str], size: int, goal: str) -> Iterator[_Place]:
     """Where the last `size` characters of `prefix` stand, and what is between there and `goal`; the nearest first."""
-    tail = prefix[-size:]
+    tail, before = prefix[-size:], len(prefix) - size
     for source, nearest_last in ((prefix, True), (suffix, False), *((other, True) for other in others)):
         for start in _occurrences(source, tail, nearest_last=nearest_last):
             at = start + size
@@ -94,9 +90,11 @@ def _places(prefix: str, suffix: str, others: Sequence[str], size: int, goal: st
                 continue
             stop, behind = _end(source, at, suffix, goal)
             if stop >= 0:
-                yield _Place(
-                    source[at:stop], size + _agreeing_before(source, start, prefix, len(prefix) - size), behind
+                above, here = (
+                    source[max(0, start - LONGEST_MATCH) : start],
+                    prefix[max(0, before - LONGEST_MATCH) : before],
                 )
+                yield size + common_suffix(above, here), behind, source[at:stop]
 
 
 def _occurrences(source: str, text: str, *, nearest_last: bool) -> Iterator[int]:
@@ -106,15 +104,6 @@ def _occurrences(source: str, text: str, *, nearest_last: bool) -> Iterator[int]
         if at < 0:
             return
         yield at
-
-
-def _agreeing_before(source: str, at: int, prefix: str, end: int) -> int:
-    """How many characters before `at` are those of `prefix` before `end`."""
-    count = 0
-    most = min(at, end, LONGEST_MATCH)
-    while count < most and source[at - count - 1] == prefix[end - count - 1]:
-        count += 1
-    return count
 
 
 def _end(source: str, at: int, suffix: str, goal: str) -> tuple[int, int]:
@@ -140,11 +129,7 @@ def _end(source: str, at: int, suffix: str, goal: str) -> tuple[int, int]:
 
 
 def _agreeing(source: str, at: int, suffix: str) -> int:
-    count = 0
-    most = min(len(source) - at, len(suffix), LONGEST_BEHIND)
-    while count < most and source[at + count] == suffix[count]:
-        count += 1
-    return count
+    return common_prefix(source[at : at + LONGEST_BEHIND], suffix[:LONGEST_BEHIND])
 
 
 FILE: Final = "recall.json"

@@ -142,14 +142,9 @@ def published(path: Path, record: ServerRecord) -> Iterator[None]:
     try:
         yield
     finally:
-        withdraw(path, record)
-
-
-def withdraw(path: Path, record: ServerRecord) -> None:
-    """Remove the file if it is this server's."""
-    if holds(path, record):
-        with contextlib.suppress(OSError):
-            path.unlink()
+        if holds(path, record):
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 def holds(path: Path, record: ServerRecord) -> bool:

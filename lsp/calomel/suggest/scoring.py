@@ -35,10 +35,6 @@ class RequestGroup:
         self._engine = engine
         self._sent: list[Handle] = []
 
-    async def run(self, requests: Sequence[Request]) -> list[Result | None]:
-        """Send `requests` and wait for all of them. Raises what `send` and `wait` raise."""
-        return await self.wait(self.send(requests))
-
     def send(self, requests: Sequence[Request]) -> tuple[Handle, ...]:
         """Send `requests` at the same moment. Raises EngineError where one of them is wrong."""
         handles = self._engine.submit_all(requests) if requests else ()
@@ -123,7 +119,7 @@ class LikelihoodScorer:
             replace(self._like, context=(*self._like.context, *ids[:count]), given=ids[count:])
             for ids, count in zip(new, common, strict=True)
         ]
-        results = await self._group.run([*beside, *requests])
+        results = await self._group.wait(self._group.send([*beside, *requests]))
         for ids, count, result in zip(new, common, results[len(beside) :], strict=True):
             if result is not None:
                 self._keep(ids, (*self._first.log_probs[:count], *result.log_probs), result.end_log_prob)

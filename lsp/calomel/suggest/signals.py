@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final
 
+from calomel.prompts.parts import line_start
 from calomel.selectivity.proposal import Recent
 from calomel.suggest.completer import Candidate, CompleteAnswer
-from calomel.suggest.edit import Planned, line_end, line_start
+from calomel.suggest.edit import Planned, line_end
 
 
 @dataclass(frozen=True, slots=True)
