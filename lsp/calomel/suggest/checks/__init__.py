@@ -1,1 +1,0 @@
-"""How an answer is trimmed to what fits its place; whether it is worth anything, filters decide elsewhere."""
