@@ -182,6 +182,14 @@ def test_what_is_not_there_is_refused_by_name(tmp_path: Path, changed: dict[str,
         find(tmp_path).config(raw, tmp_path)
 
 
+def test_a_damaged_tokenizer_is_named_when_the_family_is_looked_for(tmp_path: Path) -> None:
+    QWEN2.write(tmp_path)
+    write_config(tmp_path, {"added_tokens": [{"id": 1}]}, "tokenizer.json")
+
+    with pytest.raises(CheckpointError, match="content"):
+        find(tmp_path)
+
+
 # How they are asked
 
 PARTS = PromptParts(

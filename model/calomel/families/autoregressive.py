@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from calomel.engine import CheckpointError, DiffusionConfig, Engine, ModelConfig
 from calomel.engine.checkpoint import tensor_table
-from calomel.families.configuration import decoder_config, read_config, rope_of, token_ids, vocabulary
+from calomel.families.configuration import decoder_config, read_config, rope_of, token_ids
 from calomel.families.family import Family, Generation, OpenOptions
 from calomel.families.generation import read_generation_config
 from calomel.families.loading import open_decoder
@@ -45,7 +45,7 @@ def _ends(raw: Mapping[str, Any], folder: Path) -> tuple[int, ...]:
     Raises:
         CheckpointError: there is none.
     """
-    known = {**vocabulary(folder), **token_ids(folder)}
+    known = token_ids(folder)
     form = format_of(known)
     names = (*_STYLE.ends, *(() if form is None else form.names))
     said: list[Any] = [known.get(form.end)] if form is not None else []

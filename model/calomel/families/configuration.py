@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from calomel.engine import CheckpointError, DiffusionConfig, ModelConfig
 from calomel.engine.config import RopeScaling
 
+_TOKENIZER_FILES: Final = ("tokenizer.json", "vocab.json", "added_tokens.json", "tokenizer_config.json")
 # Qwen2's and Qwen3's own default of `max_window_layers`.
 _WHOLE_LAYERS: Final = 28
 
@@ -175,41 +177,35 @@ def _refuse(raw: Mapping[str, Any], *, windows: bool) -> None:
         raise CheckpointError("config.json says use_sliding_window; such a checkpoint is not there")
 
 
-def token_ids(folder: Path) -> dict[str, int]:
-    """Every added token's name and id, from tokenizer.json, added_tokens.json and tokenizer_config.json.
+def token_ids(folder: Path) -> Mapping[str, int]:
+    """The ids of whatever may be a control token: added tokens, and those of the vocabulary with a `<` in their name.
 
-    Raises:
-        CheckpointError: one of these files is there and damaged.
-    """
-    found: dict[str, int] = {}
-    fast = read_object(folder / "tokenizer.json")
-    found |= {token["content"]: int(token["id"]) for token in fast.get("added_tokens") or ()}
-    found |= {
-        name: number for name, number in read_object(folder / "added_tokens.json").items() if isinstance(number, int)
-    }
-    decoder = read_object(folder / "tokenizer_config.json").get("added_tokens_decoder") or {}
-    return found | {token["content"]: int(number) for number, token in decoder.items()}
-
-
-def token_id(folder: Path, *names: str) -> int | None:
-    """The id of the first of `names` that the checkpoint has, as an added token or in its vocabulary; else None.
+    Remembered while the files stay as they are: those of large vocabularies take half a second.
 
     Raises:
         CheckpointError: a tokenizer file is there and damaged.
     """
-    added = token_ids(folder)
-    for name in names:
-        if name in added:
-            return added[name]
-    known = vocabulary(folder)
-    return next((int(known[name]) for name in names if name in known), None)
+    paths = [folder / name for name in _TOKENIZER_FILES]
+    return _token_ids(folder, tuple(path.stat().st_mtime_ns if path.is_file() else 0 for path in paths))
 
 
-def vocabulary(folder: Path) -> Mapping[str, int]:
-    """The tokens of text; empty where no file tells them. Raises CheckpointError for a damaged one."""
-    model = read_object(folder / "tokenizer.json").get("model")
-    found = model.get("vocab") if isinstance(model, Mapping) else read_object(folder / "vocab.json")
-    return found if isinstance(found, Mapping) else {}
+@lru_cache(maxsize=16)
+def _token_ids(folder: Path, _changed: tuple[int, ...]) -> Mapping[str, int]:
+    fast, slow, added, said = (read_object(folder / name) for name in _TOKENIZER_FILES)
+    model = fast.get("model")
+    vocabulary = model.get("vocab") if isinstance(model, Mapping) else slow
+    found: dict[str, int] = {}
+    if isinstance(vocabulary, Mapping):
+        found |= {name: int(number) for name, number in vocabulary.items() if "<" in name}
+    found |= {token["content"]: int(token["id"]) for token in fast.get("added_tokens") or ()}
+    found |= {name: number for name, number in added.items() if isinstance(number, int)}
+    return found | {token["content"]: int(number) for number, token in (said.get("added_tokens_decoder") or {}).items()}
+
+
+def token_id(folder: Path, *names: str) -> int | None:
+    """The id of the first of `names` that the checkpoint has, else None; see `token_ids`."""
+    known = token_ids(folder)
+    return next((known[name] for name in names if name in known), None)
 
 
 def need_token_id(folder: Path, *names: str) -> int:

@@ -213,7 +213,7 @@ class Family:
 
     def __post_init__(self) -> None:
         # A folder is anybody's: what one of these makes of a field that no checkpoint has is no traceback.
-        for name in ("config", "estimate", "read_generation"):
+        for name in ("config", "estimate", "read_generation", "confirms"):
             object.__setattr__(self, name, _told(getattr(self, name)))
 
 
@@ -227,7 +227,7 @@ def _told(read: Callable[[Any, Any], T] | None) -> Callable[[Any, Any], T] | Non
         try:
             return read(raw, place)
         except MISFITS as error:
-            files = "config.json or generation_config.json"
+            files = "config.json, generation_config.json or a tokenizer's file"
             raise CheckpointError(f"{files} has a field of the wrong type or size: {error!r}") from error
 
     return told
