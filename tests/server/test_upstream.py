@@ -353,9 +353,10 @@ def test_an_answer_of_the_hosted_service_that_is_cut_off_is_none(asked: Open) ->
     assert error_of(answer)[:2] == (503, "upstream_failed")
 
 
-def test_a_client_that_goes_frees_the_slot(asked: Open) -> None:
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_client_that_goes_closes_the_connection_behind_it(name: str, asked: Open) -> None:
     play = Play()
-    client = asked("llama.cpp", play, live=True)
+    client = asked(name, play, live=True)
     play.gate = threading.Event()
 
     with pytest.raises(httpx.ReadTimeout):
@@ -637,13 +638,16 @@ def told(settings: dict[str, Any], ports: Sequence[tuple[str, int]] = ()) -> lis
 
 
 def test_the_doctor_finds_servers_of_this_machine_and_says_the_line_that_uses_them(stack: ExitStack) -> None:
-    apps = {"LM Studio": played.openai(Play()), "Ollama": played.ollama(Play()), "llama.cpp": played.llama_cpp(Play())}
+    many = Play(models=("nomic-embed", "qwen3:8b", "qwen2.5-coder:7b", "llama3.2"))
+    apps = {"LM Studio": played.openai(Play()), "Ollama": played.ollama(many), "llama.cpp": played.llama_cpp(Play())}
+    named = {"Ollama": " --upstream-model qwen2.5-coder:7b"}
     urls = {name: stack.enter_context(served(app)) for name, app in apps.items()}
     other = stack.enter_context(served(Starlette()))
     ports = [(name, int(url.rpartition(":")[2])) for name, url in {**urls, "vLLM": other, "none": "x:1"}.items()]
 
     assert told({}, ports) == [
-        ("ok", f"{name} runs at {url}", f"calomel serve --upstream {url}") for name, url in urls.items()
+        ("ok", f"{name} runs at {url}", f"calomel serve --upstream {url}{named.get(name, '')}")
+        for name, url in urls.items()
     ]
 
 

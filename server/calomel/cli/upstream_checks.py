@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from calomel.cli.checks import Finding, fail, ok, warn
+from calomel.prompts.fim_tokens import format_named
 from calomel.server.errors import StartError
 from calomel.server.run import upstream_of
 from calomel.server.settings import ServerSettings
@@ -22,8 +24,7 @@ _SECONDS: Final = 1.0
 def check_upstream(settings: ServerSettings, ports: Sequence[tuple[str, int]] = USUAL_PORTS) -> Iterator[Finding]:
     """Whether the named server answers, and what its confidences come from; else what runs at the usual ports."""
     if settings.upstream is None:
-        for name, url in asyncio.run(_running(ports)):
-            yield Finding("ok", "upstream", f"{name} runs at {url}", f"calomel serve --upstream {url}")
+        yield from asyncio.run(_running(ports))
         return
     try:
         upstream = upstream_of(settings)
@@ -39,14 +40,14 @@ def check_upstream(settings: ServerSettings, ports: Sequence[tuple[str, int]] = 
             yield warn("upstream", str(error), "calomel serve goes on when it is there")
 
 
-async def _running(ports: Sequence[tuple[str, int]]) -> list[tuple[str, str]]:
+async def _running(ports: Sequence[tuple[str, int]]) -> list[Finding]:
     found = await asyncio.gather(*(_at(name, port) for name, port in ports))
     return [each for each in found if each is not None]
 
 
-async def _at(usual: str, port: int) -> tuple[str, str] | None:
-    """What answers at a port of this machine; None for nothing, or for another program."""
-    from calomel.suggest.upstream.adapters import detected
+async def _at(usual: str, port: int) -> Finding | None:
+    """What answers at a port of this machine, and the line that uses it; None for nothing, or for another program."""
+    from calomel.suggest.upstream.adapters import adapter_of
     from calomel.suggest.upstream.exchange import Exchange
     from calomel.suggest.upstream.target import Target
 
@@ -54,8 +55,18 @@ async def _at(usual: str, port: int) -> tuple[str, str] | None:
     exchange = Exchange(Target(url))
     try:
         async with asyncio.timeout(_SECONDS):
-            return _NAMES.get(await detected(exchange), usual), url
+            adapter = await adapter_of(exchange)
+            names = await adapter.names()
     except (CompleterError, TimeoutError):
         return None
     finally:
         await exchange.aclose()
+    named = f" --upstream-model {shlex.quote(_likely(names))}" if len(names) > 1 else ""
+    found = f"{_NAMES.get(adapter.name, usual)} runs at {url}"
+    return Finding("ok", "upstream", found, f"calomel serve --upstream {url}{named}")
+
+
+def _likely(names: Sequence[str]) -> str:
+    """The model that fills holes, as far as names tell."""
+    known = [name for name in names if format_named(name)]
+    return next((name for name in known if "code" in name.lower()), (known or names)[0])

@@ -78,6 +78,9 @@ class Adapter(Protocol):
 
     name: str
 
+    async def names(self) -> list[str]:
+        """The models that can be named; none where the server has one and no name for it matters."""
+
     async def look(self) -> Known:
         """What the server can do; before anything else is asked."""
 
@@ -100,6 +103,9 @@ class _Adapter:
         self._exchange = exchange
         self._target: Target = exchange.target
         self._form: FimFormat | None = None if exchange.target.fim is None else FORMATS[exchange.target.fim]
+
+    async def names(self) -> list[str]:
+        return []
 
     async def rewrite(self, ask: Ask) -> str:
         raise NotImplementedError
@@ -215,10 +221,14 @@ class Ollama(_Adapter):
         super().__init__(exchange)
         self._model = ""
 
+    async def names(self) -> list[str]:
+        """What `ollama list` shows."""
+        tags = _list(_record(await self._exchange.get("/api/tags")).get("models"))
+        return [str(_record(each).get("name")) for each in tags]
+
     async def look(self) -> Known:
         """The model and what its template says of tokens."""
-        tags = _list(_record(await self._exchange.get("/api/tags")).get("models"))
-        self._model = self._one_of([str(_record(each).get("name")) for each in tags])
+        self._model = self._one_of(await self.names())
         shown = _record(await self._exchange.post("/api/show", {"model": self._model}))
         known = format_named(f"{self._model} {shown.get('template')}") if self._target.fim is None else self._form
         self._form = known
@@ -263,11 +273,15 @@ class OpenAi(_Adapter):
         self._model = ""
         self._log_probs = True
 
+    async def names(self) -> list[str]:
+        """What it lists."""
+        return list(await self._windows())
+
     async def look(self) -> Known:
         """The model, its window and its tokens."""
-        models = [_record(each) for each in _list(_record(await self._exchange.get("/v1/models")).get("data"))]
-        self._model = self._one_of([str(each.get("id")) for each in models])
-        window = next((_whole(each.get("max_model_len")) for each in models if each.get("id") == self._model), 0)
+        windows = await self._windows()
+        self._model = self._one_of(list(windows))
+        window = windows[self._model]
         if self._form is None:
             self._form = format_named(self._model) or await self._asked()
         if self._form is None:
@@ -318,6 +332,11 @@ class OpenAi(_Adapter):
         if finish is None:
             raise self._exchange.broken()
         yield Piece(finish=finish)
+
+    async def _windows(self) -> dict[str, int]:
+        """The window of each model; 0 where the server does not tell."""
+        models = [_record(each) for each in _list(_record(await self._exchange.get("/v1/models")).get("data"))]
+        return {str(each.get("id")): _whole(each.get("max_model_len")) for each in models}
 
     async def _asked(self) -> FimFormat | None:
         return None
@@ -413,12 +432,12 @@ async def adapter_of(exchange: Exchange) -> Adapter:
     target = exchange.target
     name = target.format
     if name == "auto":
-        name = "mercury" if target.hosted else await detected(exchange)
+        name = "mercury" if target.hosted else await _detected(exchange)
         exchange.target = replace(target, format=name)
     return _ADAPTERS[name](exchange)
 
 
-async def detected(exchange: Exchange) -> Any:
+async def _detected(exchange: Exchange) -> Any:
     """The format that a server speaks, by what only it has. Raises UpstreamError."""
     refused: UpstreamError | None = None
     for path, only, name in (
