@@ -109,8 +109,9 @@ def test_it_answers_as_it_is_published_to_generate(tmp_path: Path, write: Write)
         (dream.write, 2048, TEXT_TOKENS + 4, True),
         (llada.write, 4096, MASK, False),
         (adapted.ILLADA.write, 2048, TEXT_TOKENS + 3, False),
+        (adapted.A2D_MDLM.write, 1024, TEXT_TOKENS + 3, False),
     ],
-    ids=["dream", "llada", "illada"],
+    ids=["dream", "llada", "illada", "a2d-mdlm"],
 )
 def test_configuration_bounds_a_window(tmp_path: Path, write: Write, positions: int, mask: int, *, shift: bool) -> None:
     config = shape_of(write(tmp_path))
@@ -193,7 +194,7 @@ def test_what_is_not_there_is_refused(tmp_path: Path, said: dict[str, Any], told
 
 
 @pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.parametrize("write", [llada.write, adapted.ILLADA.write], ids=["llada", "illada"])
+@pytest.mark.parametrize("write", [llada.write, *(each.write for each in adapted.WINDOWS.values())])
 def test_only_whole_forwards_are_exact(tmp_path: Path, write: Write, *, exact: bool) -> None:
     folder = write(tmp_path)
     diffusion = shape_of(folder).diffusion

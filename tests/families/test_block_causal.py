@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.families.published.adapted import A2D_BD3LM, A2D_MDLM
 from tests.families.published.block_causal import (
     END,
     FAST_DLLM_V2,
@@ -70,6 +72,7 @@ def shape_of(folder: Path) -> ModelConfig:
         # Whatever its generation_config.json says, the best token is taken.
         (FAST_DLLM_V2, "fast-dllm-v2", (32, 8, True), ("threshold:0.9", 0.0, 1.0, -1)),
         (STABLE_DIFFCODER, "stable-diffcoder", (4, None, False), ("low_confidence", 0.0, 1.0, -1)),
+        (A2D_BD3LM, "a2d-bd3lm", (32, None, False), ("low_confidence", 0.0, 1.0, -1)),
     ],
 )
 def test_its_folder_is_recognised_and_read(
@@ -97,6 +100,8 @@ def test_its_folder_is_recognised_and_read(
         pytest.param(SDAR_MOE, {"decoder_sparse_step": 2}, id="sdar-moe, every second layer"),
         pytest.param(FAST_DLLM_V2, {}, id="fast-dllm-v2"),
         pytest.param(STABLE_DIFFCODER, {}, id="stable-diffcoder"),
+        pytest.param(A2D_BD3LM, {}, id="a2d-bd3lm of Qwen3"),
+        pytest.param(replace(A2D_BD3LM, config=A2D_MDLM.config, classes=A2D_MDLM.classes), {}, id="a2d-bd3lm of Qwen2"),
     ],
 )
 def test_logits_are_those_of_transformers(tmp_path: Path, checkpoint: Checkpoint, changed: dict[str, Any]) -> None:
@@ -138,15 +143,20 @@ def same_steps(folder: Path, context: tuple[int, ...], trace: loop.Trace, **fiel
         (STABLE_DIFFCODER, 3, "low_confidence:3", loop.paced(3)),
         (STABLE_DIFFCODER, 40, "threshold:0.95", loop.above(0.95)),
         (STABLE_DIFFCODER, 3, "threshold:0.2", loop.above(0.2)),
+        # Where the prompt is whole blocks, the published samplers and the training count blocks alike.
+        (A2D_BD3LM, 64, "low_confidence", loop.paced(32)),
+        (A2D_BD3LM, 40, "low_confidence", loop.paced(32)),
     ],
 )
 def test_steps_are_those_of_the_published_loop(
     written: Written, checkpoint: Checkpoint, size: int, policy: str, order: loop.Order
 ) -> None:
-    logits = logits_of(network(checkpoint), 4)
-    trace = loop.denoise(logits, prompt(size), ROOM, order, block=4, mask=MASK, end=END)
+    folder = written(checkpoint)
+    block = shape_of(folder).diffusion.block
+    logits = logits_of(network(checkpoint), block)
+    trace = loop.denoise(logits, prompt(size), ROOM, order, block=block, mask=MASK, end=END)
 
-    same_steps(written(checkpoint), prompt(size), trace, policy=policy)
+    same_steps(folder, prompt(size), trace, policy=policy, max_steps=32)
 
 
 # Of 33 positions, and of whole blocks, whose last row decides the next block's first position.
@@ -204,6 +214,8 @@ def test_without_either_the_length_of_blocks_is_asked_for_and_a_fetched_folder_h
 
     with pytest.raises(CheckpointError, match=r'write "block_size" into its config.json'):
         shape_of(folder)
+    with pytest.raises(CheckpointError, match=r'write "block_size" into its config.json, 32 as published'):
+        shape_of(replace(A2D_BD3LM, repository="").write(tmp_path / "a2d"))
     (folder / "calomel-source.json").write_text('{"repository": "JetLM/SDAR-4B-Chat-b8", "revision": "0f3a"}')
     assert shape_of(folder).diffusion.block == 8
 

@@ -42,8 +42,8 @@ def test_a_configuration_is_of_its_family(tmp_path: Path, name: str) -> None:
     raw = read_config(tmp_path)
 
     assert find(tmp_path).name == name
-    # What a token of the tokenizer alone tells apart.
-    alike = ({"dream", "diffucoder", "dreamon"}, {"open-dcoder", "qwen2"})
+    # What a token of the tokenizer, or the name, alone tells apart.
+    alike = ({"dream", "diffucoder", "dreamon"}, {"open-dcoder", "qwen2"}, {"a2d-mdlm", "a2d-bd3lm"})
     others = {family.name for family in FAMILIES if family.recognises(raw)} - {name}
     assert others <= next((names for names in alike if name in names), set())
 

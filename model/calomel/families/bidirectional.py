@@ -111,8 +111,10 @@ class Window:
         generation: Generation,
         prompts: PromptStyle,
         confirms: Callable[[Mapping[str, Any], Path], bool] | None = None,
+        *,
+        samples: bool = True,
     ) -> Family:
-        """The family of this name."""
+        """The family of this name; `samples` says whether a checkpoint's generation_config.json counts."""
         return Family(
             name=name,
             recognises=recognises,
@@ -121,7 +123,7 @@ class Window:
             estimate=self.estimate,
             prompts=prompts,
             generation=generation,
-            read_generation=lambda _, folder: published_generation(generation, folder),
+            read_generation=lambda _, folder: published_generation(generation, folder) if samples else generation,
             confirms=confirms,
         )
 

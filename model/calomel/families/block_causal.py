@@ -90,7 +90,8 @@ class Blocks:
         )
 
 
-def _generation(policy: str, block: int, source: str) -> Generation:
+def in_blocks(policy: str, block: int, source: str) -> Generation:
+    """One canvas a block, in as many steps at most."""
     return Generation(policy=policy, max_steps=block, fill_canvases=(block,), edit_canvas=block, source=source)
 
 
@@ -175,7 +176,7 @@ _SDAR: Final = Blocks(
     "block_size",
     _SDAR_BLOCK,
     _sdar_config,
-    _generation(
+    in_blocks(
         "low_confidence_dynamic:0.85",
         _SDAR_BLOCK,
         "generate.py of JetAstra/SDAR: remasking, threshold, a step a position; sampling: generation_config.json",
@@ -230,7 +231,7 @@ _FAST: Final = Blocks(
     "bd_size",
     32,
     _fast_config,
-    _generation(
+    in_blocks(
         "threshold:0.9",
         32,
         "model card (threshold 0.9, small_block_size 8); the published loop takes the best token",
@@ -269,7 +270,7 @@ STABLE_DIFFCODER: Final = Blocks(
     "block_length",
     4,
     _diffcoder_config,
-    _generation(
+    in_blocks(
         "low_confidence",
         4,
         "model card: 512 steps for 512 tokens in blocks of 4, low_confidence, no threshold, temperature 0",
@@ -365,7 +366,7 @@ _LLADA2: Final = Blocks(
     "block_size",
     32,
     _llada2_config,
-    _generation(
+    in_blocks(
         "threshold:0.95",
         32,
         "generate of modeling_llada2_moe.py (LLaDA2.0): threshold 0.95, blocks of 32, temperature 0",

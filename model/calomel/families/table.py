@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from calomel.engine import CheckpointError
+from calomel.families.adapted import A2D_BD3LM, A2D_MDLM
 from calomel.families.autoregressive import LLAMA, QWEN2, QWEN3
 from calomel.families.bidirectional import DIFFUCODER, DREAM, DREAMON, ILLADA, LLADA, OPEN_DCODER
 from calomel.families.block_causal import FAST_DLLM_V2, LLADA2, OWN, SDAR, SDAR_MOE, STABLE_DIFFCODER
@@ -28,6 +29,8 @@ FAMILIES: Final[tuple[Family, ...]] = (
     OPEN_DCODER,
     LLADA,
     ILLADA,
+    A2D_MDLM,
+    A2D_BD3LM,
     DIFFUSION_GEMMA,
     QWEN2,
     QWEN3,

@@ -36,7 +36,8 @@ QWEN = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 class Checkpoint:
     """What is published: its config.json, what it generates by, and its tokenizer.
 
-    `classes` are the configuration and the network of transformers that its own network is made of.
+    `classes` are the configuration and the network of transformers that its own network is made of; `repository` is
+    where `calomel models fetch` has it from, for those that their name tells apart.
     """
 
     config: dict[str, Any]
@@ -44,6 +45,7 @@ class Checkpoint:
     controls: tuple[str, ...]
     generation: dict[str, Any]
     tokenizer: dict[str, Any] = field(default_factory=lambda: {"chat_template": CHATML})
+    repository: str = ""
 
     def network(self, **changed: Any) -> Any:
         """The same weights in that class; `changed` are fields of its config.json."""
@@ -59,6 +61,8 @@ class Checkpoint:
         write_config(folder, self.config | changed)
         write_config(folder, self.generation, "generation_config.json")
         write_tokenizer(folder, self.controls, **self.tokenizer)
+        if self.repository:
+            write_config(folder, {"repository": self.repository, "revision": "0f3a"}, "calomel-source.json")
         write_weights(folder, tensors(self.network(**changed)))
         return folder
 

@@ -1,0 +1,88 @@
+"""Qwen2.5 and Qwen3 made to denoise by several makers, each in one of the ways of the families before.
+
+* Tiny A2D (github.com/ZHZisZZ/dllm): Qwen2.5-Coder and Qwen3 of half a billion parameters. `mdlm` reads in both
+  directions over the whole sequence, `bd3lm` in blocks of 32; no shift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from calomel.engine import CheckpointError, DiffusionConfig, ModelConfig
+from calomel.families.bidirectional import LLADA_GENERATION, Window
+from calomel.families.block_causal import TEXT_END, TURN_END, Blocks, in_blocks
+from calomel.families.configuration import block_of, decoder_config, named, names_of, need_token_id
+from calomel.prompts.renderer import PromptStyle
+
+_MASK: Final = "<|mask|>"
+_ENDS: Final = (TURN_END, TEXT_END)
+_BLOCK: Final = 32
+
+
+def _in_blocks(raw: Mapping[str, Any], folder: Path, **network: Any) -> ModelConfig:
+    """A network in blocks of what `config.json` says, or of 32."""
+    block, said = block_of(raw, "block_size", _BLOCK), raw.get("mask_token_id")
+    diffusion = DiffusionConfig(
+        mask_token_id=said if isinstance(said, int) else need_token_id(folder, _MASK),
+        end_token_id=need_token_id(folder, *_ENDS),
+        max_canvas=block,
+        verifiable=False,
+        block=block,
+    )
+    return decoder_config(raw, diffusion, **network)
+
+
+# Tiny A2D
+
+
+def _a2d_network(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What is told of the network that it was made of: the end of its model type, `a2d-qwen3`."""
+    kind = str(raw.get("model_type"))
+    return {"qk_norm": kind.endswith("qwen3"), "qkv_bias": True if kind.endswith("qwen2") else None}
+
+
+def _is_a2d(raw: Mapping[str, Any]) -> bool:
+    return named(raw, "a2d-", "a2dqwen", "a2dllama")
+
+
+def _bd3lm_config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
+    if raw.get("block_size") is None and "bd3lm" not in names_of(raw, folder):
+        raise CheckpointError(
+            f"{folder} does not say how it denoises, and its name is not as published (…-bd3lm-v0.1, …-mdlm-v0.1): "
+            f'write "block_size" into its config.json, {_BLOCK} as published, or call it …-mdlm if it has no blocks'
+        )
+    return _in_blocks(raw, folder, **_a2d_network(raw))
+
+
+# The length that it was trained on.
+A2D_MDLM: Final = Window(1024, shift=False, block=_BLOCK, network=_a2d_network).family(
+    "a2d-mdlm",
+    _is_a2d,
+    replace(
+        LLADA_GENERATION,
+        source="examples/a2d/mdlm/sample.py of ZHZisZZ/dllm: low_confidence, blocks of 32, temperature 0, one token a "
+        "step; canvases are ours",
+    ),
+    PromptStyle(fim="around", edit="chat", mask=_MASK, ends=_ENDS),
+    confirms=lambda raw, folder: "mdlm" in names_of(raw, folder),
+    samples=False,
+)
+_BD3LM: Final = Blocks(
+    "block_size",
+    _BLOCK,
+    _bd3lm_config,
+    in_blocks(
+        "low_confidence",
+        _BLOCK,
+        "examples/a2d/bd3lm/sample.py of ZHZisZZ/dllm: low_confidence, a step a token, temperature 0",
+    ),
+)
+A2D_BD3LM: Final = _BD3LM.family(
+    "a2d-bd3lm",
+    _is_a2d,
+    PromptStyle(fim="chat", edit="chat", mask=_MASK, ends=_ENDS),
+    read_generation=_BD3LM.read,
+)
