@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.families.published.block_causal import Checkpoint
 from tests.families.published.layout import TEXT_TOKENS, random_state
 from tests.families.reference.dense import class_logits, with_weights
 from tests.families.reference.window import Draws, Full, llada_dual
+from tests.families.reference.window import dream as dream_loop
 from tests.families.reference.window import llada as llada_loop
 
 from calomel.engine import CheckpointError, Engine, ModelConfig, Request, SamplingParams, Transformer
@@ -110,8 +112,9 @@ def test_it_answers_as_it_is_published_to_generate(tmp_path: Path, write: Write)
         (llada.write, 4096, MASK, False),
         (adapted.ILLADA.write, 2048, TEXT_TOKENS + 3, False),
         (adapted.A2D_MDLM.write, 1024, TEXT_TOKENS + 3, False),
+        (adapted.CODA.write, 2048, TEXT_TOKENS + 3, True),
     ],
-    ids=["dream", "llada", "illada", "a2d-mdlm"],
+    ids=["dream", "llada", "illada", "a2d-mdlm", "coda"],
 )
 def test_configuration_bounds_a_window(tmp_path: Path, write: Write, positions: int, mask: int, *, shift: bool) -> None:
     config = shape_of(write(tmp_path))
@@ -194,7 +197,7 @@ def test_what_is_not_there_is_refused(tmp_path: Path, said: dict[str, Any], told
 
 
 @pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.parametrize("write", [llada.write, *(each.write for each in adapted.WINDOWS.values())])
+@pytest.mark.parametrize("write", [llada.write, adapted.ILLADA.write, adapted.A2D_MDLM.write])
 def test_only_whole_forwards_are_exact(tmp_path: Path, write: Write, *, exact: bool) -> None:
     folder = write(tmp_path)
     diffusion = shape_of(folder).diffusion
@@ -206,6 +209,22 @@ def test_only_whole_forwards_are_exact(tmp_path: Path, write: Write, *, exact: b
     published = llada_loop if exact else llada_dual
     *_, theirs = published(full, [*CONTEXT, *[mask] * 24], mask, canvas, steps=24, block=32, how=Draws())
     assert ours == tuple(theirs[canvas.start :])
+
+
+def test_steps_of_coda_are_those_of_dream(tmp_path: Path) -> None:
+    folder = adapted.CODA.write(tmp_path)
+    diffusion = shape_of(folder).diffusion
+    mask, canvas = diffusion.mask_token_id, range(len(CONTEXT), len(CONTEXT) + 24)
+    full = Full(loaded(folder), mask, never=frozenset({diffusion.end_token_id}))
+    whole = [*CONTEXT, *[mask] * 24, *SUFFIX]
+    states = dream_loop(full.shifted, whole, mask, steps=24, alg="entropy", how=Draws())
+    theirs = [state[canvas.start : canvas.stop] for state in states]
+
+    with opened(folder) as engine:
+        handle = engine.submit(replace(asked(24, 24), suffix=SUFFIX, policy="entropy"))
+        handle.result(60)
+
+    assert [list(state.ids) for state in handle.states()] == theirs
 
 
 def test_memory_is_estimated_without_loading(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.families.published.adapted import A2D_BD3LM, A2D_MDLM
+from tests.families.published.adapted import A2D_BD3LM, A2D_MDLM, DREAM_REASONER
 from tests.families.published.block_causal import (
     END,
     FAST_DLLM_V2,
@@ -73,6 +73,7 @@ def shape_of(folder: Path) -> ModelConfig:
         (FAST_DLLM_V2, "fast-dllm-v2", (32, 8, True), ("threshold:0.9", 0.0, 1.0, -1)),
         (STABLE_DIFFCODER, "stable-diffcoder", (4, None, False), ("low_confidence", 0.0, 1.0, -1)),
         (A2D_BD3LM, "a2d-bd3lm", (32, None, False), ("low_confidence", 0.0, 1.0, -1)),
+        (DREAM_REASONER, "dream-reasoner", (32, None, False), ("low_confidence_dynamic:0.9", 0.0, 1.0, -1)),
     ],
 )
 def test_its_folder_is_recognised_and_read(
@@ -101,6 +102,7 @@ def test_its_folder_is_recognised_and_read(
         pytest.param(FAST_DLLM_V2, {}, id="fast-dllm-v2"),
         pytest.param(STABLE_DIFFCODER, {}, id="stable-diffcoder"),
         pytest.param(A2D_BD3LM, {}, id="a2d-bd3lm of Qwen3"),
+        pytest.param(DREAM_REASONER, {}, id="dream-reasoner"),
         pytest.param(replace(A2D_BD3LM, config=A2D_MDLM.config, classes=A2D_MDLM.classes), {}, id="a2d-bd3lm of Qwen2"),
     ],
 )
@@ -146,6 +148,7 @@ def same_steps(folder: Path, context: tuple[int, ...], trace: loop.Trace, **fiel
         # Where the prompt is whole blocks, the published samplers and the training count blocks alike.
         (A2D_BD3LM, 64, "low_confidence", loop.paced(32)),
         (A2D_BD3LM, 40, "low_confidence", loop.paced(32)),
+        (DREAM_REASONER, 40, "low_confidence_dynamic:0.2", loop.dynamic(32, 32, 0.2)),
     ],
 )
 def test_steps_are_those_of_the_published_loop(

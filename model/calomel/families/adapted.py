@@ -2,6 +2,8 @@
 
 * Tiny A2D (github.com/ZHZisZZ/dllm): Qwen2.5-Coder and Qwen3 of half a billion parameters. `mdlm` reads in both
   directions over the whole sequence, `bd3lm` in blocks of 32; no shift.
+* DreamReasoner (arXiv 2606.19257): Qwen3 8B in blocks of 32, no shift, SDAR's loop.
+* CoDA (SalesforceAIResearch/CoDA): Qwen3 1.7B in both directions; a row predicts the next position, Dream's loop.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from calomel.engine import CheckpointError, DiffusionConfig, ModelConfig
 from calomel.families.bidirectional import LLADA_GENERATION, Window
 from calomel.families.block_causal import TEXT_END, TURN_END, Blocks, in_blocks
 from calomel.families.configuration import block_of, decoder_config, named, names_of, need_token_id
+from calomel.families.family import Generation
 from calomel.prompts.renderer import PromptStyle
 
 _MASK: Final = "<|mask|>"
@@ -85,4 +88,51 @@ A2D_BD3LM: Final = _BD3LM.family(
     _is_a2d,
     PromptStyle(fim="chat", edit="chat", mask=_MASK, ends=_ENDS),
     read_generation=_BD3LM.read,
+)
+
+# DreamReasoner
+
+_REASONER: Final = Blocks(
+    "block_size",
+    _BLOCK,
+    lambda raw, folder: _in_blocks(raw, folder, qk_norm=True),
+    in_blocks(
+        "low_confidence_dynamic:0.9",
+        _BLOCK,
+        "block_diffusion_generate of the checkpoint: low_confidence_dynamic, threshold 0.9, a step a position; README: "
+        "temperature 0 under SGLang",
+    ),
+)
+DREAM_REASONER: Final = _REASONER.family(
+    "dream-reasoner",
+    # Dream's names; only this one has blocks.
+    lambda raw: named(raw, "dream") and raw.get("block_size") is not None,
+    PromptStyle(fim="chat", edit="chat", mask=_MASK, ends=_ENDS),
+    read_generation=_REASONER.read,
+)
+
+# CoDA
+
+
+def _coda_usual(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Its head is a matrix of its own, whatever it says: its class has nothing that would tie it."""
+    return {**raw, "tie_word_embeddings": False}
+
+
+# Evaluated with answers of 768 tokens.
+CODA: Final = Window(2048, usual=_coda_usual, network=lambda _: {"qk_norm": True}).family(
+    "coda",
+    lambda raw: named(raw, "codalanguagemodel"),
+    Generation(
+        policy="entropy",
+        max_steps=256,
+        fill_canvases=(8, 16, 32),
+        edit_canvas=128,
+        temperature=0.1,
+        top_p=0.9,
+        source="evaluation/lm_eval/eval_mbpp_humaneval.sh of SalesforceAIResearch/CoDA: alg entropy, temperature 0.1, "
+        "top_p 0.9, one token a step; canvases are ours",
+    ),
+    PromptStyle(fim="around", edit="chat", mask=_MASK, ends=(TEXT_END, TURN_END)),
+    samples=False,
 )

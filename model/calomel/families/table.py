@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from calomel.engine import CheckpointError
-from calomel.families.adapted import A2D_BD3LM, A2D_MDLM
+from calomel.families.adapted import A2D_BD3LM, A2D_MDLM, CODA, DREAM_REASONER
 from calomel.families.autoregressive import LLAMA, QWEN2, QWEN3
 from calomel.families.bidirectional import DIFFUCODER, DREAM, DREAMON, ILLADA, LLADA, OPEN_DCODER
 from calomel.families.block_causal import FAST_DLLM_V2, LLADA2, OWN, SDAR, SDAR_MOE, STABLE_DIFFCODER
@@ -31,6 +31,8 @@ FAMILIES: Final[tuple[Family, ...]] = (
     ILLADA,
     A2D_MDLM,
     A2D_BD3LM,
+    DREAM_REASONER,
+    CODA,
     DIFFUSION_GEMMA,
     QWEN2,
     QWEN3,
