@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from calomel.prompts.parts import Excerpt
+from calomel.workspace.documents import Position, RangeChange
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.related import Related
 from calomel.workspace.syntax import SyntaxTrees
@@ -20,7 +21,7 @@ class Folder:
 
     def __init__(self, root: Path, files: Mapping[str, str], *, watch: bool = False) -> None:
         self.root = root
-        self.now = 0.0
+        self.now, self.version = 0.0, 1
         self.messages: list[str] = []
         for name, text in files.items():
             self.write(name, text)
@@ -55,6 +56,12 @@ class Folder:
         path = self.root / name
         self.workspace.open(path.as_uri(), language, 1, path.read_text(encoding="utf-8"))
         return path.as_uri()
+
+    def type(self, name: str, line: int, column: int, text: str) -> None:
+        """Insert a text into an open document."""
+        place, uri = Position(line, column), (self.root / name).as_uri()
+        self.version += 1
+        self.workspace.change(uri, self.version, [RangeChange(place, place, text)])
 
     def ask(self, name: str, behind: str) -> tuple[Excerpt, ...]:
         """What helps behind the first occurrence of a text in an open document."""

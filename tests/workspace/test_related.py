@@ -8,7 +8,6 @@ import pytest
 from tests.workspace.folder import SECONDS, Folder
 
 from calomel.prompts.parts import Excerpt
-from calomel.workspace.documents import Position, RangeChange
 
 SHAPES = '''"""Shapes."""
 
@@ -83,46 +82,32 @@ def test_excerpts_are_whole_lines_of_the_file_and_do_not_overlap(tmp_path: Path)
         seen |= places
 
 
-def test_what_a_recently_edited_document_holds_unsaved_is_found(tmp_path: Path) -> None:
+def test_what_a_recently_edited_document_holds_unsaved_is_found_and_a_saved_one_is_read_again(tmp_path: Path) -> None:
     with Folder(tmp_path, FILES) as folder:
-        other = folder.open("user.py")
-        change = RangeChange(Position(4, 0), Position(4, 0), "SMALL_THING = 3\n")
-        folder.workspace.change(other, 2, [change])
+        folder.open("user.py")
+        folder.type("user.py", 4, 0, "SMALL_THING = 3\n")
         folder.open("main.py")
-        found = folder.ask("main.py", "total += Rectangle")
-    assert "SMALL_THING = 3" in text_of(found, "user.py")
+        assert "SMALL_THING = 3" in text_of(folder.ask("main.py", "total += Rectangle"), "user.py")
+        folder.write("shapes.py", SHAPES.replace("unit_square", "renamed_square"))
+        folder.workspace.save(folder.open("shapes.py"))
+        folder.settle()
+        found = folder.related.index.definitions(["renamed_square", "unit_square"], (), 10)
+        assert set(found) == {"renamed_square"}
 
 
-def test_a_keystroke_does_not_change_the_answer(tmp_path: Path) -> None:
+def test_an_answer_stands_at_a_keystroke_and_what_the_model_has_read_stays_in_front(tmp_path: Path) -> None:
     with Folder(tmp_path, FILES) as folder:
-        uri = folder.open("main.py")
+        folder.open("main.py")
         before = folder.ask("main.py", "total += Rectangle")
         folder.now += 0.2
-        folder.workspace.change(uri, 2, [RangeChange(Position(6, 26), Position(6, 26), "(")])
+        folder.type("main.py", 6, 26, "(")
         assert folder.ask("main.py", "total += Rectangle(") is before
-
-
-def test_what_the_model_has_read_stays_in_front(tmp_path: Path) -> None:
-    with Folder(tmp_path, FILES) as folder:
-        uri = folder.open("main.py")
-        before = folder.ask("main.py", "total += Rectangle")
-        folder.workspace.change(uri, 2, [RangeChange(Position(8, 0), Position(8, 0), "\n" * 80 + "x = unit_square")])
+        folder.type("main.py", 8, 0, "\n" * 80 + "x = unit_square")
         after = folder.ask("main.py", "x = unit_square")
     known = tuple(each for each in before if each in after)
     assert known
     assert known == after[: len(known)]
     assert "def unit_square" in text_of(after, "shapes.py")
-
-
-def test_a_saved_file_is_read_again(tmp_path: Path) -> None:
-    with Folder(tmp_path, FILES) as folder:
-        uri = folder.open("shapes.py")
-        folder.open("main.py")
-        folder.write("shapes.py", SHAPES.replace("unit_square", "renamed_square"))
-        folder.workspace.save(uri)
-        folder.settle()
-        assert folder.related.index.definitions(["renamed_square"], (), 10)
-        assert not folder.related.index.definitions(["unit_square"], (), 10)
 
 
 @pytest.mark.slow
@@ -152,8 +137,8 @@ def test_files_that_nobody_may_read_are_not_in_the_index(tmp_path: Path) -> None
 
 def test_a_document_that_may_not_be_read_gives_no_excerpt(tmp_path: Path) -> None:
     with Folder(tmp_path, {**FILES, ".env": "TOKEN=1\n"}) as folder:
-        uri = folder.open(".env", "dotenv")
-        folder.workspace.change(uri, 2, [RangeChange(Position(0, 0), Position(0, 0), "Rectangle = 1\n")])
+        folder.open(".env", "dotenv")
+        folder.type(".env", 0, 0, "Rectangle = 1\n")
         folder.open("main.py")
         assert not text_of(folder.ask("main.py", "total += Rectangle"), ".env")
 
