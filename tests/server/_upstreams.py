@@ -32,6 +32,7 @@ class Play:
         log_probs: of each token; None for a server that gives none.
         region: what Mercury makes of a region.
         models: their names there.
+        router: llama.cpp has a server for each of them.
         capabilities, template: of Ollama's models.
         marks: the texts that are one token of the model.
         key: that it wants.
@@ -47,6 +48,7 @@ class Play:
     log_probs: Sequence[float | None] | None = (-0.1, -0.2, -0.3)
     region: str = ""
     models: Sequence[str] = ("qwen2.5-coder:1.5b-base",)
+    router: bool = False
     capabilities: Sequence[str] = ("completion", "insert")
     template: str = "{{ .Prompt }}"
     marks: Sequence[str] = ()
@@ -158,7 +160,8 @@ def llama_cpp(play: Play) -> Starlette:
     }  # fmt: skip
     played = Played(
         play,
-        props=lambda _: props,
+        props=lambda _: {**props, "role": "router"} if play.router else props,
+        v1__models=lambda _: {"data": [{"id": name} for name in play.models]},
         tokenize=lambda body: {"tokens": list(range(play.tokens_of(body["content"])))},
         infill=infill,
         completion=complete,

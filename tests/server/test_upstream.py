@@ -225,6 +225,15 @@ def test_llama_cpp_with_tokens_that_it_does_not_know_gets_them_in_the_prompt(
     assert play.last("/completion")["prompt"].startswith("<[fim-suffix]>")
 
 
+def test_a_router_of_llama_cpp_is_told_which_model(asked: Open) -> None:
+    play = Play(router=True, models=("qwen2.5-coder:1.5b", "gemma"))
+    with pytest.raises(StartError, match=r"name one with upstream-model \(qwen2.5-coder:1.5b, gemma\)"):
+        asked("llama.cpp", play)
+    asked("llama.cpp", play, upstream_model="gemma").post(FIM, json=HOLE)
+
+    assert play.last("/infill")["model"] == "gemma"
+
+
 def test_the_tokens_can_be_named(asked: Open) -> None:
     play = Play(models=("mine",))
     asked("openai", play, upstream_fim="starcoder").post(FIM, json=HOLE)
@@ -421,6 +430,9 @@ BAD: dict[str, tuple[str, Play, dict[str, Any], str]] = {
     "wrong model name": (
         "ollama", Play(), {"upstream_model": "qwen3"},
         "has no qwen3: it has qwen2.5-coder:1.5b-base",
+    ),
+    "wrong model name, llama.cpp": (
+        "llama.cpp", Play(), {"upstream_model": "qwen3"}, "has no qwen3: it has Qwen2.5-Coder-1.5B-Q8_0",
     ),
     "several models": (
         "openai", Play(models=("qwen-a", "qwen-b")), {},

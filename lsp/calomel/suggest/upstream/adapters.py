@@ -11,6 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from math import isfinite, nan
 from typing import Any, Final, Protocol
+from urllib.parse import urlencode
 
 from calomel.prompts.fim_tokens import FORMATS, FimFormat, format_named, write_fim
 from calomel.prompts.mercury import read_answer, write_mercury
@@ -153,11 +154,27 @@ class LlamaCpp(_Adapter):
 
     name = "llama.cpp"
 
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__(exchange)
+        self._named: dict[str, str] = {}
+
+    async def names(self) -> list[str]:
+        """Those of a router, which has a server for each model."""
+        if _record(await self._exchange.get("/props")).get("role") != "router":
+            return []
+        models = _list(_record(await self._exchange.get("/v1/models")).get("data"))
+        return [str(_record(each).get("id")) for each in models]
+
     async def look(self) -> Known:
         """The model, its window and its tokens."""
         props = _record(await self._exchange.get("/props"))
+        if props.get("role") == "router":
+            self._named = {"model": self._one_of(await self.names())}
+            props = _record(await self._exchange.get(f"/props?{urlencode(self._named)}"))
         path = str(props.get("model_alias") or props.get("model_path") or "")
         model = path.replace("\\", "/").rpartition("/")[2].removesuffix(".gguf")
+        if self._target.model not in {None, path, *self._named.values()}:
+            self._one_of([model])
         try:
             log_probs = await self._try()
         except UpstreamError as error:
@@ -174,7 +191,7 @@ class LlamaCpp(_Adapter):
         """As `Adapter.fill`."""
         parts, form = ask.parts, self._form
         body = _drawn(ask.drawing, repetition_penalty="repeat_penalty") | {
-            "n_predict": ask.max_tokens, "n_probs": 1, "cache_prompt": True, "stream": True,
+            "n_predict": ask.max_tokens, "n_probs": 1, "cache_prompt": True, "stream": True, **self._named,
         }  # fmt: skip
         if form is None:
             extra = [{"filename": each.path, "text": each.text} for each in parts.related]
@@ -205,7 +222,7 @@ class LlamaCpp(_Adapter):
     async def _asked(self) -> FimFormat | None:
         """The format whose tokens are each one token of the model."""
         for form in FORMATS.values():
-            body = {"content": "".join(form.marks), "parse_special": True}
+            body = {"content": "".join(form.marks), "parse_special": True, **self._named}
             found = _record(await self._exchange.post("/tokenize", body)).get("tokens")
             if len(_list(found)) == len(form.marks):
                 return form
