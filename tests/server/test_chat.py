@@ -200,46 +200,6 @@ def test_a_temperature_that_is_out_of_range_is_reset_with_a_warning(chat: TestCl
     assert "0.75" in streamed[-1]["warning"]
 
 
-def test_the_newer_bound_on_tokens_wins(chat: TestClient) -> None:
-    answer = chat.post(CHAT, json={**ASK, "max_tokens": 40, "max_completion_tokens": 3})
-
-    assert answer.json()["usage"]["completion_tokens"] <= 3
-
-
-@pytest.mark.parametrize(
-    ("wrong", "param"),
-    [
-        (form({"type": "secret"}), "response_format"),
-        (form({"type": "string", "pattern": "(secret"}), "response_format"),
-        (form({"$ref": "http://localhost/secret"}), "response_format"),
-        (form({"enum": ["secret" + "x" * 20] * 4000}), "response_format"),
-        (form({"enum": ["secret" * 20_000]}), "response_format"),
-        (form({"type": "integer", "minimum": 1e300, "maximum": 1e301}), "response_format"),
-        (form({"type": "array", "items": {"exclusiveMaximum": -(10**30)}}), "response_format"),
-        ({"type": "regex", "pattern": "(secret"}, "response_format"),
-        ({"type": "regex"}, "response_format"),
-        ({"type": "json_schema"}, "response_format"),
-        ({"type": "xml-secret"}, "response_format.type"),
-        (
-            {"type": "json_schema", "json_schema": {"name": "x", "schema": "secret"}},
-            "response_format.json_schema.schema",
-        ),
-    ],
-)
-@pytest.mark.parametrize(("route", "stream"), [(CHAT, False), (FIM, True)])
-def test_a_form_that_can_not_be_had_is_a_400_that_quotes_nothing(
-    chat: TestClient, wrong: dict[str, Any], param: str, route: str, *, stream: bool
-) -> None:
-    asked = {**ASK, "prompt": "x", "response_format": wrong, "stream": stream}
-
-    answer = chat.post(route, json=asked)
-
-    assert answer.status_code == 400
-    assert answer.json()["error"]["param"] == param
-    assert answer.json()["error"]["type"] == "invalid_request_error"
-    assert "secret" not in answer.text
-
-
 @pytest.mark.parametrize(
     ("choice", "seed"), [("required", 0), ({"type": "function", "function": {"name": "weather"}}, 1)]
 )
@@ -259,21 +219,6 @@ def test_a_call_that_is_required_is_made(
     assert call["id"].startswith("call_")
     assert call["function"]["name"] == "weather"
     jsonschema.validate(json.loads(call["function"]["arguments"]), WEATHER["function"]["parameters"])  # type: ignore[index]
-
-
-def test_calls_are_streamed_in_one_piece(chat: TestClient, conforms: Callable[[str, Any], None]) -> None:
-    asked = {**ASK, "tools": [WEATHER, NOW], "tool_choice": "required", "parallel_tool_calls": False, "stream": True}
-
-    found = events(chat.post(CHAT, json={**asked, "max_tokens": 400}))[:-1]
-
-    for chunk in found:
-        conforms("ChatCompletionChunk", chunk)
-    deltas = [chunk["choices"][0]["delta"] for chunk in found]
-    assert [delta["content"] for delta in deltas if "content" in delta] == [""]
-    (calls,) = [delta["tool_calls"] for delta in deltas if "tool_calls" in delta]
-    assert calls[0]["index"] == 0
-    json.loads(calls[0]["function"]["arguments"])
-    assert found[-1]["choices"][0]["finish_reason"] == "tool_calls"
 
 
 def test_a_conversation_with_calls_and_their_answers_goes_on(chat: TestClient) -> None:
@@ -301,45 +246,6 @@ def test_every_effort_is_taken(chat: TestClient, effort: str | None) -> None:
 
     assert answer.status_code == 200
     assert answer.json()["reasoning_summary"] == {"content": None, "status": "unavailable"}
-
-
-@pytest.mark.parametrize(
-    ("wrong", "param"),
-    [
-        ({"messages": []}, "messages"),
-        ({"messages": [{"role": "king", "content": "x"}]}, "messages.role"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "secret"}}]}]}, None),
-        ({"messages": "secret"}, "messages"),
-        ({"max_tokens": 0}, "max_tokens"),
-        ({"max_tokens": 50_001}, "max_tokens"),
-        ({"max_tokens": "secret"}, "max_tokens"),
-        ({"temperature": "secret"}, "temperature"),
-        ({"n": 2}, "n"),
-        ({"stop": ["x"] * 17}, "stop"),
-        ({"tools": [{"type": "function", "function": {"name": "no secret name"}}]}, None),
-        ({"tools": [WEATHER, WEATHER]}, None),
-        ({"tool_choice": "required"}, None),
-        ({"tools": [WEATHER], "tool_choice": {"type": "function", "function": {"name": "secret"}}}, None),
-        (
-            {"tools": [{"type": "function", "function": {"name": "f", "parameters": {"$ref": "http://secret"}}}]},
-            "tools",
-        ),
-        ({"messages": [{"role": "user", "content": ""}]}, "messages"),
-        ({"messages": [{"role": "user", "content": "secret " * 2000}]}, None),
-        ({"reasoning_effort": "secret"}, "reasoning_effort"),
-    ],
-)
-def test_what_is_wrong_is_a_400_that_quotes_nothing(chat: TestClient, wrong: dict[str, Any], param: str | None) -> None:
-    asked = {**ASK, "tool_choice": "required" if "tools" in wrong else None, **wrong}
-
-    answer = chat.post(CHAT, json=asked)
-
-    assert answer.status_code == 400
-    error = answer.json()["error"]
-    assert error["type"] == "invalid_request_error"
-    assert "secret" not in answer.text
-    if param is not None:
-        assert error["param"] == param
 
 
 def test_a_forged_control_token_costs_what_its_text_costs(chat: TestClient) -> None:
@@ -382,3 +288,75 @@ def test_canvases_of_a_chat_are_recorded_where_that_was_asked_for(
 
     assert answer.status_code == 200
     assert content(answer)
+
+
+def test_calls_are_streamed_in_one_piece_within_the_newer_bound_on_tokens(
+    chat: TestClient, conforms: Callable[[str, Any], None]
+) -> None:
+    asked = {**ASK, "tools": [WEATHER, NOW], "tool_choice": "required", "parallel_tool_calls": False, "stream": True}
+
+    found = events(chat.post(CHAT, json={**asked, "max_tokens": 1, "max_completion_tokens": 400}))[:-1]
+
+    for chunk in found:
+        conforms("ChatCompletionChunk", chunk)
+    deltas = [chunk["choices"][0]["delta"] for chunk in found]
+    assert [delta["content"] for delta in deltas if "content" in delta] == [""]
+    (calls,) = [delta["tool_calls"] for delta in deltas if "tool_calls" in delta]
+    assert calls[0]["index"] == 0
+    json.loads(calls[0]["function"]["arguments"])
+    assert found[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+# Of a form: the schema or the pattern, and which field is named.
+FORMS: list[tuple[dict[str, Any], str]] = [
+    *(
+        (form(schema), "response_format")
+        for schema in (
+            {"type": "secret"},
+            {"type": "string", "pattern": "(secret"},
+            {"$ref": "http://localhost/secret"},
+            {"enum": ["secret" + "x" * 20] * 4000},
+            {"enum": ["secret" * 20_000]},
+            {"type": "integer", "minimum": 1e300, "maximum": 1e301},
+            {"type": "array", "items": {"exclusiveMaximum": -(10**30)}},
+        )
+    ),
+    ({"type": "regex", "pattern": "(secret"}, "response_format"),
+    ({"type": "regex"}, "response_format"),
+    ({"type": "json_schema"}, "response_format"),
+    ({"type": "xml-secret"}, "response_format.type"),
+    ({"type": "json_schema", "json_schema": {"name": "x", "schema": "secret"}}, "response_format.json_schema.schema"),
+]
+IMAGE = {"type": "image_url", "image_url": {"url": "secret"}}
+WRONG: list[tuple[dict[str, Any], str | None]] = [
+    *(({"response_format": wrong}, param) for wrong, param in FORMS),
+    ({"messages": []}, "messages"),
+    ({"messages": [{"role": "king", "content": "x"}]}, "messages.role"),
+    ({"messages": [{"role": "user", "content": [IMAGE]}]}, None),
+    ({"messages": "secret"}, "messages"),
+    ({"messages": [{"role": "user", "content": ""}]}, "messages"),
+    ({"messages": [{"role": "user", "content": "secret " * 2000}]}, None),
+    ({"max_tokens": 0}, "max_tokens"),
+    ({"max_tokens": 50_001}, "max_tokens"),
+    ({"temperature": "secret"}, "temperature"),
+    ({"n": 2}, "n"),
+    ({"stop": ["x"] * 17}, "stop"),
+    ({"reasoning_effort": "secret"}, "reasoning_effort"),
+    ({"tool_choice": "required"}, None),
+    ({"tools": [WEATHER, WEATHER]}, None),
+    ({"tools": [WEATHER], "tool_choice": {"type": "function", "function": {"name": "secret"}}}, None),
+    ({"tools": [{"type": "function", "function": {"name": "no secret name"}}]}, None),
+    ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {"$ref": "http://secret"}}}]}, "tools"),
+]
+
+
+def test_what_is_wrong_or_can_not_be_had_is_a_400_that_quotes_nothing(chat: TestClient) -> None:
+    asked = [
+        (CHAT, {"tool_choice": "required" if "tools" in wrong else None, **wrong}, param) for wrong, param in WRONG
+    ]
+    asked += [(FIM, {"prompt": "x", "stream": True, "response_format": wrong}, param) for wrong, param in FORMS]
+    for route, wrong, param in asked:
+        answer = chat.post(route, json={**ASK, **wrong})
+        assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error"), str(wrong)[:200]
+        assert "secret" not in answer.text
+        assert param in (None, answer.json()["error"]["param"])

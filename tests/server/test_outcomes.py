@@ -177,20 +177,6 @@ def test_an_edit_that_the_next_prompt_marks_was_shown_and_accepted_once(acceptan
     assert log.told == accepted("one")
 
 
-def test_what_the_user_wrote_himself_says_nothing(acceptances: Acceptances, log: Log) -> None:
-    acceptances.offered("ann", "one", [edit()])
-    acceptances.seen("ann", [edit(predicted=False)])
-
-    assert log.told == []
-
-
-def test_an_answer_that_is_never_seen_again_stays_unknown(acceptances: Acceptances, log: Log) -> None:
-    acceptances.offered("ann", "one", [edit()])
-    acceptances.seen("ann", [edit("    return something\n")])
-
-    assert log.told == []
-
-
 def test_of_the_same_edit_offered_twice_the_newer_one_was_accepted(acceptances: Acceptances, log: Log) -> None:
     acceptances.offered("ann", "one", [edit()])
     acceptances.offered("ann", "two", [edit()])
@@ -238,26 +224,22 @@ def test_a_deletion_is_found_by_what_was_there(acceptances: Acceptances, log: Lo
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("client", "marked", "later"),
     [
-        lambda a: a.seen("bob", [edit()]),
-        lambda a: a.seen("ann", [edit(path="app/b.py")]),
-        lambda a: a.seen("ann", [edit(path="xapp/a.py")]),
+        pytest.param("ann", edit(predicted=False), 0, id="written by the user"),
+        pytest.param("ann", edit("    return something\n"), 0, id="never seen again"),
+        pytest.param("bob", edit(), 0, id="of another client"),
+        pytest.param("ann", edit(path="app/b.py"), 0, id="in another file"),
+        pytest.param("ann", edit(path="xapp/a.py"), 0, id="in a file of a longer name"),
+        pytest.param("ann", edit(), 901, id="offered long ago"),
     ],
 )
-def test_other_clients_and_other_files_say_nothing(
-    acceptances: Acceptances, log: Log, other: Callable[[Acceptances], None]
+def test_what_says_nothing_of_an_offer(
+    acceptances: Acceptances, log: Log, now: SimpleNamespace, client: str, marked: Hunk, later: int
 ) -> None:
     acceptances.offered("ann", "one", [edit()])
-    other(acceptances)
-
-    assert log.told == []
-
-
-def test_what_was_offered_long_ago_is_not_meant(acceptances: Acceptances, log: Log, now: SimpleNamespace) -> None:
-    acceptances.offered("ann", "one", [edit()])
-    now.seconds += 901
-    acceptances.seen("ann", [edit()])
+    now.seconds += later
+    acceptances.seen(client, [marked])
 
     assert log.told == []
 

@@ -127,42 +127,6 @@ def test_the_edges_of_what_is_allowed_are_answered(client: httpx.Client, fields:
     assert client.post(FIM, json={**ASK, **fields}).status_code == 200
 
 
-def test_more_tokens_than_the_model_has_positions_are_refused_or_answered(client: httpx.Client) -> None:
-    [model] = client.get("/v1/models").json()["data"]
-    answer = client.post(FIM, json={**ASK, "max_tokens": 8192, "stop": ["\n"]})
-
-    if model["context_length"] > 8192 + 100:
-        assert answer.status_code == 200
-    else:
-        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "context_length_exceeded")
-
-
-QWEN = "<|fim_prefix|>import os\n\nfor name in os.listdir('.'):\n    pri<|fim_suffix|>\n<|fim_middle|>"
-
-
-def test_every_door_fills_the_same_hole_alike(client: httpx.Client) -> None:
-    apart = {"model": "m", "prompt": "import os\n\nfor name in os.listdir('.'):\n    pri", "suffix": "\n"}
-    options: dict[str, Any] = {"num_predict": 16}
-    texts = {
-        "tokens": client.post("/v1/completions", json={"prompt": QWEN, "max_tokens": 16}).json()["choices"][0]["text"],
-        "apart": client.post("/v1/completions", json={**apart, "max_tokens": 16}).json()["choices"][0]["text"],
-        "fim": client.post(FIM, json={**apart, "max_tokens": 16, "stop": []}).json()["choices"][0]["text"],
-        "ollama": client.post("/api/generate", json={**apart, "stream": False, "options": options}).json()["response"],
-        "llama.cpp": client.post(
-            "/infill",
-            json={
-                "input_prefix": "import os\n\n",
-                "prompt": apart["prompt"][11:],
-                "input_suffix": "\n",
-                "n_predict": 16,
-            },
-        ).json()["content"],
-    }
-
-    assert len(set(texts.values())) == 1, texts
-    assert texts["fim"]
-
-
 def _text(seed: int, characters: int) -> str:
     chance = random.Random(seed)
     return " ".join(chance.choices(WORDS, k=characters // 4))[:characters]
