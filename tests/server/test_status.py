@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
+from tests.server.conftest import until
 from tests.suggest.test_dead_threads import end_badly
 
 from calomel.server.logs import log_to, say
@@ -182,15 +183,13 @@ def test_a_model_that_could_not_be_loaded_is_told_without_its_reason(
         raise FileNotFoundError("/home/me/secret-model")
 
     client = open_client(ready=False, factory=load)
-    app: Any = client.app
-    while app.state.door.loader.state == "loading":
-        pass
+    # The reason is logged once the state has changed.
+    until(lambda: "/home/me/secret-model" in caplog.text)
     health = client.get("/health")
 
     assert (health.status_code, health.json()["status"]) == (503, "failed")
     assert health.json()["error"]["code"] == "model_failed"
     assert "secret-model" not in health.text
-    assert "/home/me/secret-model" in caplog.text
     assert client.post("/v1/fim/completions", json={"model": "m", "prompt": "x"}).status_code == 503
 
 

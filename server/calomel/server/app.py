@@ -35,7 +35,7 @@ from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
 from calomel.suggest.stateless import EditRoom
 
 # Clients join a base and a path as they see fit: a base without its last slash loses its last part, or grows together
-# with what follows it; one gateway has names of its own; some clients want their own maker's path, or none.
+# with what follows it; some clients want their own maker's path, or none.
 _JOINED: Final[Mapping[str, Callable[..., Any]]] = {
     "completions": completions.create_completion,
     "fim/completions": completions.create_fim_completion,
@@ -52,13 +52,8 @@ _ALIASES: Final[Mapping[str, Callable[..., Any]]] = {
 
 
 def _aliases() -> APIRouter:
-    """The routes under other names; those of the gateway are published, too."""
+    """The routes under other names."""
     router = protected_router()
-    for path, endpoint, model in (
-        ("/api/fim/completions", completions.create_fim_completion, completions.FimCompletion),
-        ("/api/edit/completions", edit.create_edit_completion, edit.EditCompletion),
-    ):
-        router.add_api_route(path, endpoint, methods=["POST"], response_model=model)
     for path, endpoint in _ALIASES.items():
         router.add_api_route(path, endpoint, methods=["POST"], response_model=None, include_in_schema=False)
     return router

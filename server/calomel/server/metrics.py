@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -57,34 +58,20 @@ class Metrics:
     """The counters of one server, in a registry of its own. Safe to use from any thread."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "calomel_requests", "Requests by route and status", ("route", "status"), registry=self.registry
-        )
-        self.seconds = Histogram(
-            "calomel_request_seconds",
-            "From the request to its answer",
-            ("route",),
-            registry=self.registry,
-            buckets=_SECONDS,
-        )
-        self.running = Gauge("calomel_requests_running", "Requests that have a place", registry=self.registry)
-        self.refused = Counter(
-            "calomel_requests_refused", "Requests refused before any work, by code", ("code",), registry=self.registry
-        )
-        self.prompt_tokens = Counter("calomel_prompt_tokens", "Tokens of contexts", registry=self.registry)
-        self.cached_tokens = Counter("calomel_cached_tokens", "Of them, served from the cache", registry=self.registry)
-        self.completion_tokens = Counter("calomel_completion_tokens", "Tokens of answers", registry=self.registry)
-        self.steps = Counter("calomel_denoising_steps", "Denoising steps", registry=self.registry)
-        self.steps_per_token = Histogram(
-            "calomel_steps_per_token",
-            "Denoising steps by tokens of an answer",
-            registry=self.registry,
-            buckets=_STEPS_PER_TOKEN,
-        )
-        self.verdicts = Counter(
-            "calomel_suggestions", "Edits shown, and suppressed by reason", ("verdict",), registry=self.registry
-        )
+        registry = self.registry = CollectorRegistry()
+        counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
+        self.requests = counter("calomel_requests", "Requests by route and status", ("route", "status"))
+        told = "From the request to its answer"
+        self.seconds = histogram("calomel_request_seconds", told, ("route",), buckets=_SECONDS)
+        self.running = Gauge("calomel_requests_running", "Requests that have a place", registry=registry)
+        self.refused = counter("calomel_requests_refused", "Requests refused before any work, by code", ("code",))
+        self.prompt_tokens = counter("calomel_prompt_tokens", "Tokens of contexts")
+        self.cached_tokens = counter("calomel_cached_tokens", "Of them, served from the cache")
+        self.completion_tokens = counter("calomel_completion_tokens", "Tokens of answers")
+        self.steps = counter("calomel_denoising_steps", "Denoising steps")
+        told = "Denoising steps by tokens of an answer"
+        self.steps_per_token = histogram("calomel_steps_per_token", told, buckets=_STEPS_PER_TOKEN)
+        self.verdicts = counter("calomel_suggestions", "Edits shown, and suppressed by reason", ("verdict",))
 
     def answered(self, spent: Spent) -> None:
         """Count the work behind one answer."""

@@ -102,6 +102,7 @@ router = protected_router()
 
 
 @router.post("/v1/fim/completions", response_model=FimCompletion)
+@router.post("/api/fim/completions", response_model=FimCompletion)  # a gateway's
 async def create_fim_completion(body: FimRequest, request: Request) -> Response:
     """Fill the hole; with `stream`, as server-sent events."""
     async with visit(request, "fim") as visiting:

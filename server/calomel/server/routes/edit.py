@@ -122,6 +122,7 @@ router = protected_router()
 
 
 @router.post("/v1/edit/completions", response_model=EditCompletion)
+@router.post("/api/edit/completions", response_model=EditCompletion)  # a gateway's
 async def create_edit_completion(body: EditRequest, request: Request) -> Response:
     """Rewrite the region between the tags; unchanged when nothing is sure enough. With `stream`, as events."""
     try:
