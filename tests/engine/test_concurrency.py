@@ -48,7 +48,7 @@ def gated(model: Any, start: Start, gate: Gate) -> Gated:
 
 def slowly(context: Context, size: int, **more: Any) -> Request:
     """An answer of `size` tokens, one in each step."""
-    return Request(context, size, (min(size, 64),), {size - 1: 1}, policy="fixed:1", max_steps=99, **more)
+    return Request(context, size, (size,), min_new_tokens=size, policy="fixed:1", max_steps=99, **more)
 
 
 def cancelled(handle: Handle) -> None:
@@ -66,7 +66,7 @@ def test_sixteen_requests_at_once_give_the_tokens_of_one_after_the_other(
             context[: 20 + index] + (index,) * (index % 3),
             max_new_tokens=10 + index,
             canvas_lengths=((8,), (4, 8, 16))[index % 2],
-            frozen={5: 33} if index % 5 == 0 else {},
+            min_new_tokens=6 if index % 5 == 0 else 0,
             sampling=SamplingParams(temperature=0.7 * (index % 4 == 1), seed=index),
             policy=policies[index % len(policies)],
             priority=Priority(index % 3 == 2),

@@ -167,12 +167,6 @@ def test_max_steps_bounds_the_steps_of_a_canvas(start: Start, scripted: Script) 
     assert (result.steps, result.ids) == (3, tuple(range(10, 26)))
 
 
-def test_frozen_tokens_are_read_by_the_canvas(ask: Ask) -> None:
-    how = {"max_new_tokens": 8, "canvas_lengths": (8,), "policy": "threshold:0"}
-
-    assert len({ask(frozen={7: token}, **how).ids[:7] for token in (20, 21, 22, 23)}) > 1
-
-
 def test_the_probe_chooses_the_length_of_the_highest_mean_confidence(start: Start, scripted: Script) -> None:
     model = scripted(4, list(range(10, 40)))
     model.confidence = lambda place, step: (0.9 if place < 4 else 0.95) if place < 12 else 0.2
@@ -274,9 +268,7 @@ def test_an_answer_ends_where_its_beginning_is_over(scripted: Script, start: Sta
     assert asked == [tuple(answer[:3])]
 
 
-def test_under_the_joint_threshold_a_revealed_token_changes_but_a_frozen_one_never(
-    scripted: Script, start: Start
-) -> None:
+def test_under_the_joint_threshold_a_revealed_token_changes(scripted: Script, start: Start) -> None:
     model: Any = scripted(4, [10, 11, 12, 13])
     plain = model.forward
 
@@ -288,12 +280,12 @@ def test_under_the_joint_threshold_a_revealed_token_changes_but_a_frozen_one_nev
         return found
 
     model.forward = forward
-    asked = Request(SHORT, 4, (4,), {1: 7}, policy="joint:0.99/0.5/3", max_steps=9, record_canvases=True)
+    asked = Request(SHORT, 4, (4,), policy="joint:0.99/0.5/3", max_steps=9, record_canvases=True)
     model.confidence = lambda place, step: 0.995 if place < 3 or step > 1 else 0.6
     handle = start(model).submit(asked)
 
-    assert next(handle.states()).ids == (10, 7, 12, MASK)
-    assert handle.result(60).ids == (20, 7, 20, 20)
+    assert next(handle.states()).ids == (10, 11, 12, MASK)
+    assert handle.result(60).ids == (20, 20, 20, 20)
 
 
 ANSWER = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19]
@@ -327,7 +319,6 @@ def test_a_guess_saves_forwards(guess: list[int], forwards: int, scripted: Scrip
     [
         (1, {}),
         (2, {}),
-        (12, {"frozen": {3: 30, 9: 31}}),
         (12, {"min_new_tokens": 9}),
         (12, {"sampling": SamplingParams(frequency_penalty=1.5, presence_penalty=0.5, repetition_penalty=1.2)}),
     ],

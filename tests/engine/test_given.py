@@ -32,7 +32,7 @@ def test_given_tokens_have_the_probability_of_an_uncached_forward(
 ) -> None:
     # What shapes a chosen answer does not touch a given one.
     how = SamplingParams(temperature=1.0, repetition_penalty=2.0)
-    shaped = {"max_new_tokens": 3, "min_new_tokens": 2, "frozen": {0: 1}, "sampling": how, "until": lambda _: True}
+    shaped = {"max_new_tokens": 3, "min_new_tokens": 2, "sampling": how, "until": lambda _: True}
     cached = []
     for asked, more in ((context, {}), (context, shaped), ((*context, 3, 4), {})):
         result = ask(context=asked, given=given, **more)

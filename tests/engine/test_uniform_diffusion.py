@@ -163,9 +163,7 @@ def test_contexts_are_kept_for_who_asks_next(
     assert [serving.submit(request).result().cached_tokens for request in requests] == cached
 
 
-def test_no_answer_ends_before_frozen_tokens_and_its_least_length(answer: Answer) -> None:
-    result = answer(ending_at(6), frozen={3: 33})
-    assert (result.ids, result.finish_reason) == ((5, 47, 47, 33), "stop")
+def test_no_answer_ends_before_its_least_length(answer: Answer) -> None:
     assert answer(ending_at(5), min_new_tokens=3).ids == (47, 47, 47)
 
 

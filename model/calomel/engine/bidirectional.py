@@ -111,15 +111,8 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         if request.constraint is not None and (options.elastic or algorithm.rereads):
             what = "a canvas that grows and shrinks" if options.elastic else f"the policy {request.policy!r}"
             raise InvalidRequestError(f"constraint is set, but {what} takes back what a constraint has settled")
-        if options.elastic and (request.frozen or algorithm.rereads):
-            what = "frozen is" if request.frozen else f"{request.policy!r} is"
-            raise InvalidRequestError(f"{what} set, but this checkpoint's canvases grow and shrink")
-        longest = min(max(request.canvas_lengths), request.max_new_tokens)
-        if request.frozen and request.suffix and max(request.frozen) >= longest:
-            raise InvalidRequestError(
-                f"frozen position {max(request.frozen)} is behind the canvas of {longest} positions, which is "
-                "all of the answer before a suffix"
-            )
+        if options.elastic and algorithm.rereads:
+            raise InvalidRequestError(f"{request.policy!r} is set, but this checkpoint's canvases grow and shrink")
         # Where a token drops a position it does not end the answer.
         ends = () if options.elastic else self.ends
         return Job(request, handle, self.diffusion, algorithm, WindowCanvas(self.diffusion.mask_token_id), ends)
@@ -195,16 +188,11 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         if job.walk is not None:
             return list(range(max(job.front, canvas.start), canvas.stop))
         if job.policy.rereads:
-            return [column for column in range(canvas.start, canvas.stop) if not canvas.frozen[column]]
+            return list(range(canvas.start, canvas.stop))
         return canvas.block()
 
     def pieces(self, job: BidirectionalJob) -> list[Piece]:
         """See `TransformerDecoder`: the window, once for every candidate length, or the block alone."""
-        # A canvas that the request knows whole takes no forward.
-        while not job.canvas.block():
-            self._go_on(job)
-            if job.handle.done:
-                return []
         self._skip(job)
         canvas, shift, suffix = job.canvas, int(self.diffusion.logit_shift), job.request.suffix
         columns, first = self._columns(job), len(job.tokens)
@@ -310,7 +298,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
             if token == options.delete_token_id:
                 canvas.drop(column, column + 1)
             elif token == options.expand_token_id:
-                canvas.hide(column, column + 1)
+                canvas.ids[column] = canvas.mask_token_id
                 if len(canvas) < job.request.max_new_tokens and canvas.budget > 0:
                     canvas.insert(column, 1)
                     canvas.budget -= 1

@@ -336,7 +336,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
             job.extend([found])
             self._go_on(job)
             return
-        canvas.settle(0, found)
+        canvas.take(0, found)
         canvas.masked_first = len(canvas.masked())
         job.front = int(job.walk is not None)
         job.show(canvas.ids, canvas.revealed)
@@ -399,7 +399,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         changed = False
         for column, here in told.items():
             there = canvas.ids[column]
-            fixed = joint is None or canvas.frozen[column] or there in (canvas.mask_token_id, here.token)
+            fixed = joint is None or there in (canvas.mask_token_id, here.token)
             changes = joint is not None and not fixed and math.exp(here.log_prob) > joint.edit
             if shown[column] or changes:
                 canvas.take(column, here)

@@ -70,12 +70,12 @@ def settle(job: Job[Any, K, Any], walk: Walk, choice: Choice, *, row: int, last:
             token = draw_allowed(job, walk, column, choice.logits[at])
             found = choice.told(at, token)
         if found is not None:
-            canvas.settle(column, found)
+            canvas.take(column, found)
         job.front = column + 1
         if token in job.ends:
             return
         if not accepted and not last:
-            canvas.hide(job.front, len(canvas))
+            canvas.hide(job.front)
 
 
 def accepts(job: Job[Any, Any, Any], walk: Walk, token: int) -> bool:
@@ -104,10 +104,8 @@ def draw_allowed(job: Job[Any, Any, Any], walk: Walk, column: int, logits: Tenso
         logits: [V], of that position.
 
     Raises:
-        ConstraintFailedError: the constraint has no way on, or refuses a frozen token.
+        ConstraintFailedError: the constraint has no way on.
     """
-    if job.offset + column in job.request.frozen:
-        raise ConstraintFailedError("the constraint does not allow a frozen token")
     ids = torch.from_numpy(_allowed(job, walk, column, len(logits))).to(logits.device)
     left, sampling, index = logits[ids][None], job.request.sampling, 0
     if ids.numel() > 1:
@@ -126,8 +124,8 @@ def _allowed(job: Job[Any, Any, Any], walk: Walk, column: int, vocab: int) -> np
     left[: len(bits)] = bits
     mask = job.diffusion.mask_token_id
     left[[*job.ends, *((mask,) if mask >= 0 else ())]] = False
-    # An answer that can only end does so whatever its length; but not before tokens that were promised.
-    if walk.may_end() and (not job.bans_end(column) or not (left.any() or job.frozen_behind(column))):
+    # An answer that can only end does so whatever its length.
+    if walk.may_end() and not (job.bans_end(column) and left.any()):
         left[job.ends[0]] = True
     ids = np.flatnonzero(left)
     if not ids.size:

@@ -186,7 +186,7 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
 
     @abstractmethod
     def pieces(self, job: TransformerJob[P, K]) -> list[Piece]:
-        """The rows of `job` in the next forward; none where it was finished without one."""
+        """The rows of `job` in the next forward."""
 
     @abstractmethod
     def draws(self, job: TransformerJob[P, K], pieces: Sequence[Piece], first: int) -> list[Draw]:
@@ -204,11 +204,11 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
         read = 0
         for job in jobs:
             with alone(job.handle):
-                if mine := self.pieces(job):
-                    draws += self.draws(job, mine, read)
-                    taking.append((job, mine, read))
-                    pieces += mine
-                    read += sum(len(piece.read) for piece in mine)
+                mine = self.pieces(job)
+                draws += self.draws(job, mine, read)
+                taking.append((job, mine, read))
+                pieces += mine
+                read += sum(len(piece.read) for piece in mine)
         if not pieces:
             return
         encoded, rows = sum(job.prefill_rows for job, *_ in taking), sum(len(piece.ids) for piece in pieces)
@@ -224,7 +224,7 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
             torch.cuda.synchronize(self.device)
 
     def lay(self, job: TransformerJob[P, K], canvas: K, fitting: Callable[[int], int]) -> None:
-        """Make `canvas` that of `job`, all masks but for frozen tokens: of each length that may be the next one's.
+        """Make `canvas` that of `job`, all masks: of each length that may be the next one's.
 
         Args:
             job: behind whose final tokens it is.
@@ -233,7 +233,7 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
         """
         lengths = (job.canvas_length,) if job.canvas_length else job.request.canvas_lengths
         canvas.candidates = tuple(sorted({fitting(length) for length in lengths}))
-        canvas.fill(canvas.candidates[-1], job.frozen(canvas.candidates[-1]))
+        canvas.insert(0, canvas.candidates[-1])
         job.canvas, job.front = canvas, 0
 
     def draw(
@@ -245,12 +245,9 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
         following: Sequence[int] = (),
     ) -> Draw:
         """Rows from `start` on predict the positions `columns` behind the final tokens; see `Job.counts`."""
-        frozen = job.request.frozen
         counts = job.counts(len(columns), self.config.vocab_size, self.device, known, following)
         without_end = [row for row, column in enumerate(columns) if job.bans_end(column)]
-        places = ((row, job.offset + column) for row, column in enumerate(columns))
-        forced = {row: frozen[place] for row, place in places if place in frozen}
-        return Draw(start, start + len(columns), job.request.sampling, job.generator, counts, without_end, forced)
+        return Draw(start, start + len(columns), job.request.sampling, job.generator, counts, without_end)
 
     def probed(self, job: TransformerJob[P, K], pieces: Sequence[Piece], choice: Choice, first: int) -> tuple[int, int]:
         """Which of `pieces` is the canvas to go on with, and its first row; the first step of several chooses one."""

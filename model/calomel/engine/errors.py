@@ -51,7 +51,7 @@ class InvalidSamplingError(InvalidRequestError):
 
 
 class InvalidCanvasError(InvalidRequestError):
-    """A canvas length, a step bound or a frozen position is out of its range; the message names it."""
+    """A canvas length or a step bound is out of its range; the message names it."""
 
     code = "invalid_canvas"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -28,26 +28,18 @@ class Canvas:
     Attributes:
         mask_token_id: stands where nothing is known.
         ids: token ids.
-        frozen: whether a token stands there from outside, to stay.
         log_probs: of the tokens when they were revealed; `entropies` likewise.
         candidates: its lengths, until the length probe has chosen; then one.
     """
 
     mask_token_id: int
     ids: list[int] = field(default_factory=list)
-    frozen: list[bool] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     entropies: list[float] = field(default_factory=list)
     candidates: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    def fill(self, length: int, frozen: Mapping[int, int]) -> None:
-        """Begin with `length` positions of which only `frozen`, position to token id, are known."""
-        self.insert(0, length)
-        for column, token in frozen.items():
-            self.ids[column], self.frozen[column] = token, True
 
     @property
     def revealed(self) -> list[bool]:
@@ -67,27 +59,19 @@ class Canvas:
         """`found` stands at `column` now."""
         self.ids[column], self.log_probs[column], self.entropies[column] = found.token, found.log_prob, found.entropy
 
-    def settle(self, column: int, found: Prediction) -> None:
-        """`found` stands at `column` now, to stay."""
-        self.take(column, found)
-        self.frozen[column] = True
-
-    def hide(self, start: int, stop: int) -> None:
-        """Mask the positions from `start` to `stop` again, but for the frozen ones."""
-        for column in range(start, stop):
-            if not self.frozen[column]:
-                self.ids[column] = self.mask_token_id
+    def hide(self, start: int) -> None:
+        """Mask the positions from `start` on again."""
+        self.ids[start:] = [self.mask_token_id] * (len(self) - start)
 
     def insert(self, column: int, count: int) -> None:
         """Put `count` masks before `column`."""
         self.ids[column:column] = [self.mask_token_id] * count
-        self.frozen[column:column] = [False] * count
         self.log_probs[column:column] = [0.0] * count
         self.entropies[column:column] = [0.0] * count
 
     def drop(self, start: int, stop: int | None = None) -> None:
         """Take the positions from `start` to `stop` out."""
-        for values in (self.ids, self.frozen, self.log_probs, self.entropies):
+        for values in (self.ids, self.log_probs, self.entropies):
             del values[start:stop]
 
 
@@ -173,18 +157,9 @@ class Job(Generic[P, C, B]):
         """How many tokens the answer may still get."""
         return self.longest - self.offset
 
-    def frozen(self, length: int) -> dict[int, int]:
-        """The frozen tokens of a canvas of `length` behind the final tokens, by its positions."""
-        places = ((place - self.offset, token) for place, token in self.request.frozen.items())
-        return {place: token for place, token in places if 0 <= place < length}
-
-    def frozen_behind(self, column: int) -> bool:
-        """Whether a token is frozen behind `column` positions behind the final tokens."""
-        return any(place > self.offset + column for place in self.request.frozen)
-
     def bans_end(self, column: int) -> bool:
         """Whether the answer can not end at `column` positions behind the final tokens: more has to come."""
-        return self.offset + column < self.request.min_new_tokens or self.frozen_behind(column)
+        return self.offset + column < self.request.min_new_tokens
 
     def settled(self, count: int) -> int:
         """So many of `count` leading positions of the canvas stay, as far as the constraint has a word on them."""

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal, Protocol
 
 from calomel.engine.cache import common_beginning
@@ -114,7 +113,6 @@ class Result:
 
 # In float32 a logit of 1e8 divided by it is still a number.
 _COLDEST = 1e-30
-_NOTHING_FROZEN: Mapping[int, int] = MappingProxyType({})
 
 
 class Priority(enum.IntEnum):
@@ -167,8 +165,6 @@ class Request:
         canvas_lengths: candidate canvas lengths; with more than one, the length probe chooses. A longer answer is a
             sequence of canvases of that length. Where the checkpoint has blocks, a canvas goes on to the end of its
             last block.
-        frozen: position in the answer to the token id that it has from the start. The end token is never
-            predicted before the last of them.
         sampling: how tokens are drawn.
         policy: `threshold:P`, `prefix:P`, `entropy_bound:NATS`, `fixed:K`, `left_to_right` or `left_to_right:AHEAD`;
             with blocks also the others that `parse_policy` reads, and for models that read in both directions those
@@ -187,7 +183,7 @@ class Request:
             `reuse` have a meaning then. Needs a checkpoint that is `verifiable`.
         constraint: which answers are allowed; None for all. An answer that ends by the end token is allowed as a whole,
             any other one is the beginning of one that is. It ends as soon as nothing else is allowed, `min_new_tokens`
-            or not. A frozen token that the constraint refuses ends the request by ConstraintFailedError.
+            or not.
         guess: what the answer is probably made of, in order, such as the text that it rewrites. With the policy
             `left_to_right` it is read ahead, and what the causal mode agrees with costs no forward of its own. The
             answer is the same without.
@@ -198,7 +194,6 @@ class Request:
     context: tuple[int, ...]
     max_new_tokens: int = 64
     canvas_lengths: tuple[int, ...] = (32,)
-    frozen: Mapping[int, int] = field(default_factory=lambda: _NOTHING_FROZEN)
     sampling: SamplingParams = field(default_factory=SamplingParams)
     policy: str = "threshold:0.9"
     max_steps: int = 16
@@ -264,9 +259,8 @@ def _check_context(request: Request, config: Shape, checked: tuple[int, ...]) ->
         raise ContextTooLongError(
             f"{around} plus {name} ({room}) exceed the model's {config.max_position_embeddings} positions"
         )
-    frozen = tuple(request.frozen.values())
     fresh = request.context[common_beginning(checked, request.context) :]
-    named = {"context": fresh, "suffix": request.suffix, "frozen": frozen, "guess": request.guess}
+    named = {"context": fresh, "suffix": request.suffix, "guess": request.guess}
     for name, ids in {**named, "given": request.given or ()}.items():
         outer = (min(ids), max(ids)) if ids else ()
         for wrong in (token for token in outer if not 0 <= token < config.vocab_size):
@@ -286,11 +280,6 @@ def _check_canvas(request: Request, config: Shape) -> None:
             raise InvalidCanvasError(f"canvas length {length} is outside of 1..{longest}")
     if request.max_steps < 1:
         raise InvalidCanvasError(f"max_steps is {request.max_steps}; it must be at least 1")
-    for position, token in request.frozen.items():
-        if not 0 <= position < request.max_new_tokens:
-            raise InvalidCanvasError(f"frozen position {position} is outside of 0..{request.max_new_tokens - 1}")
-        if token == config.diffusion.mask_token_id:
-            raise InvalidCanvasError(f"frozen position {position} has the mask token; leave it out instead")
 
 
 def _check_sampling(sampling: SamplingParams) -> None:

@@ -155,7 +155,7 @@ def best_length(
     Returns:
         Index of the candidate with the highest score, of equal ones the shortest; and pairs of length and score.
     """
-    scores = [math.fsum(map(math.exp, row)) / len(row) if row else 1.0 for row in log_probs]
+    scores = [math.fsum(map(math.exp, row)) / len(row) for row in log_probs]
     best = max(range(len(lengths)), key=lambda index: (scores[index], -lengths[index]))
     return best, tuple(zip(lengths, scores, strict=True))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeAlias, Unpack
 
 import torch
@@ -135,14 +135,14 @@ class NoiseCanvas:
 
     Attributes:
         tokens: [L] int64, what the next step reads: accepted tokens and fresh noise.
-        held: the tokens that stay, by their positions: frozen ones, and those that a constraint has had its word on.
+        held: the tokens that stay, by their positions: those that a constraint has had its word on.
         last: what the last step made of it.
         steps: so many have been made.
         unchanged: so many steps in a row left the best tokens as they were; a scalar tensor behind the second one.
     """
 
     tokens: Tensor
-    held: dict[int, int]
+    held: dict[int, int] = field(default_factory=dict)
     last: Stepped | None = None
     steps: int = 0
     unchanged: Tensor | int = 0
@@ -271,8 +271,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
 
     def _open(self, job: NoiseJob[E]) -> NoiseCanvas:
         """Begin a canvas: the last one is done."""
-        length = self._shape.canvas
-        job.canvas = canvas = NoiseCanvas(self._noise(job), job.frozen(length))
+        job.canvas = canvas = NoiseCanvas(self._noise(job))
         job.front = 0
         canvas.hold()
         return canvas
@@ -318,7 +317,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
         return canvas.last, raw, done
 
     def _shaped(self, job: NoiseJob[E], canvas: NoiseCanvas, logits: Tensor) -> Tensor:
-        """Penalties, ends that come too early and frozen tokens, in logits [L, V]."""
+        """Penalties, ends that come too early and tokens that stay, in logits [L, V]."""
         counts = job.counts(1, logits.shape[-1], logits.device)
         if counts is not None:
             logits = penalise(logits, job.request.sampling, counts)

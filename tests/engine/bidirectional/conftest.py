@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 from tests.engine.conftest import CONFIG, END, MASK, Context, Start, random
 
 from calomel.engine import Bidirectional, BidirectionalOptions, DiffusionConfig, Engine, Request, Result, Transformer
@@ -19,6 +20,7 @@ SUFFIX = (26, 43, 38, 32, 79, 50)
 def network(*, shift: bool, seed: int = 7) -> Transformer:
     """A random decoder of three layers, with biases as Qwen2 has them."""
     diffusion = DiffusionConfig(MASK, END, logit_shift=shift, verifiable=False, reads_suffix=True)
+    torch.manual_seed(seed)  # of the biases
     own = replace(CONFIG, diffusion=diffusion, qk_norm=False, attention_bias=True, max_position_embeddings=256)
     return random(Transformer(replace(own, sliding_window=None, layer_types=())), seed=seed)
 

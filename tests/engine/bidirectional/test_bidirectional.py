@@ -58,23 +58,19 @@ def test_a_canvas_before_a_suffix_is_the_whole_answer_and_told_with_its_probabil
 
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("policy", ["entropy", "p2", "low_confidence", "threshold:0.3", "fixed:2", "entropy_bound:1"])
-def test_answers_share_forwards_without_padding_and_keep_their_frozen_tokens_in_any_company(
+def test_answers_share_forwards_without_padding_and_do_not_depend_on_company(
     model: Transformer, start: Start, options: BidirectionalOptions, policy: str
 ) -> None:
     reports: list[StepReport] = []
-    engine, frozen = start(model, options, observe=reports.append), {0: 11, 4: 22}
+    engine = start(model, options, observe=reports.append)
     requests = [
-        asked(context=PREFIX[: 4 + at], suffix=SUFFIX[at:], canvas_lengths=(5 + at,), policy=policy, frozen=frozen)
-        for at in range(3)
+        asked(context=PREFIX[: 4 + at], suffix=SUFFIX[at:], canvas_lengths=(5 + at,), policy=policy) for at in range(3)
     ]
 
-    handles = engine.submit_all(requests)
-    together = [handle.result(60).ids for handle in handles]
+    together = [handle.result(60).ids for handle in engine.submit_all(requests)]
 
     assert (reports[0].requests, reports[0].rows) == (3, 3 * (4 + 6 + 5) + 3)
     assert together == [engine.submit(request).result(60).ids for request in requests]
-    for ids in (*together, *(state.ids for handle in handles for state in handle.states())):
-        assert {place: ids[place] for place in frozen} == frozen
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -93,12 +89,6 @@ def test_the_length_is_probed_by_one_forward_which_is_the_first_of_the_chosen_on
     assert probed.canvas_length == lengths[expected.index(max(expected))]
     assert reports[0].rows == sum(len(PREFIX) + len(SUFFIX) + length for length in lengths)
     assert (probed.ids, probed.forwards) == (alone.ids, alone.forwards)
-
-
-def test_a_canvas_that_is_known_takes_no_forward(model: Transformer, start: Start) -> None:
-    result, _ = ask(start(model), canvas_lengths=(2,), frozen={0: 11, 1: 22})
-
-    assert (result.ids, result.forwards) == ((11, 22), 0)
 
 
 def test_any_of_its_ends_ends_an_answer_and_none_before_its_least_length(start: Start) -> None:
@@ -151,8 +141,7 @@ def test_a_dual_cache_forwards_the_block_alone_unless_logits_are_shifted(model: 
         ({"policy": "entropy:x"}, {}, UnknownPolicyError, "not a number"),
         ({"policy": "p2", "constraint": ANYTHING}, {}, InvalidRequestError, "takes back"),
         ({"constraint": ANYTHING}, {"expand_token_id": EXPAND}, InvalidRequestError, "takes back"),
-        ({"frozen": {0: 1}}, {"expand_token_id": EXPAND}, InvalidRequestError, "grow and shrink"),
-        ({"frozen": {40: 1}, "canvas_lengths": (8,)}, {}, InvalidRequestError, "behind the canvas"),
+        ({"policy": "p2"}, {"expand_token_id": EXPAND}, InvalidRequestError, "grow and shrink"),
         ({"context": PREFIX * 30}, {}, ContextTooLongError, "256 positions"),
     ],
 )
