@@ -22,7 +22,7 @@ URL = ALNUM + "_-"
 def some(count: int, letters: str = ALNUM) -> str:
     """So many letters, with one digit at least."""
     at = RNG.randrange(1, count - 1)
-    digits = "".join(set(letters) & set(string.digits)) or letters
+    digits = "".join(sorted(set(letters) & set(string.digits))) or letters
     return "".join(RNG.choice(digits if number == at else letters) for number in range(count))
 
 

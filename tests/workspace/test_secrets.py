@@ -39,6 +39,7 @@ def test_a_token_of_a_known_shape_is_masked_wherever_it_stands(around: str) -> N
         (f'config["secret_key"] = "{SOME}"', f'config["secret_key"] = "{"*" * len(SOME)}"'),
         (f'let signing_key: &str = "{SOME}";', f'let signing_key: &str = "{"*" * len(SOME)}";'),
     ],
+    ids=["url", "names in a value", "typescript", "python", "rust"],
 )
 def test_a_random_value_behind_a_telling_name_is_masked_and_the_rest_is_not(text: str, masked: str) -> None:
     assert mask(text) == masked
