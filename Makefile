@@ -19,7 +19,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := try
-.PHONY: try test test-full check lint types fix bench clients docs vsix wheel vscode-smoke first-hour clean
+.PHONY: try test test-full check lint types types-elsewhere fix bench clients docs vsix wheel vscode-smoke first-hour clean
 
 VENV ?= .venv
 PYTHON ?=
@@ -49,6 +49,12 @@ lint: $(VENV)/.installed-dev
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
+
+# What runs in people's homes, as it would be on their systems: nothing of it has been run there.
+types-elsewhere: $(VENV)/.installed-dev
+	for platform in win32 darwin; do
+	    $(BIN)/mypy --platform "$$platform" $(addprefix --package calomel.,cli context engine families lsp server storage suggest workspace)
+	done
 
 fix: $(VENV)/.installed-dev
 	$(BIN)/ruff format

@@ -78,24 +78,34 @@ def test_weights_are_counted_as_the_headers_say_and_without_them_from_the_config
     assert family.estimate(raw, EstimateOptions(shards=Shards(sdar), quantize="int8")).weights < 2 * numbers
 
 
-def test_the_memory_that_is_left_is_the_least_that_the_system_says(tmp_path: Path) -> None:
-    (tmp_path / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable: 5000 kB\n")
-    (tmp_path / "memory.max").write_text("4000000\n")
-    (tmp_path / "memory.current").write_text("3000000\n")
-    (tmp_path / "memory.stat").write_text("anon 1\ninactive_file 200000\nactive_file 0\n")
+@pytest.mark.parametrize(
+    ("files", "left"),
+    [
+        (
+            {"memory.max": "4000000", "memory.current": "3000000", "memory.stat": "anon 1\ninactive_file 200000"},
+            1_200_000,
+        ),
+        (
+            {
+                "memory/memory.limit_in_bytes": "4000000",
+                "memory/memory.usage_in_bytes": "3000000",
+                "memory/memory.stat": "cache 1\ntotal_inactive_file 200000\ntotal_active_file 50000",
+            },
+            1_250_000,
+        ),
+        ({}, 5_000_000),
+    ],
+    ids=["control groups", "older ones", "none"],
+)
+def test_the_memory_that_is_left_is_the_least_that_the_system_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], left: int
+) -> None:
+    monkeypatch.setattr("calomel.families.memory.available_bytes", lambda: 5_000_000)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
 
-    assert free_bytes("cpu", tmp_path / "meminfo", tmp_path) == 1_200_000
-    assert free_bytes("cpu", tmp_path / "meminfo", tmp_path / "none") == 5000 * 1024
-    assert free_bytes("cpu", tmp_path / "none", tmp_path / "none") is None
-
-
-def test_the_older_control_groups_are_read_too(tmp_path: Path) -> None:
-    (tmp_path / "memory").mkdir()
-    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("4000000\n")
-    (tmp_path / "memory" / "memory.usage_in_bytes").write_text("3000000\n")
-    (tmp_path / "memory" / "memory.stat").write_text("cache 1\ntotal_inactive_file 200000\ntotal_active_file 50000\n")
-
-    assert free_bytes("cpu", tmp_path / "none", tmp_path) == 1_250_000
+    assert free_bytes("cpu", tmp_path) == left
 
 
 @pytest.mark.parametrize(

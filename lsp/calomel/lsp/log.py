@@ -13,6 +13,8 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Final
 
+from calomel.storage.system import keep_private, open_private
+
 MAX_BYTES: Final = 1_000_000
 KEPT_FILES: Final = 2
 FRAMES: Final = 6
@@ -27,8 +29,8 @@ class _PrivateFile(RotatingFileHandler):
     _failed = False
 
     def _open(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 - the base class's own return type is private
-        descriptor = os.open(self.baseFilename, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
-        os.fchmod(descriptor, 0o600)
+        descriptor = open_private(self.baseFilename, os.O_CREAT | os.O_APPEND | os.O_WRONLY, links=True)
+        keep_private(descriptor)
         return os.fdopen(descriptor, "a", encoding="utf-8")
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the base class's name

@@ -25,6 +25,7 @@ from calomel.lsp.services import CompleterFactory, Connect, ModelLink, Services
 from calomel.lsp.suggestions import Suggestions
 from calomel.lsp.text_sync import TextSync
 from calomel.lsp.transport import Transport, watch_parent
+from calomel.storage.system import ENDING
 from calomel.suggest.completer import Completer, CompleterError
 from calomel.suggest.launch import version
 from calomel.suggest.process import DEAD_THREADS, DeadThread
@@ -88,10 +89,10 @@ async def serve(
 
 
 def _at_signals(end: Callable[[], None]) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in (*ENDING, signal.SIGINT):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            # Not in threads, where tests run it.
-            with contextlib.suppress(RuntimeError, ValueError):
+            # Not in threads, where tests run it, nor on Windows, whose loop has no signals.
+            with contextlib.suppress(RuntimeError, ValueError, NotImplementedError):
                 asyncio.get_running_loop().add_signal_handler(number, end)
 
 

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from calomel.storage.system import alive
+
 POLL_SECONDS: Final = 2.0
 
 
@@ -21,12 +23,15 @@ def watch_parent(process_id: int, gone: Callable[[], None]) -> None:
 
 
 def _wait_for_parent(process_id: int, gone: Callable[[], None]) -> None:
+    wait = getattr(os, "pidfd_open", None)
     try:
-        descriptor = os.pidfd_open(process_id)
+        descriptor = None if wait is None else wait(process_id)
     except ProcessLookupError:
         gone()
         return
-    except (OSError, AttributeError, OverflowError):
+    except (OSError, OverflowError):
+        descriptor = None
+    if descriptor is None:
         _poll_parent(process_id, gone)
         return
     select.select([descriptor], [], [])
@@ -37,12 +42,11 @@ def _wait_for_parent(process_id: int, gone: Callable[[], None]) -> None:
 def _poll_parent(process_id: int, gone: Callable[[], None]) -> None:
     pause = threading.Event()
     while True:
-        try:
-            os.kill(process_id, 0)
-        except ProcessLookupError:
-            gone()
+        there = alive(process_id)
+        if there is None:
             return
-        except (OSError, OverflowError):
+        if not there:
+            gone()
             return
         pause.wait(POLL_SECONDS)
 

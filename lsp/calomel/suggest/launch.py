@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
+import contextlib
 import hashlib
 import json
 import logging
@@ -21,6 +21,7 @@ from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
 from calomel.prompts.parts import RegionBounds
+from calomel.storage.system import only_one, open_private
 from calomel.suggest import runtime_file
 from calomel.suggest.completer import PROTOCOL_VERSION, Completer, CompleterError, Kind, ModelInfo
 from calomel.suggest.remote import Endpoint, HttpCompleter
@@ -131,13 +132,12 @@ def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
 @contextmanager
 def _open_log(path: Path) -> Iterator[int]:
     """The log, or nothing where it cannot be written: a server without a log is better than none."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, flags, 0o600)
+        descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     except OSError as error:
         LOG.warning("the model's server has no log: %s cannot be written (%s)", path, error.strerror)
-        descriptor = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        descriptor = open_private(os.devnull, os.O_WRONLY)
     try:
         if os.fstat(descriptor).st_size > _LOG_BYTES:
             os.ftruncate(descriptor, 0)
@@ -148,30 +148,22 @@ def _open_log(path: Path) -> Iterator[int]:
 
 @contextmanager
 def _lock(path: Path, until: float) -> Iterator[None]:
-    """One starter at a time. The lock goes with its process, so no dead one can hold it."""
+    """One starter at a time."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_folder(path.parent)
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(path.with_suffix(".lock"), flags, 0o600)
     except RuntimeFileError as error:
         raise CompleterError("failed", str(error)) from None
     except OSError as error:
         raise CompleterError("failed", f"{path.parent} cannot be written: {error.strerror}") from None
-    try:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    raise CompleterError(
-                        "timeout", "another window has been starting the server for too long"
-                    ) from None
-                time.sleep(_POLL)
+    with contextlib.ExitStack() as held:
+        try:
+            ours = held.enter_context(only_one(path.with_suffix(".lock"), max(0.0, until - time.monotonic())))
+        except OSError as error:
+            raise CompleterError("failed", f"{path.parent} cannot be written: {error.strerror}") from None
+        if not ours:
+            raise CompleterError("timeout", "another window has been starting the server for too long")
         yield
-    finally:
-        os.close(descriptor)
 
 
 def _last_words(log: Path) -> str:

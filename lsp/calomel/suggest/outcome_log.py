@@ -7,7 +7,6 @@ writes never fails; whoever reads leaves out the lines that are torn or not ours
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import logging
 import math
@@ -26,12 +25,11 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Meta
 
 from calomel.prompts.tokenizer import encodable
+from calomel.storage.system import keep_private, only_one, open_private, rights_of_others
 from calomel.suggest.offers import Outcome
 from calomel.suggest.wire import read_json
 
 LOG: Final = logging.getLogger(__name__)
-
-_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 class LineLog:
@@ -95,22 +93,20 @@ class LineLog:
                     return self._file
             self._close()
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Not through a link, and without waiting for a reader should somebody have put a pipe there.
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        self._file = os.open(self._path, flags, 0o600)
+        self._file = open_private(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         status = os.fstat(self._file)
         if not stat.S_ISREG(status.st_mode):
             self._close()
             raise OSError(0, "no plain file")
-        if status.st_mode & _OTHERS:
-            os.fchmod(self._file, 0o600)
+        if rights_of_others(status):
+            keep_private(self._file)
         # Whoever wrote last may have run out of room, or of time.
-        self._torn = status.st_size > 0 and os.pread(self._file, 1, status.st_size - 1) != b"\n"
+        self._torn = status.st_size > 0 and self._last() != b"\n"
         return self._file
 
     def _rotate(self) -> None:
         """Rename full files, unless another window does so at the moment or has just done it."""
-        with self._rotation() as ours:
+        with only_one(self._path.with_name(f"{self._path.name}.lock")) as ours:
             if not ours or not self._is_full():
                 return
             for number in range(self._kept_files - 1, 0, -1):
@@ -127,19 +123,12 @@ class LineLog:
         except FileNotFoundError:
             return False
 
-    @contextlib.contextmanager
-    def _rotation(self) -> Iterator[bool]:
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        lock = os.open(self._path.with_name(f"{self._path.name}.lock"), flags, 0o600)
-        try:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
-        finally:
-            os.close(lock)
+    def _last(self) -> bytes:
+        """The file's last byte. It is open for appending: where it is read does not matter to what is written."""
+        if self._file is None:
+            return b""
+        os.lseek(self._file, -1, os.SEEK_END)
+        return os.read(self._file, 1)
 
     def _close(self) -> None:
         if self._file is not None:

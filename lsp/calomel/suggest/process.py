@@ -6,7 +6,6 @@ Small on purpose: the language server imports it before it has answered `initial
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -14,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from calomel.storage.system import alive
 
 _PROC: Final = Path("/proc")
 # Fields of /proc/PID/stat behind the command's name, which stands in parentheses and may hold anything (proc(5)).
@@ -87,9 +88,7 @@ def runs(pid: int, start: int, proc: Path = _PROC) -> bool:
 
     A process that has ended and waits for its parent to notice does not run.
     """
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, PermissionError, OverflowError):
+    if not alive(pid):
         return False
     fields = _stat(pid, proc)
     if fields is None:

@@ -19,13 +19,13 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
+from calomel.storage.system import is_own, open_private, rights_of_others
 from calomel.suggest.process import runs
 from calomel.suggest.wire import FieldError, read_json
 
 _NAME: Final = "server.json"
 _MAX_BYTES: Final = 64 * 1024
 _Text = Annotated[str, Meta(max_length=4096)]
-_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 class RuntimeFileError(Exception):
@@ -88,7 +88,7 @@ def read(path: Path) -> ServerRecord | None:
     """
     try:
         check_folder(path.parent)
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = open_private(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -97,9 +97,9 @@ def read(path: Path) -> ServerRecord | None:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise RuntimeFileError(f"{path} is no plain file")
-        if status.st_uid != os.getuid():
+        if not is_own(status):
             raise RuntimeFileError(f"{path} belongs to another user")
-        if status.st_mode & _OTHERS:
+        if rights_of_others(status):
             raise RuntimeFileError(f"{path} is open to other users")
         data = file.read(_MAX_BYTES + 1)
     try:
@@ -111,10 +111,10 @@ def read(path: Path) -> ServerRecord | None:
 def check_folder(folder: Path) -> None:
     """Raise RuntimeFileError when others could put files there; FileNotFoundError when it is not there."""
     status = folder.stat()
-    if status.st_uid != os.getuid():
+    if not is_own(status):
         raise RuntimeFileError(f"{folder} belongs to another user: choose another runtime-file")
     # In a sticky folder nobody can replace what belongs to another.
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX:
+    if rights_of_others(status, stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX:
         raise RuntimeFileError(f"other users can write to {folder}: choose another runtime-file, or chmod go-w it")
 
 
@@ -131,7 +131,7 @@ def published(path: Path, record: ServerRecord) -> Iterator[None]:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_folder(path.parent)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        descriptor = open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(asdict(record), file)
         draft.replace(path)

@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Final
 
+from calomel.storage.system import behind_others
 from calomel.workspace.privacy import content_refusal
 from calomel.workspace.segment import Analysis, Segment, SourceFile, analyse, build_segment
 
@@ -58,7 +59,7 @@ def answer(files: Sequence[SourceFile]) -> tuple[Segment, dict[str, str]]:
 
 def main() -> None:
     """Answer requests until there are no more, behind everybody else."""
-    os.nice(_NICE)
+    behind_others(_NICE)
     asker = Connection(sys.stdin.fileno())
     try:
         while True:

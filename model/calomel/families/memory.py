@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,9 @@ import torch
 from calomel.engine import CheckpointError
 from calomel.engine.config import MoeConfig
 from calomel.families.shards import Shards
+from calomel.storage.system import available_bytes
 
-_MEMINFO: Final = Path("/proc/meminfo")
 _CGROUP: Final = Path("/sys/fs/cgroup")
-_STATM: Final = Path("/proc/self/statm")
 # Python, PyTorch and the other libraries, 310 MB, and what comes and goes while requests are served.
 _PROGRAM_BYTES: Final = 400 * 1024**2
 # What the engine lets oneDNN keep of products of bfloat16, 85 MB, and the gaps that it leaves between others.
@@ -28,13 +26,12 @@ _LIMITS: Final = (
 )
 
 
-def free_bytes(device: str, meminfo: Path = _MEMINFO, cgroup: Path = _CGROUP) -> int | None:
-    """Bytes that a new model may take on `device`; None where the system does not say."""
+def free_bytes(device: str, cgroup: Path = _CGROUP) -> int:
+    """Bytes that a new model may take on `device`."""
     if torch.device(device).type == "cuda":
         return torch.cuda.mem_get_info(torch.device(device))[0]
     limits = (_left_of_limit(cgroup, *names) for names in _LIMITS)
-    told = [left for left in (_available(meminfo), *limits) if left is not None]
-    return min(told, default=None)
+    return min([available_bytes(), *(left for left in limits if left is not None)])
 
 
 def program_bytes(device: str, dtype: torch.dtype) -> int:
@@ -42,23 +39,6 @@ def program_bytes(device: str, dtype: torch.dtype) -> int:
     if device.startswith("cuda"):
         return 0
     return _PROGRAM_BYTES + (_PRODUCT_BYTES if dtype == torch.bfloat16 else 0)
-
-
-def resident_bytes(statm: Path = _STATM) -> int:
-    """What this program takes now; 0 where the system does not say."""
-    try:
-        return int(statm.read_text(encoding="ascii").split()[1]) * mmap.PAGESIZE
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-def _available(meminfo: Path) -> int | None:
-    try:
-        lines = meminfo.read_text(encoding="ascii").splitlines()
-        (line,) = (line for line in lines if line.startswith("MemAvailable:"))
-        return int(line.split()[1]) * 1024
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def _left_of_limit(cgroup: Path, most: str, now: str, details: str, prefix: str) -> int | None:

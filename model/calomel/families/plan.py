@@ -12,9 +12,10 @@ from calomel.engine import CheckpointError
 from calomel.families.configuration import read_config
 from calomel.families.family import QUANTIZED, USUAL_BATCH, Family, OpenOptions, Published
 from calomel.families.loading import dtype_of
-from calomel.families.memory import Estimate, EstimateOptions, free_bytes, program_bytes, resident_bytes
+from calomel.families.memory import Estimate, EstimateOptions, free_bytes, program_bytes
 from calomel.families.shards import Shards
 from calomel.families.table import find
+from calomel.storage.system import resident_bytes
 
 _GIB: Final = 1024**3
 # Requests at a time are given up before the cache is: a keystroke whose context is not kept waits for all of it.
@@ -133,8 +134,6 @@ def plan_of(folder: Path, options: OpenOptions) -> MemoryPlan:
     family, raw = find(folder), read_config(folder)
     shards = Shards(folder) if any(folder.glob("*.safetensors*")) else None
     room = _room(options) if options.memory_limit is None else options.memory_limit
-    if room is None:
-        return _taking(family, raw, options, shards, options.cached, options.max_batch or _BATCHES[0])
     found = plan(family, raw, options, room, shards)
     if found is not None:
         return found
@@ -179,9 +178,8 @@ def room_on(device: str, free: int, dtype: str | None = None) -> int:
     return max(0, free - max(0, program_bytes(device, dtype_of(dtype, device)) - resident_bytes()))
 
 
-def _room(options: OpenOptions) -> int | None:
-    free = free_bytes(options.device)
-    return None if free is None else room_on(options.device, free, options.dtype)
+def _room(options: OpenOptions) -> int:
+    return room_on(options.device, free_bytes(options.device), options.dtype)
 
 
 def _gib(count: int) -> str:

@@ -7,6 +7,8 @@ import os
 import secrets
 from pathlib import Path
 
+from calomel.storage.system import open_private
+
 
 def write_whole(path: Path, data: str | bytes, *, mode: int | None = None) -> None:
     """Write `data` to `path`, whose folder is there; text as UTF-8.
@@ -37,11 +39,11 @@ def _replace(target: Path, raw: bytes, mode: int | None) -> None:
     if mode is None and target.exists():
         mode = target.stat().st_mode & 0o777
     draft = target.with_name(f".{target.name[:128]}.{secrets.token_hex(6)}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
         # No more rights than it shall have, from the first byte on.
-        with os.fdopen(os.open(draft, flags, 0o666 if mode is None else mode), "wb") as file:
-            if mode is not None:
+        with os.fdopen(open_private(draft, flags, mode=0o666 if mode is None else mode), "wb") as file:
+            if mode is not None and hasattr(os, "fchmod"):
                 os.fchmod(file.fileno(), mode)
             file.write(raw)
             file.flush()
@@ -53,7 +55,7 @@ def _replace(target: Path, raw: bytes, mode: int | None) -> None:
         raise
     # Some file systems cannot sync a folder; the file itself is whole there, too.
     with contextlib.suppress(OSError):
-        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = open_private(target.parent, os.O_RDONLY, links=True)
         try:
             os.fsync(folder)
         finally:

@@ -16,6 +16,7 @@ from calomel.server import tokens
 from calomel.server.errors import StartError
 from calomel.server.model_folders import ModelNameError, folder_of, is_model
 from calomel.server.settings import Layered, ServerSettings
+from calomel.storage.system import load_average, processors
 from calomel.suggest import runtime_file
 from calomel.suggest.completer import CompleteRequest, CompleterError
 from calomel.suggest.remote import is_loopback
@@ -269,8 +270,6 @@ def _memory(folder: Path, settings: ServerSettings) -> Iterator[Finding]:
     if settings.device.startswith("cuda") and not torch.cuda.is_available():
         return
     free = free_bytes(settings.device)
-    if free is None:
-        return
     process = program_bytes(settings.device, dtype_of(None, settings.device))
     options = OpenOptions(
         device=settings.device,
@@ -295,7 +294,7 @@ def _device(device: str) -> Finding:
     import torch
 
     if not device.startswith("cuda"):
-        return ok("device", f"{device}, {len(os.sched_getaffinity(0))} processors, PyTorch {torch.__version__}")
+        return ok("device", f"{device}, {processors()} processors, PyTorch {torch.__version__}")
     index = torch.device(device).index or 0
     if index >= torch.cuda.device_count():
         found = f"{device}: PyTorch {torch.__version__} sees {torch.cuda.device_count()} GPUs"
@@ -333,9 +332,8 @@ class Pace(NamedTuple):
 
 def check_speed(settings: Settings, measure: Callable[[Settings], Pace | None] | None = None) -> Finding:
     """Ask the model twice, as an editor would, and look at what else the processors do."""
-    processors = len(os.sched_getaffinity(0))
-    load = os.getloadavg()[0]
-    others = f"load {load:.1f} on {processors} processors"
+    wanted = load_average()
+    others = f"{'no load told' if wanted is None else f'load {wanted:.1f}'} on {processors()} processors"
     try:
         pace = (measure or measured)(settings)
     except (CompleterError, OSError, ValueError, RuntimeError) as error:
@@ -348,7 +346,7 @@ def check_speed(settings: Settings, measure: Callable[[Settings], Pace | None] |
     )
     if pace.next < LATE_SECONDS and pace.fresh < 2 * LATE_SECONDS:
         return ok("speed", told)
-    busy = "end what else keeps the processors busy, " if load > processors else ""
+    busy = "end what else keeps the processors busy, " if wanted is not None and wanted > processors() else ""
     return warn("speed", f"too slow: {told}", f"{busy}set suggest.context_tokens = 512, or choose a smaller model")
 
 

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Final
 
+from calomel.storage.system import ENDING
+
 # What a program ends with that somebody else starts and ends, from its first moment on.
 _ENDED: Final = {"lsp": 1, "serve": 0}
 _QUICK: Final = (["lsp"], ["lsp", "--stdio"])
@@ -62,7 +64,7 @@ def _end_in_order(status: int) -> None:
     def leave(_: int, __: FrameType | None) -> None:
         raise SystemExit(status)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in ENDING:
         # Whoever starts it may have them ignored, as `nohup` does; threads have no signals.
         if signal.getsignal(number) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
             signal.signal(number, leave)

@@ -96,7 +96,7 @@ def estimate(
         cache_tokens=cache_tokens,
         max_batch=max_batch,
         quantize=quantize,
-        memory_limit=None if free is None else room_on(device, free, dtype),
+        memory_limit=room_on(device, free, dtype),
     )
     numbers = dtype_of(dtype, device)
     try:
@@ -111,7 +111,7 @@ def estimate(
         ("one step", taken.work, f"({chosen.batch} requests)"),
         *([("program", process, "")] if process else []),
         ("together", taken.total + process, ""),
-        *([] if free is None else [("free", free, f"on {device}: fits")]),
+        ("free", free, f"on {device}: fits"),
     ]
     print(columns((name, f"{size / _MIB:.1f} MiB", more) for name, size, more in rows))
 
@@ -169,8 +169,6 @@ def recommend(
 
     there = device or ("cuda" if torch.cuda.is_available() else "cpu")
     free = free_bytes(there) if memory_gib is None else int(memory_gib * _GIB)
-    if free is None:
-        raise InputError("the system does not say how much memory is free: say --memory-gib")
     rows = [(checkpoint, found) for checkpoint, found in guide(FAMILIES, there, free) if checkpoint.rank and found]
     if there == "cpu":
         rows = [row for row in rows if row[0].billions <= _BILLIONS_ON_A_CPU]

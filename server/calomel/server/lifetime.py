@@ -22,6 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from calomel.server.admission import Admission
 from calomel.server.errors import RETRY_OVERLOAD, OverloadedError, shape
 from calomel.server.loading import ModelLoader
+from calomel.storage.system import ENDING
 
 _CHECK_SECONDS: Final = 1.0
 
@@ -107,9 +108,9 @@ def ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
     def terminate(_: int, __: FrameType | None) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
-    handlers = {signal.SIGTERM: leave, signal.SIGHUP: terminate}
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-        del handlers[signal.SIGHUP]
+    # `nohup` has one ignored.
+    ending = (number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN)
+    handlers = {number: leave if number == signal.SIGTERM else terminate for number in ending}
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield

@@ -36,6 +36,7 @@ from calomel.server.errors import ReplicaLostError, StartError
 from calomel.server.forwarding import answers
 from calomel.server.settings import ServerSettings
 from calomel.server.tokens import Tokens
+from calomel.storage.system import processors
 from calomel.weights import nano_path
 
 if TYPE_CHECKING:
@@ -275,8 +276,6 @@ def fitted_to(settings: ServerSettings) -> ServerSettings:
         return settings.model_copy(update={**each, "device": "cuda"})
     folder, device = settings.model or nano_path(), settings.device
     free = free_bytes(device)
-    if free is None:
-        return settings.model_copy(update=each)
     share = (free - RAY_BYTES) // count - program_bytes(device, dtype_of(None, device))
     options = OpenOptions(
         device=device,
@@ -290,11 +289,6 @@ def fitted_to(settings: ServerSettings) -> ServerSettings:
     except OutOfMemoryRefusedError as error:
         raise StartError(f"{count} replicas share the memory that is free, fewer have more each: {error}") from error
     return settings.model_copy(update={**each, "cache_tokens": found.cached, "max_batch": found.batch})
-
-
-def processors() -> int:
-    """That this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _listen_here() -> None:

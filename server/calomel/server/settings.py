@@ -24,6 +24,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, Setting
 from calomel.prompts.fim_tokens import FORMATS
 from calomel.server.errors import StartError
 from calomel.server.logs import escaped
+from calomel.storage.system import is_own, rights_of_others
 from calomel.suggest.remote import is_loopback
 from calomel.suggest.upstream.target import UpstreamFormat, problem_of
 from calomel.workspace.settings import user_settings_path
@@ -365,11 +366,11 @@ def _check_names(path: Path, found: Mapping[str, Any], table: str = "") -> None:
 
 def _check_modes(path: Path, status: os.stat_result, *, secret: bool) -> None:
     """Whoever can write the file can have the server listen to the world, or open a model of his."""
-    if status.st_uid not in {os.getuid(), 0}:
+    if not is_own(status) and status.st_uid:
         raise SettingsError(f"{path} belongs to another user")
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if rights_of_others(status, stat.S_IWGRP | stat.S_IWOTH):
         raise SettingsError(f"other users can write to {path}: chmod go-w it")
-    if secret and status.st_mode & (stat.S_IRGRP | stat.S_IROTH):
+    if secret and rights_of_others(status, stat.S_IRGRP | stat.S_IROTH):
         raise SettingsError(f"{path} holds a token, and other users can read it: chmod 600 it, or use token_file")
 
 

@@ -20,6 +20,7 @@ from typing import Final
 from calomel.server.errors import StartError
 from calomel.server.settings import is_sendable
 from calomel.storage import write_whole
+from calomel.storage.system import is_own, open_private, rights_of_others
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
 _MAX_BYTES: Final = 1024 * 1024
@@ -87,7 +88,7 @@ def read_key(path: Path) -> str:
 def _text(path: Path, what: str, form: str) -> str:
     """A small file of secrets. Raises FileNotFoundError, and StartError for one that cannot be used."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = open_private(path, os.O_RDONLY, links=True)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -109,10 +110,10 @@ def _text(path: Path, what: str, form: str) -> str:
 
 def modes(status: os.stat_result) -> str | None:
     """What is wrong with who may read and write a file of tokens; None for nothing."""
-    if status.st_uid not in {os.getuid(), 0}:
+    if not is_own(status) and status.st_uid:
         return "belongs to another user"
     # A group may read it: that is how credentials are handed to services.
-    if status.st_mode & (stat.S_IRWXO | stat.S_IWGRP):
+    if rights_of_others(status, stat.S_IRWXO | stat.S_IWGRP):
         return "is open to other users: chmod 600 it"
     return None
 

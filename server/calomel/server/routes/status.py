@@ -13,7 +13,6 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
-from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple, get_args
 
 from fastapi import Path as PathParameter
@@ -30,6 +29,7 @@ from calomel.server.errors import DoorError, DrainingError, RecordingError, Repl
 from calomel.server.loading import State
 from calomel.server.metrics import PaceStatus, RecentStatus, counted
 from calomel.server.wire import Canvas
+from calomel.storage.system import resident_bytes
 from calomel.suggest.launch import version
 from calomel.suggest.process import DEAD_THREADS, DeadThread
 
@@ -97,7 +97,7 @@ class Status(BaseModel):
     pace: PaceStatus
     cache: CacheStatus
     suggestions: SuggestionStatus
-    resident_bytes: int | None
+    resident_bytes: int
     dead_threads: list[DeadThread]
     gpus: list[GpuStatus]
     replicas: ReplicasStatus | None = None
@@ -303,17 +303,6 @@ def look_at_gpus(door: Door) -> list[GpuStatus]:
         for number, held in used.items()
         if held
     ]
-
-
-def resident_bytes(statm: Path = Path("/proc/self/statm")) -> int | None:
-    """Memory of this process; None where the system does not tell."""
-    try:
-        pages = int(statm.read_text(encoding="ascii").split()[1])
-    except (OSError, ValueError, IndexError):
-        return None
-    import resource
-
-    return pages * resource.getpagesize()
 
 
 class Gauges(Collector):
