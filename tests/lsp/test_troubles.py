@@ -92,7 +92,8 @@ async def test_a_part_of_the_server_that_ended_is_named(editor: Editor) -> None:
         status = await editor.command("calomel.status")
     assert [(dead["name"], dead["error"]) for dead in status["dead_threads"]] == [("calomel-index", "ValueError")]
     assert "Degraded: the thread calomel-index ended with ValueError" in status["message"]
-    (shown,) = editor.shown()
+    shown = await editor.notice("window/showMessage")
+    assert not editor.shown()
     assert shown["message"].startswith("Calomel: Degraded: the thread calomel-index")
 
 
