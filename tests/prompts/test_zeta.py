@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calomel.prompts.edit_prompt import EditPrompt, ForeignPromptError
-from calomel.prompts.parts import Excerpt, Hunk
-from calomel.prompts.zeta import ZetaPrompt, is_zeta, parse_zeta, zeta_answer
+from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
+from calomel.prompts.zeta import ZetaPrompt, is_zeta, parse_zeta, read_zeta, write_zeta, zeta_answer
 
 FRONT = """<[fim-suffix]>
 fn main() {}
@@ -235,3 +235,31 @@ def test_any_text_is_read_or_refused(pieces: list[str], tail: str) -> None:
         return
     assert read.edit.cursor is None or 0 <= read.edit.cursor <= len(read.edit.region)
     assert not read.markers or read.markers[-1] == len(read.edit.region)
+
+
+def test_a_prompt_that_is_written_is_read_as_what_it_shows() -> None:
+    parts = PromptParts(
+        related=(Excerpt("lib.rs", 0, "fn helper() {}\n"),),
+        edits=(Hunk("a.rs", 0, "one\n", "two\n"),),
+        path="a.rs",
+        prefix="use lib;\n",
+        suffix="end\n",
+        region=EditRegion("let a = 1;\nlet b = 2;\n", 4),
+    )
+    read = parse_zeta(write_zeta(parts))
+
+    assert (read.edit.path, read.edit.prefix, read.edit.cursor) == ("a.rs", "use lib;\n", 4)
+    assert (read.edit.region, read.edit.suffix) == ("let a = 1;\nlet b = 2;", "\nend\n")
+    assert [(each.path, each.text) for each in read.edit.related] == [("lib.rs", "fn helper() {}\n")]
+    assert [(each.path, each.before, each.after) for each in read.edit.edits] == [("a.rs", "one\n", "two\n")]
+    assert read_zeta(zeta_answer(read, "let c = 1;"), "let a = 1;\nlet b = 2;\n") == "let c = 1;\n"
+    assert read_zeta(zeta_answer(read, None), "let a = 1;\n") == "let a = 1;\n"
+    assert read_zeta("let c = 1;", "let a = 1;\n") is None
+
+
+@pytest.mark.parametrize("word", ["<[fim-middle]>", "<filename>b.rs", "<|marker_2|>", "<|user_cursor|>"])
+def test_text_of_the_users_forges_no_word_of_a_prompt_that_is_written(word: str) -> None:
+    text = f"let a = '{word}';\n"
+    prompt = write_zeta(PromptParts(path="a.rs", prefix=text, suffix=text, region=EditRegion(text, 0)))
+
+    assert parse_zeta(prompt).edit.region == f"let a = '{word[:1]} {word[1:]}';"

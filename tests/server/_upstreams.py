@@ -32,6 +32,7 @@ class Play:
         log_probs: of each token; None for a server that gives none.
         region: what Mercury makes of a region.
         models: their names there.
+        path: of llama.cpp's model.
         router: llama.cpp has a server for each of them.
         capabilities, template: of Ollama's models.
         marks: the texts that are one token of the model.
@@ -48,6 +49,7 @@ class Play:
     log_probs: Sequence[float | None] | None = (-0.1, -0.2, -0.3)
     region: str = ""
     models: Sequence[str] = ("qwen2.5-coder:1.5b-base",)
+    path: str = "/models/Qwen2.5-Coder-1.5B-Q8_0.gguf"
     router: bool = False
     capabilities: Sequence[str] = ("completion", "insert")
     template: str = "{{ .Prompt }}"
@@ -156,7 +158,7 @@ def llama_cpp(play: Play) -> Starlette:
 
     props = {
         "default_generation_settings": {"id": 0, "n_ctx": 8192, "params": {}}, "total_slots": 1,
-        "model_path": "/models/Qwen2.5-Coder-1.5B-Q8_0.gguf", "build_info": "b6000-abc",
+        "model_path": play.path, "build_info": "b6000-abc",
     }  # fmt: skip
     played = Played(
         play,

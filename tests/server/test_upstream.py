@@ -24,6 +24,7 @@ from tests.server.conftest import TOKEN, listening, until
 
 from calomel.cli.upstream_checks import check_upstream
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
+from calomel.prompts.zeta import parse_zeta
 from calomel.server.app import create_app
 from calomel.server.errors import StartError
 from calomel.server.run import open_upstream, upstream_of
@@ -52,6 +53,9 @@ ROUTES = {
     "mercury": "/v1/fim/completions",
 }
 TOLD = [name for name in FORMATS if name != "mercury"]
+
+
+NO_TOKENS = {"error": {"code": 501, "message": "Infill is not supported by this model: prefix token is missing."}}
 
 
 @pytest.fixture
@@ -355,6 +359,34 @@ def test_the_hosted_service_rewrites_regions(said: str, becomes: str, asked: Ope
     assert "-result = count(items)\n+result = total(items)\n" in sent
 
 
+@pytest.mark.parametrize("name", ["llama.cpp", "ollama", "vllm"])
+def test_a_model_of_zeds_is_asked_in_its_own_format(name: str, asked: Open) -> None:
+    play = Play(
+        models=("zeta-2.1",),
+        path="/models/zeta-2.1-Q8_0.gguf",
+        tokens=("<|marker_1|>", "result = total(items)\nthird = total(", "others)", "<|marker_2|>"),
+        log_probs=(-0.01, -0.1, -0.1, -0.01),
+        marks=("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>"),
+        failing={"/infill": (501, NO_TOKENS)},
+    )
+    client = asked(name, play)
+    answer = client.post("/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": REGION}]})
+
+    assert answer.json()["choices"][0]["message"]["content"] == "```\nresult = total(items)\nthird = total(others)\n```"
+    read = parse_zeta(next(body["prompt"] for _, body in play.asked if "<|marker_1|>" in str(body.get("prompt"))))
+    assert read.edit.region == "result = total(items)\nsecond = total(others)"
+    assert (read.edit.path, read.edit.cursor) == ("a.py", 36)
+    assert read.edit.edits[-1].before == "result = count(items)\n"
+
+
+@pytest.mark.parametrize("said", ["", "<|marker_1|>", "<|marker_1|><|marker_1|>"])
+def test_silence_of_a_model_of_zeds_is_silence(said: str, asked: Open) -> None:
+    client = asked("vllm", Play(models=("zeta-2.1",), tokens=(said,), log_probs=(-0.1,)))
+    answer = client.post("/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": REGION}]})
+
+    assert "second = total(others)" in answer.json()["choices"][0]["message"]["content"]
+
+
 def test_an_answer_of_the_hosted_service_that_is_cut_off_is_none(asked: Open) -> None:
     client = asked("mercury", Play(region="```\nresult ="))
     answer = client.post("/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": REGION}]})
@@ -425,7 +457,6 @@ def test_a_prompt_fits_the_servers_window(name: str, window: int, asked: Open) -
     assert "far.py" not in sent
 
 
-NO_TOKENS = {"error": {"code": 501, "message": "Infill is not supported by this model: prefix token is missing."}}
 BAD: dict[str, tuple[str, Play, dict[str, Any], str]] = {
     "wrong model name": (
         "ollama", Play(), {"upstream_model": "qwen3"},

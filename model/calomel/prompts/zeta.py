@@ -7,7 +7,7 @@
 
 An answer in zeta2 is the whole region; in zeta2.1 it is what stands between two markers, which the editor finds again
 by their numbers. What the user's code has of these words makes no difference, or the prompt is refused: an edit that
-lands in the wrong place is worse than none.
+lands in the wrong place is worse than none. zeta2.1 is written, too, for such a model behind another server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from calomel.prompts.edit_prompt import (
     sort_snippets,
     split_files,
 )
-from calomel.prompts.parts import common_prefix
+from calomel.prompts.own import diff_text
+from calomel.prompts.parts import EditRegion, PromptParts, common_prefix
 
 SUFFIX: Final = "<[fim-suffix]>"
 PREFIX: Final = "<[fim-prefix]>"
@@ -48,6 +49,7 @@ _CURRENT_LINE: Final = re.compile(r"^<<<<<<< CURRENT\n", re.MULTILINE)
 _GAP: Final = re.compile(r"^\.\.\.\n", re.MULTILINE)
 # What the editor would read as its own words if it stood in an answer.
 _WORDS: Final = re.compile(r"<\|marker_\+?[0-9]|<\|user_cursor\|>|<\[end▁of▁sentence\]>")
+_FORGED: Final = re.compile("|".join((*map(re.escape, (SUFFIX, PREFIX, MIDDLE, FILE, CURSOR, END)), r"<\|marker_")))
 # As many files as anybody puts into a prompt.
 _FILES_KEPT: Final = 256
 
@@ -109,6 +111,39 @@ def zeta_answer(prompt: ZetaPrompt, region: str | None, stop: Sequence[str] = ()
         return answer[:stopped]
     # Silence has no text to stop in, unless even its marker is one.
     return "" if region is None else zeta_answer(prompt, None, stop)
+
+
+def write_zeta(parts: PromptParts) -> str:
+    """The prompt of zeta2.1 about a region as one block; what the user's text has of its words is broken up by a blank.
+
+    A region ends before its last line end, as the editor's do.
+    """
+    region = parts.region or EditRegion("")
+    text = region.text.removesuffix("\n")
+    end = region.text[len(text) :]
+    at = None if region.cursor is None else min(region.cursor, len(text))
+    inside = _plain(text) if at is None else f"{_plain(text[:at])}{CURSOR}{_plain(text[at:])}"
+    files = [(each.path, _plain(each.text)) for each in (*parts.related, *parts.far)]
+    edits = (f"--- a/{hunk.path}\n+++ b/{hunk.path}\n{_plain(diff_text(hunk))}" for hunk in parts.edits)
+    files += [(HISTORY, "".join(edits))] if parts.edits else []
+    others = "".join(f"{FILE}{path}\n{_whole_lines(shown)}\n" for path, shown in files)
+    own = f"{FILE}{parts.path or 'untitled'}\n{_plain(parts.prefix)}{_marker(0)}{inside}{_marker(1)}"
+    return f"{SUFFIX}{_whole_lines(_plain(end + parts.suffix))}{PREFIX}{others}{own}\n{MIDDLE}"
+
+
+def read_zeta(answer: str, region: str) -> str | None:
+    """What an answer to `write_zeta` makes of `region`; None for one without both markers."""
+    marks = list(_MARKER.finditer(answer))
+    if len(marks) < 2:  # noqa: PLR2004 (the first and the last)
+        return None
+    if marks[0][1] == marks[-1][1]:
+        return region
+    text = _MARKER.sub("", answer[marks[0].end() : marks[-1].start()]).replace(CURSOR, "")
+    return text + region[len(region.removesuffix("\n")) :]
+
+
+def _plain(text: str) -> str:
+    return _FORGED.sub(lambda found: f"{found[0][:1]} {found[0][1:]}", text)
 
 
 def _zeta2(path: str | None, text: str, suffix: str, files: Sequence[tuple[str | None, str]]) -> ZetaPrompt:

@@ -55,12 +55,16 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A hole, or a region. Of other files and edits `parts.related` alone counts for a hole."""
+    """A hole, or a region. Of other files and edits `parts.related` alone counts for a hole.
+
+    A `prompt` is what a model sees in the place of a hole between the tokens of its family.
+    """
 
     parts: PromptParts
     max_tokens: int = 1
     stop: tuple[str, ...] = ()
     drawing: Drawing = field(default_factory=Drawing)
+    prompt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +197,12 @@ class LlamaCpp(_Adapter):
         body = _drawn(ask.drawing, repetition_penalty="repeat_penalty") | {
             "n_predict": ask.max_tokens, "n_probs": 1, "cache_prompt": True, "stream": True, **self._named,
         }  # fmt: skip
-        if form is None:
+        if form is None and ask.prompt is None:
             extra = [{"filename": each.path, "text": each.text} for each in parts.related]
             hole = {"input_prefix": parts.prefix, "input_suffix": parts.suffix, "input_extra": extra, "prompt": ""}
             events = self._exchange.events("/infill", {**body, **hole, "stop": ask.stop}, patience)
         else:
-            more = {"prompt": write_fim(parts, form), "stop": (*ask.stop, *form.ends)}
+            more = {"prompt": _prompt(ask, form), "stop": (*ask.stop, *(form.ends if form else ()))}
             events = self._exchange.events("/completion", {**body, **more}, patience)
         async with aclosing(events):
             async for found in events:
@@ -258,12 +262,12 @@ class Ollama(_Adapter):
         parts, form = ask.parts, self._form
         options = _drawn(ask.drawing, repetition_penalty="repeat_penalty") | {"num_predict": ask.max_tokens}
         body: dict[str, Any] = {"model": self._model, "stream": True, "logprobs": True}
-        if form is None:
+        if form is None and ask.prompt is None:
             body |= {"prompt": parts.prefix, "suffix": parts.suffix or "\n"}
             options["stop"] = ask.stop
         else:
-            body |= {"prompt": write_fim(parts, form), "raw": True}
-            options["stop"] = (*ask.stop, *form.ends)
+            body |= {"prompt": _prompt(ask, form), "raw": True}
+            options["stop"] = (*ask.stop, *(form.ends if form else ()))
         async with aclosing(self._exchange.events("/api/generate", {**body, "options": options}, patience)) as events:
             async for found in events:
                 said = _record(found)
@@ -324,7 +328,7 @@ class OpenAi(_Adapter):
         """As `Adapter.fill`."""
         form = self._form or FORMATS["qwen"]
         body = _drawn(ask.drawing, top_k="") | {
-            "model": self._model, "prompt": write_fim(ask.parts, form), "max_tokens": ask.max_tokens, "stream": True,
+            "model": self._model, "prompt": _prompt(ask, form), "max_tokens": ask.max_tokens, "stream": True,
             "stream_options": {"include_usage": True}, "stop": (*ask.stop, *form.ends)[:_MOST_STOPS],
         }  # fmt: skip
         if self._log_probs:
@@ -478,6 +482,10 @@ async def _detected(exchange: Exchange) -> Any:
         "Otherwise say upstream-format"
     )
     raise refused or UpstreamError("refused", message)
+
+
+def _prompt(ask: Ask, form: FimFormat | None) -> str:
+    return ask.prompt if ask.prompt is not None else write_fim(ask.parts, form or FORMATS["qwen"])
 
 
 def _drawn(drawing: Drawing, **names: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import logging
 import math
+import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from calomel.prompts.own import diff_text
 from calomel.prompts.parts import Excerpt, Hunk, PromptParts
+from calomel.prompts.zeta import read_zeta, write_zeta
 from calomel.suggest.completer import (
     DEFAULT_CONTEXT,
     MAX_CONTEXT,
@@ -52,6 +54,10 @@ _BYTES_PER_TOKEN: Final = 3
 _SUFFIX_SHARE: Final = 4
 # Tokens of a heading and of the marks.
 _HEADING: Final = 16
+# Of the two markers around what a model of Zed's answers.
+_MARKER_TOKENS: Final = 16
+# As its makers and those who converted it call it.
+_ZETA: Final = re.compile(r"zeta[-_ ]?2[._-]1", re.IGNORECASE)
 _EDITS_PATH: Final = "recent_edits.diff"
 # A server puts a model to sleep that nobody asks (Ollama's takes five minutes); then the next answer takes its time.
 _ASLEEP_SECONDS: Final = 60.0
@@ -171,8 +177,7 @@ class UpstreamCompleter:
         answer = _Answer()
         own: tuple[Candidate, ...] = ()
         if request.kind == "edit":
-            if request.own and self._last.edits:
-                own = (Candidate(await self._within(until, adapter.rewrite(self._ask(request)))),)
+            own = await self._rewritten(adapter, request, answer, until) if request.own else ()
         else:
             async for _ in self._grown(request, answer, until):
                 pass
@@ -270,16 +275,40 @@ class UpstreamCompleter:
         drawing = request.sampling if isinstance(request, FillRequest) else None
         window = self._last.window
         room = min(request.max_context, max(window // 2, window - request.max_tokens))
-        whole = request.kind == "fill" or not self._last.edits
+        whole = request.kind == "fill" or not (self._last.edits or self._zeta)
         parts = fitted(request.parts, room, whole=whole)
         asked = drawing if isinstance(drawing, Drawing) else Drawing()
         return Ask(parts, max(1, min(request.max_tokens, window - room)), request.stop, asked)
 
-    async def _grown(self, request: CompleteRequest, answer: _Answer, until: float | None) -> AsyncGenerator[None]:
+    @property
+    def _zeta(self) -> bool:
+        """Whether the model was trained on regions in the format zeta2.1."""
+        return _ZETA.search(self._last.model) is not None
+
+    async def _rewritten(
+        self, adapter: Adapter, request: CompleteRequest, answer: _Answer, until: float | None
+    ) -> tuple[Candidate, ...]:
+        """What a model that rewrites regions makes of one; nothing of one that does not, or does not say it right."""
+        if self._last.edits:
+            return (Candidate(await self._within(until, adapter.rewrite(self._ask(request)))),)
+        if not self._zeta or request.parts.region is None:
+            return ()
+        ask = self._ask(request)
+        ask = replace(ask, prompt=write_zeta(ask.parts), max_tokens=ask.max_tokens + _MARKER_TOKENS)
+        async for _ in self._grown(request, answer, until, ask):
+            pass
+        text = read_zeta(answer.text, request.parts.region.text)
+        if text is None:
+            return ()
+        return (Candidate(text, answer.log_probs(len(answer.text)), finish_reason=answer.finish or "stop"),)
+
+    async def _grown(
+        self, request: CompleteRequest, answer: _Answer, until: float | None, ask: Ask | None = None
+    ) -> AsyncGenerator[None]:
         """Let `answer` grow, a piece at a time; it ends with the first stop string, or with the time."""
         adapter = await self._within(until, self._ready())
         try:
-            async with aclosing(adapter.fill(self._ask(request))) as pieces:
+            async with aclosing(adapter.fill(ask or self._ask(request))) as pieces:
                 while answer.finish is None:
                     answer.take(await self._within(until, anext(pieces)))
                     self._heard = time.monotonic()
