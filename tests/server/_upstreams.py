@@ -33,6 +33,7 @@ class Play:
         region: what Mercury makes of a region.
         models: their names there.
         path: of llama.cpp's model.
+        echoes: vLLM repeats prompts with their log-probabilities.
         router: llama.cpp has a server for each of them.
         capabilities, template: of Ollama's models.
         marks: the texts that are one token of the model.
@@ -50,6 +51,7 @@ class Play:
     region: str = ""
     models: Sequence[str] = ("qwen2.5-coder:1.5b-base",)
     path: str = "/models/Qwen2.5-Coder-1.5B-Q8_0.gguf"
+    echoes: bool = True
     router: bool = False
     capabilities: Sequence[str] = ("completion", "insert")
     template: str = "{{ .Prompt }}"
@@ -203,6 +205,8 @@ def openai(play: Play, *, vllm: bool = False) -> Starlette:
         return {"id": "cmpl-1", "choices": [{**choice, "logprobs": None if play.log_probs is None else numbers}]}
 
     def complete(body: dict[str, Any]) -> Any:
+        if body.get("echo") and not play.echoes:
+            return JSONResponse({"error": {"message": "prompt_logprobs is not compatible with prefix caching"}}, 400)
         if body.get("echo"):
             return {"choices": [scored(at, text) for at, text in enumerate(body["prompt"])]}
         cut = body["max_tokens"] < len(play.tokens)

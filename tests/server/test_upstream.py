@@ -295,6 +295,17 @@ def test_a_server_that_scores_texts_judges_drafts(asked: Open) -> None:
     assert answer.candidates[0].keep_log_prob == pytest.approx(-5.1)
 
 
+def test_a_server_that_refuses_to_score_leaves_drafts_unjudged_and_is_not_asked_again(asked: Open) -> None:
+    play = Play(echoes=False)
+    client = asked("vllm", play)
+
+    for _ in range(2):
+        answer = completed(client, RENAMED)
+        assert [each.log_prob for each in answer.candidates] == [None, None]
+        assert not answer.judged
+    assert sum(bool(body.get("echo")) for _, body in play.asked) == 1
+
+
 REGION = """<|recently_viewed_code_snippets|>
 
 <|/recently_viewed_code_snippets|>

@@ -349,8 +349,11 @@ class UpstreamCompleter:
         try:
             kept, *found = await self._within(until, adapter.scores(self._ask(request).parts, [as_it_is, *texts]))
         except UpstreamError as error:
-            if error.code != "timeout":
+            if error.gone:
                 raise
+            if error.code != "timeout":
+                # Some versions refuse it, or do beside a cache of prompts: drafts are worth more than that.
+                self._last = replace(self._last, scores=False)
             return unjudged, False
         judged = [
             _judged(draft.maker, text, values, kept)
