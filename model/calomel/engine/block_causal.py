@@ -7,7 +7,8 @@ buffer as causal rows of a coming forward:
 1. Prefill: the context, in chunks. Where the causal mode predicts, or logits are shifted, all but its last token; of a
    checkpoint with blocks, whole blocks.
 2. Open: with blocks and shifted logits, the row before a block's first position is the last of the block before. A
-   forward of its own encodes that block and decides the position, as the block is denoised with it.
+   forward of its own encodes that block and decides the position, as the block is denoised with it. So it is where the
+   causal mode opens every canvas.
 3. Denoise: the uncommitted tokens, then the canvas (all candidate canvases in the first step of a probed one).
 4. Verify, where the causal mode decides: the uncommitted tokens and a draft, read causally. Up to the first
    disagreement these are the very tokens that the mode would have taken one by one, and the prediction there is its
@@ -195,7 +196,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
 
     def _readable(self, job: BlockJob) -> int:
         """So many leading tokens may come from the prefix cache, where another request left them."""
-        needed = 1 if job.policy is None or self.diffusion.logit_shift else 0
+        needed = 1 if job.policy is None or self.diffusion.logit_shift or self.diffusion.opens else 0
         return self._whole(len(job.request.context) - needed)
 
     def _head(self, job: BlockJob) -> list[int]:
@@ -205,6 +206,11 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         if self.diffusion.block > 1:
             return job.tokens[self._whole(len(job.tokens)) :]
         return job.tokens[-1:] if self.diffusion.logit_shift else []
+
+    def _opens(self, job: BlockJob) -> bool:
+        """Whether a causal row decides the first position of a canvas."""
+        blocks = self.diffusion.block > 1 and self.diffusion.logit_shift
+        return self.diffusion.opens or (blocks and not self._head(job))
 
     def _joint(self, job: BlockJob) -> Joint | None:
         """The policy, where it changes what is revealed."""
@@ -227,7 +233,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         if job.walk is not None:
             return range(job.front, length)
         if self._joint(job):  # what a block's opening has decided is no row's to change
-            return range(0 if self._head(job) or not self.diffusion.logit_shift else 1, length)
+            return range(int(self._opens(job)), length)
         return job.canvas.masked(0, min(length, self._reach(job)))
 
     # What a job forwards
@@ -241,10 +247,15 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
             return
         self.lay(job, canvas, lambda length: self._fitting(job, length))
         canvas.masked_first = len(canvas.masked())
-        canvas.opening = self.diffusion.block > 1 and self.diffusion.logit_shift and not self._head(job)
+        canvas.opening = self._opens(job)
 
     def _fitting(self, job: BlockJob, length: int) -> int:
-        """The canvas length nearest to `length` that the answer has room for; with blocks, it ends with a block."""
+        """The canvas length nearest to `length` that the answer has room for; with blocks, it ends with a block.
+
+        What the causal mode opens is a block of its own, and whole.
+        """
+        if self.diffusion.opens:
+            return length
         length, block = min(length, job.room + 1), self.diffusion.block  # one more for the end token
         if block == 1:
             return length
@@ -412,7 +423,8 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         # A constraint may still refuse an end that is only proposed.
         ended = job.ended(canvas.ids, job.settled(len(canvas)))
         # A checkpoint with blocks has read whole blocks alone: the tail goes when nothing before it is masked.
-        if ended is not None and (self.diffusion.block == 1 or ended < canvas.prefix()):
+        whole = self.diffusion.block > 1 or self.diffusion.opens
+        if ended is not None and (not whole or ended < canvas.prefix()):
             canvas.drop(ended + 1)
             canvas.candidates = (len(canvas),)
 

@@ -78,12 +78,14 @@ class RopeScaling:
         positions: ... or, as in Llama 3.1 (`llama3`), the slow ones: those of waves longer than so many positions ...
         low: ... divided by this. ...
         high: ... Those of waves shorter than `positions` divided by this stay, and those between change by degrees.
+        yarn: by degrees of their place among the frequencies, not of their waves (`yarn`, arXiv 2309.00071).
     """
 
     factor: float
     positions: int | None = None
     low: float = 1.0
     high: float = 4.0
+    yarn: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.factor < math.inf:
@@ -115,6 +117,8 @@ class DiffusionConfig:
             block too, and is headed by the tokens before it that fill no block.
         sub_block: with blocks, a canvas is revealed in runs of so many positions, from left to right; None where it is
             revealed as a whole.
+        opens: the causal mode decides the first position of every canvas before it is denoised
+            (Nemotron-Labs-Diffusion); with blocks and shifted logits it does so anyway.
         reads_suffix: the model reads in both directions over the whole sequence, so that a request may say what stands
             behind the answer.
     """
@@ -127,12 +131,13 @@ class DiffusionConfig:
     block: int = 1
     reads_suffix: bool = False
     sub_block: int | None = None
+    opens: bool = False
 
     def __post_init__(self) -> None:
         need_whole(self, -1, "mask_token_id")
         need_whole(self, 0, "end_token_id")
         need_whole(self, 1, "block", "max_canvas")
-        for name in ("logit_shift", "verifiable", "reads_suffix"):
+        for name in ("logit_shift", "verifiable", "reads_suffix", "opens"):
             if not isinstance(getattr(self, name), bool):
                 raise CheckpointError(f"{name} is {getattr(self, name)!r}; it must be true or false")
         if self.block > 1 and (self.verifiable or self.max_canvas % self.block):

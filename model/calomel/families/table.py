@@ -14,6 +14,7 @@ from calomel.families.block_causal import FAST_DLLM_V2, LLADA2, OWN, SDAR, SDAR_
 from calomel.families.configuration import read_config
 from calomel.families.diffusion_gemma import DIFFUSION_GEMMA
 from calomel.families.family import Family
+from calomel.families.nemotron import NEMOTRON
 
 # The first family that recognises a configuration has it.
 FAMILIES: Final[tuple[Family, ...]] = (
@@ -33,6 +34,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
     A2D_BD3LM,
     DREAM_REASONER,
     CODA,
+    NEMOTRON,
     DIFFUSION_GEMMA,
     QWEN2,
     QWEN3,

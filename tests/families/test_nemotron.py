@@ -1,0 +1,130 @@
+"""Nemotron-Labs-Diffusion against Ministral of transformers, and its published loop over those logits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.families.published import nemotron as published
+from tests.families.published.block_causal import END, MASK
+from tests.families.reference import block_diffusion as loop
+from tests.families.reference.dense import attend_under, class_logits
+from torch import Tensor
+
+from calomel.engine import CheckpointError, Engine, ModelConfig, Request
+from calomel.engine.checkpoint import tensor_table
+from calomel.families.configuration import read_config
+from calomel.families.family import OpenOptions
+from calomel.families.loading import load_decoder, renamed
+from calomel.families.nemotron import NAMES
+from calomel.families.table import find
+
+ROOM, BLOCK = 40, 32
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return published.write(tmp_path_factory.mktemp("published") / "it")
+
+
+@pytest.fixture(scope="module")
+def network() -> Any:
+    return published.network()
+
+
+def prompt(size: int) -> tuple[int, ...]:
+    return tuple(torch.randint(0, 256, (size,), generator=torch.Generator().manual_seed(size)).tolist())
+
+
+def visible(size: int, start: int) -> Tensor:
+    """[size, size]: causal, and from `start` on a block that sees all of itself."""
+    place = torch.arange(size)
+    return (place[:, None] >= place) | ((place[:, None] >= start) & (place >= start))
+
+
+def config_of(folder: Path, **changed: Any) -> ModelConfig:
+    found = find(folder).config({**read_config(folder), **changed}, folder)
+    assert isinstance(found, ModelConfig)
+    return found
+
+
+def test_logits_are_those_of_transformers(folder: Path, network: Any) -> None:
+    config, ids = config_of(folder), [*prompt(64), *[MASK] * BLOCK]
+    model = load_decoder(folder, config, renamed(tensor_table(config), NAMES), dtype=torch.float32)
+
+    for start in (64, 96):
+        seen = visible(len(ids), start)
+        with torch.inference_mode():
+            actual = model.logits(model(torch.tensor(ids), torch.arange(len(ids)), attend_under(seen)))
+        torch.testing.assert_close(actual, class_logits(network, ids, seen), atol=1e-4, rtol=1e-4)
+    # Queries are scaled behind that.
+    assert config.max_position_embeddings == 2048
+
+
+def published_loop(network: Any, context: tuple[int, ...], threshold: float) -> loop.Trace:
+    """`generate_with_prefix_cache_block_diff` with a causal context: what it has behind each forward."""
+    ids, trace, order = list(context), loop.Trace([]), loop.above(threshold)
+    while len(ids) - len(context) < ROOM and END not in ids[len(context) :]:
+        start = len(ids)
+        row = class_logits(network, ids, visible(start, start))[-1:].clone()
+        row[:, MASK] = -torch.inf
+        ids += [*loop.best(row), *[MASK] * (BLOCK - 1)]
+        trace.steps.append(ids[len(context) :])
+        while MASK in ids and ids[start] != END:
+            rows = class_logits(network, ids, visible(len(ids), start))[start:].clone()
+            rows[:, MASK] = -torch.inf
+            masked = [place for place in range(BLOCK) if ids[start + place] == MASK]
+            proposed = dict(zip(masked, loop.best(rows[masked]), strict=True))
+            sure = rows.double().softmax(dim=-1).max(dim=-1).values
+            for place in order(sure, sure, masked, 0, 0):
+                ids[start + place] = proposed[place]
+            trace.steps.append(ids[len(context) :])
+    trace.tokens = ids[len(context) :]
+    return trace
+
+
+@pytest.mark.parametrize(("size", "threshold"), [(1, 0.2), (33, 0.2), (50, 0.9)])
+def test_steps_are_those_of_the_published_loop(folder: Path, network: Any, size: int, threshold: float) -> None:
+    trace = published_loop(network, prompt(size), threshold)
+
+    with find(folder).open(folder, OpenOptions(dtype="float32", cache_tokens=1024)) as engine:
+        assert isinstance(engine, Engine)
+        asked = Request(
+            prompt(size), ROOM, (BLOCK,), policy=f"threshold:{threshold}", max_steps=32, record_canvases=True
+        )
+        handles = [engine.submit(asked), engine.submit(asked)]
+        answers = [handle.result(60).ids for handle in handles]
+        states = [list(state.ids) for state in handles[0].states()]
+
+    # The second one finds the context encoded.
+    assert answers == [tuple(loop.answer(trace.tokens, ROOM, END))] * 2
+    for ours, theirs in zip(states, trace.steps, strict=False):
+        assert ours == theirs[: len(ours)]
+
+
+def test_given_texts_are_judged_by_the_causal_mode(folder: Path, network: Any) -> None:
+    context = prompt(60)
+    logits = class_logits(network, list(context), visible(60, 60)).clone()
+    logits[:, MASK] = -torch.inf
+    expected = logits.log_softmax(-1)[39:-1].gather(-1, torch.tensor(context[40:])[:, None])[:, 0]
+
+    with find(folder).open(folder, OpenOptions(dtype="float32", cache_tokens=1024)) as engine:
+        judged = engine.submit(Request(context[:40], given=context[40:])).result(60)
+
+    torch.testing.assert_close(torch.tensor(judged.log_probs), expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"dlm_type": "dream"}, "dlm_type 'dream'"),
+        ({"mask_token_id": None}, "no mask_token_id"),
+        ({"rope_parameters": {**published.ROPE, "mscale_all_dim": 0.0}}, "rope_scaling 'yarn'"),
+        ({"rope_parameters": {**published.ROPE, "attention_factor": 1.2}}, "attention_factor 1.2"),
+    ],
+)
+def test_what_is_not_there_is_refused(folder: Path, changed: dict[str, Any], told: str) -> None:
+    with pytest.raises(CheckpointError, match=told):
+        config_of(folder, **changed)
