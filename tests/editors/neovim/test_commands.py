@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import re
-
 import pytest
 from tests.editors.neovim.neovim import PLUGIN, Neovim
 
@@ -33,16 +31,10 @@ def test_status_says_what_was_held_back(neovim: Neovim) -> None:
     assert "with a threshold of 0.30" in neovim.status()
 
 
-def test_status_where_nothing_is_served(neovim: Neovim) -> None:
-    neovim.lua("vim.cmd.new() vim.bo.buftype = 'nofile'")
-    assert neovim.status().endswith("This buffer: not served.") or "No server" in neovim.status()
-
-
 @pytest.mark.parametrize(
     ("off", "on", "said", "reason"),
     [
         ("toggle", "toggle", " off", "off_globally"),
-        ("toggle global", "toggle global", " off", "off_globally"),
         ("toggle language", "toggle language", " off", "off_language"),
         ("toggle file", "toggle file", " off", "off_file"),
         ("snooze 5", "snooze 0", "Calomel: quiet for 5 minutes", "snoozed"),
@@ -64,12 +56,6 @@ def test_suggestions_are_turned_off_and_on(neovim: Neovim, off: str, on: str, sa
     neovim.until_ghost("value_of(x)")
 
 
-def test_the_status_line_says_how_it_is(neovim: Neovim) -> None:
-    assert statusline(neovim) == ""
-    neovim.open("\n")
-    neovim.until(lambda: statusline(neovim) == "Calomel", "it is said")
-
-
 def test_log_and_context_are_shown(neovim: Neovim) -> None:
     neovim.open("def add(a, b):\n    \n")
     neovim.type("j$")
@@ -88,22 +74,12 @@ def test_log_and_context_are_shown(neovim: Neovim) -> None:
         ("Calomel dance", "Calomel: there is no subcommand dance"),
         ("Calomel toggle moon", "Calomel: toggle takes file, global, language"),
         ("Calomel snooze long", "Calomel: snooze takes minutes; 0 ends it"),
-        ("Calomel snooze -1", "Calomel: snooze takes minutes; 0 ends it"),
     ],
 )
 def test_a_wrong_argument_is_said(neovim: Neovim, line: str, said: str) -> None:
     neovim.open("\n")
     neovim.command(line)
     assert neovim.messages() == [said]
-
-
-@pytest.mark.parametrize(
-    ("line", "offered"), [("s", ["snooze", "status"]), ("toggle ", ["file", "global", "language"]), ("snooze ", [])]
-)
-def test_arguments_are_completed(neovim: Neovim, line: str, offered: list[str]) -> None:
-    # An empty list is an empty table.
-    found = neovim.lua("return vim.fn.getcompletion(..., 'cmdline')", f"Calomel {line}")
-    assert list(found or []) == offered
 
 
 def test_a_wrong_setting_is_named(bare: Neovim) -> None:
@@ -163,34 +139,6 @@ def test_a_model_that_does_not_load_is_an_error_of_the_report(bare: Neovim) -> N
     bare.open("\n", served=False)
     bare.until(lambda: statusline(bare) == "Calomel: error", "it is said")
     assert "The weights are damaged." in health(bare)
-
-
-def test_every_file_loads_alone_and_leaves_no_global_name_behind(bare: Neovim) -> None:
-    bare.lua("vim.opt.runtimepath:prepend(...)", bare.plugin)
-    code = """
-    for name in pairs(package.loaded) do
-        if vim.startswith(name, "calomel") then package.loaded[name] = nil end
-    end
-    local before = vim.tbl_keys(_G)
-    dofile(...)
-    local after = vim.tbl_keys(_G)
-    return vim.tbl_filter(function(name) return not vim.list_contains(before, name) end, after)
-    """
-    for path in sorted(PLUGIN.rglob("*.lua")):
-        assert not bare.lua(code, str(path)), path
-    assert bare.lua("return vim.v.errmsg") == ""
-
-
-def test_help_has_tags_that_are_found(bare: Neovim) -> None:
-    copy = bare.folder / "plugin" / "doc"
-    copy.mkdir(parents=True)
-    (copy / "calomel.txt").write_text(HELP, encoding="utf-8")
-    bare.lua("vim.opt.runtimepath:prepend(...) vim.cmd.helptags(... .. '/doc')", str(copy.parent))
-    for link in sorted(set(re.findall(r"(?<!`)\|([^|\s]+)\|", HELP))):
-        bare.command(f"silent help {link}")
-        assert bare.lua("return vim.bo.buftype") == "help"
-    tags = (copy / "tags").read_text(encoding="utf-8")
-    assert len(tags.splitlines()) == len(re.findall(r"(?<=\s)\*\S+\*(?=\s)", "\n" + HELP))
 
 
 def test_help_tells_of_every_option_key_command_and_function(bare: Neovim) -> None:

@@ -83,12 +83,6 @@ def test_an_answer_that_comes_too_late_is_not_shown(neovim: Neovim) -> None:
     assert neovim.marks() == []
 
 
-def test_many_keys_at_once_end_in_one_ghost_text(neovim: Neovim) -> None:
-    behind = "def add(a, b):\n    return"
-    neovim.offered(" a + b", keys="idef add(a, b):<CR>    return", fill={behind: " a + b"})
-    assert neovim.server_text() == behind + "\n"
-
-
 def test_all_of_it_is_taken(neovim: Neovim) -> None:
     returning(neovim, REST)
     with neovim.learns("accepted"):
@@ -193,14 +187,6 @@ def test_what_was_dismissed_does_not_come_back_unless_it_is_asked_for(neovim: Ne
     neovim.until_text(RETURN)
 
 
-def test_another_suggestion_than_the_dismissed_one_is_shown(neovim: Neovim) -> None:
-    returning(neovim)
-    neovim.type("<C-]>")
-    neovim.script(fill="ult = a + b")
-    neovim.type("s")
-    neovim.until_ghost("ult = a + b")
-
-
 def test_a_file_with_line_ends_of_windows(neovim: Neovim) -> None:
     neovim.script(fill={"def add(a, b):\r\n    re": "turn a + b\r\n\r\nadd(1, 2)"})
     path = neovim.open(b"def add(a, b):\r\n    \r\n")
@@ -227,14 +213,6 @@ def test_characters_beyond_the_basic_plane(neovim: Neovim) -> None:
         neovim.settle()
     neovim.type("<Tab>")
     neovim.holds(f"{front}print({rest}")
-
-
-@pytest.mark.parametrize("text", ["", "x", "\n\n\n"], ids=repr)
-def test_a_suggestion_at_the_very_end(neovim: Neovim, text: str) -> None:
-    neovim.offered("(1)\nprint(2)", text, "Goprint", fill={"print": "(1)\nprint(2)"})
-    neovim.type("<Tab>")
-    assert neovim.text().endswith("print(1)\nprint(2)")
-    neovim.holds(neovim.text())
 
 
 def test_after_anything_at_all_the_server_has_the_buffers_text(neovim: Neovim) -> None:

@@ -76,14 +76,6 @@ def test_keys_are_the_users_choice(bare: Neovim) -> None:
     bare.until_text("x = 1")
 
 
-@pytest.mark.e2e
-def test_without_keys_nothing_is_mapped(bare: Neovim) -> None:
-    bare.setup(keys=False)
-    bare.open("\n")
-    for mode in ("i", "n"):
-        assert bare.lua("return #vim.api.nvim_buf_get_keymap(0, ...)", mode) == 0
-
-
 def test_keys_that_come_in_one_go_see_what_was_typed_before_them(neovim: Neovim) -> None:
     neovim.offered("first + second")
     neovim.type("first<C-Right><C-Right>!<Tab>")

@@ -42,14 +42,6 @@ def test_the_first_key_goes_there_the_second_takes_it_and_undo_takes_it_back_alo
     neovim.holds(RENAMED[:-1])
 
 
-def test_it_can_be_taken_in_insert_mode(neovim: Neovim) -> None:
-    neovim.edited(FAR, "cwnew")
-    neovim.type("<Tab>")
-    assert (neovim.cursor()[0], neovim.mode()) == (LAST, "i")
-    neovim.type("<Tab>")
-    assert (neovim.text(), neovim.mode()) == (DONE[:-1], "i")
-
-
 def test_behind_one_that_changes_several_places_comes_the_next(neovim: Neovim) -> None:
     text = "old = 1\nold = old - old\nif old:\n    old = 0\n" + "\n" * 40 + "print(old)\n"
     neovim.edited(text, old="new")
@@ -87,19 +79,6 @@ def test_one_behind_characters_beyond_the_basic_plane(neovim: Neovim) -> None:
     assert (neovim.struck(), neovim.hint()) == (["old"], "<Tab>")
     neovim.type("<Tab>")
     neovim.holds("new = 1\nprint('😀', new, '😀')")
-
-
-def test_one_at_the_beginning_of_a_file_is_shown_above_it(neovim: Neovim) -> None:
-    neovim.edited("x = a\n", "f=wcwos<Esc>", **{"x = os": "import os\n\nx = os"})
-    assert neovim.ghost() == "import os\n"
-    neovim.type("<Tab>")
-    assert neovim.text() == "import os\n\nx = os"
-
-
-def test_one_at_the_end_of_a_file(neovim: Neovim) -> None:
-    neovim.edited("old = 1\nprint(old)\n", **{"\nprint(old)\n": "\nprint(new)\nprint(2)\n"})
-    neovim.type("<Tab>")
-    neovim.holds("new = 1\nprint(new)\nprint(2)")
 
 
 def test_line_ends_of_both_kinds_stay_where_they_are(neovim: Neovim) -> None:
@@ -153,17 +132,6 @@ def test_it_goes_when_the_user_works_elsewhere(neovim: Neovim) -> None:
     assert neovim.marks() == []
 
 
-def test_it_stays_in_its_buffer(neovim: Neovim) -> None:
-    neovim.edited("old = 1\nprint(old)\n")
-    neovim.script()
-    neovim.command("set hidden")
-    neovim.open("old = 1\nprint(old)\n", name="second.py")
-    neovim.settle()
-    assert neovim.marks() == []
-    neovim.command("buffer a.py")
-    assert neovim.marks() == []
-
-
 def typing(neovim: Neovim, keys: str) -> None:
     """The jump to an edit far away is offered while another line is typed."""
     neovim.edited(FAR, "cwnew", INDENTING)
@@ -182,12 +150,6 @@ def test_tab_indents_a_new_line_while_an_edit_waits_elsewhere(neovim: Neovim) ->
     neovim.until(lambda: "edit on line" in neovim.hint(), "the hint is back")
     neovim.type("<Tab>")
     assert neovim.cursor()[0] == 11
-
-
-def test_tab_is_a_tab_within_a_line_that_is_typed_while_an_edit_waits_elsewhere(neovim: Neovim) -> None:
-    typing(neovim, "<Esc>ox")
-    neovim.type("<Tab># why")
-    assert neovim.text().split("\n")[1] == "x   # why"
 
 
 def test_a_key_of_its_own_goes_there_from_wherever_one_types(neovim: Neovim) -> None:

@@ -13,14 +13,6 @@ def blocked(neovim: Neovim) -> str:
     return str(neovim.lua("return require('calomel.buffer').describe(0).blocked"))
 
 
-def test_the_status_says_why_there_is_nothing(neovim: Neovim) -> None:
-    neovim.open("\n")
-    assert "This buffer: silent. nothing was asked yet." in neovim.status()
-    neovim.type("ix = ")
-    neovim.settle()
-    neovim.until(lambda: "(no_change)" in neovim.status() or "(empty)" in neovim.status(), "the reason")
-
-
 def test_nothing_while_a_macro_is_recorded_or_executed(neovim: Neovim) -> None:
     neovim.edited("old = 1\nprint(old)\n")
     neovim.type("qa")
@@ -82,14 +74,6 @@ def test_nothing_in_a_buffer_that_can_not_be_changed(neovim: Neovim) -> None:
     neovim.settle()
     assert len(neovim.asked()) == before
     assert "this buffer can not be changed" in neovim.status()
-
-
-def test_several_changes_of_one_key_do_not_confuse_it(neovim: Neovim) -> None:
-    neovim.open("a\na\na\n")
-    neovim.type("<C-v>GIx <Esc>")
-    neovim.until_text("x a\nx a\nx a")
-    neovim.settle()
-    neovim.holds("x a\nx a\nx a")
 
 
 @pytest.mark.e2e

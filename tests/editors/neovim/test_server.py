@@ -76,21 +76,6 @@ def test_a_buffer_without_a_file_type_is_told_so(bare: Neovim) -> None:
 
 
 @pytest.mark.e2e
-def test_one_server_serves_all_files_of_a_folder(bare: Neovim) -> None:
-    bare.script(fill=FILL)
-    bare.setup()
-    (bare.folder / "calomel.toml").touch()
-    bare.command("set hidden")
-    for name, filetype in (("a.py", "python"), ("b.rs", "rust"), ("c.lua", "lua")):
-        bare.open("\n", name=name, filetype=filetype)
-        bare.type("ix = ")
-        bare.until_ghost("value_of(x)")
-        bare.type("<Tab><Esc>")
-    assert bare.lua(_CLIENTS) == 1
-    assert len(pids(bare)) == 1
-
-
-@pytest.mark.e2e
 def test_it_is_silent_while_the_model_loads_and_speaks_when_it_is_there(bare: Neovim) -> None:
     bare.script(fill=FILL, loading_seconds=0.5)
     bare.setup()
@@ -145,13 +130,6 @@ def test_next_edits_are_ours_all_the_same(newer: Neovim) -> None:
     newer.edited("x = 1\nprint(x)\n", "ry", **{"print(x)": "print(y)"})
     newer.type("<Tab>")
     assert newer.text() == "y = 1\nprint(y)"
-
-
-@pytest.mark.e2e
-def test_without_it_the_plugin_shows_ghost_text_itself(bare: Neovim) -> None:
-    bare.lua("vim.lsp.inline_completion = false")
-    bare.setup(ghost_text="builtin")
-    bare.offered()
 
 
 @pytest.mark.e2e

@@ -35,12 +35,6 @@ def test_it_appears_while_typing_and_tab_takes_it(workbench: Workbench) -> None:
         workbench.until_saved("def add(a, b):\n    return a + b\n")
 
 
-def test_several_lines_stand_below_each_other(workbench: Workbench) -> None:
-    workbench.offered("\nx = 1\n", (1, 1), "def ", "add(a, b):\n    return a + b")
-    workbench.press("Tab")
-    workbench.until_saved("def add(a, b):\n    return a + b\nx = 1\n")
-
-
 def test_escape_rejects_it_and_it_does_not_come_back(workbench: Workbench) -> None:
     workbench.offered(HEAD, (2, 5), "re", "turn a + b")
     with workbench.learns("rejected"):
@@ -103,25 +97,6 @@ def test_the_first_key_goes_there_and_the_second_takes_it(workbench: Workbench) 
     assert (workbench.lines() or [""])[0] == "new = 1"
 
 
-def test_escape_rejects_an_edit_and_it_does_not_come_back(workbench: Workbench) -> None:
-    workbench.edited(FAR)
-    with workbench.learns("rejected"):
-        workbench.press("Escape")
-        until_gone(workbench)
-    workbench.type(" ")
-    workbench.until_silent_because("rejected before")
-
-
-def test_keys_are_their_own_again_when_nothing_is_shown(workbench: Workbench) -> None:
-    workbench.edited(FAR)
-    workbench.press("Tab", "Tab")
-    workbench.until_saved(DONE)
-    workbench.script()
-    until_gone(workbench)
-    workbench.press("End", "Tab")
-    workbench.until_saved(DONE.replace("print(new)", "print(new)  "))
-
-
 @pytest.mark.parametrize(
     ("after", "struck", "kind", "text"),
     [
@@ -177,13 +152,6 @@ def test_it_moves_along_with_lines_typed_above_it(workbench: Workbench) -> None:
     workbench.press("Enter")
     there = ["#", "new = 1"]
     workbench.until(lambda: (workbench.lines() or [])[:2] == there and workbench.struck() == ["old"], "it moved along")
-
-
-def test_it_goes_when_the_user_goes_to_another_file(workbench: Workbench) -> None:
-    workbench.edited("old = 1\nprint(old)\n")
-    workbench.script()
-    workbench.open("x\n", "other.py")
-    assert workbench.decorations() == []
 
 
 def test_a_menu_keeps_its_keys(workbench: Workbench) -> None:
@@ -282,13 +250,6 @@ def type_in_vain(workbench: Workbench) -> None:
     assert (len(workbench.asked()), workbench.ghost()) == (before, "")
 
 
-def test_turned_off_there_is_nothing_until_it_is_on_again(workbench: Workbench) -> None:
-    with silence(workbench):
-        workbench.command("Calomel: Turn Suggestions On or Off")
-        type_in_vain(workbench)
-        workbench.command("Calomel: Turn Suggestions On or Off")
-
-
 def test_snoozed_it_is_quiet_until_it_is_woken(workbench: Workbench) -> None:
     with silence(workbench):
         choose(workbench, "Calomel: Snooze", "10 minutes")
@@ -310,21 +271,6 @@ def test_a_setting_reaches_the_server(workbench: Workbench) -> None:
         assert "turned off for this language" in workbench.status()[1]
     finally:
         workbench.set({"calomel.suggest.languages": None})
-
-
-def test_a_machine_that_is_too_slow_is_named(workbench: Workbench) -> None:
-    workbench.script(error="timeout")
-    workbench.open("\n")
-    sentence = "Calomel: answers come too late on this machine; `calomel doctor` says what helps."
-
-    def typed() -> bool:
-        workbench.type("x ")
-        return sentence in workbench.toasts()
-
-    workbench.until(typed, "the sentence")
-    workbench.until_status("Calomel: slow")
-    assert workbench.toasts() == [sentence]
-    workbench.clear_toasts()
 
 
 def test_what_is_wrong_with_a_suggestion_is_kept_with_its_outcome(workbench: Workbench) -> None:

@@ -26,7 +26,7 @@ WORDS = ("<|marker_1|>", "<|marker_2|>", "<|user_cursor|>", "<[fim-middle]>", "<
 
 def moments(chance: random.Random, each: int = 1, places: int = 4) -> Iterator[Asked]:
     """Cursors in real files, after a few edits there."""
-    sources = [(path, text) for path, text in files(each) if not any(word.strip() in text for word in WORDS[:-1])]
+    sources = [(path, text) for path, text in files(2 * each) if not any(word.strip() in text for word in WORDS[:-1])]
     for path, text in sources:
         for _ in range(places):
             cursor = chance.choice((0, len(text), chance.randint(0, len(text)), chance.randint(0, len(text))))
@@ -127,7 +127,7 @@ def test_the_app_answers_and_the_editor_applies_what_was_decided(
 
 def test_a_rename_in_a_file_of_each_language_goes_on(client: TestClient, decided: list[RegionAnswer]) -> None:
     changed = set()
-    for path, text in files(3, seed=5):
+    for path, text in files(6, seed=5):
         asked = _renamed(path, text)
         if asked is None:
             continue
@@ -154,7 +154,7 @@ def _renamed(path: str, text: str) -> Asked | None:
 def test_a_region_with_words_of_the_format_is_read_as_it_is_or_refused() -> None:
     chance = random.Random(7)
     told = Counter[str]()
-    for path, clean in files(1, seed=7):
+    for path, clean in files(2, seed=7):
         for word in WORDS:
             lines = clean.splitlines(keepends=True)
             row = chance.randrange(len(lines))
