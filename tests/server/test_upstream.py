@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -304,6 +305,25 @@ def test_a_server_that_refuses_to_score_leaves_drafts_unjudged_and_is_not_asked_
         assert [each.log_prob for each in answer.candidates] == [None, None]
         assert not answer.judged
     assert sum(bool(body.get("echo")) for _, body in play.asked) == 1
+
+
+def test_what_is_known_by_the_deadline_is_the_answer(asked: Open) -> None:
+    play = Play()
+    client = asked("llama.cpp", play)
+    play.gate = threading.Event()
+    request = CompleteRequest("fill", PromptParts(prefix="x = "), max_tokens=16, deadline=0.3)
+
+    own = completed(client, request).candidates[0]
+    assert (own.text, own.finish_reason) == ("n ", "deadline")
+
+
+def test_drafts_are_there_also_when_the_model_is_late(asked: Open) -> None:
+    play = Play(models=("zeta-2.1",))
+    client = asked("vllm", play)
+    play.gate = threading.Event()
+
+    answer = completed(client, replace(RENAMED, deadline=0.3))
+    assert [each.text for each in answer.candidates] == ["bad()\n", "good\n"]
 
 
 REGION = """<|recently_viewed_code_snippets|>

@@ -177,7 +177,12 @@ class UpstreamCompleter:
         answer = _Answer()
         own: tuple[Candidate, ...] = ()
         if request.kind == "edit":
-            own = await self._rewritten(adapter, request, answer, until) if request.own else ()
+            try:
+                own = await self._rewritten(adapter, request, answer, until) if request.own else ()
+            except UpstreamError as error:
+                # Drafts need no time.
+                if error.code != "timeout" or not request.drafts:
+                    raise
         else:
             async for _ in self._grown(request, answer, until):
                 pass
@@ -252,6 +257,7 @@ class UpstreamCompleter:
             return self._adapter
         if self._looking is None:
             self._looking = asyncio.create_task(self._looked())
+            self._looking.add_done_callback(_told)
         return await asyncio.shield(self._looking)
 
     async def _looked(self) -> Adapter:
@@ -380,6 +386,12 @@ class UpstreamCompleter:
             result=cast("Result", _Account(denoise_seconds=seconds)),
             trimmed=len(self._ask(request).parts.prefix) < len(request.parts.prefix),
         )
+
+
+def _told(task: asyncio.Task[Adapter]) -> None:
+    """Take a task's error away, which asyncio would report where nobody waited to the end."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _judged(maker: str, text: str, values: Sequence[float], kept: Sequence[float]) -> Candidate:
