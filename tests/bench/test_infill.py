@@ -78,23 +78,6 @@ def test_the_quality_bench_measures_a_checkpoint(checkpoint: Path, heldout: Path
     assert flat["tokens_per_forward_left_to_right"] == 1.0
 
 
-def test_files_of_known_languages_are_read(tmp_path: Path) -> None:
-    rows = [
-        {"package": "p", "ecosystem": "e", "path": path, "language": language, "license": "MIT", "text": text}
-        for path, language, text in (
-            ("a.js", "javascript", "x\n"), ("b.ts", "TypeScript", "x\n"), ("c.py", "python", "x = 1\n"),
-            ("d.rb", "ruby", "x\n"), ("e.py", "python", "x\r\n"),
-        )
-    ]  # fmt: skip
-    path = tmp_path / "h.zst"
-    path.write_bytes(zstandard.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
-    found = read_heldout(path)
-    assert found[0] == HeldoutFile("p", "c.py", "python", "x = 1\n")
-    assert [(file.path, file.language) for file in found[1:]] == [("a.js", "typescript"), ("b.ts", "typescript")]
-    with pytest.raises(BenchDataError, match=r"nothing\.zst does not exist"):
-        read_heldout(tmp_path / "nothing.zst")
-
-
 def test_holes_are_cut_out_of_files_of_every_kind_and_language_alike(files: Files) -> None:
     made = holes(files)
     assert made == holes(files)
@@ -181,11 +164,3 @@ def test_every_row_is_told_for_the_policy_and_left_to_right_and_kept(
 )
 def test_exact_match_ignores_spaces_at_ends_of_lines_only(answer: str, suffix: str, text: str, *, equal: bool) -> None:
     assert matches(Hole("h", REST_OF_LINE, "python", "a.py", "x = ", suffix, answer), text) is equal
-
-
-def test_a_contender_is_a_policy_and_its_steps() -> None:
-    assert Contender.parse("default@2") == Contender("default@2", None, 2)
-    assert Contender.parse("threshold:0.9@8") == Contender("threshold:0.9@8", "threshold:0.9", 8)
-    for text in ("fixed:2@", "fixed:2@x", "fixed:2@0"):
-        with pytest.raises(ValueError, match="number of steps"):
-            Contender.parse(text)

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from calomel.bench import load
-from calomel.bench.keystrokes import run_keystrokes
-from calomel.bench.served import Served, source_address
+from calomel.bench.served import Served
 from calomel.report.heldout import read_heldout
 from calomel.weights import nano_path
 
@@ -27,12 +26,6 @@ def test_places_have_about_the_context_that_was_asked_for() -> None:
     assert len({place.prefix for place in places}) == 6
     assert all(place.typed for place in places)
     assert places == load.make_places(6, 1000, read_heldout(), seed=3)
-
-
-def test_each_request_is_one_key_further_and_begins_anew_behind_the_last() -> None:
-    prompts = [PLACE.request(keys)["prompt"] for keys in range(8)]
-    assert prompts == [f"before{'typed'[:at]}" for at in (0, 1, 2, 3, 4, 5, 0, 1)]
-    assert (PLACE.request(0)["min_tokens"], PLACE.request(0)["max_tokens"], PLACE.request(0)["stop"]) == (32, 32, [])
 
 
 def test_figures_are_of_all_phases() -> None:
@@ -75,29 +68,3 @@ def test_the_bench_runs_and_leaves_nothing_behind() -> None:
     assert flat["throughput"] > 0
     assert flat["cached_share"] > 0.5
     assert flat["person_most_ms"] is not None
-
-
-@pytest.mark.e2e
-@pytest.mark.slow
-def test_keystrokes_are_measured_through_the_real_programs() -> None:
-    figures: Any = run_keystrokes(quick=True).flat
-    for name in ("change_p50_ms", "change_p99_ms", "suggest_2k_p50_ms", "suggest_8k_p50_ms", "suggest_8k_p95_ms",
-                 "initialize_ms", "first_suggestion_ms"):  # fmt: skip
-        assert figures[name] > 0, name
-    assert 0.9 < figures["prefix_reuse"] <= 1
-    for name in ("prefix_reuse_settled", "prefix_reuse_jump"):
-        assert 0 <= figures[name] <= 1, name
-
-
-def test_clients_come_from_addresses_of_their_own_and_a_process_is_looked_at(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("sys.platform", "linux")
-    assert [source_address("http://127.0.0.1:8", number) for number in (0, 255)] == ["127.1.0.1", "127.1.1.0"]
-    assert source_address("http://192.0.2.1:8", 0) is None
-    for name in ("7/fd/0", "7/fd/1"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "7" / "statm").write_text("100 256 1 1 1 1 1\n")
-    sample = load.look(7, tmp_path)
-    assert (sample.files, sample.memory > 0) == (2, True)
-    assert load.look(8, tmp_path) == load.Sample()

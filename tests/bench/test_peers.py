@@ -83,16 +83,6 @@ def test_transformers_gives_our_left_to_right_tokens(
     check(peer_engines.TransformersPeer(checkpoint, dtype="float32", threads=1), engine, prompts)
 
 
-def test_a_peer_reads_what_is_new_of_a_prompt(checkpoint: Path, prompts: tuple[tuple[int, ...], ...]) -> None:
-    pytest.importorskip("transformers")
-    peer = peer_engines.TransformersPeer(checkpoint, dtype="float32", threads=1)
-    read = []
-    for prompt in (prompts[0], prompts[0], prompts[1], prompts[3]):
-        peer.decode(prompt, 2, END, lambda _: False)
-        read.append(peer.read)
-    assert read == [61, 1, 4, 61]
-
-
 def test_llamacpp_gives_our_left_to_right_tokens(tmp_path: Path, prompts: tuple[tuple[int, ...], ...]) -> None:
     pytest.importorskip("gguf")
     pytest.importorskip("llama_cpp")

@@ -77,12 +77,3 @@ def test_held_out_packages_are_not_fitted_on(tmp_path: Path) -> None:
     place.write_bytes(zstandard.compress(json.dumps(row).encode() + b"\n"))
     with pytest.raises(BenchDataError, match=f"held-out packages .{package}."):
         fit_recall(place)
-
-
-@pytest.mark.slow
-def test_the_shipped_model_is_fitted(tmp_path: Path) -> None:
-    place = documents(tmp_path / "documents.jsonl.zst", 40)
-    made = fit_recall(place, holes_per_kind=150)
-    made.worth.write(tmp_path)
-    assert recall.CopyScorer.read(tmp_path) is not None
-    assert sum(one.draft is not None for one in made.samples) > 40

@@ -13,11 +13,10 @@ from calomel.report.result import (
     Table,
     weights_hash,
 )
-from calomel.report.running import Journal, LoadWatch
+from calomel.report.running import Journal
 from calomel.report.stats import (
     Interval,
     percentile,
-    ratio_of_ratios,
     ratio_of_sums,
     wilson,
 )
@@ -69,28 +68,6 @@ def test_weights_are_told_apart_by_their_bytes(tmp_path: Path) -> None:
 @dataclass(frozen=True)
 class Record:
     text: str
-
-
-def test_a_ratio_of_ratios_resamples_both_alike() -> None:
-    # Every item has the same ratio of ratios, and so has every sample of them.
-    interval = ratio_of_ratios(([1.0, 4.0], [2.0, 8.0]), ([3.0, 12.0], [2.0, 8.0]))
-    assert interval is not None
-    assert (interval.value, interval.low, interval.high) == pytest.approx((1 / 3, 1 / 3, 1 / 3))
-    assert ratio_of_ratios(([1.0], [0.0]), ([1.0], [1.0])) is None
-    assert ratio_of_ratios(([], []), ([], [])) is None
-
-
-@pytest.mark.parametrize(
-    ("busy", "own", "others"),
-    [(115.0, 15.0, 0.0), (101.0, 0.0, 0.1), (109.0, 0.0, 0.9), (130.0, 15.0, 1.5), (None, 10.0, 0.5)],
-)
-def test_the_work_of_others_is_told_in_cores(busy: float | None, own: float, others: float) -> None:
-    clock, mine = iter([0.0, 10.0]), iter([0.0, own])
-    all_of_it = iter([None if busy is None else 100.0, busy])  # where it is not known, the load average stands in
-    watch = LoadWatch(
-        clock=lambda: next(clock), busy=lambda: next(all_of_it), own=lambda: next(mine), loadavg=lambda: 1.5
-    )
-    assert watch.keys() == {"loaded": others > 0.2, "load_other_cores": pytest.approx(others)}
 
 
 def test_a_second_run_finds_the_whole_records_of_the_first(tmp_path: Path) -> None:

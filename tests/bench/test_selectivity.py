@@ -34,7 +34,6 @@ def right(count: int = 40) -> list[Sample]:
 
 
 PERFECT = Calibrator({"fill": KindCalibrator({"support": 20.0}, -20.0)})
-USELESS = Calibrator({"fill": KindCalibrator({}, 0.0)})
 
 
 def value(interval: Interval | None) -> float:
@@ -85,27 +84,6 @@ def test_of_a_question_only_the_surest_candidate_is_shown() -> None:
     assert filtered.accepted == 0
     shown = filtered.threshold(0.0)
     assert (shown.shown, value(shown.acceptance)) == (1, 1.0)
-
-
-def test_each_filter_has_its_price() -> None:
-    samples = [
-        sample(1, "accepted"),
-        sample(2, "accepted", filters=("unbalanced", "secret")),
-        sample(3, "rejected", filters=("secret",)),
-        sample(4, "rejected", filters=("too_large",)),
-        sample(5, "too_short", filters=("too_large",)),
-    ]
-    figures = SelectivityFigures(samples, USELESS)
-    assert [(each.name, each.dropped, each.accepted) for each in figures.filters()] == [
-        ("secret", 2, 1),
-        ("unbalanced", 1, 1),
-        ("too_large", 1, 0),
-    ]
-    assert [value(each.of) for each in figures.filters()] == [0.5, 0.5, 0.0]
-    assert figures.undecided == 1
-    # What they drop is not ranked, and is lost whatever the threshold is.
-    assert figures.ranking()["ece"] is not None
-    assert value(figures.threshold(0.0).lost) == 0.5
 
 
 def written(path: Path, samples: list[Sample]) -> Path:

@@ -1,18 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.bench.test_infill import count
 
-from calomel.bench.holes import Cell, as_run, before_keystroke, cell_holes
 from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender
 from calomel.bench.speed import SpeedOptions, Subject, measure_speed, run_speed
-from calomel.report.heldout import BenchDataError, HeldoutFile, Hole
+from calomel.report.heldout import HeldoutFile, Hole
 from calomel.report.running import Progress
 
 Files = tuple[HeldoutFile, ...]
@@ -56,11 +53,6 @@ def long_files(files: Files) -> Files:
     return tuple(replace(file, text=file.text * 4) for file in files)
 
 
-def first_holes(cell: Cell, files: Files, number: int = 5) -> list[Hole]:
-    made: Iterator[Hole] = cell_holes(cell, files, count, seed=1)
-    return list(islice(made, number))
-
-
 def test_cold_and_warm_are_told_for_both(
     options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
 ) -> None:
@@ -74,18 +66,6 @@ def test_cold_and_warm_are_told_for_both(
     assert (flat["tokens_per_forward"], flat["vs_left_to_right"]) == (5.0, 0.2)
     late = measure_speed(replace(options, seconds=-1.0), subject, long_files, progress).flat
     assert (late["left_out"], late["vs_left_to_right"]) == ("64.8, 64.32, 128.8, 128.32", None)
-
-
-def test_cold_is_the_same_place_a_keystroke_earlier_with_a_path_of_its_own(long_files: Files) -> None:
-    warm = first_holes(Cell(100, 8), long_files, 1)[0]
-    cold = before_keystroke(warm, "run")
-    assert cold.prefix + cold.answer == warm.prefix + warm.answer
-    assert len(cold.prefix) == len(warm.prefix) - 1
-    one, other = (as_run(warm, run).path or "" for run in ("a", "b"))
-    assert one != other
-    assert one.rsplit("/", 1)[-1] == other.rsplit("/", 1)[-1] == (warm.path or "").rsplit("/", 1)[-1]
-    with pytest.raises(BenchDataError, match="4096 tokens"):
-        first_holes(Cell(400, 4096), long_files[:1])
 
 
 def test_the_speed_bench_measures_a_checkpoint(checkpoint: Path, heldout: Path) -> None:

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import random
 import sysconfig
-import time
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calomel.weights
 from calomel.context.budget import MAX_BUDGET, EstimateCounter, ExactCounter, TokenCounter, default_budget
 from calomel.context.builder import BuiltContext, ContextBuilder
-from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Transformer
 from calomel.prompts.own import ContextRenderer
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.suggest.completer import FillRequest
-from calomel.suggest.filler import Filler
 from calomel.workspace.workspace import Situation
 
 LIBRARY = Path(sysconfig.get_path("stdlib"))
@@ -130,14 +125,6 @@ def test_a_small_file_is_seen_whole() -> None:
     assert (built.parts.prefix, built.parts.suffix, built.parts.far) == (text[:10], text[10:], ())
 
 
-def test_windows_begin_and_end_at_lines() -> None:
-    at = line_start(TEXT, 1400) + 7
-    built, _ = Reader(1024).read(situation(TEXT, at))
-    start, end = at - len(built.parts.prefix), at + len(built.parts.suffix)
-    assert TEXT[start - 1] == "\n"
-    assert TEXT[end - 1] == "\n"
-
-
 def test_a_line_longer_than_the_room_is_cut() -> None:
     text = "x = [" + "1234, " * 20_000
     built, ids = Reader(1024).read(situation(text, 60_000))
@@ -193,24 +180,6 @@ def test_other_related_code_waits_until_the_window_moves() -> None:
     assert "other code matters here" in moved.accounts[0].why
 
 
-def test_related_code_that_is_found_later_is_taken_at_once() -> None:
-    builder = ContextBuilder(ExactCounter(TOKENIZER))
-    assert builder.build(replace(START, related=()), 8192).parts.related == ()
-    assert builder.build(typing(START, "x")[-1], 8192).parts.related
-
-
-def test_going_back_to_a_place_finds_the_tokens_of_before() -> None:
-    builder, renderer = ContextBuilder(ExactCounter(TOKENIZER)), ContextRenderer(TOKENIZER)
-    there = replace(START, offset=TEXT.index("class Action("), related=INSPECT)
-    first = renderer.render(builder.build(START, 8192).parts, 8192)
-    builder.build(there, 8192)
-
-    again = builder.build(START, 8192)
-
-    assert renderer.render(again.parts, 8192) == first
-    assert not again.rebuilt
-
-
 def test_a_long_stretch_of_typing_hardly_ever_changes_more_than_the_end() -> None:
     builder, renderer = ContextBuilder(ExactCounter(TOKENIZER)), ContextRenderer(TOKENIZER)
     steps = [
@@ -222,27 +191,6 @@ def test_a_long_stretch_of_typing_hardly_ever_changes_more_than_the_end() -> Non
     # Near suffix, marks and the last pre-token; a window that is full hops, and with it may come other code.
     kept = [shared(before, after) >= len(before) - 32 for before, after in pairwise(ids)]
     assert kept.count(False) <= 2
-
-
-@pytest.mark.slow
-def test_a_keystroke_in_a_context_of_8k_costs_less_than_five_milliseconds() -> None:
-    builder, renderer = ContextBuilder(ExactCounter(TOKENIZER)), ContextRenderer(TOKENIZER)
-    took = []
-    for each in typing(START, TYPED[4000:5500]):
-        began = time.perf_counter()
-        renderer.render(builder.build(each, 8192).parts, 8192)
-        took.append((time.perf_counter() - began) * 1e3)
-    warm = sorted(took[1:])
-    p50, p95 = warm[len(warm) // 2], warm[int(len(warm) * 0.95)]
-    assert p95 < 5, f"p50 {p50:.2f} ms, p95 {p95:.2f} ms"
-
-
-def test_an_edit_above_does_not_push_the_window_out_of_the_snapshot() -> None:
-    builder = ContextBuilder(ExactCounter(TOKENIZER))
-    first = builder.build(START, 8192)
-    added = "import something\n" * 20
-    below = replace(START, text=added + TEXT, offset=MIDDLE + len(added))
-    assert front(builder.build(below, 8192)) == front(first)
 
 
 def test_a_quarter_of_changed_text_takes_a_new_snapshot_and_keeps_related_code() -> None:
@@ -281,55 +229,6 @@ def test_edits_that_the_history_let_go_start_the_stream_anew() -> None:
     built = builder.build(replace(START, hunks=hunks[10:], hops=1), 8192)
     assert built.rebuilt
     assert built.parts.edits == hunks[10:]
-
-
-def test_pieces_of_a_snapshot_follow_one_another_and_are_its_lines() -> None:
-    far = ContextBuilder(EstimateCounter()).build(START, 8192).parts.far
-    assert len(far) > 1
-    assert "".join(each.text for each in far) in TEXT
-    assert all(one.start_line + one.text.count("\n") == two.start_line for one, two in pairwise(far))
-    assert TEXT.splitlines(keepends=True)[far[0].start_line :][:1] == far[0].text.splitlines(keepends=True)[:1]
-
-
-@pytest.mark.slow
-def test_builder_and_engine_serve_32k_and_read_a_keystroke_alone() -> None:
-    """Random weights: what they say means nothing, what they read is counted."""
-    positions, answer = 32_768, 16
-    torch.manual_seed(1)
-    config = ModelConfig(
-        vocab_size=TOKENIZER.vocab_size,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=16,
-        max_position_embeddings=positions,
-        diffusion=DiffusionConfig(mask_token_id=TOKENIZER.mask, end_token_id=TOKENIZER.end, max_canvas=32),
-    )
-    filler = Filler(Engine(BlockCausal(Transformer(config), cache_tokens=3 * positions, threads=1)), TOKENIZER)
-    builder = ContextBuilder(ExactCounter(TOKENIZER))
-    related = tuple(each for name in ("ast", "inspect", "typing", "dataclasses") for each in excerpts(name, 9_999))
-
-    def ask(found: Situation) -> tuple[int, int]:
-        parts = builder.build(found, positions - answer).parts
-        fill = filler.fill(FillRequest("fill", parts, max_tokens=answer, max_context=positions, min_tokens=answer))
-        assert fill.completion_tokens == answer
-        return fill.prompt_tokens, fill.cached_tokens
-
-    here = replace(START, related=related)
-    try:
-        tokens, cached = ask(here)
-        # What is left is kept for edits and for a hop of the window.
-        assert 30_000 < tokens <= positions - answer
-        assert cached == 0
-        settled = replace(typing(here, "x = 1\n")[-1], hunks=(Hunk("argparse.py", 1400, "", "x = 1\n"),))
-        elsewhere = replace(here, offset=TEXT.index("class Namespace"))
-        for found, share in ((typing(here, "x")[-1], 0.99), (settled, 0.9), (elsewhere, 0.3)):
-            tokens, cached = ask(found)
-            assert cached / tokens > share
-    finally:
-        filler.close()
 
 
 @pytest.mark.parametrize(

@@ -107,15 +107,6 @@ def test_what_can_not_be_told_apart_or_read_is_refused(prompt: ChatPrompt, messa
         prompt.render([message])
 
 
-def test_arguments_are_given_as_data_and_what_is_no_json_as_text(prompt: ChatPrompt, chatty: Tokenizer) -> None:
-    calls = (Call("f", '{"a": [1]}'), Call("g", "no json"))
-
-    text = chatty.decode(prompt.render([Message("assistant", calls=calls)]))
-
-    assert '{"name": "f", "arguments": {"a": [1]}}' in text
-    assert '{"name": "g", "arguments": "no json"}' in text
-
-
 ADD = Function(
     "add",
     parameters={
@@ -138,12 +129,10 @@ OTHER = '<tool_call>\n{"name": "now-2", "arguments": {}}\n</tool_call>'
         (CALL, "", (Call("add", '{"a": 1}'),)),
         (f"{CALL}\n{OTHER}", "", (Call("add", '{"a": 1}'), Call("now-2", "{}"))),
         (f"Let me see.\n{CALL}", "Let me see.", (Call("add", '{"a": 1}'),)),
-        ('<tool_call>{"name":"add","parameters":{"a":"ü"}}</tool_call>', "", (Call("add", '{"a": "ü"}'),)),
         ('<tool_call>{"name":"add","arguments":"{\\"a\\":1}"}</tool_call>', "", (Call("add", '{"a":1}'),)),
         ("<tool_call>{broken</tool_call>", "<tool_call>{broken</tool_call>", ()),
         ('<tool_call>{"name":"unknown","arguments":{}}</tool_call>', None, ()),
         ('<tool_call>{"name": "add", "arguments": {"a"', None, ()),
-        ("<tool_call>[1]</tool_call> x", None, ()),
         ("<tool_call>" + "[" * 5000 + "</tool_call>", None, ()),
     ],
 )
@@ -167,15 +156,11 @@ def test_any_text_can_be_read(text: str) -> None:
         (calls_form(FUNCTIONS), CALL, True),
         (calls_form(FUNCTIONS), "Sure: " + CALL, False),
         (calls_form(FUNCTIONS), CALL.replace("1", '"1"'), False),
-        (calls_form(FUNCTIONS), CALL.replace("add", "sub"), False),
         (calls_form(FUNCTIONS, most=1), f"{CALL}\n{CALL}", False),
-        (calls_form((NOW,)), CALL, False),
         (text_or_calls_form(FUNCTIONS), "Just < text > of any kind.\n", True),
         (text_or_calls_form(FUNCTIONS), f"First {CALL}\nthen {OTHER} done", True),
-        (text_or_calls_form(FUNCTIONS), "First <tool_call>none", False),
         (json_or_calls_form(embedded({"type": "array"}), FUNCTIONS), "[1, 2]", True),
         (json_or_calls_form(embedded({"type": "array"}), FUNCTIONS), CALL, True),
-        (json_or_calls_form(embedded({"type": "array"}), FUNCTIONS), "text", False),
     ],
 )
 def test_a_form_allows_whole_calls_and_nothing_else(
@@ -200,12 +185,10 @@ def template(source: str, **tokens: str) -> ChatTemplate:
     [
         ("{{ messages[0]['content'] | trim | upper }}", "HELLO"),
         ("{{ tools | tojson }}", '[{"a": "<é>"}]'),
-        ("{{ tools | tojson(indent=1) }}", '[\n {\n  "a": "<é>"\n }\n]'),
         ("{% generation %}{{ messages[0].content }}{% endgeneration %}!", "hello!"),
         ("{% for i in range(3) %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}", "01"),
         ("{{ strftime_now('%Y-%m-%d') }}", "2026-03-01"),
         ("{% if enable_thinking is defined and not enable_thinking %}quick{% endif %}", "quick"),
-        ("{{ 'ab' * 3 }}{{ '-' * 4 }}", "ababab----"),
         ("{% if add_generation_prompt %}go{% endif %}{{ documents }}", "goNone"),
     ],
 )

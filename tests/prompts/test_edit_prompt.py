@@ -21,10 +21,6 @@ def test_an_insertion_stands_behind_the_line_that_its_header_names() -> None:
     assert parse_hunks("--- a\n+++ a\n@@ -6,0 +7,1 @@\n+new\n") == (Hunk("a", 6, "", "new\n"),)
 
 
-def test_hunks_without_headers_are_of_the_file_that_is_given() -> None:
-    assert parse_hunks("-old\n+new\n", "b.go") == (Hunk("b.go", 0, "old\n", "new\n"),)
-
-
 def test_names_of_new_deleted_and_renamed_files() -> None:
     diff = (
         "diff --git a/new.py b/new.py\nnew file mode 100644\n--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+x\n"
@@ -83,12 +79,6 @@ def test_windows_line_ends_stay_in_the_lines_and_leave_the_names() -> None:
     diff = "--- a/x\r\n+++ b/x\r\n@@ -1 +1 @@\r\n-a\r\n+b\r\n"
 
     assert parse_hunks(diff) == (Hunk("x", 0, "a\r\n", "b\r\n"),)
-
-
-def test_binary_files_and_modes_are_passed_over() -> None:
-    diff = "diff --git a/i.png b/i.png\nindex 1..2 100644\nBinary files a/i.png and b/i.png differ\n"
-
-    assert parse_hunks(diff) == ()
 
 
 def test_the_newest_hunks_are_kept() -> None:

@@ -67,18 +67,6 @@ def test_files_in_the_signs_of_codestral() -> None:
     assert parse_fim(prompt.partition("[PREFIX]")[2], "}\n") == parse_fim(prompt)
 
 
-def test_files_before_a_prompt_whose_suffix_comes_apart() -> None:
-    prompt = "<|file_sep|>a.ts\nlet x\n<|file_sep|>b.ts\n<|fim_prefix|>let y = "
-
-    assert parse_fim(prompt, "\n") == hole("let y = ", "\n", "b.ts", (Excerpt("a.ts", 0, "let x\n"),))
-
-
-def test_words_of_a_client_before_the_prompt_are_left_out() -> None:
-    prompt = "Context:\n\nsomething\n" + TEMPLATES["qwen"].format(p="a", s="b")
-
-    assert parse_fim(prompt) == hole("a", "b")
-
-
 @pytest.mark.parametrize(
     "text",
     [

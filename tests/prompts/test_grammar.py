@@ -56,18 +56,12 @@ OBJECT = {"type": "object"}
     ("form", "kept", "rest"),
     [
         (json_form(PERSON), '{"name": "Ada", "age": 36}', ""),
-        (json_form(PERSON), '{"name":"Ada",\n    "age":3}', ""),
         (json_form(OBJECT), '{"a": [1, null, {"b": "ü\\n"}]}', ""),
-        (json_form({"enum": ["red", "green"]}), '"green"', ""),
         (pattern_form("[0-9]{3}-[a-z]+"), "123-abc", ""),
         (json_form(PERSON), '{"name": "a", "age": 1}', " and more"),
         (json_form(PERSON), "", "Here you are: {"),
-        (json_form(OBJECT), "", "[1]"),
-        (pattern_form("[0-9]+"), "", "x1"),
         (json_form(PERSON), None, '{"name": 1'),
-        (json_form(PERSON), None, '{"age": "old"'),
         (json_form(OBJECT), None, '{     "a": 1}'),
-        (json_form(OBJECT), None, '{"a"\n: 1}'),
         (json_form({"type": "integer", "maximum": 9}), None, "10"),
     ],
 )
@@ -92,15 +86,6 @@ def test_control_tokens_are_never_allowed(compiler: GrammarCompiler, tokenizer: 
     assert walk.advance([tokenizer.size + 5]) == 0
     assert walk.advance(tokenizer.encode(' goes on"')) > 0
     assert walk.may_end()
-
-
-def test_an_answer_that_is_whole_and_closed_allows_nothing_more(
-    compiler: GrammarCompiler, tokenizer: Tokenizer
-) -> None:
-    walk = compiler.compile(json_form({"const": "x"})).begin()
-    walk.advance(tokenizer.encode('"x"'))
-
-    assert set(allowed(walk, tokenizer)) <= {tokenizer.end}
 
 
 def schemas() -> st.SearchStrategy[Any]:
@@ -185,18 +170,14 @@ for _ in range(100):
 @pytest.mark.parametrize(
     ("schema", "says"),
     [
-        ({"type": "nope-secret"}, "type"),
         ({"type": "string", "pattern": "([secret"}, "regular expression"),
         ({"type": "string", "pattern": "(?=secret)b"}, "look-ahead"),
-        ({"type": "string", "format": "secret"}, "format"),
         ({"type": "string", "not": {"const": "secret"}}, "not supported: not"),
-        ({"type": "array", "uniqueItems": True, "secret": 1}, "not supported"),
         ("a" * 5000, "4096"),
         ({"enum": [f"secret{number}" for number in range(5000)]}, "parts"),
         ({"const": "secret" * 20_000}, "characters"),
         (DEEP, "levels"),
         ({"$ref": "http://127.0.0.1:9/secret.json"}, "another document"),
-        ({"properties": {"a": {"$ref": "file:///secret"}}}, "another document"),
         ({"$ref": "#/$defs/secret"}, "schema"),
         ({"$ref": "#"}, "nothing fits"),
         ({"type": "string", "pattern": "(" * 4000 + "secret" + ")" * 4000}, "regular expression"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calomel.weights
-from calomel.prompts.own import FAR_HOP, NEAR_TOKENS, ContextRenderer, FimTokens, split_suffix
+from calomel.prompts.own import NEAR_TOKENS, ContextRenderer, FimTokens
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.prompts.tokenizer import Tokenizer
 
@@ -45,13 +45,6 @@ def test_a_prompt_has_its_parts_in_order_of_stability(tokenizer: Tokenizer, rend
     assert rendered.reuse == len(rendered.context) - len(near) - 2
 
 
-def test_the_far_suffix_starts_at_a_line_and_within_a_hop_of_the_near_one(tokenizer: Tokenizer) -> None:
-    near, far = split_suffix(LINES, tokenizer)
-
-    assert LINES.endswith("\n" + far)
-    assert len(LINES) - len(far) <= len(tokenizer.decode(near)) + FAR_HOP + len(LINES.splitlines()[0]) + 1
-
-
 @given(size=st.integers(16, 700), cut=st.integers(0, len(LINES)))
 def test_a_prompt_never_exceeds_its_budget(size: int, cut: int, renderer: ContextRenderer) -> None:
     rendered = render(renderer, LINES[:cut], LINES[cut:], size + 48, path="some/path.py")
@@ -70,12 +63,6 @@ def test_typing_extends_the_front_of_the_prompt_and_leaves_the_rest_alone(render
 
     # The window may hop once in so few keystrokes, not more.
     assert same_start >= len(fronts) - 2
-
-
-def test_a_line_longer_than_the_budget_keeps_its_end(tokenizer: Tokenizer, renderer: ContextRenderer) -> None:
-    rendered = render(renderer, "x+" * 5000 + "last", size=64)
-
-    assert tokenizer.decode(rendered.context).endswith("last")
 
 
 def test_a_region_stands_behind_the_front_that_a_hole_at_its_start_has(

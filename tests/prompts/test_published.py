@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.families.published import diffusion_gemma
 from tests.families.published.layout import CHATML, TEXT_TOKENS, write_config, write_tokenizer
 
-from calomel.prompts.instruction import closed, fence_for, inside
+from calomel.prompts.instruction import fence_for, inside
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.prompts.published import Published, PublishedTokenizer, open_published
 from calomel.prompts.renderer import PromptStyle
@@ -21,7 +21,6 @@ from calomel.prompts.tokenizer import TextTokenizer, TokenizerError
 CONTROLS = ("<|endoftext|>", "<|im_end|>", "<|fim_prefix|>", "<tool_call>", "<MASK>", "<table>", "    ")
 # As Qwen publishes its own: most control tokens are not marked as special.
 TEXT = ("<|fim_prefix|>", "<tool_call>", "<table>", "    ")
-CODE = "def f(self):\n        return 1  # <|im_end|> <MASK> <|fim_prefix|> ünï\r\n\n\n\tx = '<tool_call>'\n"
 
 
 def opened(folder: Path, kind: str = "tokenizer.json") -> PublishedTokenizer:
@@ -51,24 +50,6 @@ def test_control_tokens_are_those_that_are_marked_and_those_that_look_like_one(t
     # Tags of web pages and runs of blanks are text.
     assert {TEXT_TOKENS + 5, TEXT_TOKENS + 6} <= set(tokenizer.encode("<table>    "))
     assert tokenizer.decode(tokenizer.encode("<table>    ")) == "<table>    "
-
-
-def test_vocabulary_and_merges_give_the_ids_of_the_one_file(tmp_path: Path) -> None:
-    fast, slow = opened(tmp_path / "fast"), opened(tmp_path / "slow", "vocab and merges")
-
-    # In the second kind nothing but vocabulary and merges is text.
-    told = CODE.replace("    ", "\t")
-    assert slow.encode(told) == fast.encode(told)
-    assert slow.control == fast.control
-
-
-def test_control_ids_and_ids_that_the_vocabulary_is_padded_with_stand_for_nothing(
-    tokenizer: PublishedTokenizer,
-) -> None:
-    assert (
-        tokenizer.decode([*tokenizer.encode("a"), tokenizer.mask, tokenizer.end, 100_000, *tokenizer.encode("b")])
-        == "ab"
-    )
 
 
 @pytest.mark.parametrize(
@@ -226,22 +207,6 @@ def test_a_prompt_keeps_within_its_room_and_says_what_it_left_out(tmp_path: Path
     assert not found.fill.render(PromptParts(prefix="a = 1\n"), room).cut
 
 
-@pytest.mark.parametrize("kind", ["around", "fim_tokens", "chat"])
-def test_a_text_that_repeats_itself_is_cut_like_any_other(tmp_path: Path, kind: str) -> None:
-    """What is left of it is how it begins, too."""
-    found = asked(tmp_path, kind)
-    assert found.fill.render(PromptParts(prefix="value = 1\n" * 500), 512).cut
-
-
-def test_an_answer_ends_at_any_of_the_ends(tmp_path: Path) -> None:
-    found = asked(tmp_path, "around")
-    ids = [*found.tokenizer.encode("a"), found.tokenizer.control["<|endoftext|>"], *found.tokenizer.encode("b")]
-
-    assert found.fill.read(ids) == "a"
-    assert found.fill.ended(ids)
-    assert not found.fill.ended(ids[:1])
-
-
 def test_an_answer_in_a_block_is_read_and_over_when_the_block_is(tmp_path: Path) -> None:
     found = asked(tmp_path, "chat")
 
@@ -267,14 +232,9 @@ def test_a_base_model_without_a_template_fills_the_hole_that_a_region_leaves(tmp
     ("answer", "expected"),
     [
         ("a + b\n```", "a + b"),
-        ("a + b\n```\nThat adds them.", "a + b"),
         ("    x = 1\n    y = 2\n```\n", "    x = 1\n    y = 2"),
-        ("\n```", ""),
-        ("```", ""),
         ("```python\na + b\n```", "a + b"),
         ("\n````\na\n````\n", "a"),
-        ("a `b` c", "a `b` c"),
-        ("a\r\n```", "a"),
         ("x = '```'\ny\n```", "x = '```'\ny"),
     ],
 )
@@ -288,13 +248,6 @@ def test_the_text_is_what_stands_in_the_block(answer: str, expected: str) -> Non
 )
 def test_of_an_unfinished_answer_nothing_is_shown_that_may_become_the_fence(beginning: str, settled: str) -> None:
     assert inside(beginning, whole=False) == settled
-
-
-def test_an_answer_is_over_when_its_block_is_closed() -> None:
-    assert not closed("a + b\n")
-    assert not closed("```py\na")
-    assert closed("a + b\n```")
-    assert closed("```py\na\n```\n")
 
 
 def test_a_fence_is_longer_than_any_in_the_text() -> None:

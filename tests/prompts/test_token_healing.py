@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calomel.prompts.token_healing import HealingConstraint, Pieces, TokenHealing, cut_back, pieces_of
+from calomel.prompts.token_healing import HealingConstraint, Pieces, TokenHealing, cut_back
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.weights import nano_path
 
@@ -26,32 +26,6 @@ def test_tokens_may_be_a_part_of_the_text_or_go_beyond_it() -> None:
     assert walk.advance([5, 0, 6]) == 3
     assert walk.may_end()
     assert allowed(walk.allowed()) == set(range(len(PIECES.by_id)))
-
-
-def test_what_does_not_fit_is_not_taken_in() -> None:
-    walk = HealingConstraint("ab", PIECES).begin()
-    assert walk.advance([1, 6]) == 1
-    assert walk.advance([0]) == 0
-    assert walk.advance([99]) == 0
-    assert walk.forced() == ()
-
-
-def test_something_may_have_to_come_behind_the_text() -> None:
-    walk = HealingConstraint("ab", PIECES, least=1).begin()
-    assert walk.advance([2]) == 1
-    assert not walk.may_end()
-    assert walk.advance([6]) == 1
-    assert walk.may_end()
-    longer = HealingConstraint("ab", PIECES, least=1).begin()
-    assert longer.advance([3]) == 1
-    assert longer.may_end()
-
-
-def test_no_more_may_be_said_than_so_many_tokens() -> None:
-    walk = HealingConstraint("ab", PIECES, most=2).begin()
-    assert walk.advance([1, 5, 6, 6]) == 3  # of which the first says nothing but the text
-    assert walk.may_end()
-    assert allowed(walk.allowed()) == set()
 
 
 @given(st.text("abcx!", min_size=1, max_size=5))
@@ -96,13 +70,6 @@ def test_no_more_than_the_end_of_a_line_is_split_into_words(
     for unit in ("xoxb-", "a ", "1"):
         cut_back(unit * 100_000, tokenizer)
     assert max(looked) <= 512
-
-
-def test_control_tokens_stand_for_nothing(tokenizer: Tokenizer) -> None:
-    pieces = pieces_of(tokenizer)
-    assert len(pieces.by_id) == tokenizer.size
-    assert pieces.by_id[tokenizer.end] == b""
-    assert b"".join(pieces.by_id[token] for token in tokenizer.encode("def f(x):")) == b"def f(x):"
 
 
 def test_the_half_word_is_what_stands_before_the_cursor(tokenizer: Tokenizer) -> None:

@@ -17,15 +17,6 @@ def test_every_text_survives_encoding_and_decoding(tokenizer: Tokenizer, text: s
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-@given(prefix=CODE, middle=CODE, suffix=CODE)
-def test_prefix_answer_and_suffix_encoded_apart_join_byte_for_byte(
-    tokenizer: Tokenizer, prefix: str, middle: str, suffix: str
-) -> None:
-    joined = b"".join(tokenizer.decode_bytes(tokenizer.encode(part)) for part in (prefix, middle, suffix))
-
-    assert joined == (prefix + middle + suffix).encode()
-
-
 @given(text=CODE, more=CODE)
 def test_appending_changes_only_tokens_behind_the_last_pre_token_boundary(
     tokenizer: Tokenizer, text: str, more: str
@@ -54,16 +45,6 @@ def test_text_that_names_a_control_token_is_encoded_as_its_characters(tokenizer:
     assert tokenizer.decode(ids) == "".join(SPECIAL_TOKENS)
 
 
-def test_special_tokens_stand_for_no_text(tokenizer: Tokenizer) -> None:
-    assert tokenizer.decode([tokenizer.end, *tokenizer.encode("x"), tokenizer.mask]) == "x"
-
-
-def test_a_character_cut_off_at_the_end_is_dropped(tokenizer: Tokenizer) -> None:
-    ids = tokenizer.encode("a🙂")
-
-    assert tokenizer.decode(ids[:-1]) == "a"
-
-
 def test_a_lone_surrogate_becomes_the_replacement_character(tokenizer: Tokenizer) -> None:
     assert tokenizer.decode(tokenizer.encode("a\ud83d")) == "a\ufffd"
 
@@ -78,15 +59,6 @@ def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(TokenizerError, match=r"tokenizer\.json is no tokenizer file"):
         Tokenizer.from_file(tmp_path / "tokenizer.json")
-
-
-@given(parts=st.lists(CODE, min_size=1, max_size=6), more=CODE)
-def test_a_long_text_is_encoded_the_same_whether_its_beginning_is_remembered_or_not(
-    tokenizer: Tokenizer, parts: list[str], more: str
-) -> None:
-    text = "value = compute(1)\n" * 30 + "\n".join(parts)
-    for typed in (text, text + more, text + "\n" + more, text + "\r\n" + more):
-        assert tokenizer.encode(typed) == tokenizer._encode(typed)
 
 
 LINES = st.lists(

@@ -59,23 +59,6 @@ def test_merges_reverts_and_programs_are_left_out(history: Commits) -> None:
     assert reason_of(history) == "nothing that somebody typed (no change)"
 
 
-def test_huge_commits_are_left_out(history: Commits) -> None:
-    history.commit("Change", {"a.py": "".join(f"x{number} = {number}\n" for number in range(401))})
-    assert reason_of(history) == "huge: 401 lines"
-    history.commit("Change", {f"{number}.py": "x\n" for number in range(21)})
-    assert reason_of(history) == "huge: 21 files"
-
-
-def test_a_renamed_file_is_not_typed_anew(history: Commits) -> None:
-    body = "".join(f"line_{number} = {number}\n" for number in range(40))
-    history.commit("Change", {"a.py": body})
-    history.commit("Change", {"a.py": None, "b.py": body.replace("line_7 =", "seven =")})
-    log = log_of(history)
-    opened = [event for event in log.events if isinstance(event, Opened)]
-    assert [(event.document, event.text) for event in opened] == [("b.py", body)]
-    assert log.checks.end_content_right
-
-
 def test_what_is_no_repository_is_said(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="cannot be read by git"):
         list(read_git(tmp_path / "nowhere"))

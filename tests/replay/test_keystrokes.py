@@ -32,23 +32,6 @@ def test_a_trace_ends_in_its_end_content() -> None:
     assert log.events[0] == Opened(0, 0.0, "skiplist.rs", "rust", "")
 
 
-def test_loading_the_file_is_not_typing() -> None:
-    values = trace(
-        [[0, 0, "old"]], [[3, 0, "x"]], end="oldx", times=["1970-01-01T00:00:00.000Z", "2020-01-01T00:00:00Z"]
-    )
-    log = read_keystrokes("a.py", values)
-    assert log.events == [
-        Opened(0, 0.0, "a.py", "python", "old"),
-        Changed(1, 0.0, "a.py", (Edit(3, 3, "x"),), "typed"),
-    ]
-
-
-def test_transactions_of_one_second_are_spread_over_it() -> None:
-    times = ["2020-01-01T00:00:00Z"] * 4 + ["2020-01-01T00:00:09Z"]
-    log = read_keystrokes("a.py", trace(*([[0, 0, "x"]] for _ in times), end="xxxxx", times=times))
-    assert [event.time for event in log.events[1:]] == [0.0, 0.25, 0.5, 0.75, 9.0]
-
-
 def test_patches_side_by_side_are_one_change_and_others_are_several() -> None:
     log = read_keystrokes(
         "a.py", trace([[0, 1, "AA"], [3, 1, "C"]], [[0, 0, "x"], [1, 0, "y"]], start="abc", end="xyAAbC")
@@ -60,7 +43,7 @@ def test_patches_side_by_side_are_one_change_and_others_are_several() -> None:
     ]
 
 
-@pytest.mark.parametrize("wrong", [[[99, 0, "x"]], [[0, 99, ""]], [[0, -1, ""]], [[0, 0]], [["0", 0, "x"]], None, 3])
+@pytest.mark.parametrize("wrong", [[[99, 0, "x"]], [[0, -1, ""]], [[0, 0]], None])
 def test_a_wrong_transaction_ends_what_is_known(wrong: Any) -> None:
     log = read_keystrokes("a.py", trace([[0, 0, "ab"]], wrong, [[0, 0, "y"]], end="yab"))
     assert texts(log.events) == {"a.py": "ab"}

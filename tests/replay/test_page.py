@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -102,18 +101,3 @@ def test_the_script_lists_the_suggestions_and_nothing_of_a_log_is_run(tmp_path: 
     assert "<title>Replay</title>" in seen
     assert "<img" not in seen
     assert "&lt;img src=x onerror=alert(1)&gt;" in seen
-
-
-def test_figures_stand_on_the_page(results: list[LogResult], tmp_path: Path) -> None:
-    first = results[0].opportunities[0]
-    assert first.candidate is not None
-    results[0].opportunities[0] = replace(first, makers=("canvas",), candidate=replace(first.candidate, maker="rename"))
-    page = page_of(results)
-    assert "Reliability of the confidence" in page
-    assert page.count(" to 0.") + page.count(" to 1.0") >= 10
-    assert "At the recorded assistant&#39;s shown rate" in page
-    assert "6 of 40, 15.0%" in page
-    assert '<td class="number">rename</td>' in page
-    path = tmp_path / "deep" / "report.html"
-    write_report(path, [], summarize([]))
-    assert data_of(path.read_text(encoding="utf-8")) == []

@@ -62,16 +62,6 @@ def test_what_the_gate_held_back_is_judged_too() -> None:
     assert moments(eager)[0] == (None, "accepted")
 
 
-def test_what_is_held_back_again_while_the_person_types_along_counts_once() -> None:
-    script: dict[str, str | tuple[str, float]] = {
-        "x = "[:4] + "compute"[:n]: ("compute(1)"[n:], 0.01) for n in range(4)
-    }
-    log = log_of(*typed("x = ", 0, 1.0), *typed("com", 4, 4.0, gap=2.0, entry=5))
-    result = replayed(log, Scripted(script))
-    assert moments(result) == [("low_confidence", "rejected")]
-    assert result.repeated == 3
-
-
 def test_an_answer_that_comes_after_typing_on_is_superseded() -> None:
     log = log_of(*typed("x = ", 0, 1.0), *typed("compute(1)", 4, 2.0, entry=5))
     result = replayed(log, Scripted({"x = ": "compute(1)"}), ReplayOptions(latency=0.9, debounce_seconds=0.1))
@@ -84,15 +74,6 @@ def test_a_fixed_latency_gives_the_same_however_slow_the_machine_is() -> None:
     log = log_of(*typed("x = ", 0, 1.0), *typed("other", 4, 4.0, entry=5))
     slow = Scripted({"x = ": "compute(1)"}, busy=lambda: 0.03)
     assert replayed(log, slow) == replayed(log, Scripted({"x = ": "compute(1)"}))
-
-
-def test_a_measured_latency_is_that_of_the_model() -> None:
-    log = log_of(Changed(1, 1.0, "a.py", (Edit(0, 0, "x = "),)), *typed("other", 4, 9.0, entry=5))
-    model = Scripted({"x = ": "compute(1)"}, busy=lambda: 0.2)
-    first = replayed(log, model, ReplayOptions(latency="measured", debounce_seconds=0.0)).opportunities[0]
-    assert first.shown
-    assert 190.0 < first.model_ms < 2000.0
-    assert first.latency_ms == pytest.approx(first.model_ms, abs=100.0)
 
 
 def test_a_measured_model_that_is_too_slow_is_given_up_at_the_next_key() -> None:
@@ -121,28 +102,6 @@ def test_the_suggester_sees_what_the_editor_would_have_sent() -> None:
     assert document.text == after
     assert document.encoding is Encoding.UTF16
     assert result.text_right
-
-
-def test_a_cursor_that_moves_away_takes_the_question_along() -> None:
-    log = log_of(*typed("ab", 0, 1.0), Selected(5, 1.16, "a.py", 1, 1))
-    model = Scripted({"ab": "compute(1)"})
-    result = replayed(log, model)
-    assert model.requests == []
-    assert result.opportunities == []
-
-
-def test_an_accepted_suggestion_of_the_log_is_known_as_predicted() -> None:
-    edits = (Edit(0, 0, "compute(1)\n"),)
-    log = log_of(Accepted(1, 1.0, "a.py", edits), Changed(1, 1.0, "a.py", edits, "accept"), *typed("x", 11, 60.0))
-    player, _ = player_of(log, Scripted({}))
-    assert any(hunk.predicted for hunk in player.editor.workspace.history.settled())
-
-
-def test_the_beginning_of_a_log_is_judged_by_all_of_it() -> None:
-    log = log_of(*typed("x = ", 0, 58.0), *typed("compute(1)", 4, 62.0, entry=5))
-    result = replayed(log, Scripted({"x = ": "compute(1)"}), ReplayOptions(latency=0.05, limit_minutes=1.0))
-    assert moments(result) == [(None, "accepted")]
-    assert result.typed_characters == 4
 
 
 def test_recorded_offers_are_judged_by_the_same_rule() -> None:

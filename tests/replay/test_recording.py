@@ -104,53 +104,18 @@ def test_a_wrong_offset_puts_the_document_aside_until_its_text_is_known_again(re
     assert "so are later ones of src/a.ts" in message
 
 
-def test_a_change_that_stands_twice_is_made_once(recorder: Recorder) -> None:
-    recorder.change(0, 2, [0, 0, "x"])
-    entry = recorder.change(0, 2, [0, 0, "x"])
-    recorder.change(0, 3, [0, 0, "y"])
-    log = read_recording("r", recorder.entries)
-    assert texts(log.events)["src/a.ts"] == "yxlet a = 1\n"
-    assert [problem.entry for problem in log.problems] == [entry]
-
-
-def test_time_that_runs_backwards_is_held(recorder: Recorder) -> None:
-    recorder.change(0, 2, [0, 0, "x"])
-    recorder.time -= 5_000
-    entry = recorder.change(0, 3, [0, 0, "y"])
-    recorder.change(0, 4, [0, 0, "z"])
-    recorder.time += 10_000
-    recorder.change(0, 5, [0, 0, "w"])
-    log = read_recording("r", recorder.entries)
-    times = [event.time for event in log.events if isinstance(event, Changed)]
-    assert times == [0.4, 0.4, 0.4, pytest.approx(5.7)]
-    assert [problem.entry for problem in log.problems] == [entry]
-    assert "backwards by 4.900 s" in log.problems[0].message
-
-
 @pytest.mark.parametrize(
     "entry",
     [
         17,
-        None,
         {},
-        {"kind": 3},
         {"kind": "changed"},
-        {"kind": "changed", "id": 0, "edit": "abc", "v": 2},
         {"kind": "changed", "id": 0, "edit": [[0, 1]], "v": 2},
-        {"kind": "changed", "id": 0, "edit": [[0, True, ""]], "v": 2},
-        {"kind": "changed", "id": [], "edit": [], "v": 2},
         {"kind": "changed", "id": 44, "edit": [[0, 0, "x"]], "v": 2},
         {"kind": "changed", "id": 0, "edit": [[0, 2, "x"], [1, 3, "y"]], "v": 2},
         {"kind": "setContent", "id": 0, "content": None},
-        {"kind": "selectionChanged", "id": 0, "selection": [[0]]},
         {"kind": "selectionChanged", "id": 0, "selection": [[0, 99]]},
-        {"kind": "focused"},
-        {"kind": "event", "data": None},
-        {"kind": "event", "data": {"sourceId": "InlineCompletions.fetch", "kind": "end", "requestId": 9}},
-        {"kind": "documentEvent", "id": 0, "data": {"sourceId": "x"}},
         {"kind": "documentEvent", "id": 0, "data": {"sourceId": "TextModel.setChangeReason", "source": "a", "v": 9}},
-        {"kind": "documentEncountered", "id": 3},
-        {"kind": "storeContent", "id": 0, "contentId": []},
         {"kind": "documentEvent", "id": [], "data": {"sourceId": "TextModel.setChangeReason", "source": 1, "v": []}},
     ],
 )
@@ -250,23 +215,6 @@ def test_what_was_taken_is_known_whole_or_in_part(short: Recorder) -> None:
     short.offer(0, 3, "[1,1 -> 1,1]", "z")
     found = distinct_offers(read_recording("r", short.entries).events)
     assert [(each.partly, each.accepted) for each in found] == [(True, True), (False, False)]
-
-
-def test_an_entry_of_no_use_is_named(recorder: Recorder) -> None:
-    recorder.offer(0, 0, "[1,1 -> 1,1]", "an answer for an older text, which was not shown")
-    recorder.offer(0, 1, "[7,1 -> 7,2]", "y")
-    outside = len(recorder.entries) - 1
-    first = recorder.add("telepathy")
-    recorder.add("telepathy")
-    missing = recorder.change(0, 3, [0, 0, "x"])
-    log = read_recording("r", recorder.entries)
-    assert not [event for event in log.events if isinstance(event, Offered)]
-    found = {problem.entry: problem.message for problem in log.problems}
-    assert found.keys() == {outside, first, missing}
-    assert "no line 7" in found[outside]
-    assert "'telepathy'" in found[first]
-    assert "1 more" in found[first]
-    assert "missing" in found[missing]
 
 
 def test_a_truncated_file_is_read_up_to_where_it_ends(recorder: Recorder, tmp_path: Path) -> None:

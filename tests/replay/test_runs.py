@@ -7,11 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.replay.recordings import shared
-from tests.replay.scripted import Scripted, log_of, player_of, typed
+from tests.replay.scripted import Scripted, log_of, typed
 
 from calomel.replay.events import Changed, Edit, ReplayLog
-from calomel.replay.logs import read_log
 from calomel.replay.opportunity import Latency, LogResult, ReplayOptions
 from calomel.replay.runs import ReplayError, replay_logs
 from calomel.report.result import CONVERTER
@@ -96,17 +94,3 @@ def test_several_processes_give_what_one_gives_in_the_same_order(tmp_path: Path)
     assert alone[0].opportunities[0].shown
     assert (0, 15, 15) in told
     assert told[-1] == (2, 15, 15)
-
-
-@pytest.mark.slow
-def test_a_recorded_session_and_a_trace_end_with_their_own_texts() -> None:
-    log = read_log(shared("recordings/vscode-session-a.recording.w.json"))
-    model = Scripted({})
-    _, result = player_of(log, model, ReplayOptions(latency=0.2))
-    assert result.text_right
-    assert (result.checks.content_ids_right, result.checks.content_ids_wrong, result.checks.accepts) == (27, 0, 56)
-    assert (result.real_offers, result.real_accepts) == (353, 46)
-    assert len(model.requests) > 500
-    trace = read_log(shared("keystrokes/rustcode.json.gz"))
-    trace.events = trace.events[:3000]
-    assert player_of(trace, Scripted({}), ReplayOptions(latency=0.2))[1].text_right

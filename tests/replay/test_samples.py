@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 from tests.replay.scripted import Scripted, log_of, typed
 
-from calomel.replay.events import Changed, Edit, ReplayLog
+from calomel.replay.events import ReplayLog
 from calomel.replay.opportunity import ReplayOptions
 from calomel.replay.runs import replay_log
 from calomel.selectivity.sample import Sample
@@ -70,19 +70,6 @@ def test_every_candidate_of_a_question_is_there_with_what_the_person_would_have_
     assert 1.3 < accepted.time < 2.0
 
 
-def test_nothing_is_shown_and_so_nothing_hides_the_next_place() -> None:
-    slowly = log_of(*typed("x = ", 0, 1.0), *typed("compute(1)", 4, 4.0, gap=1.0, entry=5))
-    answers = Several({}, several={"x = ": (("compute(1)", "canvas"),), "comp": (("ile_all()", "canvas"),)})
-    result = replay_log(slowly, answers, SAMPLES)
-    assert not any(each.shown for each in result.opportunities)
-    assert all(each.candidate is None for each in result.opportunities)
-    # Asked again within what would have been accepted.
-    assert [(each.question, each.outcome) for each in result.samples] == [
-        ("log:4:fill", "accepted"),
-        ("log:8:fill", "rejected"),
-    ]
-
-
 def test_typing_along_is_not_counted_twice() -> None:
     script: dict[str, tuple[tuple[str, str], ...]] = {
         "x = " + "compute(1)"[:n]: (("compute(1)"[n:], "canvas"),) for n in range(4)
@@ -99,16 +86,6 @@ def test_typing_along_is_not_counted_twice() -> None:
         ("log:5:fill", "seeded"),
         ("log:5:fill", "canvas"),
     ]
-
-
-def test_what_the_person_wrote_instead_is_unknown_where_the_line_became_another_one() -> None:
-    rewritten = log_of(
-        *typed("x = ", 0, 1.0),
-        Changed(5, 4.0, "a.py", (Edit(0, 4, "return 1"),)),
-        *typed(";", 8, 90.0, entry=6),
-    )
-    found = played(rewritten, model(), PROMPTS)[0]
-    assert (found.outcome, found.wanted) == ("rejected", None)
 
 
 def writing(name: str = "log") -> ReplayLog:

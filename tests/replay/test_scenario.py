@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.replay.recordings import shared, texts
 
-from calomel.replay.events import Changed, Closed, Edit, Expected, LogError, Opened, Selected
+from calomel.replay.events import Changed, Closed, Edit, Expected, Opened, Selected
 from calomel.replay.logs import read_log
 from calomel.replay.scenario import parse_scenario, read_scenario, split
 
@@ -28,11 +28,6 @@ def test_silence_is_asked_for_at_each_position() -> None:
 @pytest.mark.parametrize("expected", ["", "\n", "-- expected --\n", "-- expected --\n\n"])
 def test_an_empty_expected_asks_for_silence(expected: str) -> None:
     assert parse_scenario(f"-- buffer.txt --\nx\n{expected}").expected is None
-
-
-def test_without_a_buffer_there_is_no_scenario() -> None:
-    with pytest.raises(LogError, match=r"no buffer\.txt"):
-        parse_scenario("id: x\n-- expected --\nx\n")
 
 
 @settings(deadline=None)

@@ -11,14 +11,11 @@ import pytest
 from tests.suggest.editor import NOW, URI, ScriptedModel, editing, reason, settle, suggestion
 
 from calomel.suggest.completer import CompleterError
-from calomel.suggest.edit import Suggestion
-from calomel.suggest.pace import Debounce
 from calomel.suggest.question import Selected, Trigger
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.documents import Position, RangeChange
 from calomel.workspace.privacy import Privacy, Verdict
 from calomel.workspace.secrets import Span
-from calomel.workspace.settings import Aggressiveness, SuggestSettings
 from calomel.workspace.syntax import Inside, SyntaxTrees
 
 
@@ -31,16 +28,6 @@ async def test_typing_what_is_suggested_asks_no_model_and_keeps_the_suggestion()
             assert again.id == first.id
             assert again.cached
             assert editor.after(again) == "x = compute(1)\n"
-        assert len(editor.model.requests) == 1
-
-
-async def test_going_back_by_a_character_brings_the_longer_suggestion_back() -> None:
-    async with editing("x = |\n", "compute(1)") as editor:
-        await editor.inline()
-        editor.type("c")
-        await editor.inline()
-        editor.backspace()
-        assert suggestion(await editor.inline()).insert_text == "compute(1)"
         assert len(editor.model.requests) == 1
 
 
@@ -92,20 +79,6 @@ async def test_a_hundred_keystrokes_leave_one_question_running_and_none_behind()
         assert editor.suggester.status().silences == {"superseded": 99}
 
 
-async def test_cancelling_the_question_cancels_the_model() -> None:
-    model = ScriptedModel(hold=True)
-    async with editing("x = |\n", model=model) as editor:
-        asking = asyncio.ensure_future(editor.suggester.inline(URI, editor.cursor, Trigger.EDIT))
-        await settle()
-        await editor.time.advance(0.2)
-        assert model.running == 1
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        await settle()
-        assert (model.running, model.cancelled) == (0, 1)
-
-
 async def test_an_automatic_question_waits_for_a_pause_and_an_explicit_one_does_not() -> None:
     async with editing("x = |\n") as editor:
         editor.type("c")
@@ -128,26 +101,6 @@ async def test_the_item_selected_in_the_popup_is_continued() -> None:
         await settle()
         offered = suggestion(await asking)
         assert [tuple(edit) for edit in offered.edits] == [(7, 9, "path.join(a)")]
-
-
-def test_every_reason_has_one_plain_sentence() -> None:
-    for each in SilenceReason:
-        assert re.fullmatch(r"[A-Z][^.]*\.", each.message), each
-
-
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        (replace(NOW, enabled=False), "off_globally"),
-        (replace(NOW, languages={"python": False}), "off_language"),
-        (replace(NOW, languages={"*": False}), "off_language"),
-    ],
-)
-async def test_what_the_settings_turn_off_asks_no_model(settings: SuggestSettings, expected: str) -> None:
-    async with editing("x = |\n", settings=settings) as editor:
-        assert reason(await editor.inline()) == expected
-        assert reason(await editor.inline(Trigger.EXPLICIT)) == expected
-        assert editor.model.requests == []
 
 
 async def test_commands_turn_a_language_a_file_and_everything_off_and_on_again() -> None:
@@ -186,12 +139,6 @@ async def test_an_ignored_file_is_never_read_and_the_rule_is_named() -> None:
         assert editor.model.requests == []
 
 
-async def test_generated_text_is_never_read() -> None:
-    async with editing("# @generated\nx = |\n", settings=NOW, privacy=Privacy()) as editor:
-        assert reason(await editor.inline()) == "ignored_path"
-        assert editor.model.requests == []
-
-
 async def test_several_cursors_are_left_alone_until_there_is_one_again() -> None:
     async with editing("a\nb|\n", settings=NOW) as editor:
         editor.several(
@@ -214,8 +161,6 @@ async def test_the_inside_of_a_word_is_left_alone_unless_asked() -> None:
     [
         ("unreachable", "no_model"),
         ("loading", "loading"),
-        ("overloaded", "overloaded"),
-        ("timeout", "timeout"),
         ("new in a later version", "failed"),
     ],
 )
@@ -271,31 +216,6 @@ async def test_what_the_model_is_not_sure_of_is_hidden_unless_asked() -> None:
         assert reason(await editor.inline()) == "low_confidence"
         assert len(model.requests) == 1
         assert suggestion(await editor.inline(Trigger.EXPLICIT))
-
-
-@pytest.mark.parametrize(
-    ("aggressiveness", "shown"), [("quiet", False), ("balanced", False), ("eager", True), (0.1, True)]
-)
-async def test_the_aggressiveness_moves_the_threshold(aggressiveness: Aggressiveness, *, shown: bool) -> None:
-    settings = replace(NOW, aggressiveness=aggressiveness)
-    async with editing("x = |\n", settings=settings, model=ScriptedModel(log_prob=-1.6)) as editor:
-        assert isinstance(await editor.inline(), Suggestion) is shown
-
-
-@pytest.mark.parametrize(
-    ("text", "answer", "expected"),
-    [
-        ("x = |\n", "", "empty"),
-        ("x = |\n", " \n ", "whitespace_only"),
-        ("f(|, value)\n", ", value", "duplicate_of_suffix"),
-        ("|\ntotal = compute(values)\n", "total = compute(values)", "repeats_below"),
-        ("total = compute()\ntot|\n", "al = compute()", "repeats_above"),
-        ("key = |\n", '"**********"', "secret"),
-    ],
-)
-async def test_worthless_answers_are_hidden_with_their_reason(text: str, answer: str, expected: str) -> None:
-    async with editing(text, answer, settings=NOW) as editor:
-        assert reason(await editor.inline()) == expected
 
 
 async def test_what_was_just_deleted_does_not_come_back() -> None:
@@ -375,24 +295,3 @@ async def test_a_document_that_changed_under_an_answer_leaves_nothing_to_show() 
         editor.change((0, 5, "something else"))
         model.release()
         assert reason(await asking) == "stale"
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def typing(gap: float, keys: int = 20) -> tuple[Debounce, Clock]:
-    clock = Clock()
-    debounce = Debounce(clock)
-    for _ in range(keys):
-        clock.now += gap
-        debounce.key()
-    return debounce, clock
-
-
-def test_a_slow_typist_is_waited_for_longer_than_a_fast_one() -> None:
-    assert typing(0.3)[0].wait("a", 0.0) > typing(0.1)[0].wait("a", 0.0) > 0.1

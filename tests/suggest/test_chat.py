@@ -107,7 +107,6 @@ def babbling(filler: Filler) -> Chat:
         ("plain <| text >", "plain <| text >", "", ()),
         ("<think>\nLet me see.\n</think>\n\nNine.", "Nine.", "Let me see.", ()),
         ("<think>never done", "", "never done", ()),
-        ("<thinking> aloud", "<thinking> aloud", "", ()),
         ('Wait.\n<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>', "Wait.", "", (Call("now", "{}"),)),
         (
             '<think>hm</think><tool_call>{"name":"now"}</tool_call><tool_call>{"name":"add","arguments":{"a":3}}</tool_call>',
@@ -117,7 +116,6 @@ def babbling(filler: Filler) -> Chat:
         ),
         ("<tool_call>{broken</tool_call> x", "<tool_call>{broken</tool_call> x", "", ()),
         ("ends with <tool_", "ends with <tool_", "", ()),
-        ("ends with space \n", "ends with space \n", "", ()),
     ],
 )
 async def test_thoughts_and_calls_are_told_from_the_content_and_a_stream_adds_up_to_it(

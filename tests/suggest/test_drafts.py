@@ -52,8 +52,6 @@ def lines(text: str, draft: EditDraft) -> str:
     [
         ("def load(path):\n    pass\n\nmode = 1\nload(a)\nx = load(b)\n", "(path)", "(path, mode)", ["load(a, mode)", "x = load(b, mode)"]),  # noqa: E501
         ("func load(path string) {\n}\n\nfunc main() {\n\tmode := 1\n\tload(a)\n}\n", "path string", "path string, mode int", ["\tload(a, mode)"]),  # noqa: E501
-        ("fn load(path: &str) {\n}\n\nfn main() {\n    let mode = 1;\n    load(a);\n}\n", "path: &str", "path: &str, mode: u8", ["    load(a, mode);"]),  # noqa: E501
-        ("import { mode } from 'm'\nfunction load(path: string) {\n}\n\nload(a);\n", "path: string", "path: string, mode: number", ["load(a, mode);"]),  # noqa: E501
     ],
 )  # fmt: skip
 def test_calls_follow_a_new_parameter(text: str, old: str, new: str, expected: list[str]) -> None:
@@ -63,13 +61,6 @@ def test_calls_follow_a_new_parameter(text: str, old: str, new: str, expected: l
 def test_a_new_argument_is_added_to_the_other_calls() -> None:
     moment = Moment("run(first)\ny = run(second(1, 2))\nrun(third, more)\nwalk(fourth)\n", ("(first)", "(first, True)"))
     assert moment.results("arguments") == ["y = run(second(1, 2), True)", "run(third, more, True)"]
-
-
-def test_a_keyword_stands_at_the_end_and_a_place_before_keywords() -> None:
-    moment = Moment("run(a)\nrun(b, key=1)\n", ("run(a)", "run(a, deep=True)"))
-    assert moment.results("arguments") == ["run(b, key=1, deep=True)"]
-    moment = Moment("run(a)\nrun(b, key=1)\n", ("run(a)", "run(a, 7)"))
-    assert moment.results("arguments") == ["run(b, 7, key=1)"]
 
 
 def test_lists_over_several_lines_keep_their_layout() -> None:
@@ -82,11 +73,6 @@ def test_a_parameter_that_is_gone_is_taken_from_the_calls() -> None:
     text = "class A:\n    def load(self, path, mode):\n        pass\n\na.load(p, 1)\na.load(q, mode=2)\nb.load(r)\n"
     moment = Moment(text, ("self, path, mode", "self, path"))
     assert moment.results("arguments") == ["a.load(p)", "a.load(q)"]
-
-
-def test_brackets_and_commas_in_strings_are_no_list() -> None:
-    moment = Moment("run(a)\nrun(\"x), (\", 'y,')\n", ("run(a)", "run(a, 1)"))
-    assert moment.results("arguments") == ["run(\"x), (\", 'y,', 1)"]
 
 
 SHOP = """class Cart:
@@ -130,15 +116,6 @@ def test_a_method_is_that_of_its_class_as_far_as_the_file_shows() -> None:
     assert set(moment.results("arguments")) == {"        self.add(name, quantity)", "    cart.add(first, quantity)"}
 
 
-def test_a_parameter_with_a_default_changes_no_call() -> None:
-    assert Moment(SHOP, ("add(self, name)", "add(self, name, quantity=1)")).results() == []
-
-
-def test_an_argument_goes_to_calls_of_the_same_receiver_whoever_drafts_it() -> None:
-    moment = Moment(SHOP, ("cart.add(first)", "cart.add(first, quantity=quantity)"))
-    assert moment.results() == []
-
-
 @pytest.mark.parametrize(
     ("text", "old", "new", "expected"),
     [
@@ -172,17 +149,11 @@ def test_an_options_object_names_all() -> None:
     ("text", "new", "expected"),
     [
         ("y = wait(3000)\nz = wait(3000, 1)\n", "LIMIT = 3000\n", ["y = wait(LIMIT)", "z = wait(LIMIT, 1)"]),
-        ("open('a.txt');\n", "const PATH = 'a.txt';\n", ["open(PATH);"]),
         ("\twait(30 * time.Second)\n", "const timeout = 30 * time.Second\n", ["\twait(timeout)"]),
-        ("let y = wait(4096);\n", "const SIZE: usize = 4096;\n", ["let y = wait(SIZE);"]),
     ],
 )
 def test_what_got_a_name_is_called_by_it(text: str, new: str, expected: list[str]) -> None:
     assert Moment("\n" + text, ("\n", new + "\n")).results("extraction") == expected
-
-
-def test_what_stands_everywhere_is_left_alone() -> None:
-    assert Moment('\nx = f(0)\ny = g("")\n', ("\n", "ZERO = 0\n\n")).results() == []
 
 
 def test_a_computed_value_holds_below_in_its_function() -> None:
@@ -212,13 +183,6 @@ def test_names_that_are_known_or_made_here_are_not_imported() -> None:
     assert imported("a.go", GO, "{\n}", '{\n\tlog("fmt.Println")  // fmt.Println\n}') == []
     assert imported("a.go", GO, "{\n}", "{\n\tos.Exit(1)\n}") == []
     assert imported("a.py", GO, "{\n}", "{\n\tfmt.Println()\n}") == []
-
-
-def test_the_first_import_stands_below_the_name_of_the_package() -> None:
-    text = "// Package a.\npackage a\n\nfunc f() {\n\tpass\n}\n"
-    after = text.replace("pass", 'fmt.Println("x")')
-    (draft,) = drafts(after, text_hunks("a.go", text, after), after.index("fmt"), "a.go")
-    assert 'package a\n\nimport "fmt"\n\nfunc' in draft.apply(after)
 
 
 PYTHON = """\
@@ -267,30 +231,6 @@ def test_other_spellings_of_a_renamed_compound_follow() -> None:
     assert "user_group = UserTeam()" in moment.results()
 
 
-def test_a_name_put_in_the_place_of_another_is_no_rename() -> None:
-    moment = Moment("first = 1\nother = 2\nuse(first)\nlog(first)\n", ("use(first)", "use(other)"))
-    assert "other = 1" not in moment.results()
-    assert moment.results("rename") == []
-
-
-def test_a_rewritten_line_is_no_rename() -> None:
-    moment = Moment(
-        "self.update(other)\nself.update(more)\n", ("self.update(other)", "for item in values: insert(item)")
-    )
-    assert moment.results("rename") == []
-
-
-def test_a_type_is_no_name_to_be_renamed() -> None:
-    moment = Moment("def f(a: int) -> int:\n    b: int = 1\n", ("a: int", "a: float"))
-    assert moment.results("rename") == []
-
-
-def test_what_was_renamed_twice_has_its_last_name() -> None:
-    text = "old_name = 1\na(old_name)\n"
-    moment = Moment(text, ("old_name = 1", "new_name = 1"), ("new_name = 1", "other_name = 1"))
-    assert moment.results() == ["a(other_name)"]
-
-
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -298,10 +238,8 @@ def test_what_was_renamed_twice_has_its_last_name() -> None:
             '    print("total is %s" % total)',
             ['    print("total is %s" % sum_up)', '    print("sum_up is %s" % total)'],
         ),
-        ("    print('total is', total)", ["    print('total is', sum_up)", "    print('sum_up is', total)"]),
         ("    print(total)  # the total", ["    print(sum_up)  # the total", "    print(total)  # the sum_up"]),
         ('    print(f"total is {total}")', ['    print(f"total is {sum_up}")', '    print(f"sum_up is {total}")']),
-        ("    don(total, 'x')", ["    don(sum_up, 'x')"]),
     ],
 )
 def test_a_string_or_comment_is_a_change_of_its_own(line: str, expected: list[str]) -> None:
@@ -336,18 +274,10 @@ other(int n)
             ["    for (int i = 0; i < count; i++) {", "        total += a[i] * count;", "    return total / count;"],
         ),
         ("other(int n)", "other(int count)", ["    return count;"]),
-        ("int i =", "int at =", ["    for (int at = 0; at < n; at++) {", "        total += a[at] * n;"]),
     ],
 )
 def test_a_name_behind_its_type_is_renamed_within_its_function(old: str, new: str, expected: list[str]) -> None:
     assert sorted(Moment(C, (old, new)).results()) == sorted(expected)
-
-
-def test_a_type_in_front_of_a_name_is_none_of_the_function() -> None:
-    go = "func f(a Foo) {\n\tb(a)\n}\n\nfunc g(a Foo) {\n}\n"
-    assert Moment(go, ("a Foo", "a Bar")).results("rename") == ["func g(a Bar) {"]
-    java = "class A {\n    int f(Foo a) {\n        return a.b;\n    }\n\n    int g(Foo a) {\n    }\n}\n"
-    assert Moment(java, ("Foo a", "Bar a")).results("rename") == ["    int g(Bar a) {"]
 
 
 def test_a_new_name_may_stand_in_a_string_or_a_comment_before() -> None:
@@ -367,10 +297,8 @@ def test_the_words_of_a_string_or_a_comment_name_no_code() -> None:
     ("text", "old", "new", "expected"),
     [
         ("self.a = a\nself.b = b\nself.c = c\n", "= a", "= int(a)", ["self.b = int(b)", "self.c = int(c)"]),
-        ("const a = get('x');\nconst b = get('y');\n", "get('x')", "await get('x')", ["const b = await get('y');"]),
         ("type P struct {\n\tName string\n\tCity string\n}\n", "Name string", 'Name string `json:"name"`',
          ['\tCity string `json:"city"`']),
-        ("let a = parse(x);\nlet b = parse(y);\n", "parse(x)", "parse(x).unwrap()", ["let b = parse(y).unwrap();"]),
         ("pub a: String,\npub b: String,\n", "a: String", "a: Option<String>", ["pub b: Option<String>,"]),
     ],
 )  # fmt: skip
@@ -379,25 +307,9 @@ def test_lines_that_look_alike_are_changed_alike(text: str, old: str, new: str, 
     assert results[: len(expected)] == expected
 
 
-def test_a_changed_operator_is_about_its_own_line() -> None:
-    assert Moment("if a == b:\n    x()\nif c == d:\n    y()\n", ("a == b", "a != b")).results() == []
-
-
 def test_what_was_replaced_is_replaced_elsewhere() -> None:
     moment = Moment("a = os.path.join(x, y)\nlog(os.path.join(z, w), 1)\n", ("os.path.join(x, y)", "Path(x, y)"))
     assert "log(Path(z, w), 1)" in moment.results()
-
-
-def test_punctuation_needs_the_same_neighbours() -> None:
-    text = "a.get(key).value\nreturn b.get(key).value + 1\nc.get(other)\nd.other.thing\n"
-    moment = Moment(text, ("get(key).value", "get(key)?.value"))
-    assert moment.results("substitution") == ["return b.get(key)?.value + 1"]
-
-
-def test_two_edits_that_agree_need_less_context() -> None:
-    text = "use(a.name, 1)\nlog(b.name)\nif c.name:\n    pass\n"
-    moment = Moment(text, ("a.name, 1", "a.get_name(), 1"), ("b.name", "b.get_name()"))
-    assert "if c.get_name():" in moment.results()
 
 
 def test_imports_and_comments_are_no_model() -> None:
@@ -430,12 +342,6 @@ def test_what_is_half_typed_is_finished_as_the_edits_before() -> None:
     moment.edit("run(c)", "run(c,)")
     moment.cursor -= 1
     assert moment.results()[0] == "run(c, k=1)"
-
-
-def test_an_edit_of_another_file_goes_on_in_this_one() -> None:
-    hunks = text_hunks("b.py", "def old_name():\n", "def new_name():\n")
-    (draft,) = drafts("x = old_name()\n", hunks, 0, "a.py")
-    assert draft.apply("x = old_name()\n") == "x = new_name()\n"
 
 
 def test_windows_line_ends_are_kept() -> None:
@@ -478,11 +384,6 @@ def test_a_region_becomes_what_all_drafts_of_one_maker_make_of_it_or_one_alone()
     assert [(each.draft.text, each.draft.maker, each.support) for each in found] == [
         ("a(y)\nb(y)\n", "rename", 1), ("a(y)\nb(x)\n", "rename", 2), ("a(x)\nb(y)\n", "rename", 1),
     ]  # fmt: skip
-
-
-def test_drafts_elsewhere_and_too_many_are_left_out() -> None:
-    assert region_texts(TEXT, 0, 5, [draft("c(x", "c(y")]) == ()
-    assert len(region_texts(TEXT, 0, 5, [draft("x", name) for name in "klmnopqrs"])) == 6
 
 
 def test_a_new_line_belongs_to_the_lines_behind_it() -> None:

@@ -15,7 +15,6 @@ from calomel.suggest.edit import (
     TextEdit,
     apply,
     common_prefix,
-    common_suffix,
     edits_of,
     is_boundary,
     minimal_edits,
@@ -25,20 +24,7 @@ from calomel.suggest.edit import (
     slid,
     split_lines,
     trimmed,
-    with_line_ends_of,
 )
-
-
-def edits(text: str, rewritten: str) -> list[TextEdit]:
-    return list(edits_of(minimal_edits(text, 0, len(text), rewritten)))
-
-
-def test_two_changed_words_on_neighbouring_lines_are_two_edits() -> None:
-    assert edits("x = 1\ny = 1\n", "x = 2\ny = 2\n") == [TextEdit(4, 5, "2"), TextEdit(10, 11, "2")]
-
-
-def test_a_changed_accent_is_replaced_with_its_letter() -> None:
-    assert edits("e\u0301\n", "e\u0300\n") == [TextEdit(0, 2, "e\u0300")]
 
 
 def test_a_form_feed_does_not_end_a_line() -> None:
@@ -65,13 +51,6 @@ def test_the_nearest_edit_comes_first_with_its_neighbours() -> None:
     assert [edit.text for edit in rest] == ["nine"]
 
 
-def test_of_two_equally_near_edits_the_lower_one_comes_first() -> None:
-    text = "a\nb\nc\nd\ne\n"
-    chosen, rest = near_cursor(text, minimal_edits(text, 0, len(text), "A\nb\nc\nd\nE\n"), text.index("c"))
-    assert [edit.text for edit in chosen] == ["E"]
-    assert [edit.text for edit in rest] == ["A"]
-
-
 def test_a_line_inserted_below_the_cursor_is_shown_at_the_cursor() -> None:
     text = "def f():\n\nx\n"
     chosen, _ = near_cursor(text, minimal_edits(text, 0, len(text), "def f():\n    return\n\nx\n"), 8)
@@ -94,18 +73,9 @@ def test_what_is_one_character_to_a_person_is_not_cut(whole: str) -> None:
     assert [at for at in range(len(text) + 1) if is_boundary(text, at)] == [0, 1, 1 + len(whole), 2 + len(whole)]
 
 
-def test_two_flags_may_be_parted() -> None:
-    assert [at for at in range(5) if is_boundary("🇦🇹🇩🇪", at)] == [0, 2, 4]
-
-
 def test_a_common_beginning_does_not_end_within_a_character() -> None:
     assert common_prefix("xe\u0301", "xe\u0300") == 1
     assert common_prefix("👩\u200d💻", "👩\u200d🔬") == 0
-
-
-def test_a_common_end_does_not_begin_within_a_character() -> None:
-    assert common_suffix("a\r\n", "b\n") == 0
-    assert common_suffix("ab\r\n", "cb\r\n") == 3
 
 
 ALPHABET = "ab()\n"
@@ -117,11 +87,6 @@ def typed(text: str, start: int, end: int, inserted: str) -> tuple[Typed, str]:
 
 def insertion(at: int, text: str) -> tuple[Planned, ...]:
     return (Planned(at, at, text, ""),)
-
-
-def test_deleting_what_the_edit_replaces_anyway_agrees() -> None:
-    change, _ = typed("old_name", 0, 1, "")
-    assert rebase(plan("old_name", [TextEdit(0, 8, "new_name")]), change) == (Planned(0, 2, "new", "ld"),)
 
 
 def test_typing_the_new_word_over_the_old_one_agrees() -> None:
@@ -184,13 +149,6 @@ def test_applying_after_typing_equals_typing_after_applying(
         assert result == apply(wanted, [moved(change, edits)])
 
 
-def test_an_accepted_edit_that_comes_as_whole_lines_leaves_nothing() -> None:
-    text = "a = old\nb = 1\nc = old\n"
-    edits = plan(text, [TextEdit(4, 7, "new"), TextEdit(18, 21, "new")])
-    change, _ = typed(text, 0, len(text), text.replace("old", "new"))
-    assert rebase(edits, change) == ()
-
-
 @given(st.text(ALPHABET, max_size=8), st.integers(0, 8), st.text(ALPHABET, min_size=1, max_size=8), st.data())
 def test_any_way_of_typing_the_suggestion_in_pieces_ends_with_nothing_left(
     text: str, at: int, suggested: str, data: st.DataObject
@@ -213,9 +171,3 @@ def test_any_way_of_typing_the_suggestion_in_pieces_ends_with_nothing_left(
 def test_a_line_end_with_its_indentation_agrees(line_end: str) -> None:
     change, _ = typed("if x:", 5, 5, f"{line_end}    ")
     assert rebase(insertion(5, f"{line_end}    pass"), change) == insertion(5 + len(line_end) + 4, "pass")
-
-
-def test_line_ends_become_those_of_the_document() -> None:
-    assert with_line_ends_of("a\nb\r\nc", "x\r\ny") == "a\r\nb\r\nc"
-    assert with_line_ends_of("a\r\nb", "x") == "a\nb"
-    assert with_line_ends_of("a\nb", "x\ry") == "a\rb"

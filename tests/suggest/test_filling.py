@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from calomel.prompts.token_healing import TokenHealing
 from calomel.suggest.completer import Draft, Fill, FillRequest
 from calomel.suggest.filler import Filler, own_renderer
 from calomel.suggest.recall import DRAFT, OWN, PRIOR, CopyScorer, recall
-from calomel.suggest.scoring import DRAFT_TOKENS, Judged
+from calomel.suggest.scoring import DRAFT_TOKENS
 
 REQUEST = FillRequest(
     "fill",
@@ -55,13 +54,6 @@ async def test_a_stream_adds_up_to_the_plain_answer(filler: Filler) -> None:
         assert "".join(map(str, pieces)) == last.text == filler.fill(request).text
 
 
-async def test_a_stream_never_shows_what_a_stop_string_takes_back(filler: Filler) -> None:
-    stop = filler.fill(REQUEST).text[3:6]
-    request = replace(REQUEST, stop=(stop,), policy="fixed:1", max_steps=32)
-    shown = [piece async for piece in filler.stream(request) if isinstance(piece, str)]
-    assert stop not in "".join(shown)
-
-
 async def test_cancelling_the_task_cancels_the_request(filler: Filler) -> None:
     request = FillRequest(
         "fill", PromptParts(prefix="x = 1\n" * 300), max_tokens=1000, policy="left_to_right", max_context=3000
@@ -79,10 +71,6 @@ PARTS = PromptParts(path="a.py", prefix="def add(a, b):\n    return ", suffix="\
 
 
 REQUEST_DRAFTED = FillRequest("fill", PARTS, max_tokens=24)
-
-
-def said(ids: Sequence[int], log_probs: list[float], end: float = -0.1) -> Judged:
-    return Judged(tuple(ids), tuple(log_probs), end)
 
 
 async def test_a_draft_has_the_exact_likelihood_of_its_text(filler: Filler) -> None:
@@ -167,10 +155,6 @@ def test_where_much_agrees_the_model_reads_the_text_and_denoises_nothing(filler:
 )
 def test_otherwise_the_answer_is_the_models_own(filler: Filler, request_: FillRequest) -> None:
     assert recalling(filler, worth(draft=9.0, own=-9.0)).fill(request_).text == filler.fill(request_).text
-
-
-def test_a_stop_string_cuts_what_is_recalled(filler: Filler) -> None:
-    assert recalling(filler, worth(draft=9.0, own=-9.0)).fill(replace(HOLE, stop=("(",))).text == "der.count"
 
 
 async def test_every_way_to_ask_gives_the_same_answer(filler: Filler) -> None:

@@ -21,22 +21,16 @@ from calomel.workspace.syntax import SyntaxTrees
 
 CUT = {
     "a repeated word": ("a.py", "def f(a):\n    return ├return a * 2┤\n", "a * 2"),
-    "a word repeated without space": ("a.py", "def f(a):\n    return├return a * 2┤\n", " a * 2"),
     "an object named again": ("a.py", "def f(self):\n    x = self.├self.names┤\n", "names"),
     "a dictionary left open": ("a.py", 'rows.├append({"name": name, "price": price┤\n', "append"),
-    "types left open": ("a.py", "x: ├t.Callable[[t.Iterator[t.┤\n", "t.Callable"),
     "half a string": ("a.py", "x = ├name + 'abc┤\n", "name"),
-    "a colon that belongs elsewhere": ("a.py", "total += ├length:┤\n", "length"),
     "the lines behind": ("a.py", "def f():\n    ├x = 1\n    return x┤\n    return x\n", "x = 1"),
     "a list with half an item": ("a.py", "x = [\n    ├1,\n    f(2┤\n]\n", "1,"),
     "a statement behind a function": ("a.go", "package a\n\nfunc f() {\n}\n\n├return nil┤\n", ""),
     "a method in a function": ("a.py", "class A:\n    def f(self):\n        x = 1\n        ├def add(self):┤\n", ""),
     "half a comment": ("a.py", "def add(a, b):\n    return ├ # type: ignore[attr-┤\n", ""),
     "an operator too many": ("a.py", "x = ├= items┤\n", ""),
-    "an operator too many, and more lines": ("a.py", "x += ├= 0\ny = 1┤\n", ""),
-    "nothing that fits": ("a.py", "x = f(├))┤)\n", ""),
     "a bracket that follows": ("a.py", "x = f(├a, bar)┤, bar)\n", "a"),
-    "a quote that follows": ("a.py", 'print("├hello")┤")\n', "hello"),
     "another bracket closed": ("a.py", "x = ├f(a]┤\n", ""),
     "a call without a name": (None, "const x = 1;\nconst y = ├f(() => { g(┤;\n", "f"),
 }
@@ -45,15 +39,11 @@ CUT = {
 KEPT = {
     "a call": ("a.py", "x = ├f(1, [2])┤\n"),
     "what the suffix closes": ("a.py", "x = ├[┤\n    1,\n]\n"),
-    "half of what is open anyway": ("a.py", "x = f(├a, b┤\n"),
     "text in a string": ("a.py", 'x = "the ├answer (as┤ it is"\n'),
     "a comment": ("a.py", "x = 1  # ├isn't (so┤\n"),
-    "the head of a block": ("a.go", "package a\n\nfunc f() {\n\t├if err != nil {┤\n}\n"),
     "a block and its first line": ("a.ts", "├it('x', () => {\n  f();┤\n"),
-    "several lines": ("a.py", "def f(x):\n    ├if x:\n        return 1\n    return 2┤\n"),
     "the end of a block": ("a.ts", "  f();\n├}┤\n\nfunction g() {}\n"),
     "prose": (None, "Once upon a ├time (there was┤"),
-    "text of no language": ("a.txt", "a (├b (c┤"),
 }
 
 
@@ -79,8 +69,6 @@ def test_what_fits_stays(path: str | None, case: str) -> None:
     ("case", "left"),
     [
         ("def area(width, height):\n    return ├width * hei┤\n", "width"),
-        ("def area(width, height):\n    return ├width * height┤\n", "width * height"),
-        ("def add(a, b):\n    return ├ # type: ignore[attr-┤\n", ""),
         ("def add(a, b):\n    ├c = a + b\n    ret┤\n", "c = a + b"),
         ("def add(a, b):\n    return ├f(a) ┤\n", "f(a) "),
     ],

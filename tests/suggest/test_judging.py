@@ -14,7 +14,7 @@ from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCali
 from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.completer import CANVAS, Candidate, CompleteRequest, ModelInfo
 from calomel.suggest.drafts.evidence import EditDraft
-from calomel.suggest.edit import Planned, TextEdit, plan
+from calomel.suggest.edit import TextEdit, plan
 from calomel.suggest.judging import (
     Answered,
     Decision,
@@ -25,10 +25,6 @@ from calomel.suggest.judging import (
     user_calibrator_path,
 )
 from calomel.suggest.question import Question, Trigger
-from calomel.suggest.signals import (
-    Surroundings,
-    surroundings,
-)
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.workspace import Situation
 
@@ -39,15 +35,6 @@ def judging(log_odds: float = SURE) -> SuggestionFilter:
     made = SuggestionFilter()
     made.calibrator = flat(log_odds)
     return made
-
-
-def test_nobody_follows_what_could_never_have_been_accepted() -> None:
-    question = asked("x = |\n")
-    assert judging().decide("fill", question, proposed(question, "  ")) is SilenceReason.WHITESPACE_ONLY
-    assert judging().decide("fill", question, proposed(question, "")) is SilenceReason.NO_CHANGE
-    # What it replaces does not stand there: the model saw a mask.
-    elsewhere = Proposed(Candidate("x"), (Planned(0, 1, "y", "*"),))
-    assert judging().decide("edit", question, elsewhere) is SilenceReason.SECRET
 
 
 def test_a_secret_is_not_kept_even_for_the_record() -> None:
@@ -129,12 +116,6 @@ async def test_a_model_whose_own_edits_are_never_accepted_only_judges_drafts() -
     assert found.proposed.request == request
 
 
-async def test_without_drafts_such_a_model_is_not_asked_at_all() -> None:
-    made, model = hopeless(CANVAS)
-    assert await rewritten(made, asked(TEXT)) is SilenceReason.NO_CHANGE
-    assert model.requests == []
-
-
 async def test_the_likeliest_candidate_that_passes_is_found_and_knows_how_the_others_agree() -> None:
     model = ScriptedModel()
     made = source(model)
@@ -168,10 +149,6 @@ def info(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelInfo:
     return ModelInfo("nano", "0123abcd", ("fill", "edit"), 2048, 1024, tokenizer, "1")
 
 
-def test_without_one_of_ones_own_the_models_is_used(info: ModelInfo) -> None:
-    assert calibrator_for(info) == SHIPPED
-
-
 def test_ones_own_replaces_the_kinds_that_it_has(info: ModelInfo, tmp_path: Path) -> None:
     path = user_calibrator_path(info.weights)
     assert path.is_relative_to(tmp_path / "state")
@@ -196,9 +173,3 @@ def test_a_damaged_one_is_left_alone_and_said(info: ModelInfo, caplog: pytest.Lo
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert str(path) in caplog.text
     assert path.read_text() == "{ torn"
-
-
-def at(text: str, *inserted: str) -> Surroundings:
-    """`|` is the cursor, and what is inserted there."""
-    cursor = text.index("|")
-    return surroundings(text.replace("|", "", 1), cursor, [Planned(cursor, cursor, each, "") for each in inserted])

@@ -22,9 +22,7 @@ from calomel.prompts.parts import RegionBounds
 from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInfo
 from calomel.suggest.edit import Suggestion
 from calomel.suggest.question import Diagnostic, Trigger
-from calomel.workspace.documents import FullChange
 from calomel.workspace.privacy import Privacy
-from calomel.workspace.settings import SuggestSettings
 
 FILLS: tuple[Kind, ...] = ("fill",)
 
@@ -114,28 +112,6 @@ async def test_diagnostics_tell_where_to_look() -> None:
         assert "print(x)" in editor.after(answer)
 
 
-async def test_another_version_is_stale() -> None:
-    async with editing("x = |\n", settings=NOW) as editor:
-        editor.type("1")
-        assert reason(await editor.suggester.next_edit(URI, 1, editor.cursor)) == "stale"
-
-
-@pytest.mark.parametrize(
-    ("new", "expected"),
-    [
-        ("x = 1\ny = 2\n", "no_change"),
-        ("x = 1\ny  =  2\n", "whitespace_only"),
-        ("x = \ny = 2\n", "deletes_typed"),
-        ("", "empty"),
-        ("x = 1\ny = '********'\n", "secret"),
-    ],
-)
-async def test_worthless_rewritings_are_hidden_with_their_reason(new: str, expected: str) -> None:
-    async with editing("x = |\ny = 2\n", new, settings=NOW) as editor:
-        editor.type("1")
-        assert reason(await editor.next_edit()) == expected
-
-
 async def test_a_rewriting_that_was_cut_off_deletes_nothing() -> None:
     async with editing(LINES.replace("line_9", "line_9|"), "line_7 = old_name\n", settings=NOW) as editor:
         editor.type("x")
@@ -168,21 +144,6 @@ async def test_a_rejected_edit_does_not_come_back() -> None:
         assert suggestion(await editor.next_edit())
 
 
-async def test_text_and_next_edit_of_one_keystroke_do_not_disturb_each_other() -> None:
-    def reply(request: CompleteRequest) -> str:
-        return "23" if request.kind == "fill" else region(request).replace("y = 2", "y = 3")
-
-    model = ScriptedModel()
-    async with editing("x = |\ny = 2\n", reply, settings=NOW, model=model) as editor:
-        editor.type("1")
-        fill = asyncio.ensure_future(editor.suggester.inline(URI, editor.cursor, Trigger.EDIT))
-        edit = asyncio.ensure_future(editor.suggester.next_edit(URI, None, editor.cursor))
-        await settle()
-        assert isinstance(await fill, Suggestion)
-        assert isinstance(await edit, Suggestion)
-        assert model.most_running == 1
-
-
 async def test_typing_cancels_a_next_edit_that_was_for_the_text_before() -> None:
     model = ScriptedModel(hold=True)
     async with editing("x = |\ny = 2\n", settings=NOW, model=model) as editor:
@@ -197,15 +158,6 @@ async def test_typing_cancels_a_next_edit_that_was_for_the_text_before() -> None
         assert (model.cancelled, model.requests[-1].kind) == (1, "fill")
         model.release()
         await fill
-
-
-async def test_next_edits_can_be_turned_off_alone() -> None:
-    settings = SuggestSettings(debounce_seconds=0.0, next_edit=False)
-    async with editing("x = |\n", settings=settings) as editor:
-        editor.type("1")
-        assert reason(await editor.next_edit()) == "off_next_edit"
-        editor.type(" ")
-        assert suggestion(await editor.inline())
 
 
 CALLS = "|run(a)\n" + "\n" * 6 + "run(b)\nrun(c)\n" + "\n" * 6 + "run(d)\n"
@@ -317,35 +269,12 @@ def likes_drafts(request: CompleteRequest) -> Reply:
     return tuple(Candidate(each.text, (-0.01,), maker=each.maker) for each in request.drafts)
 
 
-def types_over(editor: Editor, old: str, new: str, at: int | None = None) -> int:
-    """`cw` and the new word, key by key."""
-    start = editor.document.text.index(old) if at is None else at
-    editor.change((start, start + len(old), ""))
-    for key in new:
-        editor.type(key)
-    return start
-
-
-@pytest.mark.parametrize("pause", [0.0, 2.5])
-@pytest.mark.parametrize("how", ["whole", "in steps"])
-async def test_what_was_undone_is_not_gone_on_with(pause: float, how: str) -> None:
-    async with editing(TEXT, likes_drafts, settings=NOW) as editor:
-        start = types_over(editor, "value", "amount")
-        await editor.time.advance(pause)
-        if how == "whole":
-            editor.change((start, start + 6, "value"))
-        else:
-            editor.change((start, start + 6, ""))
-            editor.change((start, start, "value"))
-        await editor.time.advance(2.5)
-        assert editor.after(await editor.next_edit()) == ""
-
-
-@pytest.mark.parametrize("how", ["reopened", "replaced", "minimal"])
+@pytest.mark.parametrize("how", ["reopened", "minimal"])
 async def test_what_a_reload_took_away_is_not_offered_again(how: str) -> None:
     async with editing(TEXT, likes_drafts, settings=NOW) as editor:
         before = editor.document.text
-        types_over(editor, "value", "amount")
+        start = before.index("value")
+        editor.change((start, start + 5, "amount"))
         await editor.time.advance(2.5)
         first = suggestion(await editor.next_edit())
         editor.change(first.edits[0])
@@ -353,9 +282,7 @@ async def test_what_a_reload_took_away_is_not_offered_again(how: str) -> None:
         await editor.time.advance(2.5)
         if how == "reopened":
             editor.workspace.close(URI)
-            editor.workspace.open(URI, "python", 9, before)
-        elif how == "replaced":
-            editor.several(FullChange(before))
+            editor.workspace.open(URI, "python", 2, before)
         else:
             text = editor.document.text
             low, high = text.index("amount"), text.index("    if ")
@@ -368,18 +295,6 @@ async def test_what_a_reload_took_away_is_not_offered_again(how: str) -> None:
         editor.cursor = len(editor.document.text)
         editor.type("# done")
         assert "amount" not in editor.after(await editor.next_edit())
-
-
-async def test_what_was_undone_and_done_again_goes_on() -> None:
-    async with editing(TEXT, likes_drafts, settings=NOW) as editor:
-        start = types_over(editor, "value", "amount")
-        for old, new in (("amount", "value"), ("value", "amount")):
-            editor.workspace.history.settle()
-            await editor.time.advance(2.5)
-            editor.change((start, start + len(old), new))
-        editor.workspace.history.settle()
-        await editor.time.advance(2.5)
-        assert "amount = amount - amount" in editor.after(await editor.next_edit())
 
 
 async def follow(editor: Editor) -> list[str]:

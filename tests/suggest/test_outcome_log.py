@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from tests.suggest.made_outcome import an_outcome
 
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
-from calomel.selectivity.calibrator import features
 from calomel.selectivity.fit import usable
 from calomel.selectivity.sample import Sample
 from calomel.suggest.completer import Candidate, CompleteRequest, Draft
@@ -100,31 +99,14 @@ def test_text_is_written_masked_when_the_user_wants_it(path: Path) -> None:
     ("uri", "extension"),
     [
         ("file:///a/b.PY", "py"),
-        ("file:///a/b.test.tsx", "tsx"),
         ("file:///a/.netrc", ""),
         ("untitled:Untitled-1", ""),
-        ("file:///a/letter.to-my-doctor", ""),
         ("file://[bad/a.py", ""),
-        ("", ""),
     ],
 )
 def test_of_a_path_the_extension_alone_is_written(path: Path, uri: str, extension: str) -> None:
     a_log(path).record(an_outcome(uri=uri))
     assert [record.extension for record in read(path).records] == [extension]
-
-
-@pytest.mark.parametrize(
-    ("text", "taken", "unit"),
-    [
-        ("a = b\nc = d\n", 6, "lines"),
-        ("a = b\nc = d\n", 5, "lines"),
-        ("a = b\nc = d\n", 4, "words"),
-        ("😀😀 x", 4, "words"),
-    ],
-)
-def test_a_partial_acceptance_says_of_what(path: Path, text: str, taken: int, unit: str) -> None:
-    a_log(path).record(an_outcome(outcome="partly_accepted", text=text, accepted_length=taken))
-    assert [(record.unit, record.accepted_length) for record in read(path).records] == [(unit, taken)]
 
 
 def test_names_from_the_editor_cannot_carry_text_or_lines_into_the_log(path: Path) -> None:
@@ -151,15 +133,6 @@ def test_a_full_log_moves_on_and_the_oldest_goes(path: Path) -> None:
     assert [record.id for record in read(path).records] == [f"{number:04}" for number in range(12, 20)]
     assert not numbered(path, 3).exists()
     assert all(stat.S_IMODE(numbered(path, number).stat().st_mode) == 0o600 for number in range(3))
-
-
-def test_a_window_goes_on_in_the_new_file_when_another_moved_the_old_one(path: Path) -> None:
-    size = len(line_of(an_outcome(), time=WALL, session="12345678", version="1.2"))
-    one, other = a_log(path, max_bytes=2 * size), a_log(path, max_bytes=2 * size)
-    for log in (one, other, one, other, one):
-        log.record(an_outcome())
-    assert len(read(path).records) == 5
-    assert [numbered(path, number).stat().st_size // size for number in range(3)] == [1, 2, 2]
 
 
 _WRITER = """
@@ -243,25 +216,14 @@ def test_what_is_no_file_of_ours_is_not_written_to(path: Path, obstacle: str) ->
     assert not target.exists()
 
 
-def test_a_warning_that_fails_does_not_stop_the_typing(path: Path) -> None:
-    path.mkdir(parents=True)
-
-    def broken(_: str) -> None:
-        raise RuntimeError
-
-    a_log(path, warn=broken).record(an_outcome())
-
-
 @pytest.mark.parametrize(
     "line",
     [
         b"",
         b"\xff\xfe",
-        b"{}",
         b'{"time":"now","id":"1","outcome":"shown"}',
         b'{"time":1,"id":2,"outcome":"shown"}',
         b'{"time":1,"id":"1","outcome":"shown","signals":[]}',
-        b'{"time":1,"id":"1","outcome":"shown","length":null}',
         b"[" * 100_000,
     ],
 )
@@ -334,16 +296,13 @@ def only(records: Iterable[OutcomeRecord]) -> Sample:
     [
         (("shown", "accepted"), "accepted"),
         (("shown", "partly_accepted"), "partly"),
-        (("shown", "partly_accepted", "accepted"), "accepted"),
         (("shown", "rejected"), "rejected"),
         (("shown", "ignored"), "rejected"),
-        (("shown", "ignored", "accepted"), "accepted"),
         (("shown", "superseded"), "superseded"),
         (("shown",), "superseded"),
         (("withheld",), "rejected"),
         (("withheld", "typed"), "accepted"),
         (("withheld", "shown", "accepted"), "accepted"),
-        (("withheld", "shown", "rejected"), "rejected"),
     ],
 )
 def test_the_last_word_about_a_suggestion_is_its_outcome(outcomes: tuple[str, ...], expected: str) -> None:
@@ -356,14 +315,6 @@ def test_the_last_word_about_a_suggestion_is_its_outcome(outcomes: tuple[str, ..
 def test_what_somebody_typed_out_by_hand_would_have_been_taken() -> None:
     assert only(lines(1, "shown", "ignored", reason="typed_out")).outcome == "accepted"
     assert only(lines(1, "shown", "ignored", reason="moved_away")).outcome == "rejected"
-
-
-def test_a_sample_has_what_the_log_says_of_its_suggestion() -> None:
-    found = only(lines(10, "shown", "accepted"))
-    assert (found.question, found.kind, found.maker, found.language) == ("5e55/a", "fill", "seeded", "python")
-    assert (found.signals, found.time, found.saved_characters) == (SIGNALS, 10.0 * DAY, 12)
-    assert (found.text, found.wanted, found.request) == (None, None, None)
-    assert features(found)["maker:seeded"] == 1.0
 
 
 def test_what_a_filter_dropped_is_marked_and_not_fitted_to() -> None:
@@ -389,11 +340,6 @@ def test_acceptances_of_clients_that_tell_of_nothing_else_are_not_learnt_from() 
 
     assert only([shown, replace(accepted, reason="by_prompt")]).outcome == "superseded"
     assert only([shown, replace(accepted, reason="by_text")]).outcome == "accepted"
-
-
-def line(outcome: str, **changes: Any) -> OutcomeRecord:
-    values: dict[str, Any] = {"time": 1.0, "id": "a", "session": "s", "language": "go", "probability": 0.2}
-    return OutcomeRecord(outcome=outcome, **(values | changes))
 
 
 PARTS = PromptParts(

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 from tests.suggest.editor import NOW, URI, Editor, ScriptedModel, editing, reason, suggestion
 
-from calomel.suggest.completer import CompleteRequest
 from calomel.suggest.edit import Suggestion
 from calomel.suggest.question import Trigger
-from calomel.suggest.silence import Silence
 from calomel.workspace.documents import FullChange, Position, RangeChange
 from calomel.workspace.history import Origin
 
@@ -38,17 +36,6 @@ async def test_an_acceptance_reported_behind_the_text_is_told_once() -> None:
         assert accepted.visible_seconds == pytest.approx(1.0)
         assert accepted.signals is not None
         assert (accepted.signals.mean_log_prob, accepted.signals.characters_inserted) == (-0.1, 10)
-
-
-async def test_an_acceptance_reported_before_the_text_is_told_once() -> None:
-    async with editing("x = |\n", "compute(1)") as editor:
-        suggestion = await offered(editor)
-        editor.suggester.accepted(suggestion.id)
-        editor.type("compute(1)")
-        await editor.time.advance(20.0)
-        await editor.inline()
-        assert editor.outcomes.told[:2] == [("shown", ""), ("accepted", "by_command")]
-        assert len([told for told in editor.outcomes.all if told.id == suggestion.id]) == 2
 
 
 @pytest.mark.parametrize("command", [True, False])
@@ -194,20 +181,6 @@ async def test_what_the_user_then_writes_by_hand_would_have_been_accepted() -> N
         assert (second.id, second.signals, second.request) == (first.id, None, None)
 
 
-async def test_detours_are_the_users_own_typing_too() -> None:
-    async with editing("x = |\n", "f(a)", settings=NOW, model=unsure()) as editor:
-        await held(editor)
-        editor.type("g")
-        editor.backspace()
-        editor.type("f")
-        # Editors close brackets by themselves.
-        editor.change((editor.cursor, editor.cursor, "()"))
-        editor.cursor -= 1
-        editor.type("a")
-        assert editor.text == "x = f(a|)\n"
-        assert told(editor) == [("withheld", "low_confidence"), ("typed", "low_confidence")]
-
-
 @pytest.mark.parametrize(
     "write",
     [
@@ -224,22 +197,6 @@ async def test_what_is_not_written_at_its_place_was_not_wanted(write: Any) -> No
         assert told(editor) == [("withheld", "low_confidence")]
 
 
-async def test_after_half_a_minute_and_forty_keystrokes_it_is_followed_no_longer() -> None:
-    for seconds, keys, expected in ((60.0, 10, "typed"), (5.0, 45, "typed"), (60.0, 45, "withheld")):
-        async with editing("|\nx = \n", "f(a)", settings=NOW, model=unsure()) as editor:
-            editor.cursor = len(editor.document.text) - 1
-            await held(editor)
-            place = editor.cursor
-            editor.cursor = 0
-            for _ in range(keys):
-                editor.type("k")
-            await editor.time.advance(seconds)
-            editor.suggester.status()
-            editor.cursor = place + keys
-            editor.type("f(a)")
-            assert told(editor)[-1][0] == expected, (seconds, keys)
-
-
 async def test_what_is_shown_after_all_keeps_its_id() -> None:
     model = unsure()
     async with editing("x = |\n", "f(a)", settings=NOW, model=model) as editor:
@@ -250,24 +207,6 @@ async def test_what_is_shown_after_all_keeps_its_id() -> None:
         editor.type("f(a)")
         assert told(editor) == [("withheld", "low_confidence"), ("shown", ""), ("accepted", "by_text")]
         assert len({each.id for each in editor.outcomes.all}) == 1
-
-
-async def test_a_held_back_edit_is_followed_in_every_form_of_the_text() -> None:
-    def reply(request: CompleteRequest) -> str:
-        return "a = max\nb = max\n" if request.kind == "edit" else ""
-
-    async with editing("a = old|\nb = old\n", reply, settings=NOW, model=unsure()) as editor:
-        editor.change((0, 1, "b"))
-        editor.change((0, 1, "a"))
-        answer = await editor.next_edit()
-        assert isinstance(answer, Silence)
-        await editor.time.advance(1.0)
-        assert told(editor) == [("withheld", "low_confidence")]
-        editor.change((12, 15, ""))
-        editor.type("max")
-        assert told(editor) == [("withheld", "low_confidence")]
-        editor.change((0, 7, "a = max"))
-        assert told(editor)[-1] == ("typed", "low_confidence")
 
 
 async def test_the_log_says_why_in_numbers_alone(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from calomel.engine import DeadlineExceededError, Request
+from calomel.engine import Request
 from calomel.engine.errors import RequestCancelledError
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.suggest.completer import Candidate, CompleteRequest, Draft
@@ -75,25 +74,6 @@ async def test_all_makers_propose_and_the_likeliest_text_comes_first(filler: Fil
     assert {(draft.maker, draft.text) for draft in DRAFTS} <= set(proposed)
 
 
-async def test_a_question_costs_few_forwards(filler: Filler) -> None:
-    rows: list[int] = []
-    await filler.complete(replace(QUESTION, parts=replace(PARTS, region=EditRegion(REGION[:-8], 4))))
-    engine: Any = filler.engine
-    engine.decoder._observe = lambda report: rows.append(report.rows)
-    await filler.complete(QUESTION)
-    # The current text; drafts and the first step; the second step; what came of it.
-    assert 3 <= len(rows) <= 4
-
-
-async def test_a_text_that_the_model_doubts_nowhere_is_not_rewritten(
-    filler: Filler, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("calomel.suggest.rewriter.DOUBT", -math.inf)
-    answer = await filler.complete(QUESTION)
-    assert {candidate.maker for candidate in answer.candidates} == {"rename", "substitution", "shape"}
-    assert all(candidate.log_ratio is not None for candidate in answer.candidates)
-
-
 async def test_cancelling_the_question_cancels_everything_it_asked_the_engine(
     filler: Filler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,11 +87,6 @@ async def test_cancelling_the_question_cancels_everything_it_asked_the_engine(
     outcomes = await asyncio.gather(*(handle.wait() for handle in sent), return_exceptions=True)
     assert any(isinstance(outcome, RequestCancelledError) for outcome in outcomes)
     assert all(handle.done for handle in sent)
-
-
-async def test_a_deadline_before_anything_is_known_is_an_error(filler: Filler) -> None:
-    with pytest.raises(DeadlineExceededError):
-        await filler.complete(replace(QUESTION, deadline=0.0))
 
 
 async def test_what_the_deadline_leaves_unjudged_comes_last(filler: Filler, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,18 +6,15 @@ import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import jsonschema
 import pytest
 
-from calomel.bench.holes import SEVERAL_LINES, make_holes
 from calomel.engine import SamplingParams
 from calomel.prompts.grammar import json_form, pattern_form
 from calomel.prompts.parts import PromptParts
-from calomel.report.heldout import read_heldout
-from calomel.suggest.completer import FillRequest, cut_at_stop
+from calomel.suggest.completer import FillRequest
 from calomel.suggest.filler import Filler
 from calomel.suggest.in_process import open_filler
 
@@ -56,9 +53,6 @@ def test_a_cursor_behind_white_space_changes_nothing(nano: Filler) -> None:
     prefix = PREFIX[: PREFIX.rindex("\n") + 1] + "        "
     asked = FillRequest("fill", PromptParts(path="a.py", prefix=prefix, suffix=SUFFIX), max_tokens=8)
     assert nano.fill(asked).result.ids == nano.fill(replace(asked, whole_word=False)).result.ids
-
-
-PREFIX_CONSTRAINED_FILL, SUFFIX_CONSTRAINED_FILL = "# A person, as JSON.\nperson = ", "\nprint(person)\n"
 
 
 PERSON: dict[str, Any] = {
@@ -100,24 +94,3 @@ async def test_a_pattern_and_a_free_fill_side_by_side_do_not_know_of_each_other(
     assert together.text == alone
     assert len(year.text) == 4
     assert year.text.isdigit()
-
-
-@pytest.mark.slow
-def test_held_out_holes_are_filled_alike_where_an_answer_ends_early(nano: Filler) -> None:
-    made = make_holes(read_heldout(), lambda text: len(nano.tokenizer.encode(text)), per_kind=24, seed=3)
-    holes = [hole for hole in made if hole.row == SEVERAL_LINES]
-    assert len(holes) >= 20
-    early = 0
-    for hole, stop in product(holes, ("\n", " ", "(")):
-        parts = PromptParts(path=hole.path, prefix=hole.prefix, suffix=hole.suffix)
-        # Thresholds that reveal little at a time give an answer many chances to end.
-        request = FillRequest("fill", parts, max_tokens=24, policy="threshold:0.3", max_steps=6, max_context=256)
-        request = replace(request, whole_word=False)
-        whole, ended = nano.fill(request), nano.fill(replace(request, stop=(stop,)))
-        assert ended.text == cut_at_stop(whole.text, (stop,))[0]
-        assert ended.forwards <= whole.forwards
-        kept = len(ended.result.ids)
-        assert ended.result.ids == whole.result.ids[:kept]
-        assert ended.result.log_probs == pytest.approx(whole.result.log_probs[:kept], abs=1e-4)
-        early += ended.forwards < whole.forwards
-    assert early

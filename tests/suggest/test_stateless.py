@@ -136,35 +136,6 @@ async def test_an_edit_that_comes_too_late_is_silence_and_any_other_failure_is_t
         await rewritten(model, asked)
 
 
-async def test_no_edit_of_the_history_is_turned_back_alone_or_among_others() -> None:
-    class Inverse(Model):
-        async def rewrite(self, request: CompleteRequest) -> CompleteAnswer:
-            assert request.parts.region is not None
-            text = request.parts.region.text.replace("amount", "value")
-            return CompleteAnswer((Candidate(text, (-0.01,), log_prob=-0.1, keep_log_prob=-9.0),))
-
-    text = "    amount = total()\n    if amount < 0:\n        amount = 0\n    return amount\n"
-    turned = Hunk("shape.py", 1, "    if value < 0:\n", "    if amount < 0:\n")
-    later = [Hunk("shape.py", row, "", f"note_{row}\n") for row in range(9)]
-    for history in ([turned], [turned, *later]):
-        for region in (text, turned.after):
-            answer = await rewritten(Inverse(), prompt(text, *history, region=region, cursor="    if amount"))
-            assert (answer.text, answer.reason) == (region, SilenceReason.REVERTS_EDIT)
-
-
-async def test_no_edit_breaks_the_syntax_of_a_file_that_was_whole() -> None:
-    class Breaks(Model):
-        async def rewrite(self, request: CompleteRequest) -> CompleteAnswer:
-            assert request.parts.region is not None
-            text = request.parts.region.text.replace("names()", "names(, minimum)")
-            return CompleteAnswer((Candidate(text, (-0.01,), log_prob=-0.1, keep_log_prob=-9.0),))
-
-    text = "def report(cart, minimum):\n    for name in cart.names():\n        print(name)\n"
-    added = Hunk("shape.py", 0, "def report(cart):\n", "def report(cart, minimum):\n")
-    answer = await rewritten(Breaks(), prompt(text, added, region=text, cursor="minimum"))
-    assert (answer.text, answer.reason) == (text, SilenceReason.UNPARSABLE)
-
-
 def test_secrets_are_masked_everywhere() -> None:
     def mask(text: str) -> str:
         return text.replace("KEY", "***")

@@ -24,11 +24,10 @@ from calomel.training.alignment.data import (
     AlignmentError,
     Judged,
     Preference,
-    balance,
     check_enough,
     preferences_of,
 )
-from calomel.training.alignment.loss import figures, losses
+from calomel.training.alignment.loss import losses
 from calomel.training.alignment.run import align, rounded
 
 
@@ -120,22 +119,6 @@ def test_the_loss_pulls_desirable_answers_up_and_pushes_the_others_down() -> Non
     assert rewards.grad is not None
     # Half of the slope at the origin: beta / 4.
     assert rewards.grad.tolist() == pytest.approx([-0.025, 0.025])
-
-
-def test_saturation_is_counted() -> None:
-    found = figures(torch.tensor([-140.0, 0.0, 140.0]), torch.tensor([False, True, True]), 0.05)
-    assert found["over_6"] == pytest.approx(2 / 3)
-    assert found["over_8"] == 0.0
-    assert (found["desirable"], found["undesirable"], found["margin"]) == (70.0, -140.0, 210.0)
-    assert math.isnan(figures(torch.tensor([1.0]), torch.tensor([True]), 0.1)["margin"])
-
-
-@pytest.mark.parametrize(("taken", "rejected"), [(10, 90), (50, 50), (90, 10)])
-def test_both_sides_weigh_about_the_same(taken: int, rejected: int) -> None:
-    sides = [True] * taken + [False] * rejected
-    wanted, unwanted = balance([Preference(PromptParts(), "fill", "x", desirable=side) for side in sides])
-    assert wanted * taken / (unwanted * rejected) == pytest.approx(7 / 6)
-    assert max(wanted, unwanted) < 1.2
 
 
 def steps(out: Path) -> list[dict[str, Any]]:

@@ -134,12 +134,6 @@ def test_a_repository_that_may_not_or_cannot_be_read_is_named(config: EditsConfi
     assert list(summary(config)["failed"]) == ["git/them/gone@000000000000"]
 
 
-def test_the_same_edit_is_kept_once(config: EditsConfig) -> None:
-    train, _ = built(replace(config, stories=1_000))
-    lines = [story.text[story.text.rfind("\n", 0, c.start) + 1 : c.end] for story in train for c in story.changes]
-    assert len(lines) == len(set(lines)) > 8
-
-
 def test_what_is_no_corpus_is_refused(config: EditsConfig, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"calomel corpus"):
         build_edits(replace(config, corpus=tmp_path / "nothing"), report=lambda line: None)

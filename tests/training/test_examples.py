@@ -17,8 +17,8 @@ from calomel.training.branch import CANVAS, CAUSAL, FILL, KEPT, REST, Example, h
 from calomel.training.config import BatchShape, HoleMix, TrainConfig
 from calomel.training.documents import Document
 from calomel.training.edits.scene import Focus, Scene
-from calomel.training.edits.story import Change, Story
-from calomel.training.examples import EditExampleMaker, EditExamples, ExampleMaker, Hole, cut, rewriting
+from calomel.training.edits.story import Change
+from calomel.training.examples import EditExampleMaker, ExampleMaker, Hole, cut, rewriting
 
 SHAPE = BatchShape(documents=1, front=128, holes=4, canvas=16)
 
@@ -61,27 +61,6 @@ def test_front_and_branch_have_the_ids_that_a_live_prompt_of_the_same_text_has(
             assert [*example.ids[: example.limit[part][0]], *head] == live
             checked += 1
     assert checked > 60
-
-
-def test_beginnings_of_an_answer_are_shown_and_the_rest_is_hidden(
-    config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
-) -> None:
-    config = replace(config, beginnings=1.0, losses=replace(config.losses, corruption=0.0))
-    shown = set()
-    for seed in range(20):
-        example = make(config, tokenizer, documents[seed % 10], seed)
-        for index in range(SHAPE.holes):
-            pair = canvases(index)
-            known = [(example.groups[part] == KEPT) & (example.weights[part] > 0) for part in pair]
-            for part, told in zip(pair, known, strict=True):
-                count = int(told.sum())
-                assert told[:count].all()
-                hidden = (example.ids[part] == tokenizer.mask) & (example.targets[part] != tokenizer.end)
-                assert not hidden[:count].any()
-                answer = int((example.valid[part] & (example.targets[part] != tokenizer.end)).sum())
-                shown.add((count, answer))
-    assert len({count for count, _ in shown}) > 6
-    assert any(count == answer > 0 for count, answer in shown)  # the end alone is to be found
 
 
 TEXT = """def total(rows):
@@ -160,38 +139,6 @@ def test_the_ids_are_those_of_the_live_prompt(maker: EditExampleMaker, shipped: 
     assert checked > 5
 
 
-def test_a_seeded_canvas_hides_what_changes_and_shows_what_stays(maker: EditExampleMaker, shipped: Tokenizer) -> None:
-    focus = Focus(TEXT.index("sum += "), "rename", cursor=True)
-    seeded = 0
-    for seed in range(60):
-        example = maker.make(scene(rename("sum", "size"), focus), SHAPE_edits, 0.3, random.Random(seed))
-        assert example is not None
-        begin = SHAPE_edits.front + head_rows(SHAPE_edits) + 2 * SHAPE_edits.canvas
-        canvas = slice(begin, begin + SHAPE_edits.canvas)
-        shown = shipped.decode([t for t in example.ids[canvas].tolist() if t != shipped.mask])
-        hidden = example.targets[canvas][(example.ids[canvas] == shipped.mask) & (example.groups[canvas] == CANVAS)]
-        text = shipped.decode(hidden.tolist())
-        if text.replace("size", "").strip() == "" and text and "row" in shown:
-            seeded += 1
-    assert seeded > 5
-
-
-def stories(kind: str, language: str, count: int) -> list[Story]:
-    changes = (Change(0, 1, "b"), Change(2, 3, "b"))
-    return [Story(kind, language, f"{number}.py", "a a\n", changes) for number in range(count)]
-
-
-def test_commits_have_their_share_however_many_there_are(config: TrainConfig, tokenizer: Tokenizer) -> None:
-    many = [*stories("rename", "python", 3), *stories("commit", "python", 300)]
-    rng = random.Random(0)
-    examples = EditExamples(many, tokenizer, config)
-    drawn = [examples.story(rng).kind for _ in range(2000)]
-    assert drawn.count("commit") / 2000 == pytest.approx(0.5, abs=0.04)
-    for kind in ("rename", "commit"):
-        alone = EditExamples(stories(kind, "go", 2), tokenizer, replace(config, languages={"go": 1.0}))
-        assert {alone.story(rng).kind for _ in range(20)} == {kind}
-
-
 def canvases(index: int) -> tuple[slice, slice]:
     start = SHAPE.front + index * rows(SHAPE) + head_rows(SHAPE) + SHAPE.canvas
     return slice(start, start + 16), slice(start + 16, start + 32)
@@ -239,17 +186,3 @@ def test_what_has_no_clear_answer_is_no_question() -> None:
     assert rewriting(scene((between,)), Focus(TEXT.index("for"), "x", cursor=False), BOUNDS) is not None
     long = Scene("python", "a.py", "x" * 200 + "\n", (), (), ())
     assert rewriting(long, Focus(5, "x", cursor=False), BOUNDS) is None
-
-
-def test_holes_are_of_all_kinds_and_positions_reach_the_whole_range(
-    config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
-) -> None:
-    rng = random.Random(3)
-    text = documents[0].text
-    holes = [cut(text, 100, 1200, HoleMix(), rng) for _ in range(400)]
-    assert {hole.kind for hole in holes} == {kind for kind in HoleMix.__slots__ if kind != "aligned"}
-    assert all(100 <= hole.start < 1200 and hole.start <= hole.end <= len(text) for hole in holes)
-    assert not any("\n" in text[hole.start : hole.end] for hole in holes if hole.kind == "rest_of_line")
-    config = replace(config, gap_share=1.0)
-    highest = [int(make(config, tokenizer, documents[seed % 10], seed).positions.max()) for seed in range(200)]
-    assert 20_000 < max(highest) < config.model.max_position_embeddings

@@ -42,10 +42,8 @@ def test_unrelated_hunks_are_stories_of_their_own_or_done_before() -> None:
     ("old", "new", "why"),
     [
         ("call_one(a_value)\n", "call_one( a_value )\n", "commit: formatting hunk"),
-        ("x = 'text'\n", 'x = "text"\n', "commit: formatting hunk"),
         ("call(alpha, beta)\n", "call(\n    alpha,\n    beta,\n)\n", "commit: formatting hunk"),
         ('__version__ = "1.2.3"\n', '__version__ = "1.2.10"\n', "commit: version's number"),
-        ("# Copyright 2020 Somebody\n", "# Copyright 2021 Somebody\n", "commit: licence header"),
         ("table = 1\n", "table = [\n" + "".join(f"    {n},\n" for n in range(40)) + "]\n", "commit: long hunk"),
     ],
 )
@@ -91,37 +89,11 @@ def test_a_commit_that_renames_in_two_places_is_a_story_that_begins_at_the_defin
     assert [change.start for change in story.changes] == [CODE.index("old_name(x)"), 0, CODE.index("old_name(2)")]
 
 
-def test_each_file_of_a_commit_has_a_story_and_the_newest_commit_comes_first(repository: Commits) -> None:
-    repository.commit("Rename", {"code.py": renamed(CODE), "other.py": renamed(CODE)})
-    later = renamed(CODE).replace("filler_3", "third").replace("show(", "third(")
-    repository.commit("Say which", {"code.py": later})
-    stories, _ = stories_of(repository)
-    assert [(story.path, story.states()[-1]) for story in stories] == [
-        ("code.py", later),
-        ("code.py", renamed(CODE)),
-        ("other.py", renamed(CODE)),
-    ]
-    assert stories_of(repository)[0] == stories
-
-
-def test_a_merge_is_no_story(repository: Commits) -> None:
-    repository.git("checkout", "-q", "-b", "side")
-    repository.commit("Rename", {"code.py": renamed(CODE)})
-    repository.git("checkout", "-q", "main")
-    repository.commit("Add", {"more.py": CODE})
-    repository.git("merge", "-q", "--no-ff", "-m", "Join", "side")
-    stories, _ = stories_of(repository)
-    assert [story.path for story in stories] == ["code.py"]
-
-
 @pytest.mark.parametrize(
     ("subject", "files", "why"),
     [
         ("Rename", {"vendor/code.py": renamed(CODE)}, "vendored"),
         ('Revert "Rename"', {"code.py": renamed(CODE)}, "mechanical"),
-        ("Reformat all", {"code.py": renamed(CODE)}, "mechanical"),
-        ("Tidy", {"code.py": CODE.replace("(1)", "( 1 )")}, "formatting hunk"),
-        ("Document", {"README.md": "old"}, "no source file"),
         ("Rename", {"code.py": renamed(CODE), **{f"{n}.py": "x = 1\n" for n in range(MAX_FILES)}}, "many files"),
         ("Fix", {"code.py": CODE.replace("old_name(1)", "old_name(3)")}, "hunk of no intent"),
         ("Rename", {"code.py": renamed(CODE).replace("return x", "return return")}, "does not stand on its own"),
@@ -145,10 +117,3 @@ def test_older_versions_are_checked_by_what_is_kept_of_them(repository: Commits)
     assert [story.text.count("last_name") for story in stories] == [3, 0]
     assert all("measured_line" not in state for story in stories for state in story.states())
     assert dropped["commit: contaminated"] == 1
-
-
-def test_keywords_and_words_of_comments_tie_nothing_together() -> None:
-    after = CODE.replace("    return other_2", "    return None  # faster").replace("other_6", "9  # faster")
-    stories, dropped = told(CODE.replace("return other_6", "yield other_6"), after)
-    assert stories == []
-    assert dropped["commit: hunk of no intent"] == 2

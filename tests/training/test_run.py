@@ -18,7 +18,6 @@ from calomel.training.batch import BatchStream, open_stream
 from calomel.training.config import BatchShape, Optimization, TrainConfig, TrainingConfigError
 from calomel.training.corpus.shards import CorpusError
 from calomel.training.edits.story import Change, Story, write_stories
-from calomel.training.optimizer import orthogonalise, rate_factor
 from calomel.training.run import train
 
 
@@ -50,23 +49,6 @@ def test_an_average_of_the_weights_is_measured_written_and_resumed(config: Train
     torch.testing.assert_close(raw["embed_tokens.weight"], mean["embed_tokens.weight"], atol=0.1, rtol=0.1)
     last, of_mean = (entry for entry in entries(tmp_path)[-2:])
     assert last["context"] != of_mean["context"] == pytest.approx(last["context"], abs=0.5)
-
-
-def test_the_rate_rises_stays_and_falls_to_nothing() -> None:
-    factors = [rate_factor(step, step / 100, warmup_steps=10, decay_share=0.5) for step in range(101)]
-
-    assert factors[0] == pytest.approx(0.1)
-    assert factors[20] == factors[49] == 1
-    assert factors[75] == pytest.approx(0.5)
-    assert factors[100] == 0
-
-
-def test_orthogonalised_matrices_have_singular_values_near_one() -> None:
-    torch.manual_seed(0)
-    values = torch.linalg.svdvals(orthogonalise(torch.randn(24, 64)))
-
-    assert values.min() > 0.5
-    assert values.max() < 1.5
 
 
 def test_the_shipped_configuration_is_valid() -> None:

@@ -122,27 +122,9 @@ def renamed() -> Story:
     return Story("rename", "python", "a.py", TEXT_of_scenes, sequential(edits))
 
 
-def one_line() -> Story:
-    at = TEXT_of_scenes.index("\n    return head")
-    return Story(
-        "line_completed", "python", "a.py", TEXT_of_scenes, (Change(at, at, "\n    print(total(rows[1:], len(rows)))"),)
-    )
-
-
 def many(maker: Callable[[Story, random.Random], Scene | None], story: Story, count: int = 40) -> list[Scene]:
     found = [maker(story, random.Random(seed)) for seed in range(count)]
     return [scene for scene in found if scene is not None]
-
-
-def test_a_story_of_one_change_is_continued_while_it_is_typed() -> None:
-    assert continued(one_line(), random.Random(0)) is None
-    for scene in many(half_done, one_line()):
-        cursor = scene.focuses[0]
-        assert cursor.cursor
-        assert cursor.kind == "half_done:line_completed"
-        assert applied(scene.text, scene.changes[::-1]) == one_line().states()[-1]
-        typed = scene.text[: cursor.offset].rpartition("\n")[2]
-        assert "    print(total(rows[1:], len(rows)))".startswith(typed)
 
 
 @pytest.mark.parametrize("maker", [continued, half_done, silence_finished, silence_unrelated, silence_undo])

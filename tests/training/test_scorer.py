@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +15,7 @@ from calomel.engine.attention import Piece, forward, text_of
 from calomel.engine.cache import KeyValueBuffer
 from calomel.engine.transformer import Transformer
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.training.alignment.loss import Question, hidden_places, lay_out, score
+from calomel.training.alignment.loss import Question, lay_out, score
 
 PREFIX = "total = 1\nindex = value\nresult = self.items(3)\n" * 2
 
@@ -112,19 +111,6 @@ def test_the_mean_over_masks_is_the_bound(tokenizer: Tokenizer, *, shift: bool, 
     assert mean == pytest.approx(expected, abs=4 * deviation / len(means) ** 0.5 + 1e-4)
 
 
-def test_one_mask_is_scored_as_the_engine_reads_that_canvas(tokenizer: Tokenizer) -> None:
-    model = random_model(tokenizer)
-    context = context_of(tokenizer)
-    answer = tokenizer.encode("result = value(1)\n")
-    part = [*answer, tokenizer.end]
-    hidden = hidden_places(len(part), random.Random(f"5 {tuple(answer)}"))
-
-    said = float(scored(model, context, [answer], 24, draws=1, seed="5")[0, 0])
-
-    expected = Engine(model, tokenizer, context).canvas([], part, hidden, 24) * len(part) / len(hidden)
-    assert said == pytest.approx(expected, abs=1e-3)
-
-
 def test_other_answers_to_a_question_change_nothing(tokenizer: Tokenizer) -> None:
     model = random_model(tokenizer)
     context = context_of(tokenizer)
@@ -146,13 +132,3 @@ def test_a_canvas_never_sees_what_it_hides(tokenizer: Tokenizer) -> None:
 
     assert float(clean[0, 0]) == float(other[0, 0])
     assert float(clean[1, 0]) != float(other[1, 0])
-
-
-def test_a_draw_hides_every_number_of_tokens_as_often_and_silence_needs_one(tokenizer: Tokenizer) -> None:
-    rng = random.Random(0)
-    sizes = [len(hidden_places(4, rng, draw, 3)) for _ in range(800) for draw in range(3)]
-    assert all(sizes.count(size) / len(sizes) == pytest.approx(0.25, abs=0.03) for size in (1, 2, 3, 4))
-    question = Question((1, 2), ((), (3,)), 4)
-    layout = lay_out(question, random_model(tokenizer, memory=False).config, draws=5, seed="0")
-    assert int((layout.slots == 0).sum()) == 1
-    assert len(layout.ids) == 2 + 4 + 1 + 5 * 4

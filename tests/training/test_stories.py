@@ -16,8 +16,6 @@ from calomel.training.edits.story import (
     crop,
     read_stories,
     sequential,
-    story_of,
-    undone,
     write_stories,
 )
 from calomel.training.edits.synthetic import MAKERS
@@ -30,26 +28,6 @@ def test_changes_that_overlap_are_refused() -> None:
         sequential([Change(0, 3, "a"), Change(2, 4, "b")])
     with pytest.raises(ValueError, match="not inside"):
         Change(2, 9, "").apply("short")
-
-
-def test_a_story_taken_back_leads_to_the_text_before() -> None:
-    source = Source("a.py", "python", "a = 1\nb = a\nc = a\n")
-    story = story_of("rename", source, [Change(0, 1, "name"), Change(10, 11, "name"), Change(16, 17, "name")])
-    assert story is not None
-    text, back = undone(story)
-    assert text == story.states()[-1]
-    for change in sequential(back):
-        text = change.apply(text)
-    assert text == story.text
-
-
-def test_places_too_far_apart_and_results_that_do_not_parse_are_no_story() -> None:
-    source = Source("a.py", "python", "a = 1\n" + "b = 2\n" * 3000 + "c = a\n")
-    assert (
-        story_of("rename", source, [Change(0, 1, "n"), Change(len(source.text) - 2, len(source.text) - 1, "n")]) is None
-    )
-    assert story_of("rename", source, [Change(0, 1, "(")]) is None
-    assert story_of("rename", source, [Change(0, 1, "a")]) is None
 
 
 LINES = "".join(f"line {number}\n" for number in range(100))

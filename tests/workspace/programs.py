@@ -8,7 +8,6 @@ PROGRAMS = {
         '    text = f"{width} é"\n    return width * height\n\n\nclass Box(Shape):\n    sides = 3\n\n'
         "    async def grow(self): pass\n"
     ),
-    "javascript": "import {a} from './a.js';\nclass Box extends Shape {\n  grow(by) { return `x${by}é`; }\n}\n",
     "typescript": (
         "export const area = async (width: number) => {\n  const text = `x${width}é😀`;\n};\n"
         "export interface Shape { sides(): void }\nabstract class Box<T> extends Shape {\n  grow(by: T): void {}\n}\n"
@@ -19,13 +18,8 @@ PROGRAMS = {
         "func (b *Box) Grow(by int) error {\n\treturn nil // é\n}\n"
     ),
     "rust": "pub struct Box { sides: i32 }\nimpl Shape for Box {\n  fn grow(&self) -> i32 { 1 }\n}\n",
-    "java": "class Box { int grow(int by) { return 1; } Box() {} }\n",
     "c": "#define LIMIT 1\nstruct box { int sides; };\nstruct box *grow(struct box *it)\n{\n  return it;\n}\n",
-    "cpp": "namespace n {\ntemplate <class T> class Box : public Shape { void grow() {} };\n}\n",
-    "csharp": "namespace N { class Box { public int Sides { get; set; } int Grow(int by) { return by; } } }\n",
     "ruby": "module M\n  class Box < Shape\n    def grow(by)\n      by\n    end\n  end\nend\n",
-    "shellscript": 'grow() {\n  echo "1 $by"\n}\n',
     "json": '{"a": [1, 2, {"b": null}], "é": "😀"}\n',
     "html": '<div class="a"><p>x</p><script>var a=1;</script></div>\n',
-    "css": "a { color: red; }\n/* c */\n",
 }

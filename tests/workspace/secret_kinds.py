@@ -14,7 +14,6 @@ from typing import NamedTuple
 RNG = random.Random(80)
 HEX = "0123456789abcdef"
 UPPER = string.ascii_uppercase + string.digits
-LOWER = string.ascii_lowercase + string.digits
 ALNUM = string.ascii_letters + string.digits
 URL = ALNUM + "_-"
 
@@ -42,40 +41,19 @@ def _shaped() -> Iterator[tuple[str, str]]:
     """Tokens that are known by their shape, wherever they stand."""
     yield "aws access key", "AK" + "IA" + some(16, UPPER)
     yield "github", "gh" + "p_" + some(36)
-    yield "github fine-grained", "github" + "_pat_" + some(22) + "_" + some(59)
-    yield "gitlab", "gl" + "pat-" + some(20, URL)
     yield "slack bot", "xo" + f"xb-{some(12, string.digits)}-{some(12, string.digits)}-{some(24)}"
     yield "anthropic", "sk" + "-ant-api03-" + some(93, URL) + "AA"
     yield "openai project", "sk" + "-proj-" + some(74, URL)
     yield "google api", "AI" + "za" + some(35, URL)
     yield "stripe", "sk" + "_live_" + some(24)
     yield "npm", "np" + "m_" + some(36)
-    yield "pypi", "py" + "pi-AgEIcHlwaS5vcmc" + some(60, URL)
-    yield "sendgrid", "S" + f"G.{some(22, URL)}.{some(43, URL)}"
-    yield "twilio", "S" + "K" + some(32, HEX)
-    yield "hugging face", "h" + "f_" + some(34)
     yield "jwt", "ey" + f"J{some(20)}.ey" + f"J{some(40)}.{some(43, URL)}"
     yield "telegram bot", f"{some(10, '123456789')}:AA{some(33, URL)}"
     yield "mailchimp", f"{some(32, HEX)}-us{RNG.randrange(10, 20)}"
     yield "discord bot", f"MT{some(24)}.G{some(5, URL)}.{some(38, URL)}"
     yield "azure ad", f"{some(3)}8Q~{some(34, URL)}"
-    yield "digitalocean", "do" + "p_v1_" + some(64, HEX)
-    yield "shopify", "shp" + "at_" + some(32, HEX)
-    yield "vault", "hv" + "s." + some(95, URL)
     yield "terraform cloud", f"{some(14)}.atlas" + f"v1.{some(66, URL)}"
     yield "dynatrace", "dt0" + f"c01.{some(24, UPPER)}.{some(64, UPPER)}"
-    yield "mapbox secret", "s" + f"k.ey{some(60)}.{some(22, URL)}"
-    yield "airtable", f"pa{'t'}{some(14)}.{some(64, HEX)}"
-    yield "facebook page", "EA" + "ACEdEose0cBA" + some(150)
-    yield "alibaba", "LT" + "AI" + some(20)
-    yield "sentry", "sntr" + "ys_" + some(100)
-    yield "clojars", "CLO" + "JARS_" + some(60, LOWER)
-    yield "duffel", "duf" + "fel_live_" + some(43, URL)
-    yield "readme", "rd" + "me_" + some(70, LOWER)
-    yield "prefect", "pn" + "u_" + some(36, LOWER)
-    yield "brevo", "xkey" + f"sib-{some(64, HEX)}-{some(16)}"
-    yield "dropbox", "s" + "l." + some(135, URL)
-    yield "1password", "op" + "s_eyJ" + some(260)
     yield "fly.io", "fm" + "2_" + some(120)
     yield (
         "microsoft teams hook",
@@ -95,7 +73,6 @@ def _standing() -> Iterator[tuple[str, str, tuple[str, ...]]]:
     yield "password in quotes", 'password = "{}"\n', (password,)
     yield "password in settings", "DB_PASSWORD={}\n", (password,)
     yield "key in json", '{{"clientSecret": "{}"}}\n', (some(32),)
-    yield "key in yaml", "api_key: {}\n", (some(32),)
     yield "passphrase", 'passphrase = "{}"\n', (" ".join(words),)
     yield "mnemonic", "MNEMONIC='{}'\n", (" ".join([*words, *map(str.lower, words)]),)
     yield "passphrase with dashes", "gpg_passphrase: {}\n", ("-".join(words[:5]),)
@@ -103,31 +80,23 @@ def _standing() -> Iterator[tuple[str, str, tuple[str, ...]]]:
     yield "kubernetes password", "data:\n  password: {}\n", (base,)
     yield "kubernetes variable", "env:\n  - name: DB_PASSWORD\n    value: {}\n", (password,)
     yield "secret over lines", 'secret = """\n{}\n{}\n"""\n', (some(44), some(40))
-    yield "secret over lines of javascript", "const apiSecret = `\n  {}\n`;\n", (some(44),)
     yield "secret in a block of yaml", "client_secret: |\n  {}\nport: 80\n", (some(44),)
     yield "cut prefix", 'token = "gh' + 'p_" + "{}"\n', (some(36),)
     yield "cut password", 'password = "{}" + "{}"\n', (some(12) + "!", some(12) + "?")
-    yield "cut over lines", 'api_key = ("{}"\n           "{}")\n', (some(24), some(24))
     yield "mysql -p", "mysql -u root -p{} shop < dump.sql\n", (password,)
-    yield "mysqldump --password", "mysqldump --password={} shop\n", (password,)
     yield "sshpass", "sshpass -p {} ssh root@10.0.0.1\n", (password,)
-    yield "sshpass in quotes", "sshpass -p '{}' scp a b:\n", (password,)
     yield "smtp login", 'smtp.login("robot@example.org", "{}")\n', (password,)
-    yield "imap login", "imap.login(user, '{}')\n", (password,)
     yield "terraform default", 'variable "db_password" {{\n  type    = string\n  default = "{}"\n}}\n', (password,)
     yield "redis-cli -a", "redis-cli -h cache -a {} ping\n", (random_value,)
     yield "psql", "PGPASSWORD={} psql -h db shop\n", (password,)
     yield "curl -u", "curl -u robot:{} https://example.org/x\n", (password,)
     yield "docker login -p", "docker login -u robot -p {} registry.example.org\n", (password,)
-    yield "openssl pass", "openssl enc -aes-256-cbc -in a -out b -pass pass:{}\n", (password,)
     yield "url", "postgres:" + "//app:{}@db.example.org/shop\n", (password,)
-    yield "url without a name", "redis:" + "//:{}@cache:6379/0\n", (password,)
     yield "bearer", "Authorization: Bearer {}\n", (some(40),)
     yield "basic", "Authorization: Basic {}\n", (b64encode(f"robot:{password}".encode()).decode(),)
     yield "azure connection", "AccountName=shop;AccountKey={};EndpointSuffix=x\n", (some(86) + "==",)
     yield "sas signature", "https://a.example.org/c?sv=2024&sig={}\n", (some(43) + "%3D",)
     yield "sql", "CREATE USER shop IDENTIFIED BY '{}';\n", (password,)
-    yield "sql of postgres", "CREATE ROLE shop LOGIN PASSWORD '{}';\n", (password,)
     yield "netrc", "machine example.org login robot password {}\n", (password,)
     yield "npmrc", "//registry.example.org/:_authToken={}\n", (_uuid(),)
     yield "dict", 'connect(host, auth=("robot", "{}"))\n', (password,)
@@ -135,8 +104,6 @@ def _standing() -> Iterator[tuple[str, str, tuple[str, ...]]]:
     yield "datadog by name", "datadog_app = '{}'\n", (some(40, HEX),)
     yield "service by name", 'algolia.init("{}")\n', (some(32, HEX),)
     yield "hadoop", "<name>fs.s3a.secret.key</name>\n<value>{}</value>\n", (some(40),)
-    yield "java properties", "spring.datasource.password={}\n", (password,)
-    yield "go field", 'cfg := Config{{Password: "{}"}}\n', (password,)
 
 
 def _pem() -> tuple[str, ...]:

@@ -20,10 +20,6 @@ def document(text: str, encoding: Encoding = Encoding.UTF16) -> Document:
     return Document("file:///a.py", "python", 1, text, "a.py", encoding)
 
 
-def edit(found: Document, start: tuple[int, int], end: tuple[int, int], text: str) -> None:
-    found.apply(RangeChange(Position(*start), Position(*end), text))
-
-
 @given(TEXTS, st.integers(0, 8), st.integers(0, 20), st.sampled_from(list(Encoding)))
 def test_offsets_are_those_of_counting_by_hand(text: str, line: int, character: int, encoding: Encoding) -> None:
     found = document(text, encoding).offset_at(Position(line, character))
@@ -65,15 +61,6 @@ def test_the_whole_text_may_come_again_under_the_same_version() -> None:
     for change in (FullChange("abcd"), RangeChange(Position(0, 0), Position(INT32_MAX, 0), "ab")):
         list(documents.change("u", 5, [change]))
         assert found.text == change.text
-
-
-def test_a_long_document_is_the_same_after_many_changes() -> None:
-    found = document("".join(f"line {number}\n" for number in range(3000)))
-    for number in range(0, 2900, 7):
-        edit(found, (number, 4), (number + 1, 2), f"{number}\nand\n")
-    assert found.text == "".join(found.lines(0, found.line_count))
-    assert found.text[found.line_start(1234) :].startswith(found.line(1234))
-    assert found.line_of(found.line_start(1234)) == 1234
 
 
 URI = "file:///w/a.py"

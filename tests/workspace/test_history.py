@@ -134,13 +134,6 @@ def test_a_huge_change_is_not_stored(desk: Desk) -> None:
     assert desk.history.open_edit() == ()
 
 
-def test_going_to_another_file_settles_the_edit(desk: Desk) -> None:
-    desk.workspace.focus(URI)
-    desk.edit(3, 0, 4, "row")
-    desk.workspace.focus("file:///w/b.py")
-    assert len(desk.history.settled()) == 1
-
-
 def test_the_stream_lets_go_of_its_older_half_at_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history_module, "MAX_HUNKS", 8)
     sizes = []
@@ -157,17 +150,6 @@ EDITS = st.lists(
     ),
     max_size=40,
 )
-
-
-@given(EDITS, st.lists(st.floats(0.0, 3.0), min_size=40, max_size=40))
-def test_the_stream_only_grows_at_its_end(edits: list[tuple[int, int, int, str]], waits: list[float]) -> None:
-    desk = Desk("".join(f"line {number}\n" for number in range(30)))
-    before: tuple[Hunk, ...] = ()
-    for (line, start, length, text), wait in zip(edits, waits, strict=False):
-        desk.edit(line, start, start + length, text, wait=wait)
-        now = desk.history.settled()
-        assert now[: len(before)] == before
-        before = now
 
 
 @given(EDITS)

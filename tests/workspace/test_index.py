@@ -4,9 +4,8 @@ import math
 import os
 import signal
 import sys
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from watchdog.events import DirModifiedEvent, FileModifiedEvent, FileMovedEvent
 
 from calomel.workspace.index import K1, B, Index, search
 from calomel.workspace.indexer import Indexer
 from calomel.workspace.segment import Segment, SourceFile, analyse, build_segment, count_numbers, words_in
-from calomel.workspace.source_files import Watch
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "theta", "kappa", "sigma", "omega"]
 
@@ -144,19 +141,6 @@ def test_a_workspace_beyond_the_limit_is_read_in_part_and_said(tmp_path: Path) -
         assert messages[0].startswith("Only the first 5 files")
 
 
-def test_the_index_may_be_asked_while_it_changes(tmp_path: Path) -> None:
-    with reading(tmp_path, 40) as (index, reader, _):
-        for asked in range(200):
-            if reader.wait(0):
-                break
-            for number in (0, 20, 39):
-                reader.hold(tmp_path / f"m{number}.py", f"def name{number}():\n    return {asked}\n")
-            index.definitions(["name1", "name20"], (str(tmp_path / "m20.py"),), 10)
-            index.usages("name1", 10)
-        assert reader.wait(SECONDS)
-        assert index.definitions(["name1"], (), 10)
-
-
 class Fragile(Index):
     """Breaks at the first file."""
 
@@ -177,41 +161,3 @@ def test_a_mistake_while_reading_is_logged_counted_and_begun_anew(
         assert (len(index), reader.restarts, len(messages)) == (3, 1, 1)
         assert "LookupError at test_index.py" in caplog.text
         assert "secret" not in caplog.text
-
-
-class Timers:
-    """Rings when the test says so."""
-
-    def __init__(self) -> None:
-        self.waiting: list[Callable[[], None]] = []
-
-    def make(self, _seconds: float, ring: Callable[[], None]) -> threading.Timer:
-        waiting = self.waiting
-
-        class Timer(threading.Timer):
-            def start(self) -> None:
-                waiting.append(ring)
-
-        return Timer(0, ring)
-
-    def ring(self) -> None:
-        self.waiting.pop()()
-
-
-def test_paths_that_change_within_a_moment_are_told_of_together_and_what_nobody_reads_is_not() -> None:
-    told: list[list[str]] = []
-    timers = Timers()
-    watch = Watch(lambda paths: told.append([path.name for path in paths]), timer=timers.make)
-    for ignored in (FileModifiedEvent("/w/picture.png"), FileModifiedEvent("/w/node_modules/a.js")):
-        watch.on_any_event(ignored)
-    watch.on_any_event(DirModifiedEvent("/w"))
-    assert not timers.waiting
-    watch.on_any_event(FileModifiedEvent("/w/a.py"))
-    watch.on_any_event(FileMovedEvent("/w/b.py", "/w/c.py"))
-    watch.on_any_event(FileModifiedEvent("/w/a.py"))
-    timers.ring()
-    assert told == [["a.py", "b.py", "c.py"]]
-    watch.on_any_event(FileModifiedEvent("/w/a.py"))
-    watch.stop()
-    timers.ring()
-    assert len(told) == 1

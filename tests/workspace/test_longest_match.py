@@ -79,16 +79,6 @@ def test_of_long_matches_the_continuation_that_most_places_have_is_taken() -> No
     assert (found.text, found.count) == ("c)", 2)
 
 
-def test_what_was_typed_is_found_and_what_was_deleted_is_not() -> None:
-    room = Room()
-    document = room.open("one.two.three(1)\n\n\none.two.\n")
-    assert behind(room, document, len(document) - 1) == "three(1)"
-    room.change(document, 8, 16, "four(2)")
-    assert behind(room, document, len(document) - 1) == "four(2)"
-    room.change(document, 0, document.line_start(1), "")
-    assert behind(room, document, len(document) - 1) is None
-
-
 def test_documents_that_were_used_long_ago_are_let_go_and_the_one_at_hand_is_kept() -> None:
     room = Room(tokens=2_000)
     room.open(FILE, "file:///old.py")

@@ -135,30 +135,6 @@ def test_files_that_nobody_may_read_are_not_in_the_index(tmp_path: Path) -> None
     assert names == set(FILES)
 
 
-def test_a_document_that_may_not_be_read_gives_no_excerpt(tmp_path: Path) -> None:
-    with Folder(tmp_path, {**FILES, ".env": "TOKEN=1\n"}) as folder:
-        folder.open(".env", "dotenv")
-        folder.type(".env", 0, 0, "Rectangle = 1\n")
-        folder.open("main.py")
-        assert not text_of(folder.ask("main.py", "total += Rectangle"), ".env")
-
-
-def test_a_question_ends_when_its_time_is_over(tmp_path: Path) -> None:
-    ticks = 0.0
-
-    def clock() -> float:
-        nonlocal ticks
-        ticks += 0.010
-        return ticks
-
-    with Folder(tmp_path, {**FILES, **{f"m{n}.py": SHAPES for n in range(30)}}) as folder:
-        uri = folder.open("main.py")
-        document = folder.workspace.documents.get(uri)
-        assert document is not None
-        folder.related._clock = clock
-        assert len(folder.related.excerpts(document, 120, budget_seconds=0.03)) <= 3
-
-
 IMPORTS = {
     "python": ({"b.py": "from pkg.a import helper\n\nhelper", "pkg/a.py": "def helper():\n    pass\n"}, "pkg/a.py"),
     "typescript": (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -58,11 +57,6 @@ def test_line_ends_are_those_of_the_file(end: str) -> None:
     assert merge(ORIGINAL, UPDATE.replace("\n", end)).text == MERGED
 
 
-def test_a_file_without_a_last_line_end_stays_without() -> None:
-    assert merge(ORIGINAL.rstrip("\n"), UPDATE).text == MERGED.rstrip("\n")
-    assert merge(ORIGINAL, UPDATE.rstrip("\n")).text == MERGED
-
-
 def test_a_byte_order_mark_stays() -> None:
     assert merge("\ufeff" + ORIGINAL, UPDATE).text == "\ufeff" + MERGED
 
@@ -92,18 +86,12 @@ def test_what_is_refused_says_why(original: str, update: str, says: str) -> None
         "    // ... existing code ...",
         "/* ... existing code ... */",
         "<!-- ... existing code ... -->",
-        "{/* ... existing code ... */}",
         "-- ... existing code ...",
-        "// ... rest of the function",
         "# ... (rest of the code remains unchanged)",
-        "// … existing imports …",
         "# rest of the code remains the same",
-        "// existing code",
-        "// ... other methods ...",
         "# …",
         "// ... keep everything else the same ...",
         "# [... existing code ...]",
-        "// (unchanged)...",
     ],
 )
 def test_a_comment_for_what_stays_is_a_marker(line: str) -> None:
@@ -117,10 +105,8 @@ def test_a_comment_for_what_stays_is_a_marker(line: str) -> None:
         "...",
         "foo(...args)",
         "# wait for it...",
-        "# keep the connection open",
         "# the rest of the arguments are passed on to the parent",
         "return  # ... existing code ...",
-        "# ... and then some",
         "print('... existing code ...')",
     ],
 )
@@ -188,20 +174,6 @@ async def test_where_it_is_not_clear_the_file_stays_and_a_warning_says_so(scores
     assert "more than one place" in found.warning
 
 
-async def test_a_model_without_edits_is_not_asked() -> None:
-    model = Judging()
-    fills = ModelInfo("scripted", "w", ("fill",), 8192, 2048, None, "0")
-    assert (await decided(model, fills)).text == TWICE
-    assert model.requests == []
-
-
-async def test_places_far_apart_are_not_judged() -> None:
-    model = Judging()
-    original = TWICE.replace("\n\n\n", "\n\n\n" + "x = 1\n" * 2000)
-    assert (await decided(model, original=original)).text == original
-    assert model.requests == []
-
-
 async def test_the_model_sees_no_secret_and_the_answer_has_it() -> None:
     model = Judging(-2.0, -5.0)
     secret = TWICE.replace("    prepare()\n    finish()", '    prepare()\n    finish()\n    key = "hunter22"')
@@ -233,11 +205,6 @@ def test_what_is_between_the_published_tags_comes_back_byte_for_byte(original: s
 @pytest.mark.parametrize("end", ["\n", "\n\n", "<|!@#IS_APPLY!@#|>", "\n\n<|!@#IS_NEXT_EDIT!@#|>"])
 def test_what_clients_put_behind_the_tags_is_left_out(end: str) -> None:
     assert parse_apply(PUBLISHED.format("a", "b") + end) == ApplyPrompt("a", "b")
-
-
-def test_the_sections_may_come_in_the_other_order() -> None:
-    text = "<|update_snippet|>\nb\n<|/update_snippet|>\n<|original_code|>\na\n<|/original_code|>"
-    assert parse_apply(text) == ApplyPrompt("a", "b")
 
 
 def test_tags_may_be_left_open_and_lines_end_otherwise() -> None:
@@ -272,18 +239,11 @@ def test_no_message_breaks_the_reader(pieces: list[str]) -> None:
         parse_apply("".join(pieces))
 
 
-ROOT = Path(__file__).parents[3]
-
-
 PACKAGES = ("starlette", "httpx", "fastapi", "rich")
-
-
-HISTORY = 400
 
 
 STYLES: dict[str, Callable[[str, str, str], str]] = {
     "hunks with 3 lines": lambda before, after, path: by_hunks(before, after, path, 3),
-    "hunks with 1 line": lambda before, after, path: by_hunks(before, after, path, 1),
     "definitions": by_definitions,
 }
 
@@ -342,31 +302,3 @@ def test_small_edits_of_packages_come_back_and_are_hardly_ever_anything_else(sty
     found = measured([(path, text, edited(text, rng)) for path, text in files], style)
     assert found["exact"] >= 0.8 * found.total()
     assert found["other"] <= 0.05 * found.total()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("style", STYLES)
-def test_commits_come_back_and_are_seldom_anything_else(style: str) -> None:
-    found = measured(list(history()), style)
-    assert found["exact"] >= 0.7 * found.total()
-    # What a commit removed at the end of a file or of a function, a snippet of this kind does not tell.
-    assert found["other"] <= 0.16 * found.total()
-
-
-def history() -> Iterator[tuple[str, str, str]]:
-    """What commits of this repository did to one file each."""
-    command = ["git", "log", "--no-merges", "--diff-filter=M", "--raw", "--no-abbrev", "--format="]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    rows = [line.split("\t") for line in done.stdout.splitlines() if line.endswith((".py", ".ts", ".lua", ".md"))]
-    if done.returncode or len(rows) < HISTORY:
-        pytest.skip("no history of this repository here")
-    rows.reverse()
-    for about, path in random.Random(7).sample(rows, HISTORY):
-        old, new = about.split()[2:4]
-        yield path, blob(old), blob(new)
-
-
-def blob(name: str) -> str:
-    return subprocess.run(
-        ["git", "cat-file", "blob", name], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
