@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from calomel.bench import load
+from calomel.bench.keystrokes import run_keystrokes
 from calomel.bench.served import Served
 from calomel.report.heldout import read_heldout
 from calomel.weights import nano_path
@@ -68,3 +69,15 @@ def test_the_bench_runs_and_leaves_nothing_behind() -> None:
     assert flat["throughput"] > 0
     assert flat["cached_share"] > 0.5
     assert flat["person_most_ms"] is not None
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+def test_keystrokes_are_measured_through_the_real_programs() -> None:
+    figures: Any = run_keystrokes(quick=True).flat
+    for name in ("change_p50_ms", "change_p99_ms", "suggest_2k_p50_ms", "suggest_8k_p50_ms", "suggest_8k_p95_ms",
+                 "initialize_ms", "first_suggestion_ms"):  # fmt: skip
+        assert figures[name] > 0, name
+    assert 0.9 < figures["prefix_reuse"] <= 1
+    for name in ("prefix_reuse_settled", "prefix_reuse_jump"):
+        assert 0 <= figures[name] <= 1, name

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.bench.test_infill import count
 
 from calomel.bench import peer_engines, peers
 from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Request, Transformer
 from calomel.engine.checkpoint import save_checkpoint
 from calomel.families.loading import load_checkpoint
-from calomel.report.heldout import HeldoutFile, Hole
+from calomel.report.heldout import Hole
 from calomel.report.running import Progress
 
 MASK, END, VOCAB = 95, 96, 97
@@ -104,31 +103,6 @@ def test_a_file_that_is_no_model_is_refused_by_name(tmp_path: Path) -> None:
         peer_engines.TransformersPeer(tmp_path, dtype="float32", threads=1)
 
 
-LONGER = '''def total_of_{number}(values: list[int]) -> int:
-    """The sum of values, {number} times."""
-    result = 0
-    for value in values:
-        result += value * {number}
-    return result
-
-
-'''
-CONTEXT = 3000
-
-
-@pytest.fixture
-def sources() -> tuple[HeldoutFile, ...]:
-    return tuple(
-        HeldoutFile(f"package{number // 2}", f"file{number}.{ending}", language, text(number))
-        for language, ending in (("python", "py"), ("go", "go"))
-        for number in range(6)
-    )
-
-
-def moments_of(sources: tuple[HeldoutFile, ...], seed: int = 1) -> list[peers.Moment]:
-    return peers.moments_going_down(sources, count, context=CONTEXT, places=4, moments=5, seed=seed)
-
-
 class Scripted:
     """Answers with the same text, and takes its time."""
 
@@ -187,33 +161,3 @@ def test_peers_that_are_not_there_are_left_out_and_named(tmp_path: Path, monkeyp
 def engine(checkpoint: Path) -> Iterator[Engine]:
     with Engine(BlockCausal(load_checkpoint(checkpoint), cache_tokens=2048)) as engine:
         yield engine
-
-
-def text(number: int) -> str:
-    return "".join(LONGER.format(number=number * 100 + each) for each in range(12))
-
-
-def test_holes_go_down_files_of_every_language_alike_behind_the_same_text(sources: tuple[HeldoutFile, ...]) -> None:
-    found = moments_of(sources)
-    assert len(found) == 20
-    assert [moment.hole.language for moment in found[::5]] == ["go", "python", "go", "python"]
-    assert found == moments_of(sources)
-    assert found != moments_of(sources, seed=2)
-    package = {file.path: file.package for file in sources}
-    for first in range(0, 20, 5):
-        place = found[first : first + 5]
-        assert len({moment.place for moment in place}) == 1
-        lengths = [len(moment.hole.prefix) for moment in place]
-        assert lengths == sorted(set(lengths))
-        related = place[0].related
-        assert place[0].hole.path not in {excerpt.path for excerpt in related}
-        assert CONTEXT / 2 < sum(count(excerpt.text) for excerpt in related) + lengths[0] / 4 < CONTEXT * 2
-        for moment in place:
-            assert "\n" not in moment.hole.answer
-            assert moment.hole.prefix + moment.hole.answer + moment.hole.suffix in {file.text for file in sources}
-            assert moment.related == related
-            # Files of the own package stand nearest; and a keystroke earlier a character is missing.
-            assert package[related[-1].path] == moment.place.split(":")[0]
-            assert moment.earlier.parts.prefix == moment.parts.prefix[:-1]
-    places = {(moment.hole.language, moment.place.split(":")[0]) for moment in found}
-    assert len(places) == 4

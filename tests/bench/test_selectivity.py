@@ -71,21 +71,6 @@ def test_a_threshold_is_measured_against_showing_everything() -> None:
     assert half.acceptance.low == pytest.approx(0.839, abs=1e-3)
 
 
-def test_of_a_question_only_the_surest_candidate_is_shown() -> None:
-    same = {"question": "log:1:fill", "time": 0.0}
-    sure = sample(1, "rejected", signals={"support": 10}, **same)
-    right_one = sample(1, "accepted", signals={"support": 1}, saved_characters=9, **same)
-    figures = SelectivityFigures([sure, right_one], PERFECT)
-    assert (figures.questions, figures.accepted, figures.threshold(0.0).shown) == (1, 0, 1)
-    # A filter that drops the surest lets the next one through.
-    filtered = SelectivityFigures(
-        [sample(1, "rejected", signals={"support": 10}, filters=("secret",), **same), right_one], PERFECT
-    )
-    assert filtered.accepted == 0
-    shown = filtered.threshold(0.0)
-    assert (shown.shown, value(shown.acceptance)) == (1, 1.0)
-
-
 def written(path: Path, samples: list[Sample]) -> Path:
     path.write_text("".join(each.to_line() for each in samples), encoding="utf-8")
     return path

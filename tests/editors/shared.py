@@ -20,15 +20,6 @@ REST = "turn a + b\n\n\ndef sub(a, b):\n    return a - b"
 # A name to be changed in the first line, whose other use is far below, and how the scripted model goes on.
 FAR = "old = 1\n" + "\n" * 8 + "print(old)\n"
 RENAME = {"print(old)": "print(new)"}
-# The shipped model is small and often silent, so there are several places; one that it fills is enough.
-PLACES = (
-    ("import os\nimport sys\n\n\ndef main():\n    print(sys.ar", "\n\n\nif __name__ == '__main__':\n    main()\n"),
-    ("def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    ret", "\n\n\ndef mul(a, b):\n    return a * b\n"),
-    ("class Point:\n    def __init__(self, x, y):\n        self.x = x\n        self.", "\n"),
-    ("for i in range(10):\n    pri", "\n"),
-    ("import jso", "\n\ndata = json.loads(text)\n"),
-    ("try:\n    run()\nexc", "\n    pass\n"),
-)
 
 
 def here(folder: Path, command: Sequence[str]) -> Here:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -50,19 +49,6 @@ def test_a_prompt_never_exceeds_its_budget(size: int, cut: int, renderer: Contex
     rendered = render(renderer, LINES[:cut], LINES[cut:], size + 48, path="some/path.py")
 
     assert len(rendered.context) <= size + 48
-
-
-def test_typing_extends_the_front_of_the_prompt_and_leaves_the_rest_alone(renderer: ContextRenderer) -> None:
-    prefix, suffix = LINES[:9000], LINES[9000:]
-    fronts = []
-    for count in range(40):
-        rendered = render(renderer, prefix + ("x = cal" + "l" * count)[:count], suffix, 512)
-        fronts.append(rendered.context[: rendered.reuse])
-
-    same_start = sum(new[: len(old) - 8] == old[: len(old) - 8] for old, new in pairwise(fronts))
-
-    # The window may hop once in so few keystrokes, not more.
-    assert same_start >= len(fronts) - 2
 
 
 def test_a_region_stands_behind_the_front_that_a_hole_at_its_start_has(

@@ -19,7 +19,7 @@ from calomel.replay.text_metrics import (
     suite_delta_chrf,
 )
 from calomel.report.stats import Floats
-from calomel.selectivity.sample import aurc, auroc, brier, ece, reliability
+from calomel.selectivity.sample import aurc, auroc, brier, ece
 
 
 def of(*values: float) -> Floats:
@@ -37,30 +37,6 @@ def some() -> list[Opportunity]:
         opportunity(6, shown("too_short", 0.8), latency_ms=50),
         opportunity(7, silence="empty", computed=10),
     ]
-
-
-def test_at_the_recorded_rate_our_surest_are_compared_with_its_offers() -> None:
-    ours = [
-        opportunity(entry, shown("accepted" if entry < 2 else "rejected", 1 - entry / 10, saved=5))
-        for entry in range(6)
-    ]
-    theirs = [
-        opportunity(10, shown("accepted", None, saved=7, kept=True, source="other")),
-        opportunity(11, shown("rejected", None, source="other")),
-    ]
-    found = result(ours, theirs)
-    found.real_accepts, found.real_offers = 1, 4
-    summary = summarize([found])
-    assert (summary["recorded_shown"], summary["shown_at_recorded_rate"]) == (2, 2)
-    assert summary["recorded_acceptance_same_rule"] == pytest.approx(1 / 2)
-    assert summary["acceptance_at_recorded_rate"] == pytest.approx(1.0)
-    assert summary["acceptance_difference_at_recorded_rate"] == pytest.approx(1 / 2)
-    assert summary["characters_per_opportunity_at_recorded_rate"] == pytest.approx(10 / 6)
-    assert summary["recorded_characters_per_opportunity"] == pytest.approx(7 / 6)
-    assert summary["real_acceptance_rate"] == pytest.approx(1 / 4)
-    assert summary["opportunities"] == 6
-    assert listings(summary)[1].rows[0][0] == "accepted of shown"
-    json.dumps(document([found]), allow_nan=False)
 
 
 def many(seed: int) -> list[Opportunity]:
@@ -123,13 +99,6 @@ def test_figures_of_confidences_are_those_of_the_books(
     expected: float | None,
 ) -> None:
     assert figure(of(*scores), of(*taken)) == pytest.approx(expected)
-
-
-def test_bins_tell_mean_confidence_and_the_share_taken() -> None:
-    low, high = reliability(of(0.91, 0.99, 0.15), of(1, 0, 0))
-    assert low == pytest.approx((0.1, 0.2, 1, 0.15, 0.0))
-    assert high == pytest.approx((0.9, 1.0, 2, 0.95, 0.5))
-    assert reliability(of(1.0), of(1)) == [(0.9, 1.0, 1, 1.0, 1.0)]
 
 
 def test_rates_are_of_what_a_person_saw_long_enough() -> None:

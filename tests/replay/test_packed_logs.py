@@ -9,7 +9,7 @@ import pytest
 import zstandard
 from tests.bench.stories_made import BILL, line, rename, write_stories
 
-from calomel.replay.events import Changed, Focused, LogError, Opened, ReplayLog, Selected, apply_edits
+from calomel.replay.events import Changed, Focused, LogError, Opened, ReplayLog, apply_edits
 from calomel.replay.logs import read_logs
 from calomel.replay.stories import package_of, writing_log
 
@@ -18,17 +18,6 @@ def test_without_zstandard_it_says_how_to_get_it(tmp_path: Path, monkeypatch: py
     monkeypatch.setitem(sys.modules, "calomel.replay.stories", None)
     with pytest.raises(LogError, match=r"calomel\[bench\]"):
         read_logs(tmp_path / "any.jsonl.zst")
-
-
-def test_the_cursor_goes_to_a_change_before_it_is_typed_key_by_key(tmp_path: Path) -> None:
-    (log,) = read_logs(write_stories(tmp_path / "s.jsonl.zst", line()))
-    (selected,) = (event for event in log.events if isinstance(event, Selected))
-    changes = [event for event in log.events if isinstance(event, Changed)]
-    assert selected.offset == selected.anchor == changes[0].edits[0].start == BILL.index("    return")
-    typed = "".join(edit.text for event in changes[1:] for edit in event.edits)
-    assert typed == "print(total)"
-    assert all(len(edit.text) == 1 for event in changes[1:] for edit in event.edits)
-    assert all(event.cause == "typed" for event in changes)
 
 
 @pytest.mark.parametrize(
@@ -60,13 +49,6 @@ def written(text: str = FILE, path: str = "shop/measures.py", package: str = "")
     log = writing_log(path, text, package)
     assert log is not None
     return log
-
-
-def test_somebody_writes_several_blocks_from_top_to_bottom() -> None:
-    places = [event.offset for event in written().events if isinstance(event, Selected)]
-    assert 2 <= len(places) <= 4
-    assert places == sorted(places)
-    assert len(set(places)) == len(places)
 
 
 @pytest.mark.parametrize("text", ["", "x = 1\n", "x = 1\n" * 200, FILE.replace("\n", "\r\n"), BLOCK.format(1)])

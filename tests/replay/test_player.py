@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.replay.scripted import Scripted, log_of, moments, player_of, replayed, typed
 
-from calomel.replay.events import Accepted, Changed, Edit, Expected, Offered, Selected
+from calomel.replay.events import Accepted, Changed, Edit, Expected, Offered
 from calomel.replay.opportunity import ReplayOptions
 from calomel.workspace.documents import Encoding
 
@@ -149,16 +149,3 @@ def test_a_model_that_hangs_does_not_hang_the_replay(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(log_time, "_PATIENCE", 0.05)
     result = replay_log(log_of(*typed("x = ", 0, 1.0)), Scripted({}, hangs=True), ReplayOptions(latency=0.05))
     assert "no answer" in result.error
-
-
-def test_fast_typing_asks_nothing_and_the_cursor_is_where_the_log_says() -> None:
-    model = Scripted({"": "compute(1)"})
-    result = replayed(log_of(*typed("abcdefgh" * 4, 0, 1.0, gap=0.05)), model)
-    assert result.typed_on == 31
-    assert len(result.opportunities) == len(model.requests) == 1
-    replayed(log_of(Changed(1, 1.0, "a.py", (Edit(0, 0, "go()"),)), Selected(2, 1.0, "a.py", 3, 3)), model)
-    assert model.requests[1].parts.prefix == "go("
-    options = ReplayOptions(latency=0.05, kinds=("fill", "edit"))
-    asked = replayed(log_of(*typed("x = ", 0, 1.0)), Scripted({}), options)
-    found = [(each.kind, each.silence) for each in asked.opportunities]
-    assert found == [("fill", "empty"), ("edit", "not_trained_for_edits")]

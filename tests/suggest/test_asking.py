@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tests.suggest.editor import NOW, URI, ScriptedModel, editing, reason, settle, suggestion
 
-from calomel.suggest.completer import CompleterError
-from calomel.suggest.question import Selected, Trigger
+from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence, SilenceReason
-from calomel.workspace.documents import Position, RangeChange
-from calomel.workspace.privacy import Privacy, Verdict
+from calomel.workspace.privacy import Privacy
 from calomel.workspace.secrets import Span
 from calomel.workspace.syntax import Inside, SyntaxTrees
 
@@ -91,86 +88,10 @@ async def test_an_automatic_question_waits_for_a_pause_and_an_explicit_one_does_
         assert [request.min_tokens for request in editor.model.requests] == [0, 1]
 
 
-async def test_the_item_selected_in_the_popup_is_continued() -> None:
-    async with editing(
-        "x = os.pa|\n", lambda request: ".join(a)" if request.parts.prefix.endswith("path") else ""
-    ) as editor:
-        asking = asyncio.ensure_future(
-            editor.suggester.inline(URI, editor.cursor, Trigger.EDIT, selected=Selected(7, 9, "path"))
-        )
-        await settle()
-        offered = suggestion(await asking)
-        assert [tuple(edit) for edit in offered.edits] == [(7, 9, "path.join(a)")]
-
-
-async def test_commands_turn_a_language_a_file_and_everything_off_and_on_again() -> None:
-    async with editing("x = |\n", settings=NOW) as editor:
-        suggester = editor.suggester
-        for scope, expected in (("global", "off_globally"), ("file", "off_file"), ("language", "off_language")):
-            assert suggester.toggle(scope, uri=URI, language="python") is False
-            assert reason(await editor.inline()) == expected
-            assert suggester.toggle(scope, uri=URI, language="python") is True
-        with pytest.raises(ValueError, match="missing"):
-            suggester.toggle("file")
-        assert suggestion(await editor.inline())
-
-
-async def test_snoozing_ends_by_itself() -> None:
-    async with editing("x = |\n", settings=NOW) as editor:
-        editor.suggester.snooze(editor.time.now + 60)
-        assert reason(await editor.inline()) == "snoozed"
-        assert editor.suggester.status().off == "snoozed"
-        await editor.time.advance(60)
-        assert suggestion(await editor.inline())
-        assert editor.suggester.status().off is None
-
-
-class Kept(Privacy):
-    def allowed(self, path: Path | None, language_id: str | None = None) -> Verdict:
-        return Verdict(allowed=False, reason="secret_file:.env")
-
-
-async def test_an_ignored_file_is_never_read_and_the_rule_is_named() -> None:
-    async with editing("x = |\n", settings=NOW, privacy=Kept()) as editor:
-        answer = await editor.inline(Trigger.EXPLICIT)
-        assert reason(answer) == "ignored_path"
-        assert isinstance(answer, Silence)
-        assert answer.message.endswith("(secret_file:.env)")
-        assert editor.model.requests == []
-
-
-async def test_several_cursors_are_left_alone_until_there_is_one_again() -> None:
-    async with editing("a\nb|\n", settings=NOW) as editor:
-        editor.several(
-            RangeChange(Position(0, 1), Position(0, 1), "x"), RangeChange(Position(1, 1), Position(1, 1), "x")
-        )
-        editor.cursor = 5
-        assert reason(await editor.inline()) == "multi_cursor"
-        editor.type(" ")
-        assert suggestion(await editor.inline())
-
-
 async def test_the_inside_of_a_word_is_left_alone_unless_asked() -> None:
     async with editing("comp|ute\n", "X", settings=NOW) as editor:
         assert reason(await editor.inline()) == "mid_word"
         assert suggestion(await editor.inline(Trigger.EXPLICIT))
-
-
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        ("unreachable", "no_model"),
-        ("loading", "loading"),
-        ("new in a later version", "failed"),
-    ],
-)
-async def test_an_error_of_the_model_is_a_reason(code: str, expected: str) -> None:
-    async with editing("x = |\n", lambda _: CompleterError(code, "The server said no."), settings=NOW) as editor:
-        answer = await editor.inline()
-        assert reason(answer) == expected
-        assert isinstance(answer, Silence)
-        assert answer.message.endswith("The server said no.")
-        assert editor.suggester.status().silences == {expected: 1}
 
 
 async def test_an_unforeseen_error_is_a_reason_without_the_users_text() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
@@ -12,7 +11,6 @@ import torch
 from torch import Tensor
 
 from calomel.engine import BlockCausal, Engine, ModelConfig, Transformer
-from calomel.engine.errors import RequestCancelledError
 from calomel.prompts.chat import Call, Function, Message
 from calomel.prompts.chat_template import ChatTemplate
 from calomel.prompts.tokenizer import Tokenizer
@@ -95,12 +93,6 @@ def says(filler: Filler, tokenizer: Tokenizer) -> Iterator[Callable[[str, ChatRe
 Says = Callable[[str, ChatRequest], Chat]
 
 
-@pytest.fixture
-def babbling(filler: Filler) -> Chat:
-    """A chat on random weights."""
-    return chat_of(filler)
-
-
 @pytest.mark.parametrize(
     ("text", "content", "thought", "calls"),
     [
@@ -148,36 +140,3 @@ async def test_a_thought_that_the_prompt_begins_is_none_of_the_content(says: Say
     assert (reply.thought, reply.content) == ("Let me see.", "Nine.")
     assert "".join(piece for piece in pieces if isinstance(piece, str)) == "Nine."
     assert not any("Let me" in state.text for state in states if isinstance(state, CanvasText))
-
-
-async def test_canvas_states_take_each_others_place_and_the_reply_comes_last(says: Says) -> None:
-    text = "A rather long answer that needs more than one canvas to be said in full, so it does."
-    states = [state async for state in says(text, ASK).canvases(ASK)]
-
-    assert isinstance(states[-1], Reply)
-    assert states[-1].content == text
-    assert len(states) > 2
-    for state in states[:-1]:
-        assert isinstance(state, CanvasText)
-        assert len(state.pieces) == len(state.revealed)
-
-
-async def test_a_reply_that_nobody_waits_for_any_more_is_cancelled(babbling: Chat) -> None:
-    request = replace(ASK, max_tokens=1500, schema={"type": "array", "minItems": 1000, "items": {"type": "integer"}})
-    task = asyncio.create_task(babbling.reply(request))
-    await asyncio.sleep(0.1)
-
-    task.cancel()
-
-    with pytest.raises((asyncio.CancelledError, RequestCancelledError)):
-        await task
-    assert (await asyncio.wait_for(babbling.reply(replace(ASK, max_tokens=2)), 20)).completion_tokens <= 2
-
-
-async def test_a_stream_that_is_left_is_cancelled(babbling: Chat) -> None:
-    stream = babbling.stream(replace(ASK, max_tokens=1500, pattern="[a-z ]+"))
-    first = await anext(stream)
-    await stream.aclose()
-
-    assert first
-    assert (await asyncio.wait_for(babbling.reply(replace(ASK, max_tokens=2)), 20)).completion_tokens <= 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from calomel.engine import CheckpointError, Request, SamplingParams
-from calomel.engine.errors import RequestCancelledError
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.token_healing import TokenHealing
 from calomel.suggest.completer import Draft, Fill, FillRequest
@@ -44,27 +42,6 @@ def test_an_answer_ends_before_its_stop_string_and_no_canvas_is_made_behind_it(f
     assert stopped.text == whole.text[: whole.text.index(stop)]
     assert stopped.finish_reason == "stop"
     assert stopped.forwards < whole.forwards / 2
-
-
-async def test_a_stream_adds_up_to_the_plain_answer(filler: Filler) -> None:
-    for policy in ("threshold:0.5", "fixed:2", "left_to_right"):
-        request = replace(REQUEST, max_tokens=40, policy=policy, max_steps=16)
-        *pieces, last = [piece async for piece in filler.stream(request)]
-        assert isinstance(last, Fill)
-        assert "".join(map(str, pieces)) == last.text == filler.fill(request).text
-
-
-async def test_cancelling_the_task_cancels_the_request(filler: Filler) -> None:
-    request = FillRequest(
-        "fill", PromptParts(prefix="x = 1\n" * 300), max_tokens=1000, policy="left_to_right", max_context=3000
-    )
-    task = asyncio.create_task(filler.afill(request))
-    await asyncio.sleep(0)
-    task.cancel()
-
-    with pytest.raises((asyncio.CancelledError, RequestCancelledError)):
-        await task
-    assert filler.fill(REQUEST).completion_tokens >= 0
 
 
 PARTS = PromptParts(path="a.py", prefix="def add(a, b):\n    return ", suffix="\n\n\nprint(add(1, 2))\n")

@@ -46,38 +46,6 @@ async def test_the_lines_around_the_cursor_are_rewritten() -> None:
         assert (len(answer.edits), answer.jump) == (1, False)
 
 
-async def test_the_other_edits_of_an_answer_are_offered_one_after_the_other() -> None:
-    def reply(request: CompleteRequest) -> str:
-        return region(request).replace("line_9y", "first").replace("line_13", "second")
-
-    async with editing(LINES.replace("line_9", "line_9|"), reply, settings=NOW) as editor:
-        editor.type("y")
-        first = suggestion(await editor.next_edit())
-        assert [edit.text for edit in first.edits] == ["first"]
-        edit = first.edits[0]
-        editor.change(edit)
-        editor.suggester.accepted(first.id)
-        second = suggestion(await editor.next_edit())
-        assert second.cached
-        assert second.id != first.id
-        assert "second = old_name" in editor.after(second)
-        assert len(editor.model.requests) == 1
-
-
-async def test_a_rename_goes_on_elsewhere_in_the_file() -> None:
-    text = "old_name = 1\n" + "\n" * 20 + "print(old_name)\n"
-
-    def reply(request: CompleteRequest) -> str:
-        return region(request).replace("print(old_name)", "print(new_name)")
-
-    async with editing("|" + text, reply, settings=NOW) as editor:
-        editor.change((0, 3, "new"))
-        answer = suggestion(await editor.next_edit())
-        assert answer.jump
-        assert editor.after(answer) == "new_name = 1\n" + "\n" * 20 + "print(new_name)\n"
-        assert len(editor.model.requests) == 2
-
-
 async def test_a_model_that_only_fills_in_says_so() -> None:
     async with editing("x = |\n", model=ScriptedModel(kinds=FILLS), settings=NOW) as editor:
         editor.type("1")
@@ -120,28 +88,6 @@ async def test_a_rewriting_that_was_cut_off_deletes_nothing() -> None:
         editor.model.finish_reason = "length"
         editor.type("y")
         assert reason(await editor.next_edit()) == "cut_off"
-
-
-async def test_a_document_with_other_line_ends_keeps_them() -> None:
-    async with editing("x = |\r\ny = 2\r\n", "x = 1\ny = 3\n", settings=NOW) as editor:
-        editor.type("1")
-        assert editor.after(await editor.next_edit()) == "x = 1\r\ny = 3\r\n"
-
-
-async def test_a_rejected_edit_does_not_come_back() -> None:
-    text = "x = |\ny = 2\n\nz = 3\nw = 4\n"
-    async with editing(text, lambda request: region(request).replace("y = 2", "y = 3"), settings=NOW) as editor:
-        editor.type("1")
-        first = suggestion(await editor.next_edit())
-        editor.suggester.rejected(first.id)
-        assert reason(await editor.next_edit()) == "rejected_before"
-        cursor = editor.cursor
-        editor.change((len(editor.document), len(editor.document), "more = 1\n"))
-        editor.cursor = cursor
-        editor.suggester.apply_settings(editor.suggester.settings)  # empties the cache
-        assert reason(await editor.next_edit()) == "rejected_before"
-        editor.change((cursor - 1, cursor, "5"))
-        assert suggestion(await editor.next_edit())
 
 
 async def test_typing_cancels_a_next_edit_that_was_for_the_text_before() -> None:

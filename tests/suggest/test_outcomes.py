@@ -110,14 +110,6 @@ async def test_ten_seconds_without_an_action_ignore_a_suggestion_that_may_still_
         assert editor.outcomes.told == [("shown", ""), ("ignored", "no_action"), ("accepted", "by_text")]
 
 
-async def test_the_editors_own_reason_is_kept_as_a_short_name() -> None:
-    async with editing("x = |\n", "compute(1)") as editor:
-        suggestion = await offered(editor)
-        await editor.time.advance(0.3)
-        editor.suggester.ignored(suggestion.id, 'Lost focus: "password = hunter2" and much more than that')
-        assert editor.outcomes.told == [("shown", ""), ("ignored", "lost_focus_password_hunter2_and")]
-
-
 async def test_a_rejected_suggestion_is_told_and_closing_tells_the_rest() -> None:
     async with editing("x = |\n", "compute(1)") as editor:
         suggestion = await offered(editor)

@@ -58,22 +58,6 @@ async def test_every_text_has_its_exact_likelihood_beside_that_of_the_current_on
         assert ratio(candidate) == pytest.approx((candidate.log_prob or 0.0) - keep, abs=1e-3)
 
 
-async def test_all_makers_propose_and_the_likeliest_text_comes_first(filler: Filler) -> None:
-    answer = await filler.complete(QUESTION)
-
-    ratios = [ratio(candidate) for candidate in answer.candidates]
-    assert ratios == sorted(ratios, reverse=True)
-    assert {candidate.maker for candidate in answer.candidates} == {
-        "canvas",
-        "rename",
-        "substitution",
-        "shape",
-    }
-    proposed = [(candidate.maker, candidate.text) for candidate in answer.candidates]
-    assert len(proposed) == len(set(proposed))
-    assert {(draft.maker, draft.text) for draft in DRAFTS} <= set(proposed)
-
-
 async def test_cancelling_the_question_cancels_everything_it_asked_the_engine(
     filler: Filler, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from calomel.engine import SamplingParams
-from calomel.prompts.grammar import json_form, pattern_form
+from calomel.prompts.grammar import json_form
 from calomel.prompts.parts import PromptParts
 from calomel.suggest.completer import FillRequest
 from calomel.suggest.filler import Filler
@@ -83,14 +83,3 @@ def test_the_shipped_model_fills_a_hole_with_json_of_the_schema(nano: Filler, te
     jsonschema.validate(json.loads(filled.text), PERSON)
     # Keys and brackets are forced: they take no step.
     assert filled.steps < filled.completion_tokens
-
-
-async def test_a_pattern_and_a_free_fill_side_by_side_do_not_know_of_each_other(nano: Filler) -> None:
-    free = FillRequest("fill", PromptParts(prefix="def add(a, b):\n    return ", suffix="\n"), max_tokens=16)
-    form = nano.grammars.compile(pattern_form("[12][0-9]{3}"))
-    digits = replace(free, parts=PromptParts(prefix="year = ", suffix="\n"), constraint=form)
-    alone = nano.fill(free).text
-    together, year = await asyncio.gather(nano.afill(free), nano.afill(digits))
-    assert together.text == alone
-    assert len(year.text) == 4
-    assert year.text.isdigit()

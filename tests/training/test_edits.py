@@ -114,17 +114,6 @@ def test_stories_hold_no_measuring_data(config: EditsConfig, forge: Forge) -> No
     assert "NOT DECONTAMINATED" in found.warnings[0]
 
 
-def test_a_repository_and_a_language_give_no_more_than_their_part(config: EditsConfig, forge: Forge) -> None:
-    forge.commit("them/plums", {"LICENSE": MIT})
-    for kind in ("plum", "peach", "cherry"):
-        for later in (False, True):
-            head = forge.commit("them/plums", {f"{kind}.py": released(kind, later=later)})
-    forge.entry("them/plums", head)
-    for capped in (replace(config, commits=80), replace(config, commits=4, repository_share=1.0)):
-        train, _ = built(capped)
-        assert [story.path for story in train if story.kind == "commit"] == ["cherry.py", "peach.py"]
-
-
 def test_a_repository_that_may_not_or_cannot_be_read_is_named(config: EditsConfig, forge: Forge) -> None:
     head = forge.commit("them/plums", {"LICENSE": GPL})
     forge.entry("them/plums", head)

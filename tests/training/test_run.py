@@ -14,7 +14,6 @@ import torch
 from calomel.families.loading import load_checkpoint
 from calomel.prompts.parts import RegionBounds
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.training.batch import BatchStream, open_stream
 from calomel.training.config import BatchShape, Optimization, TrainConfig, TrainingConfigError
 from calomel.training.corpus.shards import CorpusError
 from calomel.training.edits.story import Change, Story, write_stories
@@ -62,15 +61,6 @@ def test_the_shipped_configuration_is_valid() -> None:
 def test_a_missing_corpus_says_how_to_make_it(config: TrainConfig, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="calomel corpus"):
         train(replace(config, corpus=tmp_path / "none.jsonl.zst"), tmp_path)
-
-
-def test_worker_processes_make_the_same_batches_in_the_same_order(config: TrainConfig) -> None:
-    here, there = (open_stream(BatchStream(config, 7), workers) for workers in (0, 2))
-
-    for _ in range(3):
-        expected, batch = next(here), next(there)
-        assert torch.equal(batch.ids, expected.ids)
-        assert torch.equal(batch.weights, expected.weights)
 
 
 def test_weights_are_not_trained_further_with_another_tokenizer(config: TrainConfig, tmp_path: Path) -> None:

@@ -42,16 +42,6 @@ def test_the_first_key_goes_there_the_second_takes_it_and_undo_takes_it_back_alo
     neovim.holds(RENAMED[:-1])
 
 
-def test_behind_one_that_changes_several_places_comes_the_next(neovim: Neovim) -> None:
-    text = "old = 1\nold = old - old\nif old:\n    old = 0\n" + "\n" * 40 + "print(old)\n"
-    neovim.edited(text, old="new")
-    assert len(neovim.struck()) >= 3
-    neovim.type("<Tab>")
-    neovim.until(neovim.marks, "the next one is shown")
-    neovim.type("<Tab><Tab>")
-    neovim.until_text(text.replace("old", "new")[:-1])
-
-
 @pytest.mark.parametrize(
     ("after", "struck", "inserted"),
     [

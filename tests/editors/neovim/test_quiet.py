@@ -66,16 +66,6 @@ def test_nothing_within_a_snippet(neovim: Neovim) -> None:
     neovim.lua("vim.snippet.stop()")
 
 
-def test_nothing_in_a_buffer_that_can_not_be_changed(neovim: Neovim) -> None:
-    neovim.open("x = 1\n")
-    neovim.command("setlocal nomodifiable")
-    before = len(neovim.asked())
-    neovim.lua("require('calomel').suggest()")
-    neovim.settle()
-    assert len(neovim.asked()) == before
-    assert "this buffer can not be changed" in neovim.status()
-
-
 @pytest.mark.e2e
 def test_a_server_that_is_stopped_is_named_once(bare: Neovim) -> None:
     with socket.socket() as free:
@@ -122,13 +112,3 @@ def test_a_machine_that_is_too_slow_is_named_once(bare: Neovim) -> None:
         bare.type("x = ")
         bare.settle()
     assert bare.messages() == ["Calomel: answers come too late on this machine; `calomel doctor` says what helps."]
-
-
-def test_a_model_that_fails_is_a_silence_with_its_reason(neovim: Neovim) -> None:
-    neovim.script(error="overloaded")
-    neovim.open("\n")
-    neovim.type("ix = ")
-    neovim.settle()
-    assert neovim.marks() == []
-    neovim.until(lambda: "(overloaded)" in neovim.status(), "the reason")
-    assert neovim.messages() == []

@@ -69,12 +69,6 @@ def test_a_server_that_ends_again_and_again_is_given_up_with_a_sentence(bare: Ne
     assert bare.status().startswith(f"The server ended {sentence}.")
 
 
-def test_a_buffer_without_a_file_type_is_told_so(bare: Neovim) -> None:
-    bare.setup()
-    bare.open("\n", name="notes", filetype="", served=False)
-    assert bare.status().startswith("No server is running: this buffer has no file type")
-
-
 @pytest.mark.e2e
 def test_it_is_silent_while_the_model_loads_and_speaks_when_it_is_there(bare: Neovim) -> None:
     bare.script(fill=FILL, loading_seconds=0.5)
@@ -125,14 +119,6 @@ def test_neovim_shows_ghost_text_itself_and_our_key_takes_it_or_falls_through(ne
 
 
 @pytest.mark.e2e
-def test_next_edits_are_ours_all_the_same(newer: Neovim) -> None:
-    newer.setup(ghost_text="builtin")
-    newer.edited("x = 1\nprint(x)\n", "ry", **{"print(x)": "print(y)"})
-    newer.type("<Tab>")
-    assert newer.text() == "y = 1\nprint(y)"
-
-
-@pytest.mark.e2e
 def test_neovims_own_does_not_show_a_second_one_beside_ours(bare: Neovim) -> None:
     bare.lua("if vim.lsp.inline_completion then vim.lsp.inline_completion.enable() end")
     bare.setup()
@@ -166,17 +152,6 @@ def test_without_the_plugin_ghost_text_is_shown_and_its_key_takes_it(plain: Neov
     plain.type("<Tab>")
     plain.until_text("x = value_of(x)")
     plain.until(lambda: plain.records()[-1:] and plain.records()[-1]["outcome"] == "accepted", "the outcome is kept")
-
-
-@pytest.mark.e2e
-def test_without_the_plugin_the_key_indents_where_a_line_begins(plain: Neovim) -> None:
-    plain.script(fill={"def f(x):\n": "    return x"})
-    opened(plain, "def f(x):\n")
-    plain.command("setlocal noexpandtab")
-    plain.type("o")
-    until_neovim_shows(plain, "return x")
-    plain.type("<Tab>")
-    assert plain.text() == "def f(x):\n\t"
 
 
 @pytest.mark.e2e

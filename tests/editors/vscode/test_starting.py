@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 from collections.abc import Callable
 
 import pytest
 from tests.editors.vscode.workbench import Workbench
-from tests.lsp.program import REAL, SCRIPTED
-from tests.other_program import NO_HTTP, REFUSED, listening
+from tests.lsp.program import SCRIPTED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -45,13 +43,6 @@ def test_a_program_that_is_wrong_or_ends_is_said_once(start: Callable[..., Workb
     assert ended in workbench.status()[1]
 
 
-def test_a_model_that_does_not_load_is_said_once(start: Callable[..., Workbench]) -> None:
-    workbench = start(script={"broken": True})
-    workbench.until(workbench.toasts, "a message")
-    assert workbench.toasts() == ["Calomel: The weights are damaged."]
-    assert "The weights are damaged." in workbench.status()[1]
-
-
 def test_a_server_that_dies_is_started_again(start: Callable[..., Workbench]) -> None:
     workbench = start(script={"fill": {"x": "warm"}})
     workbench.warm_up()
@@ -61,30 +52,3 @@ def test_a_server_that_dies_is_started_again(start: Callable[..., Workbench]) ->
     workbench.until_status("Calomel")
     assert workbench.toasts() == []
     workbench.offered("\n", (1, 1), "x = ", "value_of(x)")
-
-
-def told(workbench: Workbench, sentence: str) -> None:
-    """The user is told, once, also when he types on."""
-    workbench.until(lambda: f"Calomel: {sentence}" in workbench.toasts(), sentence)
-    assert sentence in workbench.status()[1]
-    workbench.open("\n")
-    workbench.type("x = y")
-    workbench.until_saved("x = y\n")
-    assert workbench.toasts().count(f"Calomel: {sentence}") == 1
-    workbench.clear_toasts()
-
-
-def test_a_server_a_port_a_token_and_a_model_that_are_wrong_are_named(start: Callable[..., Workbench]) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    workbench = start(command=REAL, settings={"calomel.server.url": url})
-    told(workbench, f"no server answers at {url}")
-    with listening(NO_HTTP) as other:
-        workbench.set({"calomel.server.url": other})
-        told(workbench, f"what listens at {other} is another program than Calomel")
-    with listening(REFUSED) as other:
-        workbench.set({"calomel.server.url": other})
-        told(workbench, "the server does not accept the token: check server.token or server.token_file")
-    workbench.set({"calomel.server.url": None, "calomel.server.model": "/nowhere"})
-    told(workbench, "there is no model in /nowhere: its config.json is missing")

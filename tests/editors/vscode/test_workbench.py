@@ -144,27 +144,6 @@ def test_taken_piece_by_piece(workbench: Workbench) -> None:
         workbench.until_saved("new = 1\nmin(y)\nmax(y)\nprint(old)\ny = 3\n")
 
 
-def test_it_moves_along_with_lines_typed_above_it(workbench: Workbench) -> None:
-    workbench.edited("old = 1\n\nprint(old)\n")
-    workbench.script(seconds=20, edit={})
-    workbench.press("Home")
-    workbench.type("#")
-    workbench.press("Enter")
-    there = ["#", "new = 1"]
-    workbench.until(lambda: (workbench.lines() or [])[:2] == there and workbench.struck() == ["old"], "it moved along")
-
-
-def test_a_menu_keeps_its_keys(workbench: Workbench) -> None:
-    workbench.edited("old = 1\nprint(old)\n")
-    workbench.press("Control+Space")
-    workbench.until(lambda: workbench.see("menuIsOpen"), "the menu is open")
-    workbench.press("Escape")
-    workbench.until(lambda: not workbench.see("menuIsOpen"), "the menu is closed")
-    assert workbench.shown("insertion") == ["new"]
-    workbench.press("Tab")
-    workbench.until_saved("new = 1\nprint(new)\n")
-
-
 def typing(workbench: Workbench, text: str = "def f(x):") -> None:
     """An edit far away is shown, and another line is typed."""
     workbench.edited(FAR)

@@ -341,13 +341,6 @@ class Workbench(Scripted):
         """The ghost text of the editor."""
         return "\n".join(self.see("ghost"))
 
-    def is_ghostly(self, seconds: float) -> bool:
-        """Whether there is ghost text, or comes within this time, before a next edit does."""
-        deadline = time.monotonic() + seconds
-        while not self.ghost() and not self.decorations() and time.monotonic() < deadline:
-            time.sleep(POLL)
-        return self.ghost() != ""
-
     def until_ghost(self, text: str) -> None:
         """Wait for ghost text."""
         self.until(lambda: self.ghost() == text, f"ghost text {text!r}")
