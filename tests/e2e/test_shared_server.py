@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.server._upstreams import Play, llama_cpp, served
 
 from calomel.prompts.parts import PromptParts
 from calomel.suggest import launch, runtime_file
@@ -110,6 +111,21 @@ async def test_a_server_that_dies_is_replaced_and_the_window_goes_on() -> None:
     assert (await completer.complete(QUESTION)).candidates[0].text
     assert shared().pid != first.pid
     await completer.aclose()
+
+
+async def test_editors_ask_a_server_that_has_a_model_already_through_one_that_they_share(tmp_path: Path) -> None:
+    with served(llama_cpp(Play(key="secret"))) as url:
+        key = tmp_path / "key"
+        key.write_text("secret\n")
+        key.chmod(0o600)
+        completer = await connect(ServerSettings(upstream=url, upstream_key_file=key, idle_minutes=2.0))
+        assert (await completer.info()).kinds == ("fill", "edit")
+        assert (await completer.complete(QUESTION)).candidates[0].text == "n * 2"
+        assert shared().pid != os.getpid()
+        assert find_or_start(ServerSettings(upstream=f"{url}/", upstream_key_file=key)).url == shared().url
+        await completer.aclose()
+    with pytest.raises(CompleterError, match="drop one of them"):
+        find_or_start(ServerSettings(upstream=url, model=nano_path()))
 
 
 def test_servers_of_different_models_stand_beside_each_other(tmp_path: Path) -> None:

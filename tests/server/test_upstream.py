@@ -59,6 +59,9 @@ TOLD = [name for name in FORMATS if name != "mercury"]
 NO_TOKENS = {"error": {"code": 501, "message": "Infill is not supported by this model: prefix token is missing."}}
 
 
+FOR_EDITORS = '; for editors: upstream = "%s" below [server] in your settings'
+
+
 @pytest.fixture
 def stack() -> Iterator[ExitStack]:
     with ExitStack() as found:
@@ -720,7 +723,7 @@ def test_the_doctor_finds_servers_of_this_machine_and_says_the_line_that_uses_th
     ports = [(name, int(url.rpartition(":")[2])) for name, url in {**urls, "vLLM": other, "none": "x:1"}.items()]
 
     assert told({}, ports) == [
-        ("ok", f"{name} runs at {url}", f"calomel serve --upstream {url}{named.get(name, '')}")
+        ("ok", f"{name} runs at {url}", f"calomel serve --upstream {url}{named.get(name, '')}{FOR_EDITORS % url}")
         for name, url in urls.items()
     ]
 

@@ -41,7 +41,7 @@ _TAIL: Final = 2000
 # What a server needs of the environment. Settings of other programs, and tokens in it, are none of its business.
 _KEPT: Final = frozenset(
     {"HOME", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "VIRTUAL_ENV", "LD_LIBRARY_PATH",
-     "PYTHONPATH", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_CACHE_DIR"}
+     "PYTHONPATH", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_CACHE_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 )  # fmt: skip
 _KEPT_PREFIXES: Final = ("XDG_", "CUDA_", "NVIDIA_", "HSA_", "ROCR_", "LC_")
 
@@ -52,8 +52,9 @@ class Wish:
 
     Attributes:
         model: checkpoint folder; None for the shipped one.
-        weights: id of that folder's weights.
+        weights: id of that folder's weights, or of the model behind an upstream.
         path: its runtime file.
+        upstream: options of `calomel serve` that name a server with a model; empty for a model of its own.
     """
 
     model: Path | None
@@ -61,6 +62,7 @@ class Wish:
     device: str
     idle_minutes: float
     path: Path
+    upstream: tuple[str, ...] = ()
 
 
 def start_server(wish: Wish, running: Callable[[], ServerRecord | None]) -> ServerRecord:
@@ -111,6 +113,7 @@ def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
         # `calomel doctor` counts.
         command += ["--cache-tokens", str(_CACHE_TOKENS)]
     command += ["--runtime-file", str(wish.path), "--idle-minutes", str(wish.idle_minutes)]
+    command += wish.upstream
     if wish.model is not None:
         command += ["--model", str(wish.model)]
     try:
@@ -292,6 +295,32 @@ def find_or_start(settings: ServerSettings) -> Endpoint:
 
     Raises CompleterError with the reason when none can be started.
     """
+    wish = _own(settings) if settings.upstream is None else _behind(settings.upstream, settings)
+    found = running(wish)
+    record = found if found is not None else start_server(wish, lambda: running(wish))
+    return Endpoint(record.url, record.token)
+
+
+def upstream_id(url: str, model: str | None) -> str:
+    """What tells the model behind an upstream from others, in the place of an id of weights."""
+    named = "\0".join((url.rstrip("/"), model or ""))
+    return f"upstream {hashlib.sha256(named.encode()).hexdigest()[:_NAME_CHARACTERS]}"
+
+
+def _behind(url: str, settings: ServerSettings) -> Wish:
+    if settings.model is not None:
+        raise CompleterError("refused", "server.model and server.upstream were both set: drop one of them")
+    options = ["--upstream", url]
+    if settings.upstream_model is not None:
+        options += ["--upstream-model", settings.upstream_model]
+    if settings.upstream_key_file is not None:
+        options += ["--upstream-key-file", str(settings.upstream_key_file)]
+    weights = upstream_id(url, settings.upstream_model)
+    path = shared_path(weights, settings.device)
+    return Wish(None, weights, settings.device, settings.idle_minutes, path, tuple(options))
+
+
+def _own(settings: ServerSettings) -> Wish:
     folder = settings.model or nano_path()
     if not (folder / "config.json").is_file():
         # The server would say so, too, but seconds later, and to its log.
@@ -300,10 +329,7 @@ def find_or_start(settings: ServerSettings) -> Endpoint:
         weights = weights_id(folder)
     except OSError as error:
         raise CompleterError("failed", f"the model folder {folder} cannot be read ({error.strerror})") from None
-    wish = Wish(settings.model, weights, settings.device, settings.idle_minutes, shared_path(weights, settings.device))
-    found = running(wish)
-    record = found if found is not None else start_server(wish, lambda: running(wish))
-    return Endpoint(record.url, record.token)
+    return Wish(settings.model, weights, settings.device, settings.idle_minutes, shared_path(weights, settings.device))
 
 
 def shared_path(weights: str, device: str) -> Path:

@@ -106,6 +106,16 @@ class ServerSettings:
     token: str | None = setting(None, "For `url`. Better in `token_file`.", user=True, optional=True)
     token_file: Path | None = setting(None, "A file that holds the token for `url`.", user=True, optional=True)
     model: Path | None = setting(None, "Checkpoint folder. Unset: the shipped model.", user=True, optional=True)
+    upstream: str | None = setting(
+        None,
+        "A server that has a model already, as http://127.0.0.1:8080 of llama.cpp or http://127.0.0.1:11434 of Ollama.",
+        user=True,
+        optional=True,
+    )
+    upstream_model: str | None = setting(
+        None, "By that server's own name, where it has several.", user=True, optional=True
+    )
+    upstream_key_file: Path | None = setting(None, "A file with the key that it wants.", user=True, optional=True)
     device: str = setting("cpu", "cpu, cuda or cuda:N.", user=True)
     idle_minutes: float = setting(
         30.0, "A server that was started ends after so long without a request.", low=0.1, high=10_080.0, user=True

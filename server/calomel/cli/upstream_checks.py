@@ -63,7 +63,8 @@ async def _at(usual: str, port: int) -> Finding | None:
         await exchange.aclose()
     named = f" --upstream-model {shlex.quote(_likely(names))}" if len(names) > 1 else ""
     found = f"{_NAMES.get(adapter.name, usual)} runs at {url}"
-    return Finding("ok", "upstream", found, f"calomel serve --upstream {url}{named}")
+    editors = f'for editors: upstream = "{url}" below [server] in your settings'
+    return Finding("ok", "upstream", found, f"calomel serve --upstream {url}{named}; {editors}")
 
 
 def _likely(names: Sequence[str]) -> str:

@@ -31,7 +31,7 @@ from calomel.server.settings import ServerSettings, is_sendable
 from calomel.server.tokens import EDITORS, Tokens
 from calomel.suggest import runtime_file
 from calomel.suggest.completer import PROTOCOL_VERSION, CompleterError
-from calomel.suggest.launch import version
+from calomel.suggest.launch import upstream_id, version
 from calomel.suggest.process import dead_threads_logged, started
 from calomel.suggest.remote import is_loopback
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 _MAX_HEADER_BYTES: Final = 64 * 1024
 # An editor asks again within seconds while its user types; longer-lived idle sockets are of no use.
 _KEEP_ALIVE_SECONDS: Final = 60
-# In the place of a folder's id, so that no editor takes it for the server of the shipped model.
-_UPSTREAM: Final = "upstream"
 _WARM_UP: Final = "def add(a, b):\n    return "
 
 
@@ -290,7 +288,11 @@ def _published(path: Path, record: ServerRecord) -> Iterator[None]:
 def _record(settings: ServerSettings, url: str, token: str | None) -> ServerRecord:
     pid = os.getpid()
     try:
-        weights = weights_id(settings.model or nano_path()) if settings.upstream is None else _UPSTREAM
+        weights = (
+            weights_id(settings.model or nano_path())
+            if settings.upstream is None
+            else upstream_id(settings.upstream, settings.upstream_model)
+        )
     except OSError:
         # The loader says what is wrong with the folder.
         weights = ""
