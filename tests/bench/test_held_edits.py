@@ -262,15 +262,3 @@ def test_an_offer_that_may_be_wrong_and_harms_nothing(offer: Offered) -> None:
 @pytest.fixture
 def story(stories: tuple[Story, ...]) -> Story:
     return stories[0]
-
-
-@pytest.mark.parametrize(
-    ("path", "text", "new", "expected"),
-    [
-        ("a.go", "package a\n\nfunc f(n int) int {\n\treturn n\n}\n", "return count", (NAMES,)),
-        ("a.ts", "function f(n: number) {\n  return n;\n}\n", "return count", (NAMES,)),
-        ("a.rs", "fn f(n: u8) -> u8 {\n    return n\n}\n", "let twice = n * 2;\n    twice", ()),
-    ],
-)
-def test_names_in_other_languages(path: str, text: str, new: str, expected: tuple[str, ...]) -> None:
-    assert harms(an_offer("return n", new, before=text, path=path)) == expected

@@ -12,9 +12,6 @@ import pytest
 import zstandard
 
 from calomel.bench.holes import (
-    INSIDE_INDENT,
-    INSIDE_LINE,
-    INSIDE_TOKEN,
     KINDS,
     REST_OF_LINE,
     SEVERAL_LINES,
@@ -96,29 +93,6 @@ def test_holes_are_cut_out_of_files_of_every_kind_and_language_alike(files: File
     short = make_holes((HeldoutFile("p", "a.py", "python", text),), count, per_kind=30, seed=1)
     assert short
     assert not [hole for hole in short if "value" in hole.answer]
-
-
-def test_every_kind_of_hole_is_what_it_is_called(files: Files) -> None:
-    for hole in holes(files):
-        head, rest = hole.prefix.rsplit("\n", 1)[-1], hole.suffix.split("\n", 1)[0]
-        if hole.row == REST_OF_LINE:
-            assert head.strip()
-            assert "\n" not in hole.answer
-        if hole.row == INSIDE_LINE:
-            assert head.strip()
-            assert rest.strip()
-        if hole.row == INSIDE_TOKEN:
-            assert (hole.prefix[-1] + hole.answer + hole.suffix[0]).isidentifier()
-        if hole.row == INSIDE_INDENT:
-            assert not head.strip()
-            assert hole.answer[0] in " \t"
-        if hole.row == SEVERAL_LINES:
-            assert 1 <= hole.answer.count("\n") <= 3
-        if hole.row in {REST_OF_LINE, INSIDE_INDENT, SEVERAL_LINES}:
-            assert hole.suffix.startswith("\n")
-    ends = holes(files, REST_OF_LINE)
-    assert 0 < sum(hole.prefix[-1].isalnum() and hole.answer[0].isalnum() for hole in ends) < len(ends)
-    assert {hole.prefix.endswith("\n") or not hole.prefix for hole in holes(files, SEVERAL_LINES)} == {True, False}
 
 
 def test_every_row_is_told_for_the_policy_and_left_to_right_and_kept(

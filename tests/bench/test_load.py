@@ -17,40 +17,12 @@ from calomel.weights import nano_path
 PLACE = load.Place("before", "behind", "typed")
 
 
-def answered(began: float, seconds: float) -> load.Asked:
-    return load.Asked(began, seconds, 200, prompt=100, cached=90)
-
-
 def test_places_have_about_the_context_that_was_asked_for() -> None:
     places = load.make_places(6, 1000, read_heldout(), seed=3)
     assert all(1500 < len(place.prefix) + len(place.suffix) <= 3000 for place in places)
     assert len({place.prefix for place in places}) == 6
     assert all(place.typed for place in places)
     assert places == load.make_places(6, 1000, read_heldout(), seed=3)
-
-
-def test_figures_are_of_all_phases() -> None:
-    alone = load.Crowd([[answered(at, 0.1) for at in (0.0, 0.1, 0.2, 0.3)]], began=0, seconds=0.4)
-    refused = [load.Asked(0, 0.1, 429, later=True), load.Asked(0, 0.1, 0)]
-    clients = [*([answered(0, seconds), answered(1, seconds)] for seconds in (0.5, 0.5, 1.0)), refused]
-    together = load.Crowd(clients, began=0, seconds=2.0, left=2)
-    seen = load.Seen(
-        load.Sample(100.0, 10),
-        alone,
-        together,
-        [30.0, 20.0, 200.0],
-        [load.Sample(300.0, 14)],
-        load.Sample(120.0, 11),
-        0,
-    )
-    flat = load.flat_figures(seen)
-    assert (flat["throughput_alone"], flat["throughput"], flat["throughput_ratio"]) == (10.0, 3.0, 0.3)
-    assert (flat["p95_alone_ms"], flat["p50_ms"]) == (100.0, 500.0)
-    assert (flat["requests"], flat["left"]) == (14, 2)
-    assert (flat["errors"], flat["rejected"]) == (1, 1)
-    assert (flat["person_p50_ms"], flat["person_most_ms"]) == (30.0, 200.0)
-    assert (flat["memory_start_mib"], flat["memory_most_mib"], flat["memory_end_mib"]) == (100.0, 300.0, 120.0)
-    assert (flat["files_left"], flat["places_left"], flat["cached_share"]) == (1, 0, 0.9)
 
 
 def test_a_server_that_is_not_there_is_an_error_of_each_request(tmp_path: Path) -> None:

@@ -56,20 +56,6 @@ def test_too_few_samples_are_refused() -> None:
         logistic([recall.own_features([-1.0], None)] * 50, [True] * 50, recall.OWN, "own answers")
 
 
-def documents(place: Path, packages: int, name: str = "made") -> Path:
-    """Files in which blocks come again, and some do not."""
-    rows = []
-    rng = random.Random(5)
-    for number in range(packages):
-        words = [f"{rng.choice('abcdefgh')}{rng.randrange(1000)}" for _ in range(12)]
-        block = "".join(f"    {word} = compute({word}, {number})\n" for word in words)
-        text = f"def first_{number}(x):\n{block}\n\ndef second_{number}(x):\n{block}"
-        rows.append({"package": f"{name}{number}", "path": f"{number}.py", "language": "python", "text": text})
-    plain = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    place.write_bytes(zstandard.compress(plain))
-    return place
-
-
 def test_held_out_packages_are_not_fitted_on(tmp_path: Path) -> None:
     package = read_heldout()[0].package
     place = tmp_path / "documents.jsonl.zst"

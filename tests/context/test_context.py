@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import sysconfig
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -180,19 +179,6 @@ def test_other_related_code_waits_until_the_window_moves() -> None:
     assert "other code matters here" in moved.accounts[0].why
 
 
-def test_a_long_stretch_of_typing_hardly_ever_changes_more_than_the_end() -> None:
-    builder, renderer = ContextBuilder(ExactCounter(TOKENIZER)), ContextRenderer(TOKENIZER)
-    steps = [
-        # What an index finds may be another thing with every keystroke.
-        replace(each, related=(AST, INSPECT)[at % 2])
-        for at, each in enumerate(typing(START, TYPED[4000:4600]))
-    ]
-    ids = [renderer.render(builder.build(each, 8192).parts, 8192).context for each in steps]
-    # Near suffix, marks and the last pre-token; a window that is full hops, and with it may come other code.
-    kept = [shared(before, after) >= len(before) - 32 for before, after in pairwise(ids)]
-    assert kept.count(False) <= 2
-
-
 def test_a_quarter_of_changed_text_takes_a_new_snapshot_and_keeps_related_code() -> None:
     builder = ContextBuilder(ExactCounter(TOKENIZER))
     first = builder.build(START, 8192)
@@ -220,15 +206,6 @@ def test_a_stream_that_outgrows_its_room_starts_anew_with_the_snapshot() -> None
         raise AssertionError("the stream never started anew")
     assert number > 20
     assert len(built.parts.edits) <= number * 0.6
-
-
-def test_edits_that_the_history_let_go_start_the_stream_anew() -> None:
-    builder = ContextBuilder(ExactCounter(TOKENIZER))
-    hunks = tuple(Hunk("argparse.py", number, "", f"value = {number}\n") for number in range(20))
-    builder.build(replace(START, hunks=hunks), 8192)
-    built = builder.build(replace(START, hunks=hunks[10:], hops=1), 8192)
-    assert built.rebuilt
-    assert built.parts.edits == hunks[10:]
 
 
 @pytest.mark.parametrize(

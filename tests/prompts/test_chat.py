@@ -247,16 +247,6 @@ def test_the_template_is_found_in_either_file(tmp_path: Path) -> None:
     assert new.render(HELLO) == "<s>new"
 
 
-def test_a_template_for_tools_is_taken_when_there_are_tools(tmp_path: Path) -> None:
-    sources = [{"name": "default", "template": "plain"}, {"name": "tool_use", "template": "tools"}, {"name": 3}]
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": sources}))
-    made = ChatTemplate.of(tmp_path)
-
-    assert made is not None
-    assert made.render(HELLO) == "plain"
-    assert made.render(HELLO, [{"type": "function"}]) == "tools"
-
-
 def test_damaged_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").write_text("{")
     with pytest.raises(ChatTemplateError, match=r"tokenizer_config\.json"):

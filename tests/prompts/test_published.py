@@ -220,14 +220,6 @@ def test_without_a_template_a_chat_model_is_refused(tmp_path: Path) -> None:
         asked(tmp_path, "chat", template=None)
 
 
-def test_a_base_model_without_a_template_fills_the_hole_that_a_region_leaves(tmp_path: Path) -> None:
-    write_tokenizer(tmp_path, STYLE_CONTROLS)
-    found = open_published(tmp_path, replace(STYLE, fim="around"), end=271, mask=277)
-    parts = PromptParts(prefix="a\n", suffix="c\n", region=EditRegion("bb\n", 1))
-
-    assert spelled(found.edit.render(parts, 512).context, found.tokenizer) == "a\n"
-
-
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [

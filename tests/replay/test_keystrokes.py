@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.replay.recordings import shared, texts
 
-from calomel.replay.events import Changed, Edit, Opened
+from calomel.replay.events import Opened
 from calomel.replay.keystrokes import read_keystrokes
 from calomel.replay.logs import read_log
 
@@ -30,17 +30,6 @@ def test_a_trace_ends_in_its_end_content() -> None:
     assert texts(log.events) == {"skiplist.rs": "FN 😀!"}
     assert (log.checks.end_content_right, log.problems) == (True, [])
     assert log.events[0] == Opened(0, 0.0, "skiplist.rs", "rust", "")
-
-
-def test_patches_side_by_side_are_one_change_and_others_are_several() -> None:
-    log = read_keystrokes(
-        "a.py", trace([[0, 1, "AA"], [3, 1, "C"]], [[0, 0, "x"], [1, 0, "y"]], start="abc", end="xyAAbC")
-    )
-    assert [event.edits for event in log.events if isinstance(event, Changed)] == [
-        (Edit(0, 1, "AA"), Edit(2, 3, "C")),
-        (Edit(0, 0, "x"),),
-        (Edit(1, 1, "y"),),
-    ]
 
 
 @pytest.mark.parametrize("wrong", [[[99, 0, "x"]], [[0, -1, ""]], [[0, 0]], None])

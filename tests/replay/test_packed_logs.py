@@ -11,24 +11,13 @@ from tests.bench.stories_made import BILL, line, rename, write_stories
 
 from calomel.replay.events import Changed, Focused, LogError, Opened, ReplayLog, apply_edits
 from calomel.replay.logs import read_logs
-from calomel.replay.stories import package_of, writing_log
+from calomel.replay.stories import writing_log
 
 
 def test_without_zstandard_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "calomel.replay.stories", None)
     with pytest.raises(LogError, match=r"calomel\[bench\]"):
         read_logs(tmp_path / "any.jsonl.zst")
-
-
-@pytest.mark.parametrize(
-    ("path", "package"),
-    [
-        ("usr/share/gocode/src/github.com/owner/name/deep/a.go", "usr/share/gocode/src/github.com/owner/name"),
-        ("setup.py", "setup.py"),
-    ],
-)
-def test_a_path_tells_its_package(path: str, package: str) -> None:
-    assert package_of(path) == package
 
 
 BLOCK = '''def measure_{0}(values, weight):

@@ -40,16 +40,6 @@ def test_nothing_else_is_asked_while_the_person_writes_what_was_accepted() -> No
     assert result.taken == 9
 
 
-def test_a_suggestion_is_one_opportunity_as_long_as_the_person_types_along() -> None:
-    along = typed("comp", 4, 4.0, gap=1.0, entry=5)
-    log = log_of(*typed("x = ", 0, 1.0), *along, Changed(9, 9.0, "a.py", (Edit(8, 8, "ile()"),)))
-    result = replayed(log, Scripted({"x = ": "compute(1)"}))
-    # Taken partly: nothing (no whole word). While typing along it is the same; then the model has nothing.
-    assert moments(result) == [(None, "rejected"), ("empty", None)]
-    assert result.opportunities[0].candidate is not None
-    assert result.opportunities[0].candidate.visible_seconds > 5.0
-
-
 def test_what_the_gate_held_back_is_judged_too() -> None:
     log = log_of(*typed("x = ", 0, 1.0), *typed("compute(1)", 4, 4.0, entry=5))
     result = replayed(log, Scripted({"x = ": ("compute(1)", 0.01)}))
@@ -60,14 +50,6 @@ def test_what_the_gate_held_back_is_judged_too() -> None:
     assert first.candidate.confidence == pytest.approx(0.01)
     eager = replayed(log, Scripted({"x = ": ("compute(1)", 0.01)}), ReplayOptions(latency=0.05, aggressiveness=0.0))
     assert moments(eager)[0] == (None, "accepted")
-
-
-def test_an_answer_that_comes_after_typing_on_is_superseded() -> None:
-    log = log_of(*typed("x = ", 0, 1.0), *typed("compute(1)", 4, 2.0, entry=5))
-    result = replayed(log, Scripted({"x = ": "compute(1)"}), ReplayOptions(latency=0.9, debounce_seconds=0.1))
-    assert result.opportunities[0].silence == "superseded"
-    assert not result.opportunities[0].shown
-    assert replayed(log, Scripted({"x = ": "compute(1)"}), ReplayOptions(latency=0.1)).opportunities[0].shown
 
 
 def test_a_fixed_latency_gives_the_same_however_slow_the_machine_is() -> None:

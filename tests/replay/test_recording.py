@@ -21,7 +21,6 @@ from calomel.replay.events import (
     LogError,
     Offered,
     Opened,
-    Selected,
 )
 from calomel.replay.logs import read_log
 from calomel.replay.recorded import distinct_offers
@@ -41,17 +40,6 @@ def test_a_recording_gives_its_texts_with_paths_as_prompts_name_them(recorder: R
     assert texts(log.events) == {"src/a.ts": "let b = 22\n"}
     assert (log.problems, log.checks.content_ids_right) == ([], 1)
     assert log.events[0] == Opened(2, 0.0, "src/a.ts", "typescript", "let a = 1\n")
-
-
-def test_offsets_are_utf_16_units(recorder: Recorder) -> None:
-    recorder.document(1, "b.py", "a😀b😀c")
-    recorder.change(1, 2, [3, 4, "B"], [6, 7, "C"])
-    recorder.add("selectionChanged", id=1, selection=[[1, 7]])
-    recorder.add("storeContent", id=1, contentId=name_of("a😀B😀C"), v=2)
-    log = read_recording("r", recorder.entries)
-    assert texts(log.events)["b.py"] == "a😀B😀C"
-    assert log.checks.content_ids_right == 3
-    assert [(event.anchor, event.offset) for event in log.events if isinstance(event, Selected)] == [(1, 5)]
 
 
 def test_an_edit_may_cut_a_character_in_half(recorder: Recorder) -> None:

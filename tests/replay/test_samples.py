@@ -70,24 +70,6 @@ def test_every_candidate_of_a_question_is_there_with_what_the_person_would_have_
     assert 1.3 < accepted.time < 2.0
 
 
-def test_typing_along_is_not_counted_twice() -> None:
-    script: dict[str, tuple[tuple[str, str], ...]] = {
-        "x = " + "compute(1)"[:n]: (("compute(1)"[n:], "canvas"),) for n in range(4)
-    }
-    log = log_of(*typed("x = ", 0, 1.0), *typed("com", 4, 4.0, gap=2.0, entry=5))
-    answers = Several({}, several=script)
-    assert [each.question for each in played(log, answers)] == ["log:4:fill"]
-    assert len(answers.requests) > 1
-    # Another maker, or another text, is another sample.
-    script["x = c"] = (("ompute(1)", "seeded"), ("ount(2)", "canvas"))
-    found = played(log, Several({}, several=script))
-    assert [(each.question, each.maker) for each in found][:3] == [
-        ("log:4:fill", "canvas"),
-        ("log:5:fill", "seeded"),
-        ("log:5:fill", "canvas"),
-    ]
-
-
 def writing(name: str = "log") -> ReplayLog:
     """Somebody writes a call, and something else much later."""
     call = typed("compute(1)\n", 4, 4.0, entry=5)
@@ -105,14 +87,3 @@ def test_texts_and_prompts_are_kept_only_when_they_are_asked_for() -> None:
     request = decode_request(json.dumps(accepted.request).encode())
     assert (request.parts, request.kind) == (answers.requests[0].parts, "fill")
     assert played(writing(), model(), ReplayOptions(latency=0.05)) == []
-
-
-def test_what_belongs_together_has_one_group() -> None:
-    log = writing("monday")
-    assert {each.group.split("#")[0] for each in played(log, model())} == {"monday"}
-    log.metadata["group"] = "package"
-    assert {each.group for each in played(log, model())} == {"package"}
-    # Two candidates of one maker with one text are one sample.
-    twice = Several({}, several={"x = ": (("compute(1)", "canvas"), ("compute(1)", "canvas"))})
-    (found,) = played(log, twice)
-    assert found.signals["agreeing"] == 1

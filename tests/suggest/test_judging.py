@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.suggest.editor import ScriptedModel, WholeFile, region
+from tests.suggest.editor import ScriptedModel, WholeFile
 
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
 from calomel.suggest.candidates import CandidateSource
-from calomel.suggest.completer import CANVAS, Candidate, CompleteRequest, ModelInfo
-from calomel.suggest.drafts.evidence import EditDraft
+from calomel.suggest.completer import Candidate, ModelInfo
 from calomel.suggest.edit import TextEdit, plan
 from calomel.suggest.judging import (
-    Answered,
     Decision,
     Proposed,
     SuggestionFilter,
@@ -80,42 +78,6 @@ def source(model: ScriptedModel) -> CandidateSource:
     return CandidateSource(WholeFile(), model.complete, SuggestionFilter(), never)
 
 
-TEXT = "first = old\nsecond = old|\nthird = 3\n"
-
-
-DRAFT = EditDraft(21, 24, "new", "rename", support=2)
-
-
-def drafting(request: CompleteRequest) -> tuple[Candidate, ...]:
-    """A model that likes whatever it is asked about."""
-    own = (Candidate(region(request).replace("3", "4"), (-0.1,)),) if request.own else ()
-    return (*(Candidate(each.text, (-0.1,), maker=each.maker) for each in request.drafts), *own)
-
-
-def hopeless(*makers: str) -> tuple[CandidateSource, ScriptedModel]:
-    """One whose model is sure of everything, though of these makers nothing was ever accepted."""
-    model = ScriptedModel(reply=drafting)
-    made = source(model)
-    made.filter.calibrator = flat(3.0, frozenset(makers))
-    return made, model
-
-
-async def rewritten(made: CandidateSource, question: Question, *drafts: EditDraft) -> Answered:
-    return await made.rewrite(question, question.situation, (0, len(question.text)), drafts)
-
-
-async def test_a_model_whose_own_edits_are_never_accepted_only_judges_drafts() -> None:
-    made, model = hopeless(CANVAS)
-    found = await rewritten(made, asked(TEXT), DRAFT)
-    assert isinstance(found, Decision)
-    assert shows(found)
-    assert (found.maker, found.edits[0].text, found.signals.support) == ("rename", "new", 2)
-    (request,) = model.requests
-    assert not request.own
-    assert [draft.maker for draft in request.drafts] == ["rename"]
-    assert found.proposed.request == request
-
-
 async def test_the_likeliest_candidate_that_passes_is_found_and_knows_how_the_others_agree() -> None:
     model = ScriptedModel()
     made = source(model)
@@ -125,7 +87,7 @@ async def test_the_likeliest_candidate_that_passes_is_found_and_knows_how_the_ot
         Candidate(" + 1", (-0.2,), maker="seeded"),
         Candidate("", (-0.1,)),
     )
-    found = await made.fill(asked(TEXT))
+    found = await made.fill(asked("first = old\nsecond = old|\nthird = 3\n"))
     assert isinstance(found, Decision)
     assert shows(found)
     assert (found.maker, found.edits[0].text) == ("seeded", " + 1")

@@ -8,7 +8,6 @@ import pytest
 from tests.suggest.editor import (
     NOW,
     URI,
-    Editor,
     Reply,
     ScriptedModel,
     editing,
@@ -20,7 +19,6 @@ from tests.suggest.editor import (
 
 from calomel.prompts.parts import RegionBounds
 from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInfo
-from calomel.suggest.edit import Suggestion
 from calomel.suggest.question import Diagnostic, Trigger
 from calomel.workspace.privacy import Privacy
 
@@ -241,61 +239,3 @@ async def test_what_a_reload_took_away_is_not_offered_again(how: str) -> None:
         editor.cursor = len(editor.document.text)
         editor.type("# done")
         assert "amount" not in editor.after(await editor.next_edit())
-
-
-async def follow(editor: Editor) -> list[str]:
-    """Take every offer until there is none; the lines that each changed."""
-    found: list[str] = []
-    while len(found) < 12:
-        await editor.time.advance(2.5)
-        offer = await editor.next_edit()
-        if not isinstance(offer, Suggestion):
-            break
-        before = set(editor.document.text.split("\n"))
-        for edit in reversed(offer.edits):
-            editor.change(edit)
-        editor.suggester.accepted(offer.id)
-        found += [line for line in editor.document.text.split("\n") if line not in before]
-    return found
-
-
-CART = (
-    "class Cart:\n"
-    "    def add(self, name, price):\n"
-    "        self.names.append((name, price))\n"
-    "\n"
-    "\n"
-    "def apply_discount(cart, percent):\n"
-    "    return cart.total() * percent\n"
-    "\n"
-    "\n"
-    "def report(cart, minimum):\n"
-    '    cart = Cart("bob")\n'
-    '    cart.add("a", 1)\n'
-    "    print(apply_discount(cart, 10))\n"
-    "    print(apply_discount(cart, 20))\n"
-    "    print(cart.names(), cart.total())\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        (
-            "(cart, percent):",
-            "(cart, percent, minimum):",
-            ["    print(apply_discount(cart, 10, minimum))", "    print(apply_discount(cart, 20, minimum))"],
-        ),
-        ("name, price):", "name, price, quantity=1):", []),
-        (
-            "def apply_discount(",
-            "def discounted(",
-            ["    print(discounted(cart, 10))", "    print(discounted(cart, 20))"],
-        ),
-    ],
-)
-async def test_it_stops_when_the_change_is_complete(old: str, new: str, expected: list[str]) -> None:
-    async with editing("|" + CART, likes_drafts, settings=NOW) as editor:
-        at = editor.document.text.index(old)
-        editor.change((at, at + len(old), new))
-        assert sorted(await follow(editor)) == expected

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
 
 import pytest
 from tests.suggest.editor import NOW, URI, Editor, ScriptedModel, editing, reason, suggestion
@@ -13,7 +12,6 @@ from tests.suggest.editor import NOW, URI, Editor, ScriptedModel, editing, reaso
 from calomel.suggest.edit import Suggestion
 from calomel.suggest.question import Trigger
 from calomel.workspace.documents import FullChange, Position, RangeChange
-from calomel.workspace.history import Origin
 
 
 async def offered(editor: Editor, *, shown: bool = True) -> Suggestion:
@@ -173,22 +171,6 @@ async def test_what_the_user_then_writes_by_hand_would_have_been_accepted() -> N
         assert (second.id, second.signals, second.request) == (first.id, None, None)
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda editor: editor.type("await f(a)"),
-        lambda editor: editor.change((0, 0, "f(a)\n")),
-        lambda editor: editor.type("f(b)"),
-    ],
-    ids=["behind something else", "elsewhere", "something like it"],
-)
-async def test_what_is_not_written_at_its_place_was_not_wanted(write: Any) -> None:
-    async with editing("x = |\n", "f(a)", settings=NOW, model=unsure()) as editor:
-        await held(editor)
-        write(editor)
-        assert told(editor) == [("withheld", "low_confidence")]
-
-
 async def test_what_is_shown_after_all_keeps_its_id() -> None:
     model = unsure()
     async with editing("x = |\n", "f(a)", settings=NOW, model=model) as editor:
@@ -210,16 +192,6 @@ async def test_the_log_says_why_in_numbers_alone(caplog: pytest.LogCaptureFixtur
     assert "silent: fill, low_confidence" in said
     assert "secret_name" not in said
     assert "compute" not in said
-
-
-async def test_an_undo_is_no_typing() -> None:
-    async with editing("x = |\n", "f(a)", settings=NOW, model=unsure()) as editor:
-        editor.type("f(a)")
-        editor.backspace(4)
-        await held(editor)
-        editor.type("f(a)")
-        assert editor.workspace.history.latest(URI) in {Origin.REDO, Origin.UNDO}
-        assert told(editor) == [("withheld", "low_confidence")]
 
 
 async def moves_away(editor: Editor) -> None:

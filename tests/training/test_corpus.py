@@ -21,21 +21,6 @@ def paths(config: CorpusConfig) -> set[str]:
     return {file.path for file in train(config)}
 
 
-def test_each_ecosystem_gives_its_own_languages(registry: Registry, config: MakeConfig) -> None:
-    script = python_source("script").replace("def ", "function ")
-    registry.wheel("wheel", {"pkg/a.py": python_source("a"), "pkg/static/app.js": script})
-    registry.tgz("tarball", {"lib/b.js": script, "tool.py": python_source("tool")})
-    made = config()
-    summary = build_corpus(made)
-    found = {(file.language, file.path, file.license) for file in train(made)}
-    assert found == {("python", "pkg/a.py", "MIT"), ("javascript", "lib/b.js", "MIT")}
-    assert summary.train["total"]["files"] == 2
-    assert summary.train["by_language"]["python"]["bytes"] == len(python_source("a"))
-    tokens = [tally["tokens"] for tally in summary.train["by_language"].values()]
-    assert sum(tokens) == summary.train["total"]["tokens"]
-    assert all(0 < count < summary.train["total"]["bytes"] / 2 for count in tokens)
-
-
 def test_a_refused_license_leaves_the_package_out_and_says_why(registry: Registry, config: MakeConfig) -> None:
     registry.wheel("copyleft", {"a.py": python_source("a")}, "GPL-3.0-only")
     registry.tgz("unknown", {"b.js": python_source("b")}, license_=None)

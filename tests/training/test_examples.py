@@ -172,17 +172,3 @@ def test_canvases_hide_the_answer_and_always_what_follows_it(
         assert (example.targets[fill] == tokenizer.end).all()
     assert seen > 300
     assert len(lengths) > 5
-
-
-def test_what_has_no_clear_answer_is_no_question() -> None:
-    silent = rewriting(scene(()), Focus(3, "silence:finished", cursor=False), BOUNDS)
-    assert silent is not None
-    assert (silent.text, silent.region.cursor) == (silent.region.text, None)
-    # A change across the border, or beside it; and a line that is too long.
-    everything = Change(TEXT.index("sum"), TEXT.index("print"), "")
-    assert rewriting(scene((everything,)), Focus(3, "x", cursor=False), BOUNDS) is None
-    between = Change(TEXT.index("        sum"), TEXT.index("        sum"), "        pass\n")
-    assert rewriting(scene((between,)), Focus(0, "x", cursor=False), BOUNDS) is None
-    assert rewriting(scene((between,)), Focus(TEXT.index("for"), "x", cursor=False), BOUNDS) is not None
-    long = Scene("python", "a.py", "x" * 200 + "\n", (), (), ())
-    assert rewriting(long, Focus(5, "x", cursor=False), BOUNDS) is None

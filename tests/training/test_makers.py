@@ -131,20 +131,6 @@ def test_a_new_parameter_comes_into_the_signature_first_and_then_into_the_calls(
     assert len({re.fullmatch(pattern, story.states()[-1])["name"] for story in stories}) > 8  # type: ignore[index]
 
 
-CASES = {
-    "python": (
-        "async def f(a):\n    x = await a.one()\n    y = await a.two()\n    z = await a.three()\n    return x, y, z\n",
-        "async def f(a):\n    x = a.one()\n    y = a.two()\n    z = a.three()\n    return x, y, z\n",
-        ["await "] * 3,
-    ),
-    "rust": (
-        "struct A {\n    pub one: u8,\n    pub two: u8,\n    pub three: u8,\n}\n",
-        "struct A {\n    one: u8,\n    two: u8,\n    three: u8,\n}\n",
-        ["pub "] * 3,
-    ),
-}
-
-
 @pytest.mark.parametrize(
     ("language", "text", "name"),
     [
@@ -173,14 +159,3 @@ def test_a_name_that_has_other_places_or_other_meanings_is_left_alone(language: 
 )
 def test_where_nothing_can_be_told_there_is_no_story(maker: Maker, language: str, text: str) -> None:
     assert told(maker, language, text) == []
-
-
-@pytest.mark.parametrize("language", CASES)
-def test_lines_that_are_alike_are_edited_alike_from_top_to_bottom(language: str) -> None:
-    text, before, changes = CASES[language]
-    stories = {story.text: story for story in told(repeated_edit, language, text)}
-    assert before in stories
-    assert [change.text for change in stories[before].changes] == changes
-    assert stories[before].states()[-1] == text
-    starts = [change.start for change in stories[before].changes]
-    assert starts == sorted(starts)

@@ -20,18 +20,6 @@ def document(text: str, encoding: Encoding = Encoding.UTF16) -> Document:
     return Document("file:///a.py", "python", 1, text, "a.py", encoding)
 
 
-@given(TEXTS, st.integers(0, 8), st.integers(0, 20), st.sampled_from(list(Encoding)))
-def test_offsets_are_those_of_counting_by_hand(text: str, line: int, character: int, encoding: Encoding) -> None:
-    found = document(text, encoding).offset_at(Position(line, character))
-    assert found == offset_of(text, line, character, encoding)
-
-
-@given(TEXTS, st.integers(0, 40), st.sampled_from(list(Encoding)))
-def test_positions_are_those_of_counting_by_hand(text: str, offset: int, encoding: Encoding) -> None:
-    offset = min(offset, len(text))
-    assert document(text, encoding).position_at(offset) == position_of(text, offset, encoding)
-
-
 @given(TEXTS, TEXTS)
 def test_a_whole_new_text_becomes_one_small_change(text: str, new: str) -> None:
     found = document(text)

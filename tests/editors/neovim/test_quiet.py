@@ -46,14 +46,6 @@ def test_nothing_beside_a_popup_menu(neovim: Neovim) -> None:
     neovim.type("<Esc>")
 
 
-@pytest.mark.e2e
-def test_ghost_text_beside_a_menu_if_the_user_wants_it(bare: Neovim) -> None:
-    bare.setup(with_menu=True)
-    bare.offered("riable", "value vast vat\n", "ova<C-n>", MENU, fill={"va": "riable"})
-    bare.type("<C-n>")
-    bare.until(lambda: bare.marks() == [], "it goes")
-
-
 def test_nothing_within_a_snippet(neovim: Neovim) -> None:
     neovim.script(fill="value")
     neovim.open("\n")

@@ -78,16 +78,6 @@ def test_what_installs_the_program_is_the_same_everywhere() -> None:
     assert found[1] in PAGE.read_text(encoding="utf-8")
 
 
-def test_settings_have_names_that_read_as_words_and_a_picker_where_there_is_a_choice() -> None:
-    properties: dict[str, dict[str, Any]] = {}
-    for part in manifest()["contributes"]["configuration"]:
-        properties |= part["properties"]
-    assert [name for name in properties if "_" in name] == []
-    # The settings editor sends whoever meets anything else to settings.json.
-    assert [name for name, each in properties.items() if "anyOf" in json.dumps(each)] == []
-    assert properties["calomel.suggest.aggressiveness"]["enum"] == ["quiet", "balanced", "eager"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("script", ["lint", "test"])
 def test_its_own_checks_pass(script: str) -> None:

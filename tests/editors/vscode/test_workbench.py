@@ -119,18 +119,6 @@ def test_every_kind_of_change_is_shown_and_taken_as_shown(
     workbench.until_saved(before.replace("old = 1", "new = 1").replace("print(old)", after))
 
 
-def test_beyond_what_can_be_seen_the_hint_stands_at_the_edge_too(workbench: Workbench) -> None:
-    workbench.edited("old = 1\n" + "\n" * 60 + "print(old)\n")
-    until_hint(workbench, *["Tab: edit on line 62 ↓"] * 2)
-    top, edge = (each["top"] for each in workbench.decorations())
-    assert edge - top > 200
-    workbench.press("Tab")
-    until_place(workbench, 62, 7)
-    workbench.until(lambda: workbench.shown() == ["new", "Tab"], "it is seen as it is")
-    workbench.press("Tab")
-    workbench.until(lambda: workbench.saved().endswith("print(new)\n"), "it is taken")
-
-
 def test_taken_piece_by_piece(workbench: Workbench) -> None:
     workbench.edited("old = 1\nprint(old)\ny = 3\n", **{"print(old)": "min(y)\nmax(y)\nprint(old)"})
     asked = len(workbench.asked())
