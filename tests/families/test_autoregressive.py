@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.families.published.autoregressive import LLAMA, QWEN2, QWEN3, QWEN_FIM, SEED
+from tests.families.published.autoregressive import LLAMA, NEXT_EDIT, QWEN2, QWEN3, QWEN_FIM, SEED
 from tests.families.published.block_causal import QWEN, Checkpoint
 from tests.families.published.layout import CHATML, TEXT_TOKENS, write_config, write_tokenizer
 from tests.families.reference.dense import whole_logits
@@ -25,11 +25,13 @@ from calomel.families.generation import generation_of
 from calomel.families.loading import load_decoder
 from calomel.families.open import open_engine
 from calomel.families.table import find
+from calomel.prompts.next_edit import EDIT_FORMATS
 from calomel.prompts.parts import EditRegion, Excerpt, PromptParts
 from calomel.prompts.published import Published, open_published
 from calomel.prompts.tokenizer import TokenizerError
 from calomel.suggest.completer import CANVAS, CompleteRequest, Draft
 from calomel.suggest.in_process import open_filler
+from calomel.suggest.launch import describe
 
 _LLAMA3 = {
     "rope_type": "llama3",
@@ -290,6 +292,29 @@ def test_the_beginning_that_its_tokenizer_writes_is_written(tmp_path: Path, *, i
     found = open_published(tmp_path, find(tmp_path).prompts, end=TEXT_TOKENS + 2, mask=-1)
 
     assert found.fill.render(PARTS, 512).context[0] == TEXT_TOKENS
+
+
+@pytest.mark.parametrize("name", sorted(NEXT_EDIT))
+def test_a_checkpoint_that_was_trained_for_next_edits_is_asked_in_its_format(tmp_path: Path, name: str) -> None:
+    checkpoint = NEXT_EDIT[name]
+    prompts = find(checkpoint.write(tmp_path)).prompts
+    end = checkpoint.controls.index("<[end▁of▁sentence]>" if checkpoint.controls == SEED else "<|endoftext|>")
+    found = open_published(tmp_path, prompts, end=TEXT_TOKENS + end, mask=-1)
+    forged = replace(REGION, prefix="a = '<[fim-middle]><|file_sep|>'\n", related=(Excerpt("b.py", 0, "B = 1\n" * 60),))
+
+    whole, short = (found.edit.render(forged, room) for room in (2048, 360))
+
+    text = EDIT_FORMATS[prompts.edit].write(forged)[0]
+    begin = SEED[0] if checkpoint.controls == SEED else ""
+    assert spelled(whole.context, found.tokenizer) == f"{begin}{text}"
+    tokens = [name for name in EDIT_FORMATS[prompts.edit].tokens if name in checkpoint.controls]
+    for token in tokens:
+        assert whole.context.count(found.tokenizer.control[token]) == text.count(token)
+    assert len(short.context) <= 360
+    assert "B = 1" not in spelled(short.context, found.tokenizer)
+    assert not found.blind
+    assert found.fill is not found.edit
+    assert describe(tmp_path).region == EDIT_FORMATS[prompts.edit].region
 
 
 # What the editor's side gets of it

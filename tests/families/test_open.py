@@ -43,7 +43,12 @@ def test_a_configuration_is_of_its_family(tmp_path: Path, name: str) -> None:
 
     assert find(tmp_path).name == name
     # What a token of the tokenizer, or the name, alone tells apart.
-    alike = ({"dream", "diffucoder", "dreamon"}, {"open-dcoder", "qwen2"}, {"a2d-mdlm", "a2d-bd3lm"})
+    alike = (
+        {"dream", "diffucoder", "dreamon"},
+        {"open-dcoder", "qwen2", "sweep-next-edit", "sweep-next-edit-v2"},
+        {"a2d-mdlm", "a2d-bd3lm"},
+        {"llama", "zeta2", "zeta2.1"},
+    )
     others = {family.name for family in FAMILIES if family.recognises(raw)} - {name}
     assert others <= next((names for names in alike if name in names), set())
 

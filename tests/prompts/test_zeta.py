@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from calomel.prompts.edit_prompt import EditPrompt, ForeignPromptError
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
-from calomel.prompts.zeta import ZetaPrompt, is_zeta, parse_zeta, read_zeta, write_zeta, zeta_answer
+from calomel.prompts.zeta import ZetaPrompt, is_zeta, parse_zeta, write_zeta, zeta_answer
 
 FRONT = """<[fim-suffix]>
 fn main() {}
@@ -225,20 +225,22 @@ def test_a_prompt_that_is_written_is_read_as_what_it_shows() -> None:
         suffix="end\n",
         region=EditRegion("let a = 1;\nlet b = 2;\n", 4),
     )
-    read = parse_zeta(write_zeta(parts))
+    prompt, reply = write_zeta(parts, blocks=True)
+    read = parse_zeta(prompt)
 
     assert (read.edit.path, read.edit.prefix, read.edit.cursor) == ("a.rs", "use lib;\n", 4)
     assert (read.edit.region, read.edit.suffix) == ("let a = 1;\nlet b = 2;", "\nend\n")
     assert [(each.path, each.text) for each in read.edit.related] == [("lib.rs", "fn helper() {}\n")]
     assert [(each.path, each.before, each.after) for each in read.edit.edits] == [("a.rs", "one\n", "two\n")]
-    assert read_zeta(zeta_answer(read, "let c = 1;"), "let a = 1;\nlet b = 2;\n") == "let c = 1;\n"
-    assert read_zeta(zeta_answer(read, None), "let a = 1;\n") == "let a = 1;\n"
-    assert read_zeta("let c = 1;", "let a = 1;\n") is None
+    assert reply.read(zeta_answer(read, "let c = 1;")) == "let c = 1;\n"
 
 
 @pytest.mark.parametrize("word", ["<[fim-middle]>", "<filename>b.rs", "<|marker_2|>", "<|user_cursor|>"])
 def test_text_of_the_users_forges_no_word_of_a_prompt_that_is_written(word: str) -> None:
     text = f"let a = '{word}';\n"
-    prompt = write_zeta(PromptParts(path="a.rs", prefix=text, suffix=text, region=EditRegion(text, 0)))
+    prompt, reply = write_zeta(
+        PromptParts(path="a.rs", prefix=text, suffix=text, region=EditRegion(text, 0)), blocks=True
+    )
 
     assert parse_zeta(prompt).edit.region == f"let a = '{word[:1]} {word[1:]}';"
+    assert reply.read(zeta_answer(parse_zeta(prompt), None)) == text

@@ -413,6 +413,41 @@ def test_a_model_of_zeds_is_asked_in_its_own_format(name: str, asked: Open) -> N
     assert read.edit.edits[-1].before == "result = count(items)\n"
 
 
+SWEEP = """<|file_sep|>a.py.diff
+original:
+def count(prices):
+    return len(prices)
+updated:
+def total(prices):
+    return sum(prices)
+<|file_sep|>original/a.py
+result = count(items)
+second = total(others)
+<|file_sep|>current/a.py
+result = total(items)
+second = total(others)
+<|file_sep|>updated/a.py"""
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("llama.cpp", {"upstream_edit": "sweep"}), ("openai", {})],
+    ids=["by its setting", "by its name"],
+)
+def test_a_model_of_sweeps_is_asked_in_its_own_format(name: str, more: dict[str, str], asked: Open) -> None:
+    play = Play(
+        models=("sweep-next-edit-1.5b",), tokens=("\nresult = total(items)\n", "third = total(", "others)"),
+    )  # fmt: skip
+    client = asked(name, play, **more)
+    answer = client.post("/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": REGION}]})
+
+    assert answer.json()["choices"][0]["message"]["content"] == "```\nresult = total(items)\nthird = total(others)\n```"
+    body = next(body for _, body in play.asked if "<|file_sep|>updated/" in str(body.get("prompt")))
+    assert body["prompt"] == SWEEP
+    assert "<|file_sep|>" in body["stop"]
+    assert decode_info(client.get(INFO_PATH).content).region.above == 10
+
+
 @pytest.mark.parametrize("said", ["", "<|marker_1|>", "<|marker_1|><|marker_1|>"])
 def test_silence_of_a_model_of_zeds_is_silence(said: str, asked: Open) -> None:
     client = asked("vllm", Play(models=("zeta-2.1",), tokens=(said,), log_probs=(-0.1,)))

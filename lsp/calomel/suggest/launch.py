@@ -197,7 +197,7 @@ def describe(folder: Path | None) -> ModelInfo:
     place = folder or nano_path()
     config = json.loads((place / "config.json").read_text(encoding="utf-8"))
     own = isinstance(config, dict) and ("diffusion" in config or not config.keys() & {"model_type", "architectures"})
-    positions = config.get("max_position_embeddings") if own else _positions(place)
+    positions, region = (config.get("max_position_embeddings"), _region(config)) if own else _published(place)
     if not isinstance(positions, int):
         message = f"{place / 'config.json'} has no max_position_embeddings"
         raise ValueError(message)  # noqa: TRY004 (what is wrong is the file, not a caller's type)
@@ -210,20 +210,24 @@ def describe(folder: Path | None) -> ModelInfo:
         # Other makers' tokenizers are read with what their family says of them, so not by whoever counts tokens.
         tokenizer=str((place / "tokenizer.json").resolve()) if own else None,
         version=version(),
-        region=_region(config),
+        region=region,
     )
 
 
-def _positions(folder: Path) -> int:
-    """Of another maker's checkpoint. Raises ValueError where its family is not known or its files are wrong."""
+def _published(folder: Path) -> tuple[int, RegionBounds]:
+    """Positions and region of another maker's checkpoint. Raises ValueError where its family or files are wrong."""
     from calomel.engine import CheckpointError  # these import torch
     from calomel.families.configuration import read_config
     from calomel.families.table import find
+    from calomel.prompts.next_edit import EDIT_FORMATS
 
     try:
-        return find(folder).config(read_config(folder), folder).max_position_embeddings
+        family = find(folder)
+        form = EDIT_FORMATS.get(family.prompts.edit)
+        positions = family.config(read_config(folder), folder).max_position_embeddings
     except CheckpointError as error:
         raise ValueError(str(error)) from error
+    return positions, RegionBounds() if form is None else form.region
 
 
 @cache

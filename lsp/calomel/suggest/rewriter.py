@@ -78,18 +78,19 @@ class Rewriter:
         current, drafts, base, prompt = await asyncio.to_thread(self._base, request, began)
         longest = self._engine.config.diffusion.max_canvas
         lengths = self.generation.lengths(longest, base.max_new_tokens)
-        canvas = replace(base, canvas_lengths=lengths, guess=current)
+        guess = current if prompt.reply is None else tuple(self._tokenizer.encode(prompt.reply.guess))
+        canvas = replace(base, canvas_lengths=lengths, guess=guess)
         async with RequestGroup(self._engine) as group:
             if not self._engine.config.diffusion.verifiable:
                 made = await group.need(canvas)
-                candidates = [candidate for _, candidate in (self._proposed(made, prompt), *drafts)]
+                candidates = [candidate for _, candidate in (self._proposed(made, prompt, request), *drafts)]
                 return _answer(candidates, made, began, judged=False)
             scorer = LikelihoodScorer(group, base)
             first, keep = await scorer.first(current)
             wanted = request.own and not self.generation.blind
             doubts = wanted and min(*keep.log_probs, keep.end_log_prob) < DOUBT
             results = await scorer.score((ids for ids, _ in drafts), beside=[canvas] if doubts else [])
-            own = [self._proposed(result, prompt) for result in results if result is not None]
+            own = [self._proposed(result, prompt, request) for result in results if result is not None]
             await scorer.score(ids for ids, _ in own)
             return _answer(_judged((*own, *drafts), scorer, keep.log_prob), first, began)
 
@@ -133,9 +134,12 @@ class Rewriter:
     def _encode(self, text: str, prompt: FimTokens) -> tuple[int, ...]:
         return tuple(self._tokenizer.encode(prompt.answered(text)))
 
-    def _proposed(self, result: Result, prompt: FimTokens) -> _Proposed:
+    def _proposed(self, result: Result, prompt: FimTokens, request: CompleteRequest) -> _Proposed:
         """A canvas' text, encoded anew: the same text may have come as other tokens."""
         text = self.generation.renderer.read(result.ids)
+        if prompt.reply is not None:
+            found = prompt.reply.read(text)
+            text = (request.parts.region or EditRegion("")).text if found is None else found
         return self._encode(text, prompt), Candidate.of(result, text)
 
 

@@ -8,18 +8,20 @@ its tokenizer.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from calomel.engine import CheckpointError, DiffusionConfig, Engine, ModelConfig
 from calomel.engine.checkpoint import tensor_table
-from calomel.families.configuration import decoder_config, read_config, rope_of, token_ids
+from calomel.families.configuration import decoder_config, names_of, read_config, rope_of, token_ids
 from calomel.families.family import Family, Generation, OpenOptions
 from calomel.families.generation import read_generation_config
 from calomel.families.loading import open_decoder
 from calomel.families.memory import decoder_estimate
 from calomel.prompts.fim_tokens import format_of
-from calomel.prompts.renderer import PromptStyle
+from calomel.prompts.next_edit import format_called
+from calomel.prompts.renderer import EditKind, PromptStyle
 
 # What ends a text or a turn, in the names of several makers, beside what a folder says itself.
 _STYLE: Final = PromptStyle(
@@ -94,3 +96,19 @@ def _family(name: str, architecture: str, *, qk_norm: bool = False, qkv_bias: bo
 QWEN2: Final = _family("qwen2", "Qwen2ForCausalLM", qkv_bias=True)
 QWEN3: Final = _family("qwen3", "Qwen3ForCausalLM", qk_norm=True)
 LLAMA: Final = _family("llama", "LlamaForCausalLM")
+
+
+def _trained(family: Family, name: str, edit: EditKind) -> Family:
+    """Those of `family` that were trained for next edits in a format, which nothing but their name tells."""
+    return replace(
+        family,
+        name=name,
+        prompts=replace(_STYLE, edit=edit),
+        confirms=lambda raw, folder: format_called(names_of(raw, folder)) == edit,
+    )
+
+
+ZETA2: Final = _trained(LLAMA, "zeta2", "zeta2")
+ZETA21: Final = _trained(LLAMA, "zeta2.1", "zeta2.1")
+SWEEP: Final = _trained(QWEN2, "sweep-next-edit", "sweep")
+SWEEP_V2: Final = _trained(QWEN2, "sweep-next-edit-v2", "sweep-v2")

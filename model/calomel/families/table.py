@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from calomel.engine import CheckpointError
 from calomel.families.adapted import A2D_BD3LM, A2D_MDLM, CODA, DREAM_REASONER
-from calomel.families.autoregressive import LLAMA, QWEN2, QWEN3
+from calomel.families.autoregressive import LLAMA, QWEN2, QWEN3, SWEEP, SWEEP_V2, ZETA2, ZETA21
 from calomel.families.bidirectional import DIFFUCODER, DREAM, DREAMON, ILLADA, LLADA, OPEN_DCODER
 from calomel.families.block_causal import FAST_DLLM_V2, LLADA2, OWN, SDAR, SDAR_MOE, STABLE_DIFFCODER
 from calomel.families.configuration import read_config
@@ -36,6 +36,10 @@ FAMILIES: Final[tuple[Family, ...]] = (
     CODA,
     NEMOTRON,
     DIFFUSION_GEMMA,
+    ZETA2,
+    ZETA21,
+    SWEEP,
+    SWEEP_V2,
     QWEN2,
     QWEN3,
     LLAMA,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
+from calomel.prompts.own import diff_text
 from calomel.prompts.parts import Excerpt, Hunk, text_hunks
 
 # The newest; a prompt has room for some dozens.
@@ -32,6 +33,8 @@ LONGEST_PATH: Final = 4096
 _DIAGNOSTICS: Final = frozenset({"diagnostics"})
 _SYNTAX: Final = frozenset({"treesitter_context", "context/treesitter"})
 _DIFF: Final = frozenset({"staged_git_diff", "context/staged_diff"})
+# What models of other makers read as a token of their own.
+_MODELS_OWN: Final = r"(?=\|[a-z][a-z0-9_]*\|>|\[[a-z▁-]+\]>|filename>)"
 _SYNTAX_LINE: Final = re.compile(r"(?:Enclosing scope|Sibling(?:: line \d{1,9})?|Import): (.*)")
 
 
@@ -246,6 +249,33 @@ def sort_snippets(
         else:
             excerpts.append(Excerpt(path or "", 0, text))
     return tuple(excerpt for excerpt in excerpts if excerpt.text.strip()), staged
+
+
+def unforged(text: str) -> str:
+    """The user's `text` with its tokens broken up by a blank, so that a model reads none of them as its own."""
+    return re.sub(f"<{_MODELS_OWN}", "< ", text)
+
+
+def mended(text: str) -> str:
+    """The text of which `unforged` made `text`."""
+    return re.sub(f"< {_MODELS_OWN}", "<", text)
+
+
+def ended_like(text: str, region: str) -> str:
+    """`text` with the line ends that `region` ends with, which formats do not tell for certain."""
+    return text.rstrip("\n") + region[len(region.rstrip("\n")) :]
+
+
+def numbered(hunk: Hunk) -> str:
+    """An edit as a hunk of a unified diff without context."""
+    old, new = hunk.before.count("\n"), hunk.after.count("\n")
+    first = hunk.start_line + 1
+    return f"@@ -{first if old else first - 1},{old} +{first if new else first - 1},{new} @@\n{diff_text(hunk)}"
+
+
+def whole_line(text: str) -> str:
+    """`text` with a line end."""
+    return text if text.endswith("\n") else f"{text}\n"
 
 
 def cut_cursor(text: str, mark: str) -> tuple[int | None, str]:

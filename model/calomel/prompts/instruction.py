@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from calomel.prompts.chat import Message
 from calomel.prompts.chat_template import ChatPrompt, ChatTemplate, ChatTemplateError
 from calomel.prompts.own import FimTokens, diff_text
 from calomel.prompts.parts import EditRegion, Excerpt, PromptParts
-from calomel.prompts.renderer import PlainAnswer, window
+from calomel.prompts.renderer import SEAMS, PlainAnswer, fit
 from calomel.prompts.tokenizer import TextTokenizer, TokenizerError
 
 _OPENING: Final = re.compile(r"\s*(?P<fence>`{3,})[^\n`]*\n")
@@ -34,11 +33,6 @@ _REWRITE: Final = (
     f"next edit; {_CURSOR} is where the cursor is. Follow the recent changes. If nothing is to be changed, repeat the "
     "lines as they are. Leave the marks out, and explain nothing."
 )
-# Of the room: for recent changes, and for other files.
-_SHARE: Final = 4
-# Where two texts meet, tokens of both may become more than they were apart.
-_SEAMS: Final = 24
-_ATTEMPTS: Final = 4
 
 
 class ChatRenderer:
@@ -67,16 +61,10 @@ class ChatRenderer:
         """The window has three quarters of the room, and what it leaves; then recent changes, then other files."""
         region = "" if parts.region is None else parts.region.text
         around = self._around if parts.region is None else self._around_region
-        fixed = around + _SEAMS + self._count(parts.path or "") + self._count(region)
-        room = max_context - fixed
-        ids: list[int] = []
-        shown, cut = parts, False
-        for _ in range(_ATTEMPTS):
-            shown, cut = self._shown(parts, room)
-            ids = self._ids(shown, region)
-            if len(ids) <= max_context or room <= 0:
-                break
-            room = min(room - (len(ids) - max_context), room // 2)
+        fixed = around + SEAMS + self._count(parts.path or "") + self._count(region)
+        shown, ids, cut = fit(
+            parts, max_context, max_context - fixed, self._tokenizer, lambda shown: self._ids(shown, region)
+        )
         return FimTokens(tuple(ids), reuse=len(ids), cut=cut, closing=_fence(shown, region))
 
     def read(self, ids: Sequence[int], *, whole: bool = True) -> str:
@@ -90,28 +78,6 @@ class ChatRenderer:
     def shown(self, text: str) -> str:
         """A canvas' text without what is about the block."""
         return inside(text)
-
-    def _shown(self, parts: PromptParts, room: int) -> tuple[PromptParts, bool]:
-        """What fits of the parts, and whether the beginning of the prefix is left out."""
-        edits = []
-        left = room // _SHARE
-        for hunk in reversed(parts.edits):
-            left -= self._count(diff_text(hunk)) + self._count(hunk.path)
-            if left < 0:
-                break
-            edits.append(hunk)
-        taken = sum(self._count(diff_text(hunk)) + self._count(hunk.path) for hunk in edits)
-        before, behind, cut = window(parts.prefix, parts.suffix, max(0, room - taken), self._tokenizer)
-        prefix, suffix = self._tokenizer.decode(before), self._tokenizer.decode(behind)
-        room -= taken + len(before) + len(behind)
-        related = []
-        for excerpt in reversed((*parts.related, *parts.far)):
-            room -= self._count(excerpt.text) + self._count(excerpt.path) + _SEAMS
-            if room < 0:
-                break
-            related.append(excerpt)
-        shown = replace(parts, related=tuple(related[::-1]), edits=tuple(edits[::-1]), prefix=prefix, suffix=suffix)
-        return shown, cut
 
     def _ids(self, parts: PromptParts, region: str) -> list[int]:
         fence = _fence(parts, region)

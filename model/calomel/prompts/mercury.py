@@ -23,11 +23,11 @@ from calomel.prompts.edit_prompt import (
     EditPrompt,
     ForeignPromptError,
     cut_cursor,
+    numbered,
     parse_edits,
     sort_snippets,
 )
-from calomel.prompts.own import diff_text
-from calomel.prompts.parts import EditRegion, Hunk, PromptParts
+from calomel.prompts.parts import EditRegion, PromptParts
 
 CURSOR: Final = "<|cursor|>"
 # Words to the hosted service's router, which one client leaves in.
@@ -129,7 +129,7 @@ def write_mercury(parts: PromptParts) -> str:
         f"<|{_SNIPPET}|>\ncode_snippet_file_path: {_plain(each.path)}\n{_line(_plain(each.text))}<|/{_SNIPPET}|>\n\n"
         for each in (*parts.related, *parts.far)
     )
-    edits = (f"--- {_plain(each.path)}\n+++ {_plain(each.path)}\n{_hunk(each)}\n" for each in parts.edits)
+    edits = (f"--- {_plain(each.path)}\n+++ {_plain(each.path)}\n{_plain(numbered(each))}\n" for each in parts.edits)
     inside = f"{_plain(region.text[:at])}{mark}{_plain(region.text[at:])}"
     return (
         f"<|{_SNIPPETS}|>\n{''.join(snippets)}<|/{_SNIPPETS}|>\n\n"
@@ -158,12 +158,6 @@ def _plain(text: str) -> str:
 def _line(text: str) -> str:
     """As a whole line, so that a tag begins the next one."""
     return text if not text or text.endswith("\n") else f"{text}\n"
-
-
-def _hunk(hunk: Hunk) -> str:
-    old, new = hunk.before.count("\n"), hunk.after.count("\n")
-    first = hunk.start_line + 1
-    return f"@@ -{first if old else first - 1},{old} +{first if new else first - 1},{new} @@\n{_plain(diff_text(hunk))}"
 
 
 def _without_routing(prompt: str) -> str:

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
-from typing import Final
+from typing import Final, Protocol
 
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.prompts.tokenizer import TextTokenizer, Tokenizer
@@ -49,6 +49,20 @@ _REMEMBERED: Final = 1024
 EDITS_SHARE: Final = 0.5
 
 
+class Reply(Protocol):
+    """How a format says in an answer what becomes of a region."""
+
+    @property
+    def guess(self) -> str:
+        """A text that most answers are made of."""
+
+    def answered(self, region: str) -> str:
+        """What a model writes that makes `region` of the region."""
+
+    def read(self, answer: str) -> str | None:
+        """What an answer makes of the region; None for one that is cut off or damaged."""
+
+
 @dataclass(frozen=True, slots=True)
 class FimTokens:
     """A rendered prompt.
@@ -59,6 +73,7 @@ class FimTokens:
         cut: the beginning of the prefix was left out.
         suffix: what stands behind the answer, for models that read in both directions; others have it in `context`.
         closing: a model writes it behind the text that it answers with, on a line of its own.
+        reply: where an answer is not the text itself.
     """
 
     context: tuple[int, ...]
@@ -66,9 +81,12 @@ class FimTokens:
     cut: bool = False
     suffix: tuple[int, ...] = ()
     closing: str = ""
+    reply: Reply | None = None
 
     def answered(self, text: str) -> str:
         """What a model writes that answers with `text`."""
+        if self.reply is not None:
+            return self.reply.answered(text)
         if not self.closing or not text:
             return text or self.closing
         return f"{text}{self.closing}" if text.endswith("\n") else f"{text}\n{self.closing}"

@@ -21,6 +21,7 @@ from tokenizers.models import BPE
 from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
 from calomel.prompts.fim_tokens import FimTokensRenderer, format_of, token_names
 from calomel.prompts.instruction import ChatRenderer
+from calomel.prompts.next_edit import EDIT_FORMATS, NextEditRenderer
 from calomel.prompts.renderer import AroundRenderer, EndingRenderer, PromptStyle
 from calomel.prompts.tokenizer import TextTokenizer, TokenizerError, byte_level
 
@@ -251,7 +252,7 @@ class Published:
     @property
     def blind(self) -> bool:
         """Whether a region is asked for as the hole that it leaves: the model does not see what stands there."""
-        return not isinstance(self.edit, ChatRenderer)
+        return not isinstance(self.edit, ChatRenderer | NextEditRenderer)
 
 
 def open_published(folder: Path, style: PromptStyle, *, end: int, mask: int) -> Published:
@@ -280,6 +281,8 @@ def _renderer(kind: str, folder: Path, style: PromptStyle, tokenizer: PublishedT
     # Some checkpoints of a family were made of a tokenizer that has none.
     known = tokenizer.control
     begin = (known[style.begin],) if style.begin is not None and style.begin in known else ()
+    if kind in EDIT_FORMATS:
+        return NextEditRenderer(tokenizer, ends, EDIT_FORMATS[kind], begin or tokenizer.ids_of(_beginning(folder)))
     form = format_of(tokenizer.control) if kind == "fim_tokens" else None
     if form is not None:
         return FimTokensRenderer(tokenizer, ends, form, begin or tokenizer.ids_of(_beginning(folder)))

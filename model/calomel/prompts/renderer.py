@@ -8,19 +8,25 @@ suffix as they are:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol
 
-from calomel.prompts.own import FimTokens, last_tokens
+from calomel.prompts.own import FimTokens, diff_text, last_tokens
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import TextTokenizer
 
-Kind = Literal["calomel", "fim_tokens", "around", "chat"]
+EditKind = Literal["zeta2", "zeta2.1", "sweep", "sweep-v2"]
+Kind = Literal["calomel", "fim_tokens", "around", "chat", EditKind]
 # A token of code is rarely longer than this on average.
 _CHARACTERS_PER_TOKEN: Final = 12
 # Of the room, for the suffix, where the prefix wants the rest.
 _SUFFIX_SHARE: Final = 4
+# Of the room: for recent changes, and for other files.
+_SHARE: Final = 4
+# Where two texts meet, tokens of both may become more than they were apart.
+SEAMS: Final = 24
+_ATTEMPTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,8 @@ class PromptStyle:
             request's `suffix`, for models that read in both directions. `chat`: as an instruction in the checkpoint's
             chat template, answered in a fenced block.
         edit: how a region that may be rewritten is shown, in the same ways. Without instructions (`fim_tokens`,
-            `around`) the model fills the hole that the region leaves: it does not see the region's text.
+            `around`) the model fills the hole that the region leaves: it does not see the region's text. Or by the
+            name of a format that it was trained on (`calomel.prompts.next_edit`).
         mask: name of the mask token, so that text never forges it; None where there is none.
         ends: names of the tokens that end an answer, the first is the engine's end token.
         begin: name of a token at the start of every context; None where there is none, or (`fim_tokens`) where the
@@ -114,6 +121,53 @@ def window(prefix: str, suffix: str, room: int, tokenizer: TextTokenizer) -> tup
     share = min(len(behind), max(0, room) // _SUFFIX_SHARE)
     before, cut = last_tokens(prefix, room - share, tokenizer)
     return before, behind[: max(0, room - len(before))], cut
+
+
+def fit(
+    parts: PromptParts,
+    max_context: int,
+    room: int,
+    tokenizer: TextTokenizer,
+    write: Callable[[PromptParts], list[int]],
+) -> tuple[PromptParts, list[int], bool]:
+    """What is shown of `parts`, the ids that `write` makes of it, and whether the beginning of the prefix is left out.
+
+    The window has three quarters of the room, and what it leaves; then recent changes, then other files.
+    """
+    ids: list[int] = []
+    shown, cut = parts, False
+    for _ in range(_ATTEMPTS):
+        shown, cut = _shown(parts, room, tokenizer)
+        ids = write(shown)
+        if len(ids) <= max_context or room <= 0:
+            break
+        room = min(room - (len(ids) - max_context), room // 2)
+    return shown, ids, cut
+
+
+def _shown(parts: PromptParts, room: int, tokenizer: TextTokenizer) -> tuple[PromptParts, bool]:
+    def count(text: str) -> int:
+        return len(tokenizer.encode(text))
+
+    edits = []
+    left = room // _SHARE
+    for hunk in reversed(parts.edits):
+        left -= count(diff_text(hunk)) + count(hunk.path)
+        if left < 0:
+            break
+        edits.append(hunk)
+    taken = sum(count(diff_text(hunk)) + count(hunk.path) for hunk in edits)
+    before, behind, cut = window(parts.prefix, parts.suffix, max(0, room - taken), tokenizer)
+    prefix, suffix = tokenizer.decode(before), tokenizer.decode(behind)
+    room -= taken + len(before) + len(behind)
+    related = []
+    for excerpt in reversed((*parts.related, *parts.far)):
+        room -= count(excerpt.text) + count(excerpt.path) + SEAMS
+        if room < 0:
+            break
+        related.append(excerpt)
+    shown = replace(parts, related=tuple(related[::-1]), far=(), edits=tuple(edits[::-1]), prefix=prefix, suffix=suffix)
+    return shown, cut
 
 
 class AroundRenderer(PlainAnswer):

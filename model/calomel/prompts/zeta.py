@@ -1,4 +1,4 @@
-"""Zed's prompts for its own models, in the two formats that a local server gets, and the answers to them.
+"""Zed's prompts in two formats, and the answers: read for the editor's users, written for models that were trained so.
 
     <[fim-suffix]> text behind the region <[fim-prefix]><filename>other.rs … <filename>edit_history … <filename>this.rs
     zeta2:    text before the region, <<<<<<< CURRENT, the region with <|user_cursor|>, =======
@@ -7,7 +7,7 @@
 
 An answer in zeta2 is the whole region; in zeta2.1 it is what stands between two markers, which the editor finds again
 by their numbers. What the user's code has of these words makes no difference, or the prompt is refused: an edit that
-lands in the wrong place is worse than none. zeta2.1 is written, too, for such a model behind another server.
+lands in the wrong place is worse than none.
 """
 
 from __future__ import annotations
@@ -16,25 +16,30 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import Final
 
 from calomel.prompts.edit_prompt import (
     EditPrompt,
     ForeignPromptError,
     cut_cursor,
+    ended_like,
+    mended,
+    numbered,
     parse_edits,
     sort_snippets,
     split_files,
+    unforged,
+    whole_line,
 )
-from calomel.prompts.own import diff_text
-from calomel.prompts.parts import EditRegion, PromptParts, common_prefix
+from calomel.prompts.parts import EditRegion, Hunk, PromptParts, common_prefix
 
 SUFFIX: Final = "<[fim-suffix]>"
 PREFIX: Final = "<[fim-prefix]>"
 MIDDLE: Final = "<[fim-middle]>"
 FILE: Final = "<filename>"
 CURSOR: Final = "<|user_cursor|>"
+CURRENT: Final = "<<<<<<< CURRENT\n"
 SEPARATOR: Final = "=======\n"
 UPDATED: Final = ">>>>>>> UPDATED\n"
 END: Final = "<[end▁of▁sentence]>"
@@ -44,12 +49,21 @@ _MARKER: Final = re.compile(r"<\|marker_([1-9][0-9]{0,3})\|>")
 _LAST_MARKER: Final = re.compile(r"<\|marker_([1-9][0-9]{0,3})\|>\s{0,8}\Z")
 # How long a last marker with the blanks behind it may be.
 _TAIL: Final = 32
-_CURRENT_LINE: Final = re.compile(r"^<<<<<<< CURRENT\n", re.MULTILINE)
+_CURRENT_LINE: Final = re.compile(f"^{CURRENT}", re.MULTILINE)
 # Rows that an excerpt leaves out.
-_GAP: Final = re.compile(r"^\.\.\.\n", re.MULTILINE)
+_ELLIPSIS: Final = "...\n"
+_GAP: Final = re.compile(f"^{re.escape(_ELLIPSIS)}", re.MULTILINE)
+_ACCEPTED: Final = "// User accepted prediction:\n"
+_NO_EDITS: Final = "NO_EDITS"
+# As the editor cuts a region for zeta2.1: lines of a block, and how far a block's first line is looked for.
+_LEAST_LINES: Final = 6
+_MOST_LINES: Final = 16
+_NUDGE: Final = 5
+_TAILS: Final = ("", "break", "continue", "return", "throw", "end")
+# The newest edits that it shows.
+_EDITS_SHOWN: Final = 6
 # What the editor would read as its own words if it stood in an answer.
 _WORDS: Final = re.compile(r"<\|marker_\+?[0-9]|<\|user_cursor\|>|<\[end▁of▁sentence\]>")
-_FORGED: Final = re.compile("|".join((*map(re.escape, (SUFFIX, PREFIX, MIDDLE, FILE, CURSOR, END)), r"<\|marker_")))
 # As many files as anybody puts into a prompt.
 _FILES_KEPT: Final = 256
 
@@ -68,6 +82,26 @@ class ZetaPrompt:
     markers: tuple[int, ...]
     line_end: str = ""
 
+    @property
+    def guess(self) -> str:
+        """As `Reply.guess`: the region as it is, with all its markers."""
+        if not self.markers:
+            return self.answered(self.edit.region)
+        blocks = (self.edit.region[start:end] for start, end in pairwise(self.markers))
+        return "".join(f"{_marker(at)}{block}" for at, block in enumerate((*blocks, "")))
+
+    def answered(self, region: str) -> str:
+        """As `Reply.answered`."""
+        text = unforged(region).removesuffix(self.line_end)
+        if self.markers:
+            return zeta_answer(self, text)
+        return f"{whole_line(text) if text else ''}{UPDATED}"
+
+    def read(self, answer: str) -> str | None:
+        """As `Reply.read`."""
+        found = (_between if self.markers else _before_end)(self, answer.partition(END)[0].replace(CURSOR, ""))
+        return None if found is None else mended(found) + self.line_end
+
 
 def is_zeta(prompt: str) -> bool:
     """Whether a prompt has one of these formats."""
@@ -77,6 +111,27 @@ def is_zeta(prompt: str) -> bool:
         and front is not None
         and (prompt.endswith(f"\n{SEPARATOR}", 0, front) or _last_marker(prompt, front) is not None)
     )
+
+
+def write_zeta(parts: PromptParts, *, blocks: bool) -> tuple[str, ZetaPrompt]:
+    """A prompt of zeta2.1, or without `blocks` of zeta2, as the editor writes it, and what its answer needs."""
+    region = parts.region or EditRegion("")
+    # The editor's regions end before a line end.
+    line_end = "\n" if region.text.endswith("\n") else ""
+    text = region.text.removesuffix("\n")
+    cursor = None if region.cursor is None else len(unforged(text[: region.cursor]))
+    edit = EditPrompt(parts.path, parts.prefix, unforged(text), parts.suffix, cursor)
+    prompt = ZetaPrompt(edit, _boundaries(edit.region) if blocks else (), line_end)
+    related = "".join(
+        f"{FILE}{unforged(path)}\n{_ELLIPSIS.join(whole_line(unforged(each.text)) for each in excerpts)}"
+        for path, excerpts in groupby((*parts.related, *parts.far), lambda each: each.path)
+    )
+    edits = "".join(map(_event, parts.edits[-_EDITS_SHOWN:]))
+    others = f"{related}\n" * bool(related) + f"{FILE}{HISTORY}\n{edits}\n" * bool(edits)
+    shown = _marked(prompt) if blocks else CURRENT + _with_cursor(edit.region, cursor)
+    own = f"{FILE}{unforged(parts.path or 'untitled')}\n{unforged(parts.prefix)}{whole_line(shown)}"
+    front = f"{whole_line(SUFFIX + line_end + unforged(parts.suffix))}{PREFIX}{others}{own}"
+    return f"{front}{'' if blocks else SEPARATOR}{MIDDLE}", prompt
 
 
 def parse_zeta(prompt: str) -> ZetaPrompt:
@@ -113,37 +168,69 @@ def zeta_answer(prompt: ZetaPrompt, region: str | None, stop: Sequence[str] = ()
     return "" if region is None else zeta_answer(prompt, None, stop)
 
 
-def write_zeta(parts: PromptParts) -> str:
-    """The prompt of zeta2.1 about a region as one block; what the user's text has of its words is broken up by a blank.
+def _event(hunk: Hunk) -> str:
+    path = unforged(hunk.path)
+    return f"{_ACCEPTED * hunk.predicted}--- a/{path}\n+++ b/{path}\n{unforged(numbered(hunk))}"
 
-    A region ends before its last line end, as the editor's do.
+
+def _marked(prompt: ZetaPrompt) -> str:
+    """The region with its markers, and with the cursor in the first block that it touches."""
+    text, cursor, shown = prompt.edit.region, prompt.edit.cursor, ""
+    for at, (start, end) in enumerate(pairwise(prompt.markers)):
+        block = text[start:end]
+        if cursor is not None and (start < cursor <= end or cursor == start == 0):
+            block = _with_cursor(block, cursor - start)
+        shown += f"{_marker(at)}{block}"
+    return f"{shown}{_marker(len(prompt.markers) - 1)}"
+
+
+def _with_cursor(text: str, cursor: int | None) -> str:
+    return text if cursor is None else f"{text[:cursor]}{CURSOR}{text[cursor:]}"
+
+
+def _boundaries(text: str) -> tuple[int, ...]:
+    """Where the blocks of a region begin, and where the last one ends.
+
+    A block begins behind a blank line where that leaves enough lines on both sides, or where the last one is too long;
+    rather with the next lines than with one that closes something.
     """
-    region = parts.region or EditRegion("")
-    text = region.text.removesuffix("\n")
-    end = region.text[len(text) :]
-    at = None if region.cursor is None else min(region.cursor, len(text))
-    inside = _plain(text) if at is None else f"{_plain(text[:at])}{CURSOR}{_plain(text[at:])}"
-    files = [(each.path, _plain(each.text)) for each in (*parts.related, *parts.far)]
-    edits = (f"--- a/{hunk.path}\n+++ b/{hunk.path}\n{_plain(diff_text(hunk))}" for hunk in parts.edits)
-    files += [(HISTORY, "".join(edits))] if parts.edits else []
-    others = "".join(f"{FILE}{path}\n{_whole_lines(shown)}\n" for path, shown in files)
-    own = f"{FILE}{parts.path or 'untitled'}\n{_plain(parts.prefix)}{_marker(0)}{inside}{_marker(1)}"
-    return f"{SUFFIX}{_whole_lines(_plain(end + parts.suffix))}{PREFIX}{others}{own}\n{MIDDLE}"
+    lines = text.removesuffix("\n").split("\n")
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    markers, begun, at = [0], 0, 0
+    while at < len(lines):
+        target = next((row for row in range(at, min(at + _NUDGE, len(lines))) if _opens(lines[row])), at)
+        behind_blank = at - begun >= _LEAST_LINES and lines[at].strip() and not lines[at - 1].strip()
+        if (behind_blank and len(lines) - target >= _LEAST_LINES) or at - begun >= _MOST_LINES:
+            markers.append(starts[target])
+            begun = at = target
+        at += 1
+    return (*markers, len(text))
 
 
-def read_zeta(answer: str, region: str) -> str | None:
-    """What an answer to `write_zeta` makes of `region`; None for one without both markers."""
-    marks = list(_MARKER.finditer(answer))
-    if len(marks) < 2:  # noqa: PLR2004 (the first and the last)
+def _opens(line: str) -> bool:
+    text = line.strip()
+    return not text.startswith(("}", "]", ")")) and text.rstrip(";") not in _TAILS
+
+
+def _before_end(prompt: ZetaPrompt, answer: str) -> str | None:
+    text, ended, _ = answer.partition(UPDATED.rstrip())
+    if text.lstrip().startswith(_NO_EDITS):
+        return prompt.edit.region
+    return ended_like(text, prompt.edit.region) if ended else None
+
+
+def _between(prompt: ZetaPrompt, answer: str) -> str | None:
+    """The region with what stands between the first and the last marker; those between them say nothing."""
+    tags, old, markers = list(_MARKER.finditer(answer)), prompt.edit.region, prompt.markers
+    if len(tags) < 2 or answer[tags[-1].end() :].strip():  # noqa: PLR2004
         return None
-    if marks[0][1] == marks[-1][1]:
-        return region
-    text = _MARKER.sub("", answer[marks[0].end() : marks[-1].start()]).replace(CURSOR, "")
-    return text + region[len(region.removesuffix("\n")) :]
-
-
-def _plain(text: str) -> str:
-    return _FORGED.sub(lambda found: f"{found[0][:1]} {found[0][1:]}", text)
+    first, last = int(tags[0][1]) - 1, int(tags[-1][1]) - 1
+    if first == last:
+        return old
+    if not first < last < len(markers):
+        return None
+    new = _MARKER.sub("", answer[tags[0].end() : tags[-1].start()])
+    return old[: markers[first]] + new + old[markers[last] :]
 
 
 def _zeta2(path: str | None, text: str, suffix: str, files: Sequence[tuple[str | None, str]]) -> ZetaPrompt:
@@ -180,7 +267,7 @@ def _edit(
     others = [(name, text) for name, text in files if name != HISTORY]
     # Between two files the prompt has a blank line.
     pieces = [(name, piece) for name, text in others for piece in _GAP.split(text.removesuffix("\n")) if piece]
-    related, staged = sort_snippets(((name, _whole_lines(piece)) for name, piece in pieces), path)
+    related, staged = sort_snippets(((name, whole_line(piece)) for name, piece in pieces), path)
     history = "".join(text for name, text in files if name == HISTORY)
     edits = (*staged, *parse_edits(history, path or ""))
     return EditPrompt(path, prefix, region, suffix, cursor, edits, related)
@@ -192,7 +279,7 @@ def _zeta2_answer(prompt: ZetaPrompt, region: str | None) -> tuple[str, int]:
         # Nothing at all: the end marker alone would delete the region.
         return "", 0
     text = region + (prompt.line_end if region and not region.endswith("\n") else "")
-    if _WORDS.search(text) or text.endswith(UPDATED) or text.lstrip().startswith("NO_EDITS"):
+    if _WORDS.search(text) or text.endswith(UPDATED) or text.lstrip().startswith(_NO_EDITS):
         return "", 0
     return text + UPDATED, len(text)
 
@@ -237,7 +324,3 @@ def _front(prompt: str) -> int | None:
 
 def _last_marker(prompt: str, front: int) -> re.Match[str] | None:
     return _LAST_MARKER.search(prompt[max(0, front - _TAIL) : front])
-
-
-def _whole_lines(text: str) -> str:
-    return text if text.endswith("\n") else f"{text}\n"

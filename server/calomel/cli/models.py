@@ -380,7 +380,11 @@ def guide_table(families: Iterable[Family]) -> str:
 
 def _state(family: Family) -> tuple[str, ...]:
     facts = family.facts
-    ways = "; ".join(dict.fromkeys((_WAYS[family.prompts.fim], _WAYS[family.prompts.edit])))
+    ways = "; ".join(
+        dict.fromkeys(
+            _WAYS.get(each, "the format that it was trained on") for each in (family.prompts.fim, family.prompts.edit)
+        )
+    )
     compared = f"yes (`{facts.parity}`)" if facts.parity else "no"
     return facts.title, facts.attention, ways, "yes", compared, facts.gpu or "no", facts.measured or "no", facts.limits
 

@@ -31,6 +31,9 @@ def serve(
         str | None, typer.Option(help="Its model, by its name there. Default: the only one.")
     ] = None,
     upstream_fim: Annotated[str | None, typer.Option(help="The model's tokens, as qwen. Default: found out.")] = None,
+    upstream_edit: Annotated[
+        str | None, typer.Option(help="Its format of next edits: zeta2, zeta2.1, sweep or sweep-v2. Default: by name.")
+    ] = None,
     upstream_key_file: Annotated[Path | None, typer.Option(help="A file with its key.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N. Default: cpu.")] = None,
     threads: Annotated[int | None, typer.Option(help="Processor threads of the engine.")] = None,

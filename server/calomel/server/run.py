@@ -143,7 +143,12 @@ def upstream_of(settings: ServerSettings) -> UpstreamCompleter | None:
     if key is not None and not is_sendable(key):
         raise StartError("the upstream key may hold printable ASCII characters without spaces only")
     target = Target(
-        settings.upstream, settings.upstream_format, settings.upstream_model, key or None, settings.upstream_fim
+        settings.upstream,
+        settings.upstream_format,
+        settings.upstream_model,
+        key or None,
+        settings.upstream_fim,
+        settings.upstream_edit,
     )
     return UpstreamCompleter(target)
 

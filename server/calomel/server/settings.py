@@ -22,6 +22,7 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_v
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
 from calomel.prompts.fim_tokens import FORMATS
+from calomel.prompts.renderer import EditKind
 from calomel.server.errors import StartError
 from calomel.server.logs import escaped
 from calomel.storage.system import is_own, rights_of_others
@@ -30,7 +31,7 @@ from calomel.suggest.upstream.target import UpstreamFormat, problem_of
 from calomel.workspace.settings import user_settings_path
 
 MIB: Final = 1024 * 1024
-_OF_UPSTREAM: Final = ("upstream_format", "upstream_model", "upstream_fim", "upstream_key_file")
+_OF_UPSTREAM: Final = ("upstream_format", "upstream_model", "upstream_fim", "upstream_edit", "upstream_key_file")
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s*,]+")
 
 
@@ -103,6 +104,8 @@ class ServerSettings(BaseSettings):
     """Fill-in-the-middle tokens: qwen, starcoder, santacoder, deepseek, glm, codellama, seed or codestral. Unset: what
     the server, or the model's name, says.
     """
+    upstream_edit: EditKind | None = None
+    """The format in which its model was trained for next edits. Unset: what the model's name says, or none."""
     upstream_key: SecretStr | None = None
     """What it wants to see as `Authorization: Bearer`."""
     upstream_key_file: Path | None = None

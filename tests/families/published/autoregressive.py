@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from tests.families.published.block_causal import QWEN, Checkpoint
@@ -64,4 +65,15 @@ LLAMA = Checkpoint(
     {"eos_token_id": TEXT_TOKENS + 2},
     {"tokenizer_class": "PreTrainedTokenizerFast", "more": {"add_bos_token": True, "bos_token": SEED[0]}},
 )
-WRITERS = {"qwen2": QWEN2.write, "qwen3": QWEN3.write, "llama": LLAMA.write}
+# Next edits in a format of their own, which their names tell.
+ZETA2 = replace(LLAMA, repository="zed-industries/zeta-2")
+ZETA21 = replace(LLAMA, repository="zed-industries/zeta-2.1")
+SWEEP = replace(QWEN2, repository="sweepai/sweep-next-edit-1.5B")
+SWEEP_V2 = replace(QWEN2, repository="sweepai/sweep-next-edit-v2-7B")
+NEXT_EDIT = {"zeta2": ZETA2, "zeta2.1": ZETA21, "sweep-next-edit": SWEEP, "sweep-next-edit-v2": SWEEP_V2}
+WRITERS = {
+    "qwen2": QWEN2.write,
+    "qwen3": QWEN3.write,
+    "llama": LLAMA.write,
+    **{name: checkpoint.write for name, checkpoint in NEXT_EDIT.items()},
+}

@@ -11,16 +11,15 @@ import asyncio
 import hashlib
 import logging
 import math
-import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
+from calomel.prompts.next_edit import EDIT_FORMATS, EditFormat, format_called
 from calomel.prompts.own import diff_text
-from calomel.prompts.parts import Excerpt, Hunk, PromptParts
-from calomel.prompts.zeta import read_zeta, write_zeta
+from calomel.prompts.parts import Excerpt, Hunk, PromptParts, RegionBounds
 from calomel.suggest.completer import (
     DEFAULT_CONTEXT,
     MAX_CONTEXT,
@@ -54,10 +53,8 @@ _BYTES_PER_TOKEN: Final = 3
 _SUFFIX_SHARE: Final = 4
 # Tokens of a heading and of the marks.
 _HEADING: Final = 16
-# Of the two markers around what a model of Zed's answers.
+# Of what stands around an answer in its model's own format.
 _MARKER_TOKENS: Final = 16
-# As its makers and those who converted it call it.
-_ZETA: Final = re.compile(r"zeta[-_ ]?2[._-]1", re.IGNORECASE)
 _EDITS_PATH: Final = "recent_edits.diff"
 # A server puts a model to sleep that nobody asks (Ollama's takes five minutes); then the next answer takes its time.
 _ASLEEP_SECONDS: Final = 60.0
@@ -140,7 +137,7 @@ class UpstreamCompleter:
     @property
     def model(self) -> ModelInfo:
         """What is known of the model by now; it does not wait."""
-        known = self._last
+        known, form = self._last, self._trained
         identity = hashlib.sha256(f"{self.target.base}\0{known.model}".encode()).hexdigest()[:16]
         window = min(known.window, MAX_CONTEXT)
         return ModelInfo(
@@ -151,6 +148,7 @@ class UpstreamCompleter:
             default_context=min(DEFAULT_CONTEXT, window),
             tokenizer=None,
             version=version(),
+            region=RegionBounds() if form is None else form.region,
         )
 
     @property
@@ -281,15 +279,15 @@ class UpstreamCompleter:
         drawing = request.sampling if isinstance(request, FillRequest) else None
         window = self._last.window
         room = min(request.max_context, max(window // 2, window - request.max_tokens))
-        whole = request.kind == "fill" or not (self._last.edits or self._zeta)
+        whole = request.kind == "fill" or not (self._last.edits or self._trained)
         parts = fitted(request.parts, room, whole=whole)
         asked = drawing if isinstance(drawing, Drawing) else Drawing()
         return Ask(parts, max(1, min(request.max_tokens, window - room)), request.stop, asked)
 
     @property
-    def _zeta(self) -> bool:
-        """Whether the model was trained on regions in the format zeta2.1."""
-        return _ZETA.search(self._last.model) is not None
+    def _trained(self) -> EditFormat | None:
+        """The format in which the model was trained on regions, if it was."""
+        return EDIT_FORMATS.get(self.target.edit or format_called(self._last.model) or "")
 
     async def _rewritten(
         self, adapter: Adapter, request: CompleteRequest, answer: _Answer, until: float | None
@@ -297,13 +295,16 @@ class UpstreamCompleter:
         """What a model that rewrites regions makes of one; nothing of one that does not, or does not say it right."""
         if self._last.edits:
             return (Candidate(await self._within(until, adapter.rewrite(self._ask(request)))),)
-        if not self._zeta or request.parts.region is None:
+        form = self._trained
+        if form is None or request.parts.region is None:
             return ()
         ask = self._ask(request)
-        ask = replace(ask, prompt=write_zeta(ask.parts), max_tokens=ask.max_tokens + _MARKER_TOKENS)
+        prompt, reply = form.write(ask.parts)
+        stop, most = (*form.ends, *ask.stop), ask.max_tokens + _MARKER_TOKENS
+        ask = replace(ask, prompt=prompt, stop=stop, max_tokens=most)
         async for _ in self._grown(request, answer, until, ask):
             pass
-        text = read_zeta(answer.text, request.parts.region.text)
+        text = reply.read(answer.text)
         if text is None:
             return ()
         return (Candidate(text, answer.log_probs(len(answer.text)), finish_reason=answer.finish or "stop"),)

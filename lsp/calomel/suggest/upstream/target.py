@@ -39,6 +39,7 @@ class Target:
         model: by the server's own name; None for the only one.
         key: sent as `Authorization: Bearer`.
         fim: name of a format of `calomel.prompts.fim_tokens`; None where the model's tokens or its name tell.
+        edit: name of a format of `calomel.prompts.next_edit`; None where the model's name tells.
     """
 
     url: str
@@ -46,6 +47,7 @@ class Target:
     model: str | None = None
     key: str | None = field(default=None, repr=False)
     fim: str | None = None
+    edit: str | None = None
 
     @property
     def base(self) -> str:

@@ -1,0 +1,99 @@
+"""The formats that other makers' models were trained on for next edits: how each shows a region, and answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from calomel.prompts import sweep, zeta
+from calomel.prompts.own import FimTokens, Reply
+from calomel.prompts.parts import EditRegion, PromptParts, RegionBounds
+from calomel.prompts.renderer import SEAMS, PlainAnswer, fit
+from calomel.prompts.tokenizer import TextTokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class EditFormat:
+    """One format.
+
+    Attributes:
+        write: the prompt about a region as one text, and how its answer says what the region becomes.
+        tokens: of a prompt, that a tokenizer may have.
+        ends: what ends an answer, as a text has it.
+        fim: name of the format of holes that the same models were trained on (`calomel.prompts.fim_tokens`).
+        region: as large as in training.
+    """
+
+    write: Callable[[PromptParts], tuple[str, Reply]]
+    tokens: tuple[str, ...]
+    ends: tuple[str, ...]
+    fim: str
+    region: RegionBounds
+
+
+# 350 tokens of three bytes around the cursor, as Zed counts.
+_ZETA: Final = EditFormat(
+    partial(zeta.write_zeta, blocks=True),
+    (zeta.SUFFIX, zeta.PREFIX, zeta.MIDDLE, zeta.FILE),
+    (zeta.END,),
+    "seed",
+    RegionBounds(above=15, below=15, characters=1050),
+)
+_SWEEP: Final = EditFormat(
+    partial(sweep.write_sweep, second=False), (sweep.FILE,), sweep.ENDS, "qwen", RegionBounds(above=10, below=10)
+)
+EDIT_FORMATS: Final[Mapping[str, EditFormat]] = {
+    "zeta2": replace(_ZETA, write=partial(zeta.write_zeta, blocks=False)),
+    "zeta2.1": _ZETA,
+    "sweep": _SWEEP,
+    "sweep-v2": replace(_SWEEP, write=partial(sweep.write_sweep, second=True)),
+}
+# What makers, and those who converted a model, call it.
+_CALLED: Final = {
+    "zeta2": re.compile(r"zeta[-_ ]?2(?![-_.]?1)", re.IGNORECASE),
+    "zeta2.1": re.compile(r"zeta[-_ ]?2[-_.]1", re.IGNORECASE),
+    "sweep": re.compile(r"sweep-next-edit(?!-v2)", re.IGNORECASE),
+    "sweep-v2": re.compile(r"sweep-next-edit-v2", re.IGNORECASE),
+}
+
+
+def format_called(name: str) -> str | None:
+    """The format of a model of this name; None where it says nothing."""
+    return next((form for form, called in _CALLED.items() if called.search(name)), None)
+
+
+class NextEditRenderer(PlainAnswer):
+    """Asks about a region in one of these formats.
+
+    Args:
+        tokenizer: of the model.
+        ends: ids that end an answer.
+        form: the format.
+        begin: ids at the start of every context.
+    """
+
+    def __init__(
+        self, tokenizer: TextTokenizer, ends: Sequence[int], form: EditFormat, begin: Sequence[int] = ()
+    ) -> None:
+        super().__init__(tokenizer, ends)
+        self._form, self._begin = form, tuple(begin)
+        self._ids = {name: tokenizer.control[name] for name in form.tokens if name in tokenizer.control}
+        self._tokens = re.compile(f"({'|'.join(map(re.escape, form.tokens))})")
+
+    def render(self, parts: PromptParts, max_context: int) -> FimTokens:
+        """The window first, then recent changes, then other files."""
+        region = parts.region or EditRegion("")
+        around = parts.prefix + region.text + parts.suffix
+        parts = replace(parts, far=tuple(each for each in parts.far if each.text not in around))
+        room = max_context - len(self._begin) - 2 * len(self._tokenizer.encode(region.text)) - SEAMS
+        shown, ids, cut = fit(parts, max_context, room, self._tokenizer, self._written)
+        return FimTokens(tuple(ids), reuse=len(ids), cut=cut, reply=self._form.write(shown)[1])
+
+    def _written(self, parts: PromptParts) -> list[int]:
+        ids = list(self._begin)
+        for piece in self._tokens.split(self._form.write(parts)[0]):
+            ids += [self._ids[piece]] if piece in self._ids else self._tokenizer.encode(piece)
+        return ids

@@ -1,0 +1,107 @@
+"""Sweep's prompts for next edits, as their models were trained on them, and the answers.
+
+    <|file_sep|>path  text of another file …
+    <|file_sep|>path.diff  original: … updated: …  an edit, the last one last …
+    <|file_sep|>original/path  the lines around the cursor, as they were before the last edit
+    <|file_sep|>current/path  those lines as they are
+    <|file_sep|>updated/path  →  those lines as they will be
+
+So the models of 0.5B and 1.5B (`run_model.py` of the card of sweepai/sweep-next-edit-1.5B), which are told the edit
+before the last one as the last diff. Those of v2 (`inference.py` of sweepai/sweep-next-edit-v2-7B, and Sweep's own
+sweep-autocomplete 0.1.1 on PyPI) are shown the file first, the numbers of lines (`path:first:last`) and the cursor, and
+are given the lines above the cursor's: an answer goes on behind them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from calomel.prompts.edit_prompt import ended_like, mended, unforged
+from calomel.prompts.parts import EditRegion, Hunk, PromptParts
+
+FILE: Final = "<|file_sep|>"
+CURSOR: Final = "<|cursor|>"
+ENDS: Final = ("<|endoftext|>", FILE)
+# The newest edits that are shown.
+_EDITS_SHOWN: Final = 6
+# Of diffs that they were trained on: no line of the file.
+_NO_LINE_END: Final = re.compile(r"\n?\\? No newline at end of file\s*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPrompt:
+    """What an answer needs.
+
+    Attributes:
+        region: its text.
+        lead: what a model writes first, before the region.
+        given: the beginning of the region, which stands in the prompt.
+    """
+
+    region: str
+    lead: str
+    given: str
+
+    @property
+    def guess(self) -> str:
+        """As `Reply.guess`."""
+        return self.answered(self.region)
+
+    def answered(self, region: str) -> str:
+        """As `Reply.answered`."""
+        return f"{self.lead}{unforged(region).removeprefix(self.given).removesuffix(chr(10))}"
+
+    def read(self, answer: str) -> str | None:
+        """As `Reply.read`: without a word, the region stays. That an answer is cut off it does not say."""
+        text = _NO_LINE_END.sub("", answer).removeprefix(self.lead)
+        if CURSOR in text:
+            return None
+        return ended_like(mended(f"{self.given}{text}"), self.region) if text.strip() else self.region
+
+
+def write_sweep(parts: PromptParts, *, second: bool) -> tuple[str, SweepPrompt]:
+    """A prompt for the first models, or for the `second` ones, and what its answer needs."""
+    region = parts.region or EditRegion("")
+    path, before = unforged(parts.path or "untitled"), _before(parts.edits, parts.path, region.text)
+    edits = parts.edits if second or before == region.text else parts.edits[:-1]
+    first = parts.prefix.count("\n") + 1
+    lines = _lines(first, region.text) if second else ""
+    diffs = [_diff(each, second=second) for each in edits[-_EDITS_SHOWN:]]
+    sections = [f"{FILE}{unforged(each.path)}\n{unforged(each.text)}" for each in (*parts.related, *parts.far)]
+    current, given = unforged(region.text).removesuffix("\n"), ""
+    if second:
+        sections += [f"{FILE}{path}\n{unforged(parts.prefix + before + parts.suffix)}", "\n".join(diffs)]
+        if region.cursor is not None:
+            above, behind = unforged(region.text[: region.cursor]), unforged(region.text[region.cursor :])
+            current, given = f"{above}{CURSOR}{behind}".removesuffix("\n"), above[: above.rfind("\n") + 1]
+    else:
+        sections += diffs
+    sections += [
+        f"{FILE}original/{path}{lines}\n{unforged(before).removesuffix(chr(10))}",
+        f"{FILE}current/{path}{lines}\n{current}",
+        f"{FILE}updated/{path}{lines}",
+    ]
+    if second:
+        sections.append(given)
+    return "\n".join(sections), SweepPrompt(region.text, "" if second else "\n", given)
+
+
+def _before(edits: Sequence[Hunk], path: str | None, text: str) -> str:
+    """`text` as it was before the last edit, if that was in it."""
+    last = edits[-1] if edits else None
+    if last is None or last.path != path or not last.after.strip():
+        return text
+    return text.replace(last.after, last.before, 1)
+
+
+def _lines(first: int, text: str) -> str:
+    return f":{first}:{first + text.removesuffix(chr(10)).count(chr(10))}"
+
+
+def _diff(hunk: Hunk, *, second: bool) -> str:
+    where = _lines(hunk.start_line + 1, hunk.after) if second else ".diff"
+    old, new = (unforged(text).strip("\n") for text in (hunk.before, hunk.after))
+    return f"{FILE}{unforged(hunk.path)}{where}\noriginal:\n{old}\nupdated:\n{new}"
