@@ -22,15 +22,6 @@ def test_status(neovim: Neovim) -> None:
     assert buffer == "This buffer: a suggestion is shown."
 
 
-def test_status_says_what_was_held_back(neovim: Neovim) -> None:
-    neovim.script(fill="value_of(x)", log_prob=-3.0)
-    neovim.open("\n")
-    neovim.type("ix = ")
-    said = "Held back: low_confidence 1 (canvas 1). The last: low_confidence, 0.22"
-    neovim.until(lambda: said in neovim.status(), said)
-    assert "with a threshold of 0.30" in neovim.status()
-
-
 @pytest.mark.parametrize(
     ("off", "on", "said", "reason"),
     [

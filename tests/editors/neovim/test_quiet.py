@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-
-import pytest
 from tests.editors.neovim.neovim import Neovim
-from tests.lsp.program import REAL
 
 
 def blocked(neovim: Neovim) -> str:
@@ -58,21 +54,6 @@ def test_nothing_within_a_snippet(neovim: Neovim) -> None:
     neovim.lua("vim.snippet.stop()")
 
 
-@pytest.mark.e2e
-def test_a_server_that_is_stopped_is_named_once(bare: Neovim) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    bare.setup(command=REAL, server={"server": {"url": url}})
-    bare.open("\n", served=False)
-    bare.until(bare.messages, "a message")
-    bare.type("ix = <CR>y = ")
-    bare.settle()
-    assert bare.lua("return require('calomel').statusline()") in {"Calomel: error", "Calomel: loading"}
-    assert bare.text() == "x = \ny = "
-    assert bare.messages() == [f"Calomel: no server answers at {url}; `calomel doctor` says more."]
-
-
 def test_a_file_that_is_ignored_and_a_language_that_is_off_are_named_once(bare: Neovim) -> None:
     bare.setup(server={"suggest": {"debounce_seconds": 0.0, "languages": {"python": False}}})
     bare.script(fill="secret")
@@ -93,14 +74,3 @@ def test_a_file_that_is_ignored_and_a_language_that_is_off_are_named_once(bare: 
         "Calomel: Suggestions are turned off for this language.",
     ]
     assert bare.asked() == []
-
-
-def test_a_machine_that_is_too_slow_is_named_once(bare: Neovim) -> None:
-    bare.script(error="timeout")
-    bare.setup()
-    bare.open("\n")
-    bare.type("i")
-    for _ in range(8):
-        bare.type("x = ")
-        bare.settle()
-    assert bare.messages() == ["Calomel: answers come too late on this machine; `calomel doctor` says what helps."]
