@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.families.published.autoregressive import LLAMA, NEXT_EDIT, QWEN2, QWEN3, QWEN_FIM, SEED
+from tests.families.published.autoregressive import LLAMA, NEXT_EDIT, QWEN2, QWEN3, QWEN_FIM, SEED, SWEEP, ZETA21
 from tests.families.published.block_causal import QWEN, Checkpoint
 from tests.families.published.layout import CHATML, TEXT_TOKENS, write_config, write_tokenizer
 from tests.families.reference.dense import whole_logits
@@ -323,7 +323,9 @@ REGION = PromptParts(path="a.py", prefix="a = 1\n", suffix="c = 3\n", region=Edi
 DRAFTS = (Draft("b = 4\n", "rename"), Draft("b = 2\n", "same"))
 
 
-@pytest.mark.parametrize(("checkpoint", "own"), [(QWEN2, True), (QWEN3, True), (LLAMA, False)])
+@pytest.mark.parametrize(
+    ("checkpoint", "own"), [(QWEN2, True), (QWEN3, True), (LLAMA, False), (ZETA21, True), (SWEEP, True)]
+)
 async def test_drafts_of_an_edit_are_judged_and_its_own_is_asked_for_where_it_sees_the_text(
     tmp_path: Path, checkpoint: Checkpoint, *, own: bool
 ) -> None:

@@ -135,12 +135,18 @@ class Rewriter:
         return tuple(self._tokenizer.encode(prompt.answered(text)))
 
     def _proposed(self, result: Result, prompt: FimTokens, request: CompleteRequest) -> _Proposed:
-        """A canvas' text, encoded anew: the same text may have come as other tokens."""
+        """A canvas' text, encoded anew: the same text may have come as other tokens.
+
+        In a format of its own, where an answer says more than the text, its tokens are what is judged.
+        """
         text = self.generation.renderer.read(result.ids)
-        if prompt.reply is not None:
-            found = prompt.reply.read(text)
-            text = (request.parts.region or EditRegion("")).text if found is None else found
-        return self._encode(text, prompt), Candidate.of(result, text)
+        if prompt.reply is None:
+            return self._encode(text, prompt), Candidate.of(result, text)
+        current = (request.parts.region or EditRegion("", 0)).text
+        found = prompt.reply.read(text)
+        if found is None or found == current:
+            return self._encode(current, prompt), Candidate.of(result, current)
+        return tuple(result.ids), Candidate.of(result, found)
 
 
 def _judged(proposals: Iterable[_Proposed], scorer: LikelihoodScorer, keep: float) -> list[Candidate]:

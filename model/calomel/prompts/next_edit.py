@@ -42,8 +42,13 @@ _ZETA: Final = EditFormat(
     "seed",
     RegionBounds(above=15, below=15, characters=1050),
 )
+# 21 lines, unless they are too long for an answer of 512 tokens.
 _SWEEP: Final = EditFormat(
-    partial(sweep.write_sweep, second=False), (sweep.FILE,), sweep.ENDS, "qwen", RegionBounds(above=10, below=10)
+    partial(sweep.write_sweep, second=False),
+    (sweep.FILE,),
+    sweep.ENDS,
+    "qwen",
+    RegionBounds(above=10, below=10, characters=1500),
 )
 EDIT_FORMATS: Final[Mapping[str, EditFormat]] = {
     "zeta2": replace(_ZETA, write=partial(zeta.write_zeta, blocks=False)),
