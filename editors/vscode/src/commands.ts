@@ -8,6 +8,7 @@ import type { ContextAnswer } from "./contextPage";
 import type { Faults } from "./faults";
 import { TAKEN } from "./inline";
 import type { Inline } from "./inline";
+import type { Installer } from "./installer";
 import type { Pages } from "./page";
 import type { Preview } from "./preview";
 import type { Server } from "./server";
@@ -25,6 +26,7 @@ export interface Parts {
   readonly watch: Watch;
   readonly pages: Pages;
   readonly faults: Faults;
+  readonly installer: Installer;
 }
 
 type Handler = (...args: never[]) => unknown;
@@ -53,6 +55,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
       faults.forget();
       await server.restart();
     },
+    "calomel.install": () => parts.installer.install(),
     "calomel.choosePath": () => choosePath(),
     "calomel.openGuide": () =>
       vscode.commands.executeCommand("workbench.action.openWalkthrough", GUIDE, false),
@@ -240,6 +243,7 @@ async function showMenu({ server, preview, inline }: Parts): Promise<void> {
         ]),
     entry("$(bell-slash) Snooze", "snooze"),
     entry("$(eye) Show what the model sees here", "showContext"),
+    ...(server.state.state === "absent" ? [entry("$(cloud-download) Install the server", "install")] : []),
     entry("$(graph) Show what became of suggestions", "openReport"),
     entry("$(output) Show the log", "showLog"),
     entry("$(gear) Settings", "openSettings"),

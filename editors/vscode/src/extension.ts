@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 import { registerCommands } from "./commands";
 import { Faults } from "./faults";
 import { Inline } from "./inline";
+import { Installer } from "./installer";
 import { Latency } from "./latency";
 import { Pages } from "./page";
 import { Painter } from "./painter";
@@ -23,6 +24,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   const watch = new Watch(started, inline, preview);
   const latency = new Latency();
   const faults = new Faults(started);
+  const installer = new Installer(started);
   const pages = new Pages();
   inline.connect(
     started,
@@ -38,13 +40,14 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     painter,
     watch,
     faults,
+    installer,
     pages,
     statusBar,
     inline.onAnswer((milliseconds) => {
       latency.add(milliseconds);
       statusBar.update();
     }),
-    ...registerCommands({ server: started, inline, preview, watch, pages, faults }),
+    ...registerCommands({ server: started, inline, preview, watch, pages, faults, installer }),
     ...followSettings(started, watch),
   );
   await started.start();

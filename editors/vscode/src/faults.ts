@@ -1,18 +1,27 @@
 // What the user must know: one sentence, once, with what can be done about it.
 
 import * as vscode from "vscode";
-import { INSTALL } from "./program";
-import type { Server } from "./server";
+import type { Fault, Server } from "./server";
+
+const DOWNLOAD = "Calomel can install it for itself alone; some hundred MB are downloaded for it.";
+// What the buttons do.
+const OTHERWISE = { "Choose the program…": "calomel.choosePath", Guide: "calomel.openGuide" };
+const REMEDIES: Record<Fault["remedy"], Record<string, string>> = {
+  install: { "Install Server": "calomel.install", ...OTHERWISE },
+  update: { "Update Server": "calomel.install" },
+  choose: OTHERWISE,
+  restart: { "Show log": "calomel.showLog", Restart: "calomel.restart" },
+};
 
 export class Faults implements vscode.Disposable {
   private readonly said = new Set<string>();
   private readonly listener: vscode.Disposable;
 
   constructor(private readonly server: Server) {
-    this.listener = server.onFault(({ message, absent }) => {
-      if (!this.said.has(message)) {
-        this.said.add(message);
-        void (absent ? this.absent(message) : this.broken(message));
+    this.listener = server.onFault((fault) => {
+      if (!this.said.has(fault.message)) {
+        this.said.add(fault.message);
+        void this.say(fault);
       }
     });
   }
@@ -26,27 +35,14 @@ export class Faults implements vscode.Disposable {
     this.listener.dispose();
   }
 
-  private async absent(message: string): Promise<void> {
-    const [copy, choose, guide] = ["Copy the command", "Choose the program…", "Guide"];
-    const install = `${message} From the folder that holds your copy of Calomel, run: ${INSTALL}`;
-    const answer = await vscode.window.showWarningMessage(install, copy, choose, guide);
-    if (answer === copy) {
-      await vscode.env.clipboard.writeText(INSTALL);
-      await vscode.window.showInformationMessage("Copied. Run “Calomel: Restart” once it is done.");
-    } else if (answer === choose) {
-      await vscode.commands.executeCommand("calomel.choosePath");
-    } else if (answer === guide) {
-      await vscode.commands.executeCommand("calomel.openGuide");
-    }
-  }
-
-  private async broken(message: string): Promise<void> {
-    const [log, restart] = ["Show log", "Restart"];
-    const answer = await vscode.window.showWarningMessage(`Calomel: ${message}`, log, restart);
-    if (answer === log) {
+  private async say({ message, remedy }: Fault): Promise<void> {
+    const text = { install: `${message} ${DOWNLOAD}`, update: message, choose: message, restart: `Calomel: ${message}` };
+    const answer = await vscode.window.showWarningMessage(text[remedy], ...Object.keys(REMEDIES[remedy]));
+    const command = answer === undefined ? undefined : REMEDIES[remedy][answer];
+    if (command === "calomel.showLog") {
       this.server.showOutput();
-    } else if (answer === restart) {
-      await vscode.commands.executeCommand("calomel.restart");
+    } else if (command !== undefined) {
+      await vscode.commands.executeCommand(command);
     }
   }
 }

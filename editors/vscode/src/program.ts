@@ -1,5 +1,6 @@
-// Finding the program `calomel`.
+// Finding the program `calomel`, and others.
 
+import { constants, accessSync, statSync } from "node:fs";
 import { delimiter, isAbsolute, join } from "node:path";
 
 export interface Surroundings {
@@ -9,45 +10,61 @@ export interface Surroundings {
   readonly folders: readonly string[];
   readonly home: string;
   readonly path: string;
+  /** The program that the extension installed; null for none. */
+  readonly own: string | null;
   readonly windows: boolean;
   readonly isProgram: (path: string) => boolean;
 }
 
 export type Found =
-  | { readonly program: string; readonly where: "setting" | "workspace" | "path" | "home" }
-  | { readonly program: null; readonly message: string };
+  | { readonly program: string; readonly where: "setting" | "workspace" | "path" | "home" | "own" }
+  /** What is set comes before what could be installed. */
+  | { readonly program: null; readonly message: string; readonly set: boolean };
 
 const VENVS = [".venv", "venv", "env"];
 
-/** Makes a place of its own where `findProgram` looks, from the folder that holds a copy of Calomel's repository. */
-export const INSTALL =
-  "python3 -m venv ~/.local/share/calomel/venv && ~/.local/share/calomel/venv/bin/pip install ./calomel";
-
-/** In rising order of distance: the setting, a virtual environment of the workspace, PATH, the user's own one. */
+/** In rising order of distance: the setting, a virtual environment of the workspace, PATH, the user's own, ours. */
 export function findProgram(around: Surroundings): Found {
   const name = around.windows ? "calomel.exe" : "calomel";
   const bin = around.windows ? "Scripts" : "bin";
   if (around.set !== "") {
     const program = around.set.startsWith("~/") ? join(around.home, around.set.slice(2)) : around.set;
     if (!isAbsolute(program)) {
-      return { program: null, message: "The setting calomel.path is no absolute path." };
+      return { program: null, message: "The setting calomel.path is no absolute path.", set: true };
     }
     return around.isProgram(program)
       ? { program, where: "setting" }
-      : { program: null, message: `The setting calomel.path names ${program}, which is no program.` };
+      : { program: null, message: `The setting calomel.path names ${program}, which is no program.`, set: true };
   }
   const candidates = [
     ...around.folders.flatMap((folder) =>
       VENVS.map((venv) => ({ program: join(folder, venv, bin, name), where: "workspace" as const })),
     ),
-    ...around.path
-      .split(delimiter)
-      // A relative folder on PATH would be the workspace's.
-      .filter((folder) => isAbsolute(folder))
-      .map((folder) => ({ program: join(folder, name), where: "path" as const })),
+    ...onPath(name, around.path).map((program) => ({ program, where: "path" as const })),
     { program: join(around.home, ".local", "share", "calomel", "venv", bin, name), where: "home" as const },
     { program: join(around.home, ".local", "bin", name), where: "home" as const },
+    ...(around.own === null ? [] : [{ program: around.own, where: "own" as const }]),
   ];
   const found = candidates.find((candidate) => around.isProgram(candidate.program));
-  return found ?? { program: null, message: "The program calomel is not installed, or VS Code does not find it." };
+  const message = "The program calomel is not installed, or VS Code does not find it.";
+  return found ?? { program: null, message, set: false };
+}
+
+/** Where a program of this name would be. */
+export function onPath(name: string, path: string): string[] {
+  return path
+    .split(delimiter)
+    // A relative folder on PATH would be the workspace's.
+    .filter((folder) => isAbsolute(folder))
+    .map((folder) => join(folder, name));
+}
+
+/** Whether it can be executed. */
+export function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
 }

@@ -1,6 +1,5 @@
 // The language server: starting it, asking it, telling it what the user did, and what it says of itself.
 
-import { constants, accessSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import * as vscode from "vscode";
 import type { Middleware } from "vscode-languageclient/node";
@@ -8,7 +7,9 @@ import { CloseAction, ErrorAction, RevealOutputChannelOn, State } from "vscode-l
 import { isCancelled } from "./cancelled";
 import { Client } from "./client";
 import type { InlineMiddleware } from "./inline";
-import { findProgram } from "./program";
+import { installed, source } from "./install";
+import type { Source } from "./install";
+import { findProgram, isProgram } from "./program";
 import type { Found } from "./program";
 import { described, explicit } from "./settings";
 import { isUnasked } from "./state";
@@ -24,6 +25,12 @@ const STOP_MS = 3000;
 // A sentence of the status bar is read in less.
 const READ_MS = 10_000;
 
+/** Something that the user must know, and what can be done about it. */
+export interface Fault {
+  readonly message: string;
+  readonly remedy: "install" | "update" | "choose" | "restart";
+}
+
 interface Notice {
   readonly uri: string;
   readonly kind: "fill" | "edit";
@@ -34,9 +41,11 @@ interface Notice {
 export class Server implements vscode.Disposable {
   private client: Client | null = null;
   private readonly changed = new vscode.EventEmitter<void>();
-  private readonly faults = new vscode.EventEmitter<{ message: string; absent: boolean }>();
+  private readonly faults = new vscode.EventEmitter<Fault>();
   private readonly silent = new Map<string, readonly Silence[]>();
-  private readonly output: vscode.LogOutputChannel;
+  readonly output: vscode.LogOutputChannel;
+  /** Where the extension installs a program. */
+  readonly storage: string;
   private readonly told = new Set<string>();
   private ends: number[] = [];
   private readonly started = new WeakSet<Client>();
@@ -52,6 +61,7 @@ export class Server implements vscode.Disposable {
     private readonly inline: InlineMiddleware,
   ) {
     this.output = vscode.window.createOutputChannel("Calomel", { log: true });
+    this.storage = vscode.Uri.joinPath(extension.globalStorageUri, "server").fsPath;
   }
 
   /** How it is. */
@@ -89,17 +99,27 @@ export class Server implements vscode.Disposable {
       folders: folders.filter(({ uri }) => uri.scheme === "file").map(({ uri }) => uri.fsPath),
       home: homedir(),
       path: process.env["PATH"] ?? "",
+      own: installed(this.storage)?.program ?? null,
       windows: process.platform === "win32",
       isProgram,
     });
+  }
+
+  /** What would be installed: of this extension's version, or as it is set. */
+  source(): Source {
+    const { version } = this.extension.extension.packageJSON as { version: string };
+    return source(vscode.workspace.getConfiguration("calomel").get<string>("wheel", "").trim(), version, homedir());
   }
 
   /** Start it. Says what is wrong through `onFault`; never rejects. */
   async start(): Promise<void> {
     const found = this.find();
     if (found.program === null) {
-      this.fail("absent", found.message);
+      this.fail("absent", found.message, found.set ? "choose" : "install");
       return;
+    }
+    if (found.where === "own") {
+      this.offerUpdate();
     }
     this.output.info(`starting ${found.program} (${found.where})`);
     this.say({ state: "starting", message: "Calomel is starting." });
@@ -295,9 +315,17 @@ export class Server implements vscode.Disposable {
     return explicit(described(properties), (key) => configuration.inspect(key));
   }
 
-  private fail(state: "absent" | "error", message: string): void {
+  private offerUpdate(): void {
+    const [here, wanted] = [installed(this.storage)?.version ?? "", this.source().version];
+    if (wanted !== null && here !== wanted) {
+      const message = `The server of Calomel has version ${here}; it should have version ${wanted}.`;
+      this.faults.fire({ message, remedy: "update" });
+    }
+  }
+
+  private fail(state: "absent" | "error", message: string, remedy: Fault["remedy"] = "restart"): void {
     this.say({ state, message });
-    this.faults.fire({ message, absent: state === "absent" });
+    this.faults.fire({ message, remedy });
   }
 
   private say(state: ServerState): void {
@@ -306,17 +334,8 @@ export class Server implements vscode.Disposable {
     this.changed.fire();
     const told = before.state === state.state && before.message === state.message;
     if (state.state === "error" && !told && this.isRunning) {
-      this.faults.fire({ message: state.message, absent: false });
+      this.faults.fire({ message: state.message, remedy: "restart" });
     }
-  }
-}
-
-function isProgram(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return statSync(path).isFile();
-  } catch {
-    return false;
   }
 }
 

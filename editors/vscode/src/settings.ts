@@ -24,7 +24,7 @@ export interface Described {
 type Json = Record<string, unknown>;
 
 /** Settings of the extension itself, which the server does not know. */
-const OWN = new Set(["path", "editor"]);
+const OWN = new Set(["path", "wheel", "editor"]);
 
 /** The settings of the server, as the package describes them. */
 export function described(properties: Readonly<Record<string, Json>>): Described[] {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findProgram, INSTALL } from "../src/program";
+import { findProgram } from "../src/program";
 import type { Surroundings } from "../src/program";
 
 function around(programs: string[], more: Partial<Surroundings> = {}): Surroundings {
@@ -9,6 +9,7 @@ function around(programs: string[], more: Partial<Surroundings> = {}): Surroundi
     folders: ["/w"],
     home: "/home/u",
     path: "/usr/bin:/bin",
+    own: null,
     windows: false,
     isProgram: (path) => programs.includes(path),
     ...more,
@@ -39,6 +40,8 @@ test("in a workspace that is not trusted nothing of it is started", () => {
   assert.equal(findProgram(around(["./calomel", "calomel"], { path: ".::bin", folders: [] })).program, null);
 });
 
-test("what installs it puts it where it is found", () => {
-  assert.match(INSTALL, /~\/\.local\/share\/calomel\/venv\/bin\/pip install/);
+test("what the extension installed is the last choice", () => {
+  const own = "/storage/1/bin/calomel";
+  assert.deepEqual(findProgram(around([own], { own })), { program: own, where: "own" });
+  assert.equal(findProgram(around([own, "/bin/calomel"], { own })).program, "/bin/calomel");
 });

@@ -83,6 +83,8 @@ window.eyes = (() => {
     guide: () => plain(document.querySelector(".gettingStartedContainer")?.textContent ?? ""),
     /** The text of every editor that can be seen. */
     texts: () => all(".editor-instance .view-lines").map((lines) => plain(lines.textContent)),
+    /** The end of the output channel that is open. */
+    output: () => plain(document.querySelector(".part.panel .view-lines")?.textContent ?? ""),
     toasts: () => all(".notification-list-item-message").map((each) => each.textContent),
     tabs: () => all(".tab").map((tab) => tab.textContent),
     activeTab: () => document.querySelector(".tab.active")?.textContent ?? "",

@@ -22,7 +22,7 @@ def test_without_the_program_one_message_says_how_to_get_it_and_a_virtual_enviro
     workbench.until(workbench.toasts, "a message")
     (message,) = workbench.toasts()
     assert message.startswith(ABSENT)
-    assert "pip install ./calomel" in message
+    assert "Calomel can install it for itself alone" in message
     assert ABSENT in workbench.status()[1]
     # The workspace gets a virtual environment with the program in it.
     workbench.program = workbench.files / ".venv" / "bin" / "calomel"

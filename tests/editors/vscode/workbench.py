@@ -62,6 +62,7 @@ class Workbench(Scripted):
         command: Sequence[str] | None = SCRIPTED,
         settings: dict[str, Any] | None = None,
         script: dict[str, Any] | None = None,
+        path: Sequence[Path] = (),
     ) -> None:
         self.folder = folder
         self.files = folder / "project"
@@ -75,9 +76,12 @@ class Workbench(Scripted):
         self._environment |= {
             "HOME": str(folder / "home"),
             "LC_ALL": "C.UTF-8",
-            "PATH": f"{programs.node.parent}{os.pathsep}/usr/bin{os.pathsep}/bin",
+            "PATH": os.pathsep.join(map(str, [*path, programs.node.parent, "/usr/bin", "/bin"])),
         }
         (folder / "home").mkdir()
+        # A login shell is asked for the PATH, which makes one of its own.
+        profile = f"export PATH='{self._environment['PATH']}'\n"
+        (folder / "home" / ".profile").write_text(profile, encoding="utf-8")
         self.program = folder / "bin" / "calomel"
         if command is not None:
             self.install(command)
@@ -376,6 +380,18 @@ class Workbench(Scripted):
     def toasts(self) -> list[str]:
         """Messages."""
         return list(self.see("toasts"))
+
+    def until_toast(self, *parts: str) -> str:
+        """Wait for a message that says this."""
+
+        def found() -> str:
+            return next((toast for toast in self.toasts() if all(part in toast for part in parts)), "")
+
+        return str(self.until(found, f"a message that says {parts}"))
+
+    def click(self, button: str) -> None:
+        """Click a button of a message."""
+        self.ask("click", selector=f'.notifications-toasts .monaco-button:has-text("{button}")')
 
     def clear_toasts(self) -> None:
         """Click the messages away."""
