@@ -12,3 +12,17 @@ end, {
         return require("calomel.command").complete(lead, line)
     end,
 })
+
+vim.api.nvim_create_user_command("CalomelInstall", function(command)
+    local install = require("calomel.install")
+    if command.bang then
+        install.stop()
+    else
+        install.run(command.args)
+    end
+end, {
+    nargs = "?",
+    bang = true,
+    desc = "Calomel: install the server for Neovim alone, from a WHEEL or the package index; with ! stop that",
+    complete = "file",
+})

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from tests.editors.programs import EXTENSION, REPOSITORY, find_npm, wanted
 
+from calomel.suggest.launch import version
+
 PAGE = REPOSITORY / "docs" / "vscode.md"
 # The first two throw where a provider that merely has them is registered, the third where it is passed at all; the rest
 # does nothing. The Marketplace refuses whatever names a proposal.
@@ -70,12 +72,17 @@ def test_the_page_names_every_command_key_and_setting_of_the_extension() -> None
 
 
 def test_what_installs_the_program_is_the_same_everywhere() -> None:
-    code = (EXTENSION / "src" / "program.ts").read_text(encoding="utf-8")
-    found = re.search(r'INSTALL =\s+"([^"]+)"', code)
-    assert found is not None
     guide = (EXTENSION / "media" / "install.md").read_text(encoding="utf-8")
-    assert found[1].replace(" && ", "\n") in guide
-    assert found[1] in PAGE.read_text(encoding="utf-8")
+    lines = " && ".join(guide.partition("```sh\n")[2].partition("\n```")[0].splitlines())
+    assert "pip install" in lines
+    assert lines in PAGE.read_text(encoding="utf-8")
+    assert lines in (EXTENSION / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_editors_want_the_server_of_the_same_version() -> None:
+    lua = (EXTENSION.parent / "neovim" / "lua" / "calomel" / "install.lua").read_text(encoding="utf-8")
+    assert f'\nM.VERSION = "{version()}"\n' in lua
+    assert manifest()["version"] == version()
 
 
 @pytest.mark.slow

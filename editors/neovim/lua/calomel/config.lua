@@ -49,6 +49,10 @@ M.defaults = {
 ---@type calomel.Config
 M.current = vim.deepcopy(M.defaults)
 
+--- As the user set it.
+---@type table?
+M.given = nil
+
 local function key_or_false(value)
     return value == false or (type(value) == "string" and value ~= "")
 end
@@ -81,7 +85,7 @@ function M.set(options)
         end, M.defaults.keys)
     end
     -- Lists replace each other instead of being merged.
-    merged.cmd = options.cmd or merged.cmd
+    merged.cmd = options.cmd or require("calomel.install").command()
     merged.root_markers = options.root_markers or merged.root_markers
 
     vim.validate("cmd", merged.cmd, function(value)
@@ -103,7 +107,7 @@ function M.set(options)
     vim.validate("hint", merged.hint, "boolean")
     vim.validate("with_menu", merged.with_menu, "boolean")
     vim.validate("debounce_ms", merged.debounce_ms, "number")
-    M.current = merged
+    M.current, M.given = merged, options
 end
 
 --- Whether `accept` is a key that would do something to the line without this plugin.

@@ -10,14 +10,20 @@ local function check_program(cmd)
         return
     end
     local path = vim.fn.exepath(cmd[1])
+    local own = require("calomel.install").installed()
     if path == "" then
         vim.health.error(("there is no program %q"):format(cmd[1]), {
-            "Install Calomel, and put its `calomel` on your PATH.",
+            ":CalomelInstall installs it for Neovim alone.",
+            "Or install Calomel, and put its `calomel` on your PATH.",
             "Or name it: require('calomel').setup({ cmd = { '/path/to/calomel', 'lsp' } })",
         })
         return
     end
-    vim.health.ok("program: " .. path)
+    local is_own = own and own.program == cmd[1]
+    vim.health.ok("program: " .. path .. (is_own and ", which :CalomelInstall installed" or ""))
+    if own and not is_own then
+        vim.health.info("the program that :CalomelInstall installed is not used: " .. own.program)
+    end
     if cmd[2] ~= "lsp" then
         return
     end

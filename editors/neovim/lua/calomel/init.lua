@@ -56,9 +56,12 @@ function M.setup(options)
     M.is_set_up = true
     local cmd = config.current.cmd
     if type(cmd) == "table" and vim.fn.executable(cmd[1]) == 0 then
-        vim.notify(("calomel: there is no program %q; see :checkhealth calomel"):format(cmd[1]), vim.log.levels.WARN)
+        local how = config.given.cmd and "" or ":CalomelInstall installs it, "
+        local message = ("calomel: there is no program %q; %ssee :checkhealth calomel"):format(cmd[1], how)
+        vim.notify(message, vim.log.levels.WARN)
         return
     end
+    require("calomel.install").compare()
     require("calomel.render").highlights()
     listen()
     require("calomel.server").enable()
