@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +18,20 @@ import httpx
 import numpy as np
 import pytest
 from fastapi import FastAPI
+from safetensors.torch import load_file
+from tests.families.published.autoregressive import QWEN2
 from tests.server.conftest import TOKEN, listening, until
 
+from calomel.engine import Request
+from calomel.families.family import OpenOptions
 from calomel.prompts.parts import Excerpt, PromptParts
 from calomel.server.app import create_app
 from calomel.server.errors import StartError
 from calomel.server.run import open_upstream, upstream_of
 from calomel.server.settings import ServerSettings
+from calomel.suggest import edit
 from calomel.suggest.completer import CompleteRequest
+from calomel.suggest.in_process import open_folder
 from calomel.suggest.wire import COMPLETE_PATH, decode_answer, encode_request
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -45,13 +53,18 @@ def bytes_as_letters() -> list[str]:
     return [chr(byte if byte in shown else next(hidden)) for byte in range(256)]
 
 
-def write_model(path: Path, special: Sequence[str]) -> None:
-    """A Llama of one layer whose tokens are bytes, and these."""
+def the_library() -> Any:
+    """The gguf library that came with the program."""
     sys.path.insert(0, str(FOLDER / "gguf-py"))
     try:
-        import gguf  # type: ignore[import-not-found]
+        return import_module("gguf")
     finally:
         sys.path.pop(0)
+
+
+def write_model(path: Path, special: Sequence[str]) -> None:
+    """A Llama of one layer whose tokens are bytes, and these."""
+    gguf = the_library()
     tokens = [*bytes_as_letters(), *special]
     writer: Any = gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny")
@@ -96,6 +109,50 @@ def write_model(path: Path, special: Sequence[str]) -> None:
     writer.close()
 
 
+def write_twin(folder: Path, path: Path) -> None:
+    """The tiny Qwen2 in `folder` as llama.cpp reads it: the same tokens, the same numbers."""
+    gguf = the_library()
+    shape = json.loads((folder / "config.json").read_text())
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokens = {number: token for token, number in tokenizer["model"]["vocab"].items()}
+    added = {each["id"]: each["content"] for each in tokenizer["added_tokens"]}
+    size = shape["vocab_size"]
+    writer: Any = gguf.GGUFWriter(path, "qwen2")
+    writer.add_name("tiny-coder")
+    writer.add_context_length(shape["max_position_embeddings"])
+    writer.add_embedding_length(shape["hidden_size"])
+    writer.add_block_count(shape["num_hidden_layers"])
+    writer.add_feed_forward_length(shape["intermediate_size"])
+    writer.add_head_count(shape["num_attention_heads"])
+    writer.add_head_count_kv(shape["num_key_value_heads"])
+    writer.add_rope_freq_base(shape["rope_theta"])
+    writer.add_layer_norm_rms_eps(shape["rms_norm_eps"])
+    writer.add_vocab_size(size)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list([(tokens | added).get(number, f"[unused {number}]") for number in range(size)])
+    writer.add_token_types([3 if number in added else 1 if number in tokens else 5 for number in range(size)])
+    writer.add_token_merges(
+        [each if isinstance(each, str) else " ".join(each) for each in tokenizer["model"]["merges"]]
+    )
+    writer.add_eos_token_id(shape["eos_token_id"])
+    writer.add_add_bos_token(False)
+    names = {
+        "model.embed_tokens": "token_embd", "model.norm": "output_norm", "model.layers": "blk", "self_attn.": "attn_",
+        "attn_o_proj": "attn_output", "mlp.": "ffn_", "_proj": "", "input_layernorm": "attn_norm",
+        "post_attention_layernorm": "ffn_norm",
+    }  # fmt: skip
+    for file in sorted(folder.glob("*.safetensors")):
+        for name, tensor in load_file(file).items():
+            for part, other in names.items():
+                name = name.replace(part, other)  # noqa: PLW2901
+            writer.add_tensor(name, tensor.float().numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 def ready(url: str, process: subprocess.Popen[bytes]) -> bool:
     assert process.poll() is None
     try:
@@ -111,13 +168,20 @@ class Llama:
         self.folder = folder
         self.process: subprocess.Popen[bytes] | None = None
 
-    def __call__(self, *, special: Sequence[str] = SPECIAL, key: str | None = None, port: int = 0) -> str:
+    def __call__(
+        self, *, special: Sequence[str] = SPECIAL, key: str | None = None, port: int = 0, twin: Path | None = None
+    ) -> str:
         model = self.folder / "tiny-coder.gguf"
-        write_model(model, special)
+        if twin is None:
+            write_model(model, special)
+        else:
+            write_twin(twin, model)
         with socket.create_server(("127.0.0.1", port)) as free:
             port = free.getsockname()[1]
         command = [str(FOLDER / "llama-server"), "--model", str(model), "--port", str(port), "--offline", "--no-warmup"]
         command += ["--threads", "1", "--parallel", "1", "--ctx-size", "4096"]
+        # Keys and values as exact as ours are: random weights decide by little.
+        command += [] if twin is None else ["--cache-type-k", "f32", "--cache-type-v", "f32", "--flash-attn", "off"]
         command += [] if key is None else ["--api-key", key]
         with (self.folder / "log").open("ab") as log:
             self.process = process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -223,3 +287,39 @@ def test_a_real_llama_cpp_without_tokens_of_a_hole_is_told(llama: Any) -> None:
     url = llama(special=SPECIAL[:1])
     with pytest.raises(StartError, match="tiny-coder has no fill-in-the-middle tokens that are known"):
         door(url, token=None, no_auth=True)
+
+
+def holes(count: int) -> list[PromptParts]:
+    """Lines of a module, behind their indentation."""
+    lines = Path(edit.__file__).read_text(encoding="utf-8").splitlines(keepends=True)
+    rows = [row for row, line in enumerate(lines) if row > 8 and line.startswith("    ")][:count]
+    blanks = [len(lines[row]) - len(lines[row].lstrip()) for row in rows]
+    return [
+        PromptParts(prefix="".join(lines[row - 6 : row]) + " " * blank, suffix="".join(lines[row + 1 : row + 3]))
+        for row, blank in zip(rows, blanks, strict=True)
+    ]
+
+
+def test_the_twin_of_a_checkpoint_of_ours_answers_as_it_does_here(llama: Any, asked: Any, tmp_path: Path) -> None:
+    folder = QWEN2.write(tmp_path / "tiny-coder")
+    url = llama(twin=folder)
+    client = asked(url)
+    here = open_folder(folder, OpenOptions(dtype="float32", cache_tokens=4096))
+    same = []
+    for parts in holes(100):
+        request = CompleteRequest("fill", parts, max_tokens=12)
+        said = client.post(COMPLETE_PATH, content=encode_request(request), headers={"content-type": "application/json"})
+        (own,) = decode_answer(said.content).candidates
+        # llama.cpp puts a repository's name before a hole: the same tokens are put to the engine here.
+        hole = {"input_prefix": parts.prefix, "input_suffix": parts.suffix, "n_predict": 1}
+        written = httpx.post(f"{url}/infill", json=hole, trust_env=False, timeout=60).json()["prompt"]
+        marks = {"content": written, "parse_special": True}
+        tokens = httpx.post(f"{url}/tokenize", json=marks, trust_env=False).json()["tokens"]
+        mine = here.engine.submit(Request(tuple(tokens), 12, (12,), policy="left_to_right")).result()
+        # Random tokens make random bytes; llama.cpp leaves a broken character at the end out.
+        theirs, ours = (text.rstrip("\ufffd") for text in (own.text, here.tokenizer.decode(mine.ids)))
+        # It also ends at tokens that no `eos_token_id` names, such as the padding of holes.
+        same.append(ours.startswith(theirs) if own.finish_reason == "stop" else ours == theirs)
+    here.close()
+
+    assert sum(same) >= 95
