@@ -23,17 +23,6 @@ REQUEST = FillRequest(
 )
 
 
-def test_the_same_hole_is_filled_the_same_way_and_from_the_cache(filler: Filler) -> None:
-    first, second = filler.fill(REQUEST), filler.fill(REQUEST)
-
-    assert second.text == first.text
-    assert first.cached_tokens == 0
-    assert second.cached_tokens > 0
-    assert first.prompt_tokens == second.prompt_tokens
-    assert 0 < first.confidence <= 1
-    assert first.completion_tokens == len(first.result.ids) <= 24
-
-
 def test_an_answer_ends_before_its_stop_string_and_no_canvas_is_made_behind_it(filler: Filler) -> None:
     asked = replace(REQUEST, max_tokens=120, canvas_lengths=(8,))
     whole = filler.fill(asked)

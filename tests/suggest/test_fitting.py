@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from tests.suggest.editor import editing, reason
+from tests.suggest.editor import editing
 from tests.suggest.rule import Case, broken, errors, hostile
 from tests.suggest.scripted_engine import ScriptedEngine
 
@@ -141,9 +141,3 @@ def test_what_the_author_wrote_is_not_touched(case: Case, tokenizer: Tokenizer) 
     ).text
     assert said == case.middle
     assert errors(case, case.prefix + said + case.suffix) == 0
-
-
-async def test_the_brackets_that_the_line_above_ends_with_are_not_said_again() -> None:
-    async with editing("    self.names.remove(name)|\n", "(name)") as editor:
-        editor.type("\n    ")
-        assert reason(await editor.inline()) == "repeats_above"

@@ -8,7 +8,6 @@ import pytest
 from tests.suggest.editor import (
     NOW,
     URI,
-    Reply,
     ScriptedModel,
     editing,
     reason,
@@ -196,46 +195,3 @@ async def test_what_stands_in_a_neighbour_is_drafted_with_the_own_names(typed: s
         await editor.inline()
         (request,) = editor.model.requests
         assert [draft.text for draft in request.drafts] == drafted
-
-
-TEXT = (
-    "def pay(cart, percent):\n"
-    "    |value = cart.total()\n"
-    "    value = value - value * percent / 100\n"
-    "    if value < 0:\n"
-    "        value = 0\n"
-    "    return value\n"
-)
-
-
-def likes_drafts(request: CompleteRequest) -> Reply:
-    """Every draft is sure, and the model has nothing of its own to say."""
-    return tuple(Candidate(each.text, (-0.01,), maker=each.maker) for each in request.drafts)
-
-
-@pytest.mark.parametrize("how", ["reopened", "minimal"])
-async def test_what_a_reload_took_away_is_not_offered_again(how: str) -> None:
-    async with editing(TEXT, likes_drafts, settings=NOW) as editor:
-        before = editor.document.text
-        start = before.index("value")
-        editor.change((start, start + 5, "amount"))
-        await editor.time.advance(2.5)
-        first = suggestion(await editor.next_edit())
-        editor.change(first.edits[0])
-        editor.suggester.accepted(first.id)
-        await editor.time.advance(2.5)
-        if how == "reopened":
-            editor.workspace.close(URI)
-            editor.workspace.open(URI, "python", 2, before)
-        else:
-            text = editor.document.text
-            low, high = text.index("amount"), text.index("    if ")
-            editor.change((low, high, before[before.index("value =") : before.index("    if ")]))
-        await editor.time.advance(2.5)
-        assert editor.after(await editor.next_edit()) == ""
-        editor.cursor = editor.document.text.index("        value")
-        editor.type("\n")
-        editor.change((editor.cursor - 1, editor.cursor, ""))
-        editor.cursor = len(editor.document.text)
-        editor.type("# done")
-        assert "amount" not in editor.after(await editor.next_edit())

@@ -67,37 +67,6 @@ def test_a_function_is_renamed_at_its_definition_and_then_at_its_calls(language:
         assert re.search(rf"\b{new}\b", text) is None
 
 
-LOCALS = {
-    "python": (
-        ("def f(buffer):\n    n = len(buffer)\n    return buffer[:n], g.buffer, h(buffer=buffer)\n"),
-        "buffer",
-        4,
-    ),
-    "rust": (
-        (
-            'fn f(buffer: &[u8]) -> T {\n    g(buffer, a.buffer);\n    println!("{}", buffer.len());\n'
-            "    T { buffer }\n}\n"
-        ),
-        "buffer",
-        4,
-    ),
-}
-
-
-@pytest.mark.parametrize("language", LOCALS)
-def test_a_parameter_is_renamed_where_the_name_is_its_own(language: str) -> None:
-    text, old, places = LOCALS[language]
-    stories = [story for story in told(rename, language, text) if renamed(story)[0] == old]
-    assert stories
-    for story in stories:
-        new, end = renamed(story)[1], story.states()[-1]
-        assert len(story.changes) == places
-        assert len(re.findall(r"\b(?:a|g)\.buffer\b", end)) == 1
-        assert len(re.findall(rf"\b{new}\b", end)) == places
-        if "{ buffer }" in text:
-            assert f"buffer: {new}" in end
-
-
 ADDED = {
     "python": (
         "use(scan(1))\n\n\ndef scan(a: int):\n    return a\n\n\nscan(\n    2,\n)\n",
