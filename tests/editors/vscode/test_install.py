@@ -30,7 +30,7 @@ def test_without_a_server_one_is_offered_and_a_click_installs_it(
 ) -> None:
     uv = FakeUv(tmp_path / "fake")
     workbench = start(command=None, path=[uv.bin])
-    workbench.until_toast("The program calomel is not installed", "some hundred MB")
+    workbench.until_toast("The program calomel is not installed", "up to 6 GB")
     assert uv.asked() == []
     workbench.click("Install Server")
     workbench.until_toast("installing the server", "Resolved 70 packages")
