@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from calomel.bench.baselines import repeat_last
-from calomel.bench.edits import ask_all
+from calomel.bench.edits import ask_all, ask_plain
 from calomel.bench.suite import (
     Case,
     Reply,
     SuiteError,
     figures,
     read_suite,
+    score_above,
     score_case,
     suite_score,
 )
@@ -73,6 +74,19 @@ async def test_a_model_that_does_not_know_edits_is_silent_for_that_reason(cases:
     assert (flat["score"], flat["show_rate"], flat["quiet_rate"], flat["exact_match"]) == (0.0, 0.0, 1.0, 0.0)
     assert flat["quiet_rate_low"] == pytest.approx(0.342, abs=1e-3)
     json.dumps(flat, allow_nan=False)
+
+
+async def test_baselines_answer_the_same_cases(cases: tuple[Case, ...]) -> None:
+    plain = ask_plain(cases, Scripted())
+    assert {name: [(row.shown, row.right) for row in rows] for name, rows in plain.items()} == {
+        "repeat": [(True, True), (False, True), (False, True), (False, False)],
+        "drafts": [(True, True), (False, True), (False, True), (False, False)],
+    }
+    rows = await ask_all(cases, Scripted(sure=-9.0))
+    above: Any = score_above(rows, plain["repeat"], "repeat", seed=0)
+    assert above["score_over_repeat_low"] <= above["score_over_repeat"] <= above["score_over_repeat_high"]
+    assert above["score_over_repeat"] < 0
+    assert set(score_above(rows, rows, "itself", seed=0).values()) == {0.0}
 
 
 def test_an_empty_line_at_the_end_of_the_expected_text_counts_as_published_and_not_when_trimmed(
