@@ -82,13 +82,19 @@ docs: $(VENV)/.installed-dev
 	$(BIN)/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
-vsix: editors/vscode/node_modules/.installed
+# With a wheel in it, so that the extension can install the server.
+vsix: $(VENV)/.installed-dev editors/vscode/node_modules/.installed
+	@rm -rf dist/calomel.vsix editors/vscode/server
+	$(BIN)/python -m hatchling build --target wheel --directory editors/vscode/server
 	cd editors/vscode
 	npm run --silent package
 
+# With an extension in it that has none, as the server is there.
 wheel: $(VENV)/.installed-dev
-	@if command -v npm >/dev/null; then
-	    $(MAKE) --no-print-directory vsix
+	@rm -rf dist/calomel.vsix editors/vscode/server
+	if command -v npm >/dev/null; then
+	    $(MAKE) --no-print-directory editors/vscode/node_modules/.installed
+	    (cd editors/vscode && npm run --silent package)
 	else
 	    echo "Without Node.js the extension for VS Code is not in the wheel." >&2
 	fi

@@ -19,7 +19,6 @@ const UNFINISHED_MS = 3_600_000;
 const SMALL_TORCH = ["--no-deps", "--index-url", "https://download.pytorch.org/whl/cpu", "torch>=2.11"];
 const OFFLINE =
   /NewConnectionError|ConnectTimeout|ProxyError|name resolution|getaddrinfo|dns error|Network is unreachable|tcp connect error|error sending request|client error \(Connect\)/i;
-const UNKNOWN = /(No matching distribution found for|no version of|not found in the package registry:?) ?calomel|calomel was not found in/i;
 
 /** What is installed, and its version; or why that can not be said. */
 export type Source =
@@ -36,12 +35,14 @@ export interface Command {
   readonly optional: boolean;
 }
 
-/** The wheel that is set, or else the package of this version. */
-export function source(wheel: string, version: string, home: string): Source {
-  if (wheel === "") {
-    return { requirement: `calomel==${version}`, version };
+/** The wheel that is set, or else the one that came with the extension: no package index says whose a name is. */
+export function source(wheel: string, shipped: string, home: string): Source {
+  const came = existsSync(shipped) ? readdirSync(shipped).find((name) => name.endsWith(".whl")) : undefined;
+  if (wheel === "" && came === undefined) {
+    return { version: null, problem: "No wheel came with this extension: name one in calomel.wheel; `make wheel` builds it." };
   }
-  const requirement = wheel.startsWith("~/") ? join(home, wheel.slice(2)) : wheel;
+  const chosen = wheel === "" ? join(shipped, came ?? "") : wheel;
+  const requirement = chosen.startsWith("~/") ? join(home, chosen.slice(2)) : chosen;
   const named = /^calomel-([^-]+)-.*\.whl$/.exec(basename(requirement))?.[1];
   if (named === undefined) {
     return { version: null, problem: `The setting calomel.wheel names ${wheel}, which is no wheel of Calomel.` };
@@ -131,8 +132,7 @@ export function explained(lines: readonly string[]): string {
       "Connect it and install again, or install calomel by hand and choose that program."
     );
   }
-  const hint = UNKNOWN.test(text) ? " The setting calomel.wheel can name a wheel that `make wheel` built." : "";
-  return `It could not be installed: ${lines.at(-1) ?? "no reason was given."}${hint}`;
+  return `It could not be installed: ${lines.at(-1) ?? "no reason was given."}`;
 }
 
 function run(

@@ -105,10 +105,10 @@ export class Server implements vscode.Disposable {
     });
   }
 
-  /** What would be installed: of this extension's version, or as it is set. */
+  /** What would be installed: what came with the extension, or as it is set. */
   source(): Source {
-    const { version } = this.extension.extension.packageJSON as { version: string };
-    return source(vscode.workspace.getConfiguration("calomel").get<string>("wheel", "").trim(), version, homedir());
+    const shipped = vscode.Uri.joinPath(this.extension.extensionUri, "server").fsPath;
+    return source(vscode.workspace.getConfiguration("calomel").get<string>("wheel", "").trim(), shipped, homedir());
   }
 
   /** Start it. Says what is wrong through `onFault`; never rejects. */

@@ -29,14 +29,16 @@ def test_without_a_server_one_is_offered_and_a_click_installs_it(
     start: Callable[..., Workbench], tmp_path: Path
 ) -> None:
     uv = FakeUv(tmp_path / "fake")
-    workbench = start(command=None, path=[uv.bin])
+    wheel = tmp_path / f"calomel-{version()}-py3-none-any.whl"
+    wheel.touch()
+    workbench = start(command=None, path=[uv.bin], settings={"calomel.wheel": str(wheel)})
     workbench.until_toast("The program calomel is not installed", "up to 6 GB")
     assert uv.asked() == []
     workbench.click("Install Server")
     workbench.until_toast("installing the server", "Resolved 70 packages")
     first, *_, last = uv.asked()
     assert first.startswith(f"venv --python >=3.11,<3.14 {storage(workbench)}/")
-    assert last.endswith(f"/bin/python calomel=={version()}")
+    assert last.endswith(f"/bin/python {wheel}")
     # Taken back.
     workbench.click("Cancel")
     until_bar(workbench, "Calomel: nothing was installed")

@@ -6,6 +6,8 @@ local M = {}
 --- The version of the server that belongs to this plugin.
 M.VERSION = "0.1.0"
 
+-- Of a plugin that is used where it was cloned.
+local CLONE = vim.fs.normalize(vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h") .. "/../../../..")
 local WINDOWS = vim.fn.has("win32") == 1
 -- Written last: a folder without it is none.
 local DONE = "calomel-version"
@@ -83,7 +85,13 @@ end
 ---@return string version_or_problem
 local function source(wheel)
     if wheel == "" then
-        return "calomel==" .. M.VERSION, M.VERSION
+        -- The newest of a clone. No package index says whose a name is.
+        local built = vim.fn.glob(vim.fs.joinpath(CLONE, "dist", "calomel-*.whl"), true, true)
+        table.sort(built)
+        wheel = built[#built] or ""
+    end
+    if wheel == "" then
+        return nil, "say which wheel: :CalomelInstall WHEEL; `make wheel` builds one"
     end
     local is_url = vim.startswith(wheel, "https://")
     local path = is_url and wheel or vim.fn.fnamemodify(wheel, ":p")
@@ -129,10 +137,7 @@ local function explained(output)
         end
     end
     local last = vim.trim(output):match("[^\n]*$")
-    local unknown = output:find("for calomel==", 1, true) or output:find("calomel was not found", 1, true)
-    return "it could not be installed: "
-        .. (last ~= "" and last or "no reason was given")
-        .. (unknown and "; :CalomelInstall WHEEL takes a wheel that `make wheel` built" or "")
+    return "it could not be installed: " .. (last ~= "" and last or "no reason was given")
 end
 
 --- Run commands, one behind the other.
