@@ -37,7 +37,8 @@ from calomel.suggest.completer import (
     settled,
 )
 from calomel.suggest.launch import version
-from calomel.suggest.upstream.adapters import Adapter, Ask, Known, Piece, adapter_of
+from calomel.suggest.upstream.adapter import Adapter, Ask, Known, Piece
+from calomel.suggest.upstream.adapters import adapter_of
 from calomel.suggest.upstream.exchange import Exchange
 from calomel.suggest.upstream.target import Target, UpstreamError
 

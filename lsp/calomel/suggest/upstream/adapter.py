@@ -1,0 +1,183 @@
+"""What an adapter of a wire format is asked and says, and what all adapters share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from math import isfinite, nan
+from typing import Any, Final, Protocol
+
+from calomel.prompts.fim_tokens import FORMATS, FimFormat, write_fim
+from calomel.prompts.parts import PromptParts
+from calomel.suggest.completer import Drawing, FinishReason
+from calomel.suggest.upstream.exchange import LOADING_SECONDS, READ_SECONDS, Exchange
+from calomel.suggest.upstream.target import Target, UpstreamError
+
+# What servers take by default that say nothing of it (Ollama's num_ctx).
+DEFAULT_WINDOW: Final = 4096
+_NAMES_SHOWN: Final = 8
+_LARGEST: Final = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a server said of itself.
+
+    Attributes:
+        model: by its name there.
+        window: tokens of prompt and answer together.
+        log_probs: it says how likely each token of an answer was.
+        edits: it rewrites regions.
+        scores: it says how likely a given text is.
+    """
+
+    model: str
+    window: int = DEFAULT_WINDOW
+    log_probs: bool = False
+    edits: bool = False
+    scores: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A hole, or a region. Of other files and edits `parts.related` alone counts for a hole.
+
+    A `prompt` is what a model sees in the place of a hole between the tokens of its family.
+    """
+
+    parts: PromptParts
+    max_tokens: int = 1
+    stop: tuple[str, ...] = ()
+    drawing: Drawing = field(default_factory=Drawing)
+    prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of an answer; the last one has a reason to end. Numbers may be missing, or none."""
+
+    text: str = ""
+    log_probs: tuple[float, ...] = ()
+    finish: FinishReason | None = None
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+
+
+class Adapter(Protocol):
+    """Asks one server. Every method raises UpstreamError."""
+
+    name: str
+
+    async def names(self) -> list[str]:
+        """The models that can be named; none where the server has one and no name for it matters."""
+
+    async def look(self) -> Known:
+        """What the server can do; before anything else is asked."""
+
+    def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
+        """The text for a hole, as it comes; closing it frees the server's slot."""
+
+    async def rewrite(self, ask: Ask) -> str:
+        """What the region becomes; where `Known.edits`."""
+
+    async def scores(self, parts: PromptParts, texts: Sequence[str]) -> list[tuple[float, ...]]:
+        """The log-probabilities of each text in the hole, its end included; where `Known.scores`."""
+
+
+class BaseAdapter:
+    """What most have in common: they fill, and nothing else."""
+
+    name: str
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._target: Target = exchange.target
+        self._form: FimFormat | None = None if exchange.target.fim is None else FORMATS[exchange.target.fim]
+
+    async def names(self) -> list[str]:
+        """As `Adapter.names`."""
+        return []
+
+    async def rewrite(self, ask: Ask) -> str:
+        """As `Adapter.rewrite`."""
+        raise NotImplementedError
+
+    async def scores(self, parts: PromptParts, texts: Sequence[str]) -> list[tuple[float, ...]]:
+        """As `Adapter.scores`."""
+        raise NotImplementedError
+
+    def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
+        """As `Adapter.fill`."""
+        raise NotImplementedError
+
+    async def _try(self) -> bool:
+        """Ask for one token: whether its probability came along. The server loads its model for it, if it has to."""
+        trial = Ask(PromptParts(prefix="def add(a, b):\n    return ", suffix="\n"))
+        async with aclosing(self.fill(trial, LOADING_SECONDS)) as pieces:
+            return any([isfinite(value) async for piece in pieces for value in piece.log_probs])
+
+    def _no_tokens(self, model: str) -> UpstreamError:
+        message = (
+            f"{model or 'the model'} has no fill-in-the-middle tokens that are known: serve a coder model such as "
+            f"Qwen2.5-Coder, or name its format with upstream-fim ({', '.join(FORMATS)})"
+        )
+        return UpstreamError("refused", message)
+
+    def _one_of(self, names: Sequence[str]) -> str:
+        """The model that was named, or the only one."""
+        wanted, shown = self._target.model, ", ".join(names[:_NAMES_SHOWN])
+        if wanted is not None:
+            found = next((name for name in names if name in {wanted, f"{wanted}:latest"}), None)
+            if found is None:
+                there = f"it has {shown}" if names else "it has none"
+                raise UpstreamError("refused", f"the server at {self._target.base} has no {wanted}: {there}")
+            return found
+        if len(names) != 1:
+            message = (
+                f"the server at {self._target.base} has several models: name one with upstream-model ({shown})"
+                if names
+                else f"the server at {self._target.base} has no model: load one there"
+            )
+            raise UpstreamError("refused", message)
+        return names[0]
+
+
+def prompt_of(ask: Ask, form: FimFormat | None) -> str:
+    """The prompt of a hole: what it names, or the hole in the tokens of a format."""
+    return ask.prompt if ask.prompt is not None else write_fim(ask.parts, form or FORMATS["qwen"])
+
+
+def drawn(drawing: Drawing, **names: str) -> dict[str, Any]:
+    """What differs from the most probable tokens, in the server's words; an empty one is left out."""
+    usual, found = Drawing(), {"temperature": drawing.temperature}
+    for name in ("top_p", "top_k", "frequency_penalty", "presence_penalty", "repetition_penalty", "seed"):
+        value, said = getattr(drawing, name), names.get(name, name)
+        if value != getattr(usual, name) and said:
+            found[said] = value
+    return found
+
+
+def record(value: Any) -> dict[str, Any]:
+    """A JSON object; an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: Any) -> list[Any]:
+    """A JSON array; an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def text(value: Any) -> str:
+    """A JSON string; an empty one for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def whole(value: Any) -> int:
+    """A count; 0 for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else 0
+
+
+def number(value: Any) -> float:
+    """A log-probability; NaN for anything else."""
+    return float(value) if isinstance(value, int | float) and abs(value) < _LARGEST else nan
