@@ -140,10 +140,11 @@ def plan_of(folder: Path, options: OpenOptions) -> MemoryPlan:
     smallest = options.cached if options.cache_tokens is not None else min(_CACHES[-1], options.cached)
     needed = _taking(family, raw, options, shards, smallest, options.max_batch or _BATCHES[-1]).estimate
     there = "is free" if options.memory_limit is None else "is allowed"
-    remedy = "Nothing makes it fit: take a smaller checkpoint, or another device."
-    for words, fitting in remedies(family, raw, options, room, shards):
-        remedy = f"With {words} it takes {_gib(fitting.estimate.total)}."
-        break
+    sentences = (
+        f"With {words} it takes {_gib(fitting.estimate.total)}."
+        for words, fitting in remedies(family, raw, options, room, shards)
+    )
+    remedy = next(sentences, "Nothing makes it fit: take a smaller checkpoint, or another device.")
     raise OutOfMemoryRefusedError(
         f"{folder.name} needs {_gib(needed.total)} of memory on {options.device} (weights {_gib(needed.weights)}, "
         f"cached contexts {_gib(needed.cache)}, one step {_gib(needed.work)}), and {_gib(room)} {there}; nothing was "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from math import isfinite, nan
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from calomel.prompts.fim_tokens import FORMATS, FimFormat, write_fim
 from calomel.prompts.parts import PromptParts
@@ -64,29 +65,8 @@ class Piece:
     cached_tokens: int = 0
 
 
-class Adapter(Protocol):
+class Adapter(ABC):
     """Asks one server. Every method raises UpstreamError."""
-
-    name: str
-
-    async def names(self) -> list[str]:
-        """The models that can be named; none where the server has one and no name for it matters."""
-
-    async def look(self) -> Known:
-        """What the server can do; before anything else is asked."""
-
-    def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
-        """The text for a hole, as it comes; closing it frees the server's slot."""
-
-    async def rewrite(self, ask: Ask) -> str:
-        """What the region becomes; where `Known.edits`."""
-
-    async def scores(self, parts: PromptParts, texts: Sequence[str]) -> list[tuple[float, ...]]:
-        """The log-probabilities of each text in the hole, its end included; where `Known.scores`."""
-
-
-class BaseAdapter:
-    """What most have in common: they fill, and nothing else."""
 
     name: str
 
@@ -96,20 +76,26 @@ class BaseAdapter:
         self._form: FimFormat | None = None if exchange.target.fim is None else FORMATS[exchange.target.fim]
 
     async def names(self) -> list[str]:
-        """As `Adapter.names`."""
+        """The models that can be named; none where the server has one and no name for it matters."""
         return []
 
+    @abstractmethod
+    async def look(self) -> Known:
+        """What the server can do; before anything else is asked."""
+
+    @abstractmethod
+    def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
+        """The text for a hole, as it comes; closing it frees the server's slot."""
+
     async def rewrite(self, ask: Ask) -> str:
-        """As `Adapter.rewrite`."""
-        raise NotImplementedError
+        """What the region becomes; where `Known.edits`."""
+        del ask
+        raise UpstreamError("refused", f"{self.name} rewrites no regions")
 
     async def scores(self, parts: PromptParts, texts: Sequence[str]) -> list[tuple[float, ...]]:
-        """As `Adapter.scores`."""
-        raise NotImplementedError
-
-    def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
-        """As `Adapter.fill`."""
-        raise NotImplementedError
+        """The log-probabilities of each text in the hole, its end included; where `Known.scores`."""
+        del parts, texts
+        raise UpstreamError("refused", f"{self.name} scores no texts")
 
     async def _try(self) -> bool:
         """Ask for one token: whether its probability came along. The server loads its model for it, if it has to."""

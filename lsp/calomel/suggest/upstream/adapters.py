@@ -18,7 +18,6 @@ from calomel.suggest.upstream.adapter import (
     DEFAULT_WINDOW,
     Adapter,
     Ask,
-    BaseAdapter,
     Known,
     Piece,
     drawn,
@@ -42,7 +41,7 @@ _NOT_FOUND: Final = 404
 _BAD_REQUEST: Final = frozenset({400, 422})
 
 
-class OpenAi(BaseAdapter):
+class OpenAi(Adapter):
     """`/v1/completions` with prompts of ours: vLLM, LM Studio and their like."""
 
     name = "openai"
@@ -151,7 +150,7 @@ class Vllm(OpenAi):
         return None
 
 
-class Mercury(BaseAdapter):
+class Mercury(Adapter):
     """The hosted API: `/v1/fim/completions` and `/v1/edit/completions`."""
 
     name = "mercury"

@@ -18,8 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from calomel.prompts.next_edit import EDIT_FORMATS, EditFormat, format_called
-from calomel.prompts.own import diff_text
-from calomel.prompts.parts import Excerpt, Hunk, PromptParts, RegionBounds
+from calomel.prompts.parts import RegionBounds
 from calomel.suggest.completer import (
     DEFAULT_CONTEXT,
     MAX_CONTEXT,
@@ -41,6 +40,7 @@ from calomel.suggest.upstream.adapter import Adapter, Ask, Known, Piece
 from calomel.suggest.upstream.adapters import adapter_of
 from calomel.suggest.upstream.exchange import Exchange
 from calomel.suggest.upstream.target import Target, UpstreamError
+from calomel.suggest.upstream.window import fitted
 
 if TYPE_CHECKING:
     from calomel.engine import Result
@@ -49,14 +49,8 @@ _log = logging.getLogger("calomel.server")
 
 _Found = TypeVar("_Found")
 
-# Bytes of a token of code, as `calomel.context.budget` estimates: the server's own tokenizer is not here.
-_BYTES_PER_TOKEN: Final = 3
-_SUFFIX_SHARE: Final = 4
-# Tokens of a heading and of the marks.
-_HEADING: Final = 16
 # Of what stands around an answer in its model's own format.
 _MARKER_TOKENS: Final = 16
-_EDITS_PATH: Final = "recent_edits.diff"
 # A server puts a model to sleep that nobody asks (Ollama's takes five minutes); then the next answer takes its time.
 _ASLEEP_SECONDS: Final = 60.0
 # Its model, or a route, is not there any more.
@@ -81,6 +75,7 @@ class _Answer:
     finish: FinishReason | None = None
     prompt_tokens: int = 0
     cached_tokens: int = 0
+    trimmed: bool = False
 
     def take(self, piece: Piece) -> None:
         self.text += piece.text
@@ -173,21 +168,21 @@ class UpstreamCompleter:
         began = time.monotonic()
         until = None if request.deadline is None else began + request.deadline
         adapter = await self._within(until, self._ready())
-        answer = _Answer()
+        answer, ask = _Answer(), self._ask(request)
         own: tuple[Candidate, ...] = ()
         if request.kind == "edit":
             try:
-                own = await self._rewritten(adapter, request, answer, until) if request.own else ()
+                own = await self._rewritten(adapter, request, ask, answer, until) if request.own else ()
             except UpstreamError as error:
                 # Drafts need no time.
                 if error.code != "timeout" or not request.drafts:
                     raise
         else:
-            async for _ in self._grown(request, answer, until):
+            async for _ in self._grown(request, answer, until, ask):
                 pass
             text = cut_at_stop(answer.text, request.stop)[0]
             own = (Candidate(text, answer.log_probs(len(text)), finish_reason=answer.finish or "stop"),)
-        drafts, judged = await self._drafts(adapter, request, until)
+        drafts, judged = await self._drafts(adapter, request, ask, until)
         return CompleteAnswer(
             (*own, *drafts),
             context_tokens=answer.prompt_tokens,
@@ -291,15 +286,14 @@ class UpstreamCompleter:
         return EDIT_FORMATS.get(self.target.edit or format_called(self._last.model) or "")
 
     async def _rewritten(
-        self, adapter: Adapter, request: CompleteRequest, answer: _Answer, until: float | None
+        self, adapter: Adapter, request: CompleteRequest, ask: Ask, answer: _Answer, until: float | None
     ) -> tuple[Candidate, ...]:
         """What a model that rewrites regions makes of one; nothing of one that does not, or does not say it right."""
         if self._last.edits:
-            return (Candidate(await self._within(until, adapter.rewrite(self._ask(request)))),)
+            return (Candidate(await self._within(until, adapter.rewrite(ask))),)
         form = self._trained
         if form is None or request.parts.region is None:
             return ()
-        ask = self._ask(request)
         prompt, reply = form.write(ask.parts)
         stop, most = (*form.ends, *ask.stop), ask.max_tokens + _MARKER_TOKENS
         ask = replace(ask, prompt=prompt, stop=stop, max_tokens=most)
@@ -315,8 +309,10 @@ class UpstreamCompleter:
     ) -> AsyncGenerator[None]:
         """Let `answer` grow, a piece at a time; it ends with the first stop string, or with the time."""
         adapter = await self._within(until, self._ready())
+        ask = ask or self._ask(request)
+        answer.trimmed = len(ask.parts.prefix) < len(request.parts.prefix)
         try:
-            async with aclosing(adapter.fill(ask or self._ask(request))) as pieces:
+            async with aclosing(adapter.fill(ask)) as pieces:
                 while answer.finish is None:
                     answer.take(await self._within(until, anext(pieces)))
                     self._heard = time.monotonic()
@@ -346,7 +342,7 @@ class UpstreamCompleter:
             raise UpstreamError("timeout", message) from None
 
     async def _drafts(
-        self, adapter: Adapter, request: CompleteRequest, until: float | None
+        self, adapter: Adapter, request: CompleteRequest, ask: Ask, until: float | None
     ) -> tuple[list[Candidate], bool]:
         """The drafts, likeliest first where the server scores texts, and whether it does."""
         unjudged = [Candidate(draft.text, maker=draft.maker) for draft in request.drafts]
@@ -355,7 +351,7 @@ class UpstreamCompleter:
         texts = [cut_at_stop(draft.text, request.stop)[0] for draft in request.drafts]
         as_it_is = "" if request.parts.region is None else request.parts.region.text
         try:
-            kept, *found = await self._within(until, adapter.scores(self._ask(request).parts, [as_it_is, *texts]))
+            kept, *found = await self._within(until, adapter.scores(ask.parts, [as_it_is, *texts]))
         except UpstreamError as error:
             if error.gone:
                 raise
@@ -367,7 +363,8 @@ class UpstreamCompleter:
             _judged(draft.maker, text, values, kept)
             for draft, text, values in zip(request.drafts, texts, found, strict=True)
         ]
-        return sorted(judged, key=lambda each: -math.inf if each.log_ratio is None else each.log_ratio)[::-1], True
+        judged.sort(key=lambda each: -math.inf if each.log_ratio is None else each.log_ratio, reverse=True)
+        return judged, True
 
     async def _finished(self, request: FillRequest, answer: _Answer, began: float) -> Fill:
         text, stopped = cut_at_stop(answer.text, request.stop)
@@ -386,7 +383,7 @@ class UpstreamCompleter:
             forwards=tokens,
             seconds=seconds,
             result=cast("Result", _Account(denoise_seconds=seconds)),
-            trimmed=len(self._ask(request).parts.prefix) < len(request.parts.prefix),
+            trimmed=answer.trimmed,
         )
 
 
@@ -404,54 +401,3 @@ def _judged(maker: str, text: str, values: Sequence[float], kept: Sequence[float
     return Candidate(
         text, tuple(values[:-1]), end_log_prob=values[-1], maker=maker, log_prob=sum(values), keep_log_prob=keep
     )
-
-
-def fitted(parts: PromptParts, room: int, *, whole: bool) -> PromptParts:
-    """What fits into about `room` tokens: the window first, of the rest the last parts, which are the most useful.
-
-    Args:
-        parts: of the question.
-        room: for the prompt.
-        whole: the last edits and excerpts of the same file become related files, the edits last: formats for holes have
-            no other place for them. Without, they stay what they are.
-    """
-    room = max(1, room - _HEADING - _size("" if parts.region is None else parts.region.text))
-    behind = _beginning(parts.suffix, max(room // _SUFFIX_SHARE, room - _size(parts.prefix)))
-    before = _end(parts.prefix, room - _size(behind))
-    room -= _size(before) + _size(behind)
-    edits: list[Hunk] = []
-    for hunk in reversed(parts.edits):
-        room -= _size(hunk.before) + _size(hunk.after) + _HEADING
-        if room < 0:
-            break
-        edits.insert(0, hunk)
-    far = [each for each in parts.far if each.text not in parts.prefix + parts.suffix]
-    related: list[Excerpt] = []
-    for excerpt in reversed((*parts.related, *far)):
-        room -= _size(excerpt.text) + _HEADING
-        if room < 0:
-            break
-        related.insert(0, excerpt)
-    if whole and edits:
-        told = "".join(f"--- {hunk.path}\n{diff_text(hunk)}" for hunk in edits)
-        related.append(Excerpt(_EDITS_PATH, 0, told))
-    kept = () if whole else tuple(edits)
-    return replace(parts, related=tuple(related), far=(), edits=kept, prefix=before, suffix=behind)
-
-
-def _size(text: str) -> int:
-    """About how many tokens a text has."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
-
-
-def _beginning(text: str, tokens: int) -> str:
-    return text.encode("utf-8", "surrogatepass")[: max(0, tokens) * _BYTES_PER_TOKEN].decode("utf-8", "ignore")
-
-
-def _end(text: str, tokens: int) -> str:
-    """The last lines that fit; a part of the last one where it alone is too long."""
-    data = text.encode("utf-8", "surrogatepass")
-    if len(data) <= max(0, tokens) * _BYTES_PER_TOKEN:
-        return text
-    kept = data[len(data) - max(0, tokens) * _BYTES_PER_TOKEN :].decode("utf-8", "ignore")
-    return kept[kept.find("\n") + 1 :]

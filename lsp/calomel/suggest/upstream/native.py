@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 from calomel.prompts.fim_tokens import FORMATS, FimFormat, format_named
 from calomel.suggest.upstream.adapter import (
     DEFAULT_WINDOW,
+    Adapter,
     Ask,
-    BaseAdapter,
     Known,
     Piece,
     drawn,
@@ -31,7 +31,7 @@ from calomel.suggest.upstream.target import UpstreamError
 _NOT_IMPLEMENTED: Final = 501
 
 
-class LlamaCpp(BaseAdapter):
+class LlamaCpp(Adapter):
     """llama.cpp's server: `/infill`, or `/completion` for tokens that it does not know as those of a hole."""
 
     name = "llama.cpp"
@@ -111,7 +111,7 @@ class LlamaCpp(BaseAdapter):
         return None
 
 
-class Ollama(BaseAdapter):
+class Ollama(Adapter):
     """Ollama's `/api/generate`: prompts of ours as they are, or `suffix` where the model's template has a place."""
 
     name = "ollama"
