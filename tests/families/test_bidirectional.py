@@ -149,7 +149,7 @@ def test_without_a_mask_token_an_open_dcoder_is_an_ordinary_qwen2(tmp_path: Path
 def test_a_canvas_of_dreamon_changes_its_length(tmp_path: Path) -> None:
     bounds: dict[str, Any] = {"max_new_tokens": 80, "canvas_lengths": (64,), "policy": "entropy", "max_steps": 256}
     # So hot that every token is about as likely, those that ask for more or less room among them.
-    hot = [SamplingParams(temperature=50.0, seed=seed) for seed in range(8)]
+    hot = [SamplingParams(temperature=50.0, seed=seed) for seed in range(16)]
     requests = [Request(CONTEXT, suffix=SUFFIX, sampling=sampling, **bounds) for sampling in hot]
     with opened(WRITERS["dreamon"](tmp_path, generation={"number_transfer_tokens": 8})) as engine:
         lengths = {len(handle.result(60).ids) for handle in engine.submit_all(requests)}
@@ -220,7 +220,7 @@ def test_steps_of_coda_are_those_of_dream(tmp_path: Path) -> None:
     states = dream_loop(full.shifted, whole, mask, steps=24, alg="entropy", how=Draws())
     theirs = [state[canvas.start : canvas.stop] for state in states]
 
-    with opened(folder) as engine:
+    with opened(folder, exact=True) as engine:
         handle = engine.submit(replace(asked(24, 24), suffix=SUFFIX, policy="entropy"))
         handle.result(60)
 

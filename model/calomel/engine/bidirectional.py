@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, Unpack
+from typing import Final, TypeAlias, Unpack
 
 import torch
 from torch import Tensor
@@ -31,6 +31,9 @@ from calomel.engine.request import Request
 from calomel.engine.sampling import LOWEST, Choice, Draw, Prediction
 from calomel.engine.transformer import Transformer
 
+# Behind so many revealed tokens the window is forwarded anew: the block for which Fast-dLLM's figures hold.
+REFRESH: Final = 32
+
 
 @dataclass(frozen=True, slots=True)
 class BidirectionalOptions:
@@ -40,8 +43,9 @@ class BidirectionalOptions:
         block: a canvas is denoised in blocks of so many positions, from left to right, all of it masked from the start
             (LLaDA's semi-autoregressive mode); None for all of it at once.
         dual_cache: the first forward of a block leaves the keys and values of the whole window, and the steps behind it
-            forward the block alone (Fast-dLLM, arXiv 2505.22618). Approximate: what stands around the block is as old
-            as the block's beginning. Not where logits are shifted: a block alone has no row for its first position.
+            forward the block alone (Fast-dLLM, arXiv 2505.22618), with the token before it where logits are shifted:
+            its row predicts the block's first position. Approximate: what stands around the block is as old as its
+            beginning, or as the last `REFRESH` tokens, or as the canvas' length.
         transfer: tokens revealed per step where a canvas changes its length, so that there is no number of steps.
         expand_token_id: this token becomes two masks (DreamOn); None where canvases keep their length.
         delete_token_id: the position of this token is dropped (DreamOn).
@@ -70,7 +74,8 @@ class WindowCanvas(Canvas):
     Attributes:
         start: the current block is the positions from `start` to `stop`.
         step: of the block; `began` is how many of its positions were masked at its first step.
-        kept: keys and values of the window, as the block's first forward left them; None where every step forwards it.
+        kept: keys and values of the window, as its last forward left them; None where the next step forwards it.
+        hidden: so many positions of the block were masked then.
         budget: how often it may still grow.
     """
 
@@ -79,6 +84,7 @@ class WindowCanvas(Canvas):
     step: int = 0
     began: int = 0
     kept: KeyValueBuffer | None = None
+    hidden: int = 0
     budget: int = 0
 
     def block(self) -> list[int]:
@@ -150,8 +156,8 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
 
     def _caches(self, job: BidirectionalJob) -> bool:
         """Whether the steps of a block behind its first forward the block alone."""
-        exact = self._options.elastic or self.diffusion.logit_shift or job.policy.rereads
-        return self._options.dual_cache and not exact
+        has_row = bool(job.tokens or job.canvas.start) or not self.diffusion.logit_shift
+        return self._options.dual_cache and has_row
 
     def _moment(self, job: BidirectionalJob) -> Moment:
         """Where in its schedule the block is."""
@@ -173,11 +179,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         canvas = job.canvas
         if len(canvas.candidates) > 1 or job.walk is not None:
             return
-        # The first step of a block that is cached leaves the keys of its window.
-        while canvas.step or not self._caches(job):
-            moment = self._moment(job)
-            if moment.last or job.policy.quota(moment) != 0:
-                return
+        while not (moment := self._moment(job)).last and job.policy.quota(moment) == 0:
             canvas.step += 1
 
     def _columns(self, job: BidirectionalJob) -> list[int]:
@@ -199,8 +201,10 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         if canvas.kept is not None:
             read = [column - canvas.start for column in columns]
             behind = len(canvas) - canvas.stop + len(suffix)
-            ids = canvas.ids[canvas.start : canvas.stop]
-            return [Piece(ids, canvas.kept, first + canvas.start, causal=False, read=read, behind=behind)]
+            begin = canvas.start - shift
+            before = job.tokens[-1:] if begin < 0 else canvas.ids[begin : canvas.start]
+            ids = [*before, *canvas.ids[canvas.start : canvas.stop]]
+            return [Piece(ids, canvas.kept, first + begin, causal=False, read=read, behind=behind)]
         pieces = []
         for length in canvas.candidates if len(canvas.candidates) > 1 else (len(canvas),):
             ids = [*job.tokens, *canvas.ids[:length], *suffix]
@@ -230,7 +234,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         if probes:
             self._begin_block(canvas, 0)
         if self._caches(job) and canvas.kept is None:
-            canvas.kept = pieces[chosen].buffer
+            canvas.kept, canvas.hidden = pieces[chosen].buffer, len(canvas.block())
         self._reveal(job, choice, first)
         job.show(canvas.ids, canvas.revealed)
         self._go_on(job)
@@ -275,8 +279,11 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
                 # What is taken back is drawn anew; what stays keeps its token, however sure the step was of another.
                 canvas.ids[column] = canvas.mask_token_id
         canvas.step += 1
+        length = len(canvas)
         if self._options.elastic:
             self._resize(job, [column for column, was in zip(columns, was_masked, strict=True) if was])
+        if canvas.hidden - len(canvas.block()) >= REFRESH or len(canvas) != length:
+            canvas.kept = None
 
     def _ban(self, job: BidirectionalJob, logits: Tensor, *, last: bool) -> None:
         """Leave out of logits [N, V] what the canvas can no longer do; in the `last` step it does not grow."""

@@ -45,8 +45,7 @@ class Window:
             step could forward.
         canvas: the longest one.
         shift: a row predicts the next position.
-        block: a canvas is denoised in blocks of so many positions, with the dual cache of `BidirectionalOptions` unless
-            all is to be exact (docs/decisions/008); None for all of it at once, by whole forwards.
+        block: a canvas is denoised in blocks of so many positions; None for all of it at once.
         usual: a `config.json` in the names, and with the defaults, of `decoder_config`.
         network: what else that is told of the network; Qwen2's if nothing is said.
         places: where its tensors go.
@@ -89,7 +88,8 @@ class Window:
         raw, dtype = read_config(folder), dtype_of(options.dtype, options.device)
         config = self.config(raw, folder, prompts)
         own = _ends(folder, *prompts.ends[1:]) if self.own is None else self.own(raw, folder)
-        own = replace(own, block=self.block, dual_cache=self.block is not None and not options.exact)
+        # docs/decisions/008
+        own = replace(own, block=self.block, dual_cache=not options.exact)
         model = load_decoder(
             folder, config, self.places(config), dtype=dtype, device=options.device, quantize=options.quantize
         )
@@ -99,8 +99,6 @@ class Window:
         """Its memory: a step forwards the windows of all requests; a dual cache keeps the keys and values of each."""
         usual, asked = self.usual(raw), replace(options, context=min(options.context, self.positions))
         found = decoder_estimate(usual, asked, cached=False, canvas=self.canvas)
-        if self.block is None:
-            return found
         kept = replace(asked, cache_tokens=0, spare_tokens=asked.max_batch * asked.context)
         return replace(found, cache=decoder_estimate(usual, kept, cached=True, canvas=self.canvas).cache)
 

@@ -119,7 +119,8 @@ class ServerSettings(BaseSettings):
     max_batch: Annotated[int | None, Field(ge=1, le=256)] = None
     """Requests that the model serves in one step. Unset: 8, or fewer where memory has no room for more."""
     exact: bool = False
-    """Each step reads the whole window, where a family has a faster way that is nearly as good (LLaDA)."""
+    """Each step reads the whole window, where else it keeps what stands around a canvas for some steps (models that
+    read in both directions)."""
     replicas: Annotated[int | None, Field(ge=1, le=256)] = None
     """Processes with the model, kept by Ray Serve (`pip install 'calomel[cluster]'`): a workspace stays with one of
     them, and one that is lost is replaced. Unset: the model is in the server's own process.

@@ -121,14 +121,27 @@ def test_a_dual_cache_of_one_step_is_exact(model: Transformer, start: Start) -> 
     assert cached == exact
 
 
-def test_a_dual_cache_forwards_the_block_alone_unless_logits_are_shifted(model: Transformer, start: Start) -> None:
+def test_a_dual_cache_forwards_the_block_alone_and_where_logits_are_shifted_the_token_before_it(
+    model: Transformer, start: Start
+) -> None:
     reports: list[StepReport] = []
 
     ask(start(model, OPTIONS[2], observe=reports.append), **exactly(8, policy="fixed:1"))
 
     window = len(PREFIX) + len(SUFFIX) + 8
-    behind = window if model.config.diffusion.logit_shift else 4
+    behind = 4 + int(model.config.diffusion.logit_shift)
     assert [report.rows for report in reports] == [window, behind, behind, behind] * 2
+
+
+def test_a_dual_cache_is_as_old_as_the_last_tokens_at_most(start: Start) -> None:
+    reports: list[StepReport] = []
+    engine = start(network(shift=False), BidirectionalOptions(dual_cache=True), observe=reports.append)
+
+    ask(engine, **exactly(40, policy="fixed:1"))
+
+    window = len(PREFIX) + len(SUFFIX) + 40
+    assert [step for step, report in enumerate(reports) if report.rows == window] == [0, 32]
+    assert {report.rows for report in reports} == {window, 40}
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,24 @@ from typing import Any
 import pytest
 from tests.engine.bidirectional.conftest import EXPAND, PREFIX, SUFFIX, ask, network
 from tests.engine.conftest import END, MASK, Context, Start
-from tests.families.reference.window import Draws, Full, dream, dreamon, llada, llada_dual, path_planning
+from tests.families.reference.window import (
+    Draws,
+    Full,
+    Logits,
+    cached,
+    dream,
+    dreamon,
+    llada,
+    llada_dual,
+    path_planning,
+)
 
-from calomel.engine import BidirectionalOptions, SamplingParams
+from calomel.engine import BidirectionalOptions, SamplingParams, Transformer
 
 GREEDY, SAMPLED = SamplingParams(), SamplingParams(temperature=0.7, top_p=0.8, top_k=11, seed=5)
 WAYS = pytest.mark.parametrize("sampling", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
 CANVAS = range(len(PREFIX), len(PREFIX) + 12)
+CACHE = pytest.mark.parametrize("dual", [False, True], ids=["exact", "dual cache"])
 WHOLE = [*PREFIX, *[MASK] * 12, *SUFFIX]
 
 
@@ -23,6 +34,11 @@ def how(sampling: SamplingParams) -> Draws:
     draws = Draws(sampling.temperature, sampling.top_p, top_k)
     draws.generator.manual_seed(sampling.seed or 0)
     return draws
+
+
+def shifted(model: Transformer, *, dual: bool) -> Logits:
+    full = Full(model, MASK)
+    return cached(full, len(PREFIX), len(SUFFIX)) if dual else full.shifted
 
 
 def same(ours: list[Context], theirs: Iterable[list[int]]) -> None:
@@ -36,25 +52,30 @@ def same(ours: list[Context], theirs: Iterable[list[int]]) -> None:
 @pytest.mark.parametrize("steps", [5, 30])
 @WAYS
 @pytest.mark.parametrize("policy", ["origin", "maskgit_plus", "topk_margin", "entropy", "entropy:0.4"])
-def test_dream(start: Start, policy: str, sampling: SamplingParams, steps: int) -> None:
+@CACHE
+def test_dream(start: Start, policy: str, sampling: SamplingParams, steps: int, *, dual: bool) -> None:
     model, (alg, _, order) = network(shift=True), policy.partition(":")
     narrow = (1.0, -1) if alg == "origin" else (sampling.top_p, sampling.top_k)
     seeded = SamplingParams(sampling.temperature, *narrow, seed=5)
-    logits = Full(model, MASK).shifted
-    theirs = dream(logits, WHOLE, MASK, steps=steps, alg=alg, alg_temp=float(order or 0), how=how(seeded))
+    theirs = dream(
+        shifted(model, dual=dual), WHOLE, MASK, steps=steps, alg=alg, alg_temp=float(order or 0), how=how(seeded)
+    )
 
-    _, ours = ask(start(model), canvas_lengths=(12,), policy=policy, max_steps=steps, sampling=seeded)
+    engine = start(model, BidirectionalOptions(dual_cache=dual))
+    _, ours = ask(engine, canvas_lengths=(12,), policy=policy, max_steps=steps, sampling=seeded)
 
     same(ours, theirs)
 
 
 @pytest.mark.parametrize("steps", [1, 4, 12, 64])
 @WAYS
-def test_path_planning(start: Start, sampling: SamplingParams, steps: int) -> None:
+@CACHE
+def test_path_planning(start: Start, sampling: SamplingParams, steps: int, *, dual: bool) -> None:
     model = network(shift=True)
-    theirs = path_planning(Full(model, MASK).shifted, WHOLE, MASK, steps=steps, how=how(sampling))
+    theirs = path_planning(shifted(model, dual=dual), WHOLE, MASK, steps=steps, how=how(sampling))
 
-    result, ours = ask(start(model), canvas_lengths=(12,), policy="p2", max_steps=steps, sampling=sampling)
+    engine = start(model, BidirectionalOptions(dual_cache=dual))
+    result, ours = ask(engine, canvas_lengths=(12,), policy="p2", max_steps=steps, sampling=sampling)
 
     assert ours == [tuple(state[CANVAS.start : CANVAS.stop]) for state in theirs]
     # A forward of what has not changed says nothing new.
@@ -77,14 +98,15 @@ def test_llada_and_the_dual_cache_on_it(start: Start, loop: Any, block: int, tem
 @pytest.mark.parametrize("seed", [0, 1, 5])
 @pytest.mark.parametrize("budget", [None, 2])
 @WAYS
-def test_dreamon(start: Start, seed: int, budget: int | None, sampling: SamplingParams) -> None:
+@CACHE
+def test_dreamon(start: Start, seed: int, budget: int | None, sampling: SamplingParams, *, dual: bool) -> None:
     model = network(shift=True, seed=seed)
     # Growing and shrinking are common here, or a random model would hardly ever wish for them.
     for token, factor in ((EXPAND, 2.0), (END, 1.6)):
         model.lm_head.weight.data[token] *= factor
-    options = BidirectionalOptions(expand_token_id=EXPAND, delete_token_id=END, expand_budget=budget)
+    options = BidirectionalOptions(dual_cache=dual, expand_token_id=EXPAND, delete_token_id=END, expand_budget=budget)
     bounds: dict[str, Any] = {"expand": EXPAND, "delete": END, "longest": 9, "budget": budget, "how": how(sampling)}
-    theirs = dreamon(Full(model, MASK).shifted, list(PREFIX), [MASK] * 4, list(SUFFIX), MASK, **bounds)
+    theirs = dreamon(shifted(model, dual=dual), list(PREFIX), [MASK] * 4, list(SUFFIX), MASK, **bounds)
 
     asked = {"canvas_lengths": (4,), "max_new_tokens": 9, "max_steps": 1000, "sampling": sampling}
     result, ours = ask(start(model, options), policy="entropy", **asked)

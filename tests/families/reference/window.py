@@ -68,6 +68,24 @@ class Full:
         return torch.cat([logits[:1], logits[:-1]])
 
 
+def cached(full: Full, before: int, behind: int) -> Logits:
+    """Shifted logits of a canvas with `before` tokens before and `behind` behind it, by Fast-dLLM's dual cache.
+
+    A sequence of a new length is forwarded whole; else the canvas is, and the token before it.
+    """
+    length = 0
+
+    def logits(ids: list[int]) -> Tensor:
+        nonlocal length
+        if len(ids) != length:
+            length = len(ids)
+            return full.shifted(ids)
+        rows = full(ids[before - 1 : length - behind], before - 1)
+        return torch.cat([rows.new_zeros(before, rows.shape[1]), rows])
+
+    return logits
+
+
 def drawn(row: Tensor, how: Draws) -> Tensor:
     """The probabilities [V] that a token is drawn from: temperature, then top-p, then top-k."""
     if how.temperature > 0:
