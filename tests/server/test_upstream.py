@@ -242,6 +242,14 @@ def test_a_router_of_llama_cpp_is_told_which_model(asked: Open) -> None:
     assert play.last("/infill")["model"] == "gemma"
 
 
+def test_a_model_that_is_named_is_asked_though_the_server_fails_to_list_its_models(asked: Open) -> None:
+    play = Play(failing={"/v1/models": (500, {"detail": "no cache"})})
+    answer = asked("openai", play, upstream_model="qwen2.5-coder").post(FIM, json=HOLE).json()
+
+    assert answer["choices"][0]["text"] == "n * 2"
+    assert play.last("/v1/completions")["model"] == "qwen2.5-coder"
+
+
 def test_the_tokens_can_be_named(asked: Open) -> None:
     play = Play(models=("mine",))
     asked("openai", play, upstream_fim="starcoder").post(FIM, json=HOLE)

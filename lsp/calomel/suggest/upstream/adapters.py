@@ -38,6 +38,7 @@ _MOST_STOPS: Final = 4
 _MERCURY_WINDOW: Final = 32_000
 _MERCURY_MODEL: Final = "mercury-edit-2"
 _NOT_FOUND: Final = 404
+_SERVER_ERROR: Final = 500
 _BAD_REQUEST: Final = frozenset({400, 422})
 
 
@@ -58,7 +59,7 @@ class OpenAi(Adapter):
 
     async def look(self) -> Known:
         """The model, its window and its tokens."""
-        windows = await self._windows()
+        windows = await self._listed()
         self._model = self._one_of(list(windows))
         window = windows[self._model]
         if self._form is None:
@@ -111,6 +112,16 @@ class OpenAi(Adapter):
         if finish is None:
             raise self._exchange.broken()
         yield Piece(finish=finish)
+
+    async def _listed(self) -> dict[str, int]:
+        """As `_windows`; a named model alone where no list is to be had: `transformers serve` lists its cache."""
+        try:
+            windows = await self._windows()
+        except UpstreamError as error:
+            if not _lists_nothing(error, self._target.model):
+                raise
+            windows = {}
+        return windows or ({} if self._target.model is None else {self._target.model: 0})
 
     async def _windows(self) -> dict[str, int]:
         """The window of each model; 0 where the server does not tell."""
@@ -232,6 +243,8 @@ async def _detected(exchange: Exchange) -> Any:
                 raise
             # A key may be wanted for some paths alone.
             refused = error if error.code == "refused" else refused
+            if name == "openai" and _lists_nothing(error, exchange.target.model):
+                return name
             continue
         if only in found and "error" not in found:
             return name
@@ -247,3 +260,8 @@ def _behind(log_probs: Mapping[str, Any], middle: str) -> tuple[float, ...]:
     tokens, values = items(log_probs.get("tokens")), items(log_probs.get("token_logprobs"))
     last = max((at for at, token in enumerate(tokens) if token == middle), default=len(tokens))
     return tuple(map(number, values[last + 1 : -1]))
+
+
+def _lists_nothing(error: UpstreamError, model: str | None) -> bool:
+    """Whether a server failed to list its models, though it may well serve the one that was named."""
+    return model is not None and (error.status or 0) >= _SERVER_ERROR

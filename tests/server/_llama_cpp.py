@@ -1,0 +1,194 @@
+"""A real llama.cpp with a tiny model of any kind: `tests/tools/get-llama-server` builds the program."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+from safetensors.torch import load_file
+from tests.server.conftest import until
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+FOLDER = Path(os.environ.get("CALOMEL_LLAMA_SERVER") or CACHE / "calomel" / "llama-server")
+SPECIAL = ("<|endoftext|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|repo_name|>", "<|file_sep|>")
+WIDTH, HEADS, HIDDEN = 64, 4, 128
+
+BUILT = (FOLDER / "llama-server").is_file()
+
+
+def bytes_as_letters() -> list[str]:
+    """GPT-2's letters for all bytes, in the order of the bytes."""
+    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = iter(range(256, 512))
+    return [chr(byte if byte in shown else next(hidden)) for byte in range(256)]
+
+
+def the_library() -> Any:
+    """The gguf library that came with the program."""
+    sys.path.insert(0, str(FOLDER / "gguf-py"))
+    try:
+        return import_module("gguf")
+    finally:
+        sys.path.pop(0)
+
+
+def write_model(path: Path, special: Sequence[str], says: str) -> None:
+    """A Llama of one layer whose tokens are bytes, and these.
+
+    It writes `says`, whose characters all differ, into every hole; or else what its random numbers say.
+    """
+    gguf = the_library()
+    tokens = [*bytes_as_letters(), *special]
+    writer: Any = gguf.GGUFWriter(path, "llama")
+    writer.add_name("tiny")
+    writer.add_context_length(8192)
+    writer.add_embedding_length(WIDTH)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(HIDDEN)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(HEADS)
+    writer.add_rope_dimension_count(WIDTH // HEADS)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(len(tokens))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([1] * 256 + [3] * len(special))
+    writer.add_token_merges(["Ġ Ġ"])  # one, since none is refused; the token that it makes is not there
+    writer.add_eos_token_id(256)
+    writer.add_bos_token_id(256)
+    writer.add_add_bos_token(False)
+    random = np.random.default_rng(0)
+    seen: dict[str, Any] = {}
+
+    def tensor(name: str, *shape: int) -> None:
+        made = np.ones(shape) if len(shape) == 1 else random.normal(0, 1 / math.sqrt(shape[-1]), shape)
+        if name == "output":
+            made[256:] = 0.0  # no answer ends by itself: some byte is always likelier
+        if says and name.startswith("blk.") and len(shape) > 1:
+            made[:] = 0.0  # what follows a token is a matter of that token
+        if says and name == "output":
+            chain = [tokens.index("<|fim_middle|>"), *(tokens.index(letter) for letter in says), 256]
+            for before, behind in pairwise(chain):
+                made[behind] = 8 * seen["token_embd"][before]
+        seen[name] = made
+        writer.add_tensor(f"{name}.weight", made.astype(np.float32))
+
+    tensor("token_embd", len(tokens), WIDTH)
+    tensor("output_norm", WIDTH)
+    tensor("output", len(tokens), WIDTH)
+    for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
+        tensor(f"blk.0.{name}", WIDTH, WIDTH)
+    for name in ("ffn_gate", "ffn_up"):
+        tensor(f"blk.0.{name}", HIDDEN, WIDTH)
+    tensor("blk.0.ffn_down", WIDTH, HIDDEN)
+    tensor("blk.0.attn_norm", WIDTH)
+    tensor("blk.0.ffn_norm", WIDTH)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def write_twin(folder: Path, path: Path) -> None:
+    """The tiny Qwen2 in `folder` as llama.cpp reads it: the same tokens, the same numbers."""
+    gguf = the_library()
+    shape = json.loads((folder / "config.json").read_text())
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokens = {number: token for token, number in tokenizer["model"]["vocab"].items()}
+    added = {each["id"]: each["content"] for each in tokenizer["added_tokens"]}
+    size = shape["vocab_size"]
+    writer: Any = gguf.GGUFWriter(path, "qwen2")
+    writer.add_name("tiny-coder")
+    writer.add_context_length(shape["max_position_embeddings"])
+    writer.add_embedding_length(shape["hidden_size"])
+    writer.add_block_count(shape["num_hidden_layers"])
+    writer.add_feed_forward_length(shape["intermediate_size"])
+    writer.add_head_count(shape["num_attention_heads"])
+    writer.add_head_count_kv(shape["num_key_value_heads"])
+    writer.add_rope_freq_base(shape["rope_theta"])
+    writer.add_layer_norm_rms_eps(shape["rms_norm_eps"])
+    writer.add_vocab_size(size)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list([(tokens | added).get(number, f"[unused {number}]") for number in range(size)])
+    writer.add_token_types([3 if number in added else 1 if number in tokens else 5 for number in range(size)])
+    writer.add_token_merges(
+        [each if isinstance(each, str) else " ".join(each) for each in tokenizer["model"]["merges"]]
+    )
+    writer.add_eos_token_id(shape["eos_token_id"])
+    writer.add_add_bos_token(False)
+    names = {
+        "model.embed_tokens": "token_embd", "model.norm": "output_norm", "model.layers": "blk", "self_attn.": "attn_",
+        "attn_o_proj": "attn_output", "mlp.": "ffn_", "_proj": "", "input_layernorm": "attn_norm",
+        "post_attention_layernorm": "ffn_norm",
+    }  # fmt: skip
+    for file in sorted(folder.glob("*.safetensors")):
+        for name, tensor in load_file(file).items():
+            for part, other in names.items():
+                name = name.replace(part, other)  # noqa: PLW2901
+            writer.add_tensor(name, tensor.float().numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def ready(url: str, process: subprocess.Popen[bytes]) -> bool:
+    assert process.poll() is None
+    try:
+        return httpx.get(f"{url}/health", trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+class Llama:
+    """Starts the program, one at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __call__(
+        self,
+        *,
+        special: Sequence[str] = SPECIAL,
+        says: str = "",
+        key: str | None = None,
+        port: int = 0,
+        twin: Path | None = None,
+    ) -> str:
+        model = self.folder / "tiny-coder.gguf"
+        if twin is None:
+            write_model(model, special, says)
+        else:
+            write_twin(twin, model)
+        with socket.create_server(("127.0.0.1", port)) as free:
+            port = free.getsockname()[1]
+        command = [str(FOLDER / "llama-server"), "--model", str(model), "--port", str(port), "--offline", "--no-warmup"]
+        command += ["--threads", "1", "--parallel", "1", "--ctx-size", "4096"]
+        # Keys and values as exact as ours are: random weights decide by little.
+        command += [] if twin is None else ["--cache-type-k", "f32", "--cache-type-v", "f32", "--flash-attn", "off"]
+        command += [] if key is None else ["--api-key", key]
+        with (self.folder / "log").open("ab") as log:
+            self.process = process = subprocess.Popen(command, stdout=log, stderr=log)
+        url = f"http://127.0.0.1:{port}"
+        until(lambda: ready(url, process), 120)
+        return url
+
+    def end(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None

@@ -1,0 +1,194 @@
+"""Real servers behind the door, with tiny random models: llama.cpp, and `transformers serve` (its extra `serving`)."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from tests.families.published.autoregressive import QWEN2
+from tests.server._llama_cpp import BUILT, SPECIAL, Llama, ready
+from tests.server.conftest import TOKEN, listening, until
+
+from calomel.engine import Request
+from calomel.families.family import OpenOptions
+from calomel.prompts.parts import Excerpt, PromptParts
+from calomel.server.app import create_app
+from calomel.server.errors import StartError
+from calomel.server.run import open_upstream, upstream_of
+from calomel.server.settings import ServerSettings
+from calomel.suggest import edit
+from calomel.suggest.completer import CompleteRequest
+from calomel.suggest.in_process import open_folder
+from calomel.suggest.wire import COMPLETE_PATH, decode_answer, encode_request
+
+HEADERS = {"authorization": f"Bearer {TOKEN}"}
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def llama(tmp_path: Path) -> Iterator[Llama]:
+    if not BUILT:
+        pytest.skip("tests/tools/get-llama-server builds one")
+    started = Llama(tmp_path)
+    yield started
+    started.end()
+
+
+def door(url: str, **more: Any) -> FastAPI:
+    settings = ServerSettings.model_validate({"token": TOKEN, "upstream": url, **more})
+    upstream = upstream_of(settings)
+    assert upstream is not None
+    opened = open_upstream(upstream)
+    return create_app(settings, lambda: opened, describing=lambda: upstream.model)
+
+
+@pytest.fixture
+def asked() -> Iterator[Any]:
+    """A client of a server that asks the one at an address."""
+    with ExitStack() as stack:
+
+        def open_(url: str, **more: Any) -> httpx.Client:
+            host, port = stack.enter_context(listening(door(url, **more)))
+            return stack.enter_context(
+                httpx.Client(base_url=f"http://{host}:{port}", headers=HEADERS, trust_env=False, timeout=60)
+            )
+
+        yield open_
+
+
+def test_a_real_llama_cpp_fills_holes_and_says_how_sure_it_is(llama: Any, asked: Any) -> None:
+    client = asked(llama(key="k-1"), upstream_key="k-1")
+    parts = PromptParts(
+        (Excerpt("lib.py", 0, "LIMIT = 3\n"),), path="a.py", prefix="def f(n):\n    return ", suffix="\n"
+    )
+    request = CompleteRequest("fill", parts, max_tokens=12)
+    said = client.post(COMPLETE_PATH, content=encode_request(request), headers={"content-type": "application/json"})
+
+    answer = decode_answer(said.content)
+    (own,) = answer.candidates
+    assert own.text
+    assert 0 < len(own.log_probs) <= 12
+    assert max(own.log_probs) <= 0
+    assert own.finish_reason == "length"
+    # The extra file is among the tokens, a byte each: repository and path are, too.
+    assert answer.context_tokens > len("LIMIT = 3\ndef f(n):\n    return \n")
+    note = client.get("/calomel/v1/status").json()["model"]["note"]
+    assert "with tiny-coder; it gives log-probabilities" in note
+
+    with client.stream(
+        "POST", "/v1/completions", json={"prompt": "x = 1\n", "stream": True, "max_tokens": 8}
+    ) as stream:
+        assert stream.status_code == 200
+        assert [line for line in stream.iter_lines() if line][-1] == "data: [DONE]"
+
+
+def test_a_question_that_is_cancelled_frees_the_slot(llama: Any, asked: Any) -> None:
+    url = llama()
+    client = asked(url)
+    busy = {"model": "m", "prompt": "x = ", "suffix": "\n", "max_tokens": 3500, "stop": ["<none>"]}
+
+    with pytest.raises(httpx.ReadTimeout):
+        client.post("/v1/fim/completions", json=busy, timeout=1)
+
+    def free() -> bool:
+        return not any(slot["is_processing"] for slot in httpx.get(f"{url}/slots", trust_env=False).json())
+
+    until(free, 3)
+
+
+def test_a_real_llama_cpp_that_ends_and_returns_is_asked_again(llama: Any, asked: Any) -> None:
+    url = llama()
+    client = asked(url)
+    hole = {"model": "m", "prompt": "x = ", "suffix": "\n", "max_tokens": 8}
+    assert client.post("/v1/fim/completions", json=hole).status_code == 200
+    llama.end()
+    assert client.post("/v1/fim/completions", json=hole).json()["error"]["code"] == "upstream_failed"
+    llama(port=int(url.rpartition(":")[2]))
+    assert client.post("/v1/fim/completions", json=hole).status_code == 200
+
+
+def test_tokens_that_a_real_llama_cpp_does_not_know_are_found(llama: Any, asked: Any) -> None:
+    client = asked(llama(special=("<[end▁of▁sentence]>", "<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>")))
+    hole = {"model": "m", "prompt": "x = ", "suffix": "\n", "max_tokens": 8}
+
+    assert client.post("/v1/fim/completions", json=hole).json()["usage"]["completion_tokens"] > 0
+
+
+def test_a_real_llama_cpp_without_tokens_of_a_hole_is_told(llama: Any) -> None:
+    url = llama(special=SPECIAL[:1])
+    with pytest.raises(StartError, match="tiny-coder has no fill-in-the-middle tokens that are known"):
+        door(url, token=None, no_auth=True)
+
+
+def holes(count: int) -> list[PromptParts]:
+    """Lines of a module, behind their indentation."""
+    lines = Path(edit.__file__).read_text(encoding="utf-8").splitlines(keepends=True)
+    rows = [row for row, line in enumerate(lines) if row > 8 and line.startswith("    ")][:count]
+    blanks = [len(lines[row]) - len(lines[row].lstrip()) for row in rows]
+    return [
+        PromptParts(prefix="".join(lines[row - 6 : row]) + " " * blank, suffix="".join(lines[row + 1 : row + 3]))
+        for row, blank in zip(rows, blanks, strict=True)
+    ]
+
+
+def test_the_twin_of_a_checkpoint_of_ours_answers_as_it_does_here(llama: Any, asked: Any, tmp_path: Path) -> None:
+    folder = QWEN2.write(tmp_path / "tiny-coder")
+    url = llama(twin=folder)
+    client = asked(url)
+    here = open_folder(folder, OpenOptions(dtype="float32", cache_tokens=4096))
+    same = []
+    for parts in holes(100):
+        request = CompleteRequest("fill", parts, max_tokens=12)
+        said = client.post(COMPLETE_PATH, content=encode_request(request), headers={"content-type": "application/json"})
+        (own,) = decode_answer(said.content).candidates
+        # llama.cpp puts a repository's name before a hole: the same tokens are put to the engine here.
+        hole = {"input_prefix": parts.prefix, "input_suffix": parts.suffix, "n_predict": 1}
+        written = httpx.post(f"{url}/infill", json=hole, trust_env=False, timeout=60).json()["prompt"]
+        marks = {"content": written, "parse_special": True}
+        tokens = httpx.post(f"{url}/tokenize", json=marks, trust_env=False).json()["tokens"]
+        mine = here.engine.submit(Request(tuple(tokens), 12, (12,), policy="left_to_right")).result()
+        # Random tokens make random bytes; llama.cpp leaves a broken character at the end out.
+        theirs, ours = (text.rstrip("\ufffd") for text in (own.text, here.tokenizer.decode(mine.ids)))
+        # It also ends at tokens that no `eos_token_id` names, such as the padding of holes.
+        same.append(ours.startswith(theirs) if own.finish_reason == "stop" else ours == theirs)
+    here.close()
+
+    assert sum(same) >= 95
+
+
+def test_transformers_serve_fills_holes_though_it_lists_no_models_and_tells_no_probabilities(
+    asked: Any, tmp_path: Path
+) -> None:
+    pytest.importorskip("openai", reason="pip install 'transformers[serving]'")
+    folder = QWEN2.write(tmp_path / "qwen2.5-coder")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    program = Path(sys.executable).with_name("transformers")
+    command = [str(program), "serve", "--host", "127.0.0.1", "--port", str(port), "--device", "cpu", str(folder)]
+    surroundings = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "none")}
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command, env=surroundings, stdout=log, stderr=log)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        until(lambda: ready(url, process), 120)
+        client = asked(url, upstream_model=str(folder))
+        hole = {"model": "m", "suffix": "\n", "max_tokens": 8}
+        answers = [client.post("/v1/fim/completions", json=hole | {"prompt": f"x = {n}"}).json() for n in range(8)]
+        note = client.get("/calomel/v1/status").json()["model"]["note"]
+    finally:
+        process.kill()
+        process.wait()
+
+    # Random tokens: some of them end a line at once.
+    assert any(answer["choices"][0]["text"] for answer in answers)
+    assert "it gives no log-probabilities" in note
