@@ -15,7 +15,7 @@ import typer
 
 from calomel.cli.errors import InputError
 from calomel.cli.options import AsJson, Device, Model
-from calomel.cli.output import HOLE_STYLE, console, excerpt
+from calomel.cli.output import console, excerpt
 from calomel.prompts.parts import PromptParts
 
 if TYPE_CHECKING:
@@ -54,12 +54,13 @@ def read_source(file: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """A hole in the file `path`, between `prefix` and `suffix`, and what the author of a sample wrote there."""
+    """A hole in the file `path`, between `prefix` and `suffix`; what the author of a sample wrote, and its kind."""
 
     path: str
     prefix: str
     suffix: str
     expected: str = ""
+    kind: str = ""
 
     @classmethod
     def in_file(cls, file: Path, at: str, to: str | None = None) -> Hole:
@@ -82,14 +83,18 @@ class Hole:
         return cls(path, text[:first], text[last:])
 
 
+# The folders of the samples, and what makes those holes easy or hard. None was chosen for its answer.
+KINDS: Final = {"near": "the lines around show what comes", "far": "what comes has to be worked out"}
+
+
 def bundled_samples() -> tuple[Hole, ...]:
-    """All samples of the package, sorted by name."""
+    """All samples of the package, by kind and name."""
     found = []
     # They do not parse because of the mark around their hole: the extension keeps compilers and linters away from them.
-    for entry in sorted(files("calomel.cli").joinpath("samples").iterdir(), key=lambda entry: entry.name):
-        if entry.name.endswith(".hole"):
+    for kind in KINDS:
+        for entry in sorted(files("calomel.cli").joinpath("samples", kind).iterdir(), key=lambda entry: entry.name):
             prefix, expected, suffix = re.split("[⟦⟧]", entry.read_text(encoding="utf-8"))
-            found.append(Hole(entry.name.removesuffix(".hole"), prefix, suffix, expected))
+            found.append(Hole(entry.name.removesuffix(".hole"), prefix, suffix, expected, kind))
     return tuple(found)
 
 
@@ -154,41 +159,61 @@ def tryout(
     model: Model = None,
     device: Device = "cpu",
 ) -> None:
-    """Fill holes in a few bundled files."""
+    """Fill holes in a few bundled files: some that the shipped model can do, and some that it cannot."""
     from statistics import median
 
+    from calomel.report.progress import Progress
     from calomel.suggest.completer import FillRequest
     from calomel.suggest.in_process import open_filler
 
     samples = bundled_samples()
     out = console()
-    began = time.perf_counter()
-    with closing(open_filler(model, device)) as filler:
-        loaded = time.perf_counter() - began
-        out.print(f"Loaded {model or 'the shipped model, nano,'} on {device} in {loaded:.1f} s.")
-        # The first request pays for buffers and thread pools that all later ones share.
-        filler.fill(FillRequest("fill", PromptParts(path="warm_up.py", prefix="def warm_up() -> None:\n    ")))
-        answers = [_shown(out, filler, sample, policy) for sample in samples]
-    equal = sum(answer.text == sample.expected for answer, sample in zip(answers, samples, strict=True))
+    answers: list[Fill] = []
+    with Progress() as progress:
+        progress.phase("loading the model")
+        began = time.perf_counter()
+        with closing(open_filler(model, device)) as filler:
+            loaded = time.perf_counter() - began
+            out.print(f"Loaded {model or 'the shipped model, nano,'} on {device} in {loaded:.1f} s.")
+            # The first request pays for buffers and thread pools that all later ones share.
+            filler.fill(FillRequest("fill", PromptParts(path="warm_up.py", prefix="def warm_up() -> None:\n    ")))
+            progress.phase("holes", len(samples))
+            for sample in samples:
+                answers.append(_filled(filler, sample, policy))
+                _show(out, sample, answers[-1])
+                progress.step()
     out.rule(style="dim")
+    for kind, words in KINDS.items():
+        right = [each.text == one.expected for each, one in zip(answers, samples, strict=True) if one.kind == kind]
+        out.print(f"{sum(right)} of {len(right)} are what the author wrote where {words}.")
     out.print(
-        f"{equal} of {len(samples)} answers equal what the author wrote; "
-        f"median {1000 * median(answer.seconds for answer in answers):.0f} ms an answer, after one to warm up. "
-        "Nothing left this machine.\nYour own file: calomel fill FILE --at LINE:COLUMN"
+        f"Median {1000 * median(answer.seconds for answer in answers):.0f} ms an answer, after one to warm up. "
+        "Nothing left this machine."
     )
+    if model is None:
+        _point_to_larger(out, device)
+    out.print("Your own file: calomel fill FILE --at LINE:COLUMN")
 
 
-def _shown(out: Console, filler: Filler, sample: Hole, policy: str | None) -> Fill:
+def _show(out: Console, sample: Hole, answer: Fill) -> None:
     out.print()
     out.rule(sample.path, align="left", style="dim")
-    out.print("before", style="dim")
-    out.print(excerpt(out, sample.prefix, " … ", sample.suffix, style=HOLE_STYLE, before=5, after=2))
-    answer = _filled(filler, sample, policy)
-    out.print("after", style="dim")
-    out.print(excerpt(out, sample.prefix, answer.text, sample.suffix, before=1, after=1))
-    out.print(measures(answer))
+    out.print(excerpt(out, sample.prefix, answer.text, sample.suffix, before=4, after=2))
+    out.print(measures(answer), style="dim")
     if answer.text == sample.expected:
         out.print("equal to what the author wrote", style="green")
     else:
         out.print(f"differs; the author wrote {sample.expected}", style="yellow")
-    return answer
+
+
+def _point_to_larger(out: Console, device: str) -> None:
+    """The models that would do more, by what others published of them."""
+    from calomel.cli.models import recommended
+
+    found = recommended(device)
+    if not found:
+        return
+    out.print("\nnano is small. Larger models that fit this machine, none of them measured here:")
+    for checkpoint, _ in found:
+        out.print(f"  {checkpoint.name}: {checkpoint.figures or 'no published figure on filling holes'}")
+    out.print("calomel models recommend says how to get one.\n")

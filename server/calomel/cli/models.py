@@ -164,18 +164,14 @@ def recommend(
     import torch
 
     from calomel.families.memory import free_bytes
-    from calomel.families.plan import guide
-    from calomel.families.table import FAMILIES
 
     there = device or ("cuda" if torch.cuda.is_available() else "cpu")
     free = free_bytes(there) if memory_gib is None else int(memory_gib * _GIB)
-    rows = [(checkpoint, found) for checkpoint, found in guide(FAMILIES, there, free) if checkpoint.rank and found]
-    if there == "cpu":
-        rows = [row for row in rows if row[0].billions <= _BILLIONS_ON_A_CPU]
     print(
         f"For {free / _GIB:.1f} GiB on {there}. None of these was measured here; read a model's card before you use it."
     )
-    for checkpoint, found in sorted(rows, key=lambda row: row[0].rank or 0)[:_RECOMMENDED]:
+    rows = recommended(there, free)
+    for checkpoint, found in rows:
         how = "" if found.options.quantize is None else f" --quantize {found.options.quantize}"
         print(
             f"\n{checkpoint.name}, {checkpoint.licence}, {_gigabytes(checkpoint.billions * 2)} to fetch, takes "
@@ -185,6 +181,19 @@ def recommend(
         )
     if not rows:
         print("\nNothing larger than the shipped model fits: calomel serve")
+
+
+def recommended(device: str, free: int | None = None) -> list[tuple[Published, MemoryPlan]]:
+    """The best published checkpoints for the `free` bytes of a device (None: what is free now), the best first."""
+    from calomel.families.memory import free_bytes
+    from calomel.families.plan import guide
+    from calomel.families.table import FAMILIES
+
+    fitting = guide(FAMILIES, device, free_bytes(device) if free is None else free)
+    rows = [(checkpoint, found) for checkpoint, found in fitting if checkpoint.rank and found]
+    if device == "cpu":
+        rows = [row for row in rows if row[0].billions <= _BILLIONS_ON_A_CPU]
+    return sorted(rows, key=lambda row: row[0].rank or 0)[:_RECOMMENDED]
 
 
 @models.command()

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 FILL_STYLE: Final = "bold green"
-HOLE_STYLE: Final = "bold yellow"
 
 # A model can write any byte, and an escape sequence would reach the terminal: control characters become pictures.
 _PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
