@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import zstandard
 from calomel.engine import Transformer
 from calomel.engine.checkpoint import save_checkpoint
 from calomel.report.heldout import HeldoutFile
-from calomel.report.running import Progress
+from calomel.report.progress import Progress
 from calomel.training.config import ModelShape
 from calomel.training.documents import train_tokenizer
 
@@ -81,7 +80,7 @@ def heldout(files: tuple[HeldoutFile, ...], tmp_path: Path) -> Path:
 
 @pytest.fixture
 def progress() -> Progress:
-    return Progress(stream=io.StringIO())
+    return Progress()
 
 
 @pytest.fixture

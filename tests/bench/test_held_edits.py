@@ -16,8 +16,9 @@ from calomel.bench.held_edits import Contenders, HeldOptions, ask_moment, ask_mo
 from calomel.bench.held_summary import LOSSES, Row, Said, held_figures, held_tables, losses
 from calomel.bench.suite import SuiteError
 from calomel.report.heldout import BenchDataError
+from calomel.report.progress import Progress
 from calomel.report.result import CONVERTER
-from calomel.report.running import Journal, Progress
+from calomel.report.running import Journal
 from calomel.report.stories import Change, Moment, Story, chosen, composed, moments, read_stories
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 from calomel.suggest.edit import TextEdit

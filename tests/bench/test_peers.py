@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Re
 from calomel.engine.checkpoint import save_checkpoint
 from calomel.families.loading import load_checkpoint
 from calomel.report.heldout import Hole
-from calomel.report.running import Progress
+from calomel.report.progress import Progress
 
 MASK, END, VOCAB = 95, 96, 97
 
@@ -127,7 +126,7 @@ def test_each_is_warmed_one_keystroke_earlier_and_takes_turns_at_being_first() -
     names = ("ours", "transformers", "llamacpp")
     answers = (("xy", 0.5), ("xy", 4.0), ("xz", 2.0))
     three = [Scripted(name, text, seconds, log, now) for name, (text, seconds) in zip(names, answers, strict=True)]
-    progress = Progress(stream=io.StringIO())
+    progress = Progress()
     asked = [moment("ab", "xy"), moment("cd", "xy")]
     cases = peers.measure(asked, three, 64, progress, lambda: now[0], lambda: 3 * now[0])
     assert log == [

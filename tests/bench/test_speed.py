@@ -10,7 +10,7 @@ from tests.bench.test_infill import count
 from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender
 from calomel.bench.speed import SpeedOptions, Subject, measure_speed, run_speed
 from calomel.report.heldout import HeldoutFile, Hole
-from calomel.report.running import Progress
+from calomel.report.progress import Progress
 
 Files = tuple[HeldoutFile, ...]
 

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,34 +18,28 @@ from tests.bench.stories_made import BILL, line, rename, write_stories
 from tests.cli.conftest import FakeFiller, Run
 from tests.replay.scripted import INFO, Scripted, log_of, typed
 
-from calomel.cli.demo import open_log, picture, told
 from calomel.cli.output import excerpt
-from calomel.cli.tour import OverError, Scene, Tally, Tour, resting
+from calomel.cli.tour import OverError, Scene, Tally, Tour, open_log, picture, resting, told
 from calomel.replay import runs
 from calomel.replay.events import Changed, Edit, Opened, ReplayLog
 from calomel.replay.log_time import run as run_log
 from calomel.replay.opportunity import ReplayOptions
 from calomel.selectivity.sample import read_samples
-from calomel.suggest.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, Fill, FillRequest
+from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
 def watchable(filler: FakeFiller, monkeypatch: pytest.MonkeyPatch) -> FakeFiller:
-    """The scripted filler, whose canvases can be looked at, too."""
-
-    async def canvases(request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
-        yield CanvasText(1, "░", ("░",), (False,))
-        yield filler.fill(request)
+    """The scripted filler, which answers questions of editors, too."""
 
     async def complete(request: CompleteRequest) -> CompleteAnswer:
         if request.kind == "edit":
             return CompleteAnswer(())
         return CompleteAnswer((Candidate(filler.answers[0], (-0.1,)),))
 
-    for name, method in {"canvases": canvases, "complete": complete}.items():
-        monkeypatch.setattr(filler, name, method, raising=False)
+    monkeypatch.setattr(filler, "complete", complete, raising=False)
     return filler
 
 
@@ -108,7 +102,6 @@ def test_shipped_model_gets_some_of_the_bundled_recording_right() -> None:
     command = [sys.executable, "-m", "calomel.cli", "demo", "--seconds", "120"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
     assert "accepted: this is what the person wrote next" in printed
-    assert "step 2" in printed
 
 
 @dataclass
@@ -133,7 +126,7 @@ def toured(log: ReplayLog, model: Scripted, spectator: Spectator) -> Tally:
 
     async def watch() -> None:
         options = ReplayOptions(latency=0.05)
-        tour = Tour(log, model, INFO, options, tally, watched=None, show=spectator.show, rest=spectator.rest)
+        tour = Tour(log, model, INFO, options, tally, show=spectator.show, rest=spectator.rest)
         await tour.watch()
 
     run_log(watch())
@@ -235,29 +228,19 @@ def test_picture_fits_the_terminal_and_has_caret_and_suggestion(width: int, heig
 
 
 def test_what_a_model_writes_cannot_control_the_terminal() -> None:
-    canvas = CanvasText(1, "\x1b", ("\x1b[31m",), (True,))
-    scene = Scene("a.py", "x\n", 1, (Edit(1, 1, "\x1b[2J\x07"),), canvases=(canvas,))
+    scene = Scene("a.py", "x\n", 1, (Edit(1, 1, "\x1b[2J\x07"),))
     assert "\x1b" not in "".join([*told(scene), drawn(scene, 120, 40)])
 
 
-def test_canvas_likelihood_maker_and_place_stand_beside_it() -> None:
-    canvas = CanvasText(2, "return ░", ("return", " ░"), (True, False))
-    scene = Scene("a.py", "x\n", 1, (Edit(1, 1, "y"),), (canvas,), 5, likely=0.25, maker="canvas", milliseconds=41.6)
-    found = drawn(scene, 120, 30)
-    for said in ("canvas, step 2 of 5", "return ░", "25% likely", "by canvas, 42 ms, at a.py:1"):
+def test_likelihood_maker_and_place_stand_below_it() -> None:
+    found = drawn(Scene("a.py", "x\n", 1, (Edit(1, 1, "y"),), likely=0.25, maker="canvas"), 120, 30)
+    for said in ("25% likely", "by canvas, at a.py:1"):
         assert said in found
 
 
-def test_plain_lines_have_the_steps_the_suggestion_and_the_outcome() -> None:
-    canvases = tuple(CanvasText(step, text, (text,), (False,)) for step, text in ((1, "░░"), (2, "b\nc")))
-    scene = Scene("a.py", "a\n", 1, (Edit(1, 1, "b"),), canvases, 2, 0.5, "canvas", 12, "accepted: so", "accepted")
-    assert told(scene) == [
-        "a.py:1  50% likely · by canvas in 12 ms",
-        "    step 1  ░░",
-        "    step 2  b⏎c",
-        "    a⟦b⟧",
-        "    accepted: so",
-    ]
+def test_plain_lines_have_the_suggestion_and_the_outcome() -> None:
+    scene = Scene("a.py", "a\n", 1, (Edit(1, 1, "b"),), 0.5, "canvas", "accepted: so", "accepted")
+    assert told(scene) == ["a.py:1  50% likely · by canvas", "    a⟦b⟧", "    accepted: so"]
 
 
 def shown(prefix: str, middle: str, suffix: str, *, colors: bool = False, before: int = 1, after: int = 1) -> str:

@@ -31,8 +31,9 @@ from calomel.bench.model import checkpoint_folder
 from calomel.bench.room import Room, silences
 from calomel.replay.events import Changed, Event, Opened, language_of
 from calomel.replay.stories import package_of
+from calomel.report.progress import Progress
 from calomel.report.result import CONVERTER, Report, weights_hash
-from calomel.report.running import Journal, Progress
+from calomel.report.running import Journal
 from calomel.report.stories import HELDOUT_EDITS, Moment, chosen, read_stories
 from calomel.selectivity.sample import Sample
 from calomel.storage import write_whole
@@ -106,7 +107,7 @@ async def ask_moments(
             if journal is not None:
                 journal.put(moment.id, row)
         rows.append(row)
-        progress.step(moment.story.kind)
+        progress.step()
     return rows
 
 

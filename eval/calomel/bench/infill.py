@@ -14,6 +14,7 @@ from typing import Final, Literal
 from calomel.bench.holes import KINDS, Measure, make_holes
 from calomel.bench.model import BASELINE, Attempt, Contender, in_turns, open_model
 from calomel.report.heldout import Hole, read_heldout
+from calomel.report.progress import Progress
 from calomel.report.result import (
     Report,
     Table,
@@ -22,7 +23,7 @@ from calomel.report.result import (
     percent_cell,
     put_interval,
 )
-from calomel.report.running import Journal, LoadWatch, Progress
+from calomel.report.running import Journal, LoadWatch
 from calomel.report.stats import Interval, percentile, ratio_of_sums, wilson
 from calomel.suggest.completer import GenerationConfig
 from calomel.suggest.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY

@@ -19,7 +19,7 @@ from calomel.bench.holes import make_holes
 from calomel.bench.model import OpenModel, open_model
 from calomel.prompts.parts import PromptParts
 from calomel.report.heldout import BenchDataError, HeldoutFile, Hole, read_heldout
-from calomel.report.running import Progress
+from calomel.report.progress import Progress
 from calomel.selectivity.fit import solve
 from calomel.suggest.completer import FillRequest
 from calomel.suggest.recall import (

@@ -15,8 +15,9 @@ from statistics import fmean
 from calomel.bench.holes import Cell, Measure, as_run, before_keystroke, cell_holes, size_name
 from calomel.bench.model import BASELINE, LEFT_TO_RIGHT, Attempt, Contender, in_turns, open_model
 from calomel.report.heldout import HeldoutFile, Hole, read_heldout
+from calomel.report.progress import Progress
 from calomel.report.result import Report, Table, Value, number_cell, peak_memory, put_interval
-from calomel.report.running import LoadWatch, Progress
+from calomel.report.running import LoadWatch
 from calomel.report.stats import Interval, percentile, percentile_interval, ratio_of_sums
 from calomel.suggest.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 
@@ -193,7 +194,7 @@ def measure_rounds(
         cases.append(case)
         took[cell.name] = time.monotonic() - began
         per_token = took[cell.name] / cell.context
-        progress.step(cell.name)
+        progress.step()
     return cases
 
 

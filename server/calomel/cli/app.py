@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from typing import Annotated, Final
 
 import typer
 
@@ -10,11 +11,10 @@ from calomel.cli.bench import bench
 from calomel.cli.calibrate import calibrate
 from calomel.cli.config import config
 from calomel.cli.context import context
-from calomel.cli.demo import demo
 from calomel.cli.editor import editor
 from calomel.cli.fill import fill, tryout
 from calomel.cli.models import models
-from calomel.cli.replay import replay
+from calomel.cli.replay import demo, replay
 from calomel.cli.serve import doctor, lsp, serve
 from calomel.cli.stats import stats
 from calomel.cli.train import align, corpus, edits, train
@@ -23,7 +23,6 @@ from calomel.cli.train import align, corpus, edits, train
 app = typer.Typer(
     name="calomel",
     add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -44,10 +43,24 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+# These take their time, say nothing of how far they are, and print at the end or as they go.
+_SLOW: Final = frozenset({"fill", "context", "doctor", "stats", "calibrate", "models"})
+
+
+@app.callback(invoke_without_command=True)
 def calomel(
-    version: Annotated[
+    ctx: typer.Context,
+    version: Annotated[  # noqa: ARG001 (its callback has answered)
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Fill-in-the-middle on a local diffusion language model; nothing leaves this machine."""
+    """Code suggestions from a model on your own machine; nothing leaves it. Without a command: what to do next."""
+    name = ctx.invoked_subcommand
+    if name is None:
+        from calomel.cli.start import show_steps
+
+        show_steps()
+    elif name in _SLOW and "--json" not in sys.argv:
+        from calomel.report.progress import Progress
+
+        ctx.with_resource(Progress().later(f"calomel {name}"))

@@ -1,25 +1,27 @@
-"""`calomel replay`: what a person would have accepted, from logs of real editing."""
+"""`calomel replay` and `calomel demo`: logs of real editing played, judged, and looked at."""
 
 from __future__ import annotations
 
 import json as encoder
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from calomel.cli.errors import CommandError, InputError
 from calomel.cli.options import Aggressiveness, Device, Model, Resume, Seed, Threads, made_of, word_or_number
 from calomel.cli.output import check_folders, console
+from calomel.report.progress import Progress
 from calomel.storage import write_whole
 
 if TYPE_CHECKING:
+    from calomel.cli.tour import Scene, Tally
     from calomel.replay.events import ReplayLog
-    from calomel.replay.runs import Report
 
 # More than that in one log is named by their number.
 _PROBLEMS = 10
@@ -84,7 +86,14 @@ def replay(
     from calomel.replay.summary import document, listings
 
     options = made_of(ReplayOptions, {**given, "samples": samples is not None})
-    with _progress(read) as report:
+    done = [0] * len(read)
+    with Progress() as progress:
+        progress.phase("replay, events", sum(len(log.events) for log in read))
+
+        def report(log: int, so_far: int, total: int) -> None:
+            done[log] = min(so_far, total)
+            progress.step(sum(done))
+
         results = replay_logs(read, options, jobs=jobs, report=report, resume=resume, ray=ray)
     whole = document(results, seed, {"options": asdict(options) | {"model": None if model is None else str(model)}})
     for listing in listings(whole):
@@ -157,18 +166,64 @@ def _compare(first: Path, second: Path, *, seed: int) -> None:
     console(wrap=True).print(compare(runs[0], runs[1], seed).to_rich())
 
 
-@contextmanager
-def _progress(logs: Sequence[ReplayLog]) -> Iterator[Report]:
-    """A bar over all events of all logs, on stderr."""
-    from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
+# On the log's clock, so that a slow machine shows what a fast one does: an answer, and a pause in the typing.
+_LATENCY: Final = 0.1
+_DEBOUNCE: Final = 0.15
+# Where nobody looks on, only as much as somebody reads.
+_PLAIN_SECONDS: Final = 10.0
 
-    each = [0] * len(logs)
-    columns = (*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task("replay, events", total=sum(len(log.events) for log in logs))
 
-        def report(log: int, done: int, total: int) -> None:
-            each[log] = min(done, total)
-            bar.update(task, completed=sum(each))
+def demo(
+    log: Annotated[Path | None, typer.Argument(help="A log for `calomel replay`. Default: a bundled one.")] = None,
+    speed: Annotated[float, typer.Option(min=0.1, max=100, help="Times as fast as the recording.")] = 2.0,
+    seconds: Annotated[float | None, typer.Option(min=0, help="End after so long; 10 without a terminal.")] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a picture, as without a terminal.")] = False,
+    model: Model = None,
+    device: Device = "cpu",
+    aggressiveness: Aggressiveness = "balanced",
+) -> None:
+    """Play a recording of typing, and show what the model suggests and what the person does about it."""
+    from rich.live import Live
 
-        yield report
+    from calomel.cli.tour import Tally, Tour, open_log, picture, resting, told
+    from calomel.replay.events import Opened
+    from calomel.replay.log_time import run
+    from calomel.replay.opportunity import ReplayOptions
+    from calomel.suggest.in_process import EngineCompleter, open_filler
+    from calomel.suggest.launch import describe
+
+    found = open_log(log)
+    options = ReplayOptions(
+        model=model, device=device, latency=_LATENCY, debounce_seconds=_DEBOUNCE, aggressiveness=aggressiveness
+    )
+    out = console()
+    plain = plain or not out.is_terminal
+    info = describe(model)
+    with Progress().later("loading the model"):
+        filler = open_filler(model, device)
+    with closing(filler), ExitStack() as stack:
+        documents = ", ".join(dict.fromkeys(event.document for event in found.events if isinstance(event, Opened)))
+        out.print(
+            f"A person edits {documents}; {info.id} suggests along. The text is the recording's in any case.\n"
+            "By canvas: the model's own words. By any other name: a rule over the last edits, which it finds likely."
+        )
+        live = None if plain else stack.enter_context(Live(console=out, auto_refresh=False))
+
+        def show(scene: Scene, tally: Tally) -> None:
+            if live is not None:
+                live.update(picture(scene, tally, out.width, out.height), refresh=True)
+            elif scene.outcome:
+                out.print("\n".join(told(scene)))
+
+        limit = _PLAIN_SECONDS if plain and seconds is None else seconds
+        rest = resting(None if plain else speed, None if limit is None else time.monotonic() + limit)
+        tally = Tally()
+
+        async def play() -> None:
+            completer = EngineCompleter(filler, info)
+            await Tour(found, completer, info, options, tally, show=show, rest=rest).watch()
+
+        # Whoever has seen enough has done nothing wrong.
+        with suppress(KeyboardInterrupt):
+            run(play())
+    out.print(f"{str(tally).capitalize()}; silent {tally.silent.total()}. The model ran here, and nothing left it.")

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, field, fields, replace
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib.resources import as_file, files
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.text import Text
+
+from calomel.cli.errors import InputError
+from calomel.cli.output import numbered, visible
 from calomel.replay.editor import cursor_after
 from calomel.replay.events import Changed, Edit, Event, Focused, Opened, ReplayLog, Selected
+from calomel.replay.logs import read_logs
 from calomel.replay.opportunity import Opportunity, ReplayOptions
 from calomel.replay.player import Player
-from calomel.suggest.completer import CANVAS, CanvasText, CompleteAnswer, CompleteRequest, FillRequest, Kind
-from calomel.suggest.filler import Filler
 from calomel.suggest.silence import SilenceReason
 
 if TYPE_CHECKING:
     from calomel.suggest.completer import Completer, ModelInfo
-
 
 Mark: TypeAlias = Literal["", "new", "old", "caret"]
 
@@ -54,11 +60,8 @@ class Scene:
         text: of it.
         caret: offset in it.
         edits: suggested, sorted.
-        canvases: the answer behind each denoising step so far; none when there is nothing to see of it.
-        steps: of that answer in all.
         likely: that the suggestion gets accepted, by the calibrator; None where nobody knows.
         maker: who proposed it.
-        milliseconds: that the model took.
         said: one sentence about what happens.
         outcome: what the person did, in one word; empty while nobody knows.
     """
@@ -67,11 +70,8 @@ class Scene:
     text: str
     caret: int
     edits: tuple[Edit, ...] = ()
-    canvases: tuple[CanvasText, ...] = ()
-    steps: int = 0
     likely: float | None = None
     maker: str = ""
-    milliseconds: float = 0.0
     said: str = ""
     outcome: str = ""
 
@@ -111,60 +111,8 @@ class Scene:
         return self.text.count("\n", 0, offset)
 
 
-# With a threshold that takes more steps there is more to see; `calomel bench infill` fills as many holes with two.
-_POLICY = "threshold:0.9"
-
-
-class WatchedFiller:
-    """Fills as another filler does.
-
-    Args:
-        filler: closed with this object.
-        steps: denoising steps a canvas may take.
-
-    Attributes:
-        canvases: of the last fill, one behind each step.
-        seconds: that answers took, by kind, since somebody emptied it; what was only looked at does not count.
-    """
-
-    def __init__(self, filler: Filler, steps: int) -> None:
-        self.canvases: tuple[CanvasText, ...] = ()
-        self.seconds: defaultdict[Kind, float] = defaultdict(float)
-        self._filler = filler
-        self._steps = steps
-
-    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        """Fill the hole, or rewrite the region, of which nothing is kept; cancelling the task cancels the work.
-
-        The canvases take a fill of their own: answering keeps none.
-        """
-        self.canvases = ()
-        asked = self._slow(request) if request.kind == "fill" else request
-        with self._timed(request.kind):
-            answer = await self._filler.complete(asked)
-        if isinstance(asked, FillRequest):
-            async with aclosing(self._filler.canvases(asked)) as items:
-                self.canvases = tuple([item async for item in items if isinstance(item, CanvasText)])
-        return answer
-
-    def close(self) -> None:
-        """Stop the engine."""
-        self._filler.close()
-
-    @contextmanager
-    def _timed(self, kind: Kind) -> Iterator[None]:
-        began = time.monotonic()
-        yield
-        self.seconds[kind] += time.monotonic() - began
-
-    def _slow(self, request: CompleteRequest) -> FillRequest:
-        shared = {each.name: getattr(request, each.name) for each in fields(CompleteRequest)}
-        return FillRequest(**shared, recall=False, policy=_POLICY, max_steps=self._steps)
-
-
 # Seconds at speed 1. Nobody looks at somebody who thinks for longer, or sees what is there for less.
 _LONGEST_PAUSE: Final = 0.8
-_CANVAS: Final = 0.25
 _SUGGESTION: Final = 1.6
 _OUTCOME: Final = 1.2
 _SILENCE: Final = 0.1
@@ -191,7 +139,6 @@ class Tour(Player):
         info: of it.
         options: with a fixed latency: the log's clock is not the spectators'.
         tally: counts what comes of it.
-        watched: the filler behind `completer`; None where there is nothing to see of it.
         show: shows a moment in the place of the one before.
         rest: lets the spectators look for so many seconds, at speed 1; raises OverError when their time is over.
     """
@@ -204,14 +151,12 @@ class Tour(Player):
         options: ReplayOptions,
         tally: Tally,
         *,
-        watched: WatchedFiller | None,
         show: Callable[[Scene, Tally], None],
         rest: Callable[[float], None],
     ) -> None:
         super().__init__(log, completer, info, options)
         self.tally = tally
         self._all = log.events
-        self._watched = watched
         self._show = show
         self._rest = rest
         self._caret = 0
@@ -257,33 +202,20 @@ class Tour(Player):
         self._told = len(self.result.opportunities)
         for each in found:
             self._show_answer(each)
-        if self._watched is not None:
-            self._watched.seconds.clear()
 
     def _show_answer(self, opportunity: Opportunity) -> None:
-        """One answer: its canvases, then the suggestion, then what became of it; or why there is none."""
+        """One answer: the suggestion, then what became of it; or why there is none."""
         text = self.editor.texts.get(opportunity.path)
         if text is None or opportunity.silence == SilenceReason.SUPERSEDED:
             return
-        canvases = self._canvases(opportunity)
         candidate = opportunity.candidate
-        scene = Scene(
-            opportunity.path,
-            text,
-            min(self._caret, len(text)),
-            canvases=canvases,
-            steps=len(canvases),
-            milliseconds=0.0 if self._watched is None else self._watched.seconds[opportunity.kind] * 1e3,
-        )
+        scene = Scene(opportunity.path, text, min(self._caret, len(text)))
         likely = None if candidate is None else candidate.signals.get("likely")
         if opportunity.silence is not None:
             reason = SilenceReason(opportunity.silence)
             self.tally.silent[reason] += 1
             self._present(replace(scene, likely=likely, said=f"silent: {reason.message}"), _SILENCE)
             return
-        for step in range(1, len(canvases) + 1):
-            said = "denoising: a step fixes what the model is sure of"
-            self._present(replace(scene, canvases=canvases[:step], said=said), _CANVAS)
         if candidate is None:
             return
         scene = replace(scene, edits=candidate.edits, likely=likely, maker=candidate.maker)
@@ -293,13 +225,6 @@ class Tour(Player):
         self._present(replace(scene, outcome=outcome, said=_OUTCOMES[outcome]), _OUTCOME)
         if outcome == "accepted":
             self._written_until = candidate.given
-
-    def _canvases(self, opportunity: Opportunity) -> tuple[CanvasText, ...]:
-        """Those that led to what was suggested; none where a draft was likelier than the model's own words."""
-        candidate = opportunity.candidate
-        if self._watched is None or opportunity.kind != "fill" or (candidate is not None and candidate.maker != CANVAS):
-            return ()
-        return self._watched.canvases
 
     def _present(self, scene: Scene, seconds: float) -> None:
         self._show(scene, self.tally)
@@ -329,3 +254,92 @@ def resting(
             sleep(min(seconds / speed, left))
 
     return rest
+
+
+def open_log(path: Path | None) -> ReplayLog:
+    """The log at `path`; None for the bundled one. Raises LogError or InputError when nothing of it can be read."""
+    if path is None:
+        with as_file(files("calomel.cli").joinpath("recordings", "inventory.recording.json")) as bundled:
+            return read_logs(bundled)[0]
+    found = read_logs(path)
+    if not found:
+        raise InputError(f"{path} holds no log")
+    return found[0]
+
+
+_BRACKETS: Final = {"new": "⟦{}⟧", "old": "⟨{}⟩"}
+
+
+def told(scene: Scene) -> list[str]:
+    """A suggestion in lines: who made it, the lines that it touches, and what became of it.
+
+    What is suggested stands in ⟦⟧, what it replaces in ⟨⟩.
+    """
+    likely = "" if scene.likely is None else f"{scene.likely:.0%} likely · "
+    lines = [f"{scene.place()}  {likely}by {scene.maker or 'the model'}"]
+    lines += [f"    {line}" for line in suggested_lines(scene.pieces())]
+    return [*lines, f"    {scene.said}"]
+
+
+def suggested_lines(pieces: Sequence[Piece]) -> Sequence[str]:
+    """The lines that a suggestion touches, with its marks."""
+    text = ""
+    touched: set[int] = set()
+    for piece in pieces:
+        first = text.count("\n")
+        text += _BRACKETS.get(piece.mark, "{}").format(visible(piece.text))
+        if piece.mark in _BRACKETS:
+            touched.update(range(first, text.count("\n") + 1))
+    return [line.rstrip() for number, line in enumerate(text.split("\n")) if number in touched]
+
+
+_STYLES: Final = {"new": "italic green", "old": "strike red", "caret": "reverse"}
+_OUTCOME_STYLES: Final = {"accepted": "bold green", "partly": "green", "rejected": "yellow", "too_short": "dim"}
+_MOST_LINES: Final = 26
+# Of the part below the file.
+_SAID_LINES: Final = 6
+_FRAMES: Final = 4
+_BAR: Final = 20
+
+
+def picture(scene: Scene, tally: Tally, width: int, height: int) -> RenderableType:
+    """A scene for a terminal of so many columns and lines."""
+    room = max(6, min(_MOST_LINES, height - _SAID_LINES - _FRAMES - 1))
+    frame = partial(Panel, title_align="left", border_style="dim", width=width)
+    file = frame(_file(scene, room), title=scene.path, height=room + 2)
+    return Group(file, frame(_said(scene, tally), title="calomel", height=_SAID_LINES + 2))
+
+
+def _file(scene: Scene, room: int) -> Text:
+    """As many lines as there is room for, the caret's and the suggestion's among them, numbered."""
+    text = Text(no_wrap=True, overflow="ellipsis")
+    for piece in scene.pieces():
+        # A caret between two characters, or at a line's end, has to have a width to be seen.
+        shown = visible(piece.text) or (" " if piece.mark == "caret" else "")
+        text.append(shown, _STYLES.get(piece.mark, ""))
+    text.expand_tabs(4)
+    lines = text.split("\n", allow_blank=True)
+    first, last = scene.focus()
+    begin = max(0, min((first + last) // 2 - room // 2, len(lines) - room))
+    # What is far below the caret comes into sight from above.
+    if last - begin >= room:
+        begin = max(0, last - room + 1)
+    out = numbered(Text("\n").join(lines[begin : begin + room]), begin + 1, " ")
+    out.no_wrap, out.overflow = True, "ellipsis"
+    return out
+
+
+def _said(scene: Scene, tally: Tally) -> Text:
+    out = Text(f"{visible(scene.said) or 'the person types'}\n", _OUTCOME_STYLES.get(scene.outcome, ""))
+    if scene.likely is not None:
+        filled = round(_BAR * scene.likely)
+        out.append("█" * filled, "green")
+        out.append("░" * (_BAR - filled), "dim")
+        out.append(f" {scene.likely:.0%} likely\n", "default")
+    if scene.edits:
+        out.append(f"by {scene.maker or 'the model'}, at {scene.place()}\n", "dim")
+    out.append(f"{tally}\n", "dim")
+    for reason, count in tally.silent.most_common(1):
+        out.append(f"silent {tally.silent.total()}, mostly {reason} ({count})\n", "dim")
+    out.append("Ctrl-C ends", "dim")
+    return out

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 from calomel.cli.checks import Finding, fail, ok, warn
 from calomel.prompts.fim_tokens import format_named
 from calomel.server.errors import StartError
-from calomel.server.run import upstream_of
 from calomel.server.settings import ServerSettings
 from calomel.suggest.completer import CompleterError
 
@@ -26,6 +26,8 @@ def check_upstream(settings: ServerSettings, ports: Sequence[tuple[str, int]] = 
     if settings.upstream is None:
         yield from asyncio.run(_running(ports))
         return
+    from calomel.server.run import upstream_of  # imports the whole server
+
     try:
         upstream = upstream_of(settings)
         if upstream is not None:
@@ -47,6 +49,14 @@ async def _running(ports: Sequence[tuple[str, int]]) -> list[Finding]:
 
 async def _at(usual: str, port: int) -> Finding | None:
     """What answers at a port of this machine, and the line that uses it; None for nothing, or for another program."""
+    with suppress(OSError):
+        (await asyncio.open_connection("127.0.0.1", port))[1].close()
+        return await _heard(usual, port)
+    return None
+
+
+async def _heard(usual: str, port: int) -> Finding | None:
+    # What asks takes longer to import than to find nobody.
     from calomel.suggest.upstream.adapters import adapter_of
     from calomel.suggest.upstream.exchange import Exchange
     from calomel.suggest.upstream.target import Target

@@ -7,14 +7,16 @@ message repeats what the client sent: neither text of the user nor a token can c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from calomel.suggest.completer import CompleterError
+
+if TYPE_CHECKING:
+    from fastapi.exceptions import RequestValidationError
 
 # Seconds after which a refused client may try again: about as long as a full queue of short fills takes on a laptop.
 RETRY_OVERLOAD = 1
@@ -285,6 +287,9 @@ def from_status(status: int, headers: Mapping[str, str] | None = None) -> JSONRe
 
 async def response_to(_: Request, error: Exception) -> Response:
     """An error that a route or the framework raised: also an unknown path, a wrong method, an oversized body."""
+    # Whoever only reads settings would wait for all of it.
+    from fastapi.exceptions import RequestValidationError
+
     if isinstance(error, RequestValidationError):
         error = from_validation(error)
     if isinstance(error, HTTPException):

@@ -1,0 +1,88 @@
+"""`calomel` alone: the next three steps on this machine, by the editors, model servers and GPU that are here."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from calomel.cli.checks import Finding
+    from calomel.server.settings import ServerSettings
+
+
+class Step(NamedTuple):
+    """What was found, and the command that comes next."""
+
+    found: str
+    command: str
+
+
+# Their programs, and what `calomel editor setup` calls them.
+_PROGRAMS: Final = {
+    "code": "vscode", "codium": "vscode", "cursor": "vscode", "nvim": "neovim", "zed": "zed", "zeditor": "zed",
+    "hx": "helix", "emacs": "emacs", "subl": "sublime",
+}  # fmt: skip
+_NAMES: Final = {
+    "vscode": "VS Code", "neovim": "Neovim", "zed": "Zed", "helix": "Helix", "emacs": "Emacs",
+    "sublime": "Sublime Text",
+}  # fmt: skip
+
+
+def show_steps() -> None:
+    """Print them. Raises SettingsError for settings that cannot be read."""
+    from calomel.server.settings import load
+
+    settings = load({}, None).settings
+    print("Calomel suggests what you type or change next, with a model that runs on this machine.\n")
+    for number, step in enumerate(steps(settings), 1):
+        print(f"{number}. {step.found}\n   {step.command}")
+    print("\ncalomel --help lists every command.")
+
+
+def steps(settings: ServerSettings) -> Iterator[Step]:
+    """The editor's, the model's, and a look at it."""
+    from calomel.cli.editor_checks import check_editors
+    from calomel.cli.editor_plans import here
+    from calomel.cli.upstream_checks import check_upstream
+
+    editors = [each for each in check_editors(here(settings)) if each.subject in _NAMES.values()]
+    ready = [each for each in editors if each.level == "ok"]
+    yield _editor(editors, ready)
+    yield _model(next(check_upstream(settings), None))
+    if ready:
+        yield Step("When nothing is suggested, ask why:", "calomel doctor")
+    else:
+        yield Step("Or look first: the model fills holes in small files.", "calomel try")
+
+
+def _editor(editors: list[Finding], ready: list[Finding]) -> Step:
+    if ready:
+        return Step(f"{ready[0].subject} is {ready[0].found}.", "Open a source file and type.")
+    installed = [name for program, name in _PROGRAMS.items() if shutil.which(program)]
+    configured = [name for name, title in _NAMES.items() for each in editors if each.subject == title]
+    for name in (*configured, *installed):
+        return Step(f"{_NAMES[name]} is on this machine. Connect it to Calomel:", f"calomel editor setup {name}")
+    return Step("No editor was found that Calomel knows. See which it can set up:", "calomel editor setup --help")
+
+
+def _model(served: Finding | None) -> Step:
+    if served is not None and served.level == "ok":
+        # The finding's advice has the command in front, and then what editors need.
+        command, _, editors = served.advice.partition("; ")
+        return Step(f"{served.found}. Use its model, for better suggestions:", f"{command}\n   {editors}".rstrip())
+    gpu = _gpu()
+    if gpu is not None:
+        return Step(f"This machine has {gpu}. See which larger models fit it:", "calomel models recommend")
+    none = "No GPU and no model server were found, so the small model `nano` answers. See which larger ones fit:"
+    return Step(none, "calomel models recommend")
+
+
+def _gpu() -> str | None:
+    """A GPU that torch could use, as far as can be told without importing it."""
+    if shutil.which("nvidia-smi"):
+        return "an NVIDIA GPU"
+    import platform
+
+    return "an Apple GPU" if sys.platform == "darwin" and platform.machine() == "arm64" else None
