@@ -127,7 +127,7 @@ def test_languages_have_settings_of_their_own() -> None:
 
 
 def test_every_setting_has_a_reason_and_stands_in_the_documentation() -> None:
-    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     for section in fields(Settings):
         for each in fields(getattr(Settings(), section.name)):
             assert each.metadata["why"].endswith(".")

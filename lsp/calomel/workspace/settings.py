@@ -36,9 +36,9 @@ def setting(default: Any, why: str, **rules: Any) -> Any:
 class WorkspaceSettings:
     """What is looked at beside the open documents."""
 
-    index: bool = setting(True, "Definitions and usages in other files are what a model can not guess.")
+    index: bool = setting(True, "Read definitions and uses in your other files: a model cannot guess them.")
     index_files: int = setting(
-        10_000, "Files in the index, at most; beyond it memory grows for little.", low=0, high=200_000, limit=True
+        10_000, "Read at most so many files; more take memory and help little.", low=0, high=200_000, limit=True
     )
 
 
@@ -47,48 +47,57 @@ class PrivacySettings:
     """What no model ever sees. Built-in rules for secret files stay, whatever is set here."""
 
     ignore: tuple[str, ...] = setting(
-        (), "Patterns as in .gitignore, added to the built-in ones; `!pattern` lets one in again.", of=str
+        (),
+        "Files that no model sees, as in .gitignore, beside the built-in rules; `!pattern` lets one in again.",
+        of=str,
     )
     gitignore: bool = setting(
-        True, "What is not worth a commit is rarely worth reading, and often generated.", user=True
+        True, "Keep files that git ignores from the model: they are often generated, and sometimes secret.", user=True
     )
-    mask_secrets: bool = setting(True, "Keys and passwords inside of source are replaced by asterisks.", user=True)
+    mask_secrets: bool = setting(True, "Put asterisks in place of keys and passwords in your source.", user=True)
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestSettings:
     """When to suggest, and how much."""
 
-    enabled: bool = setting(True, "Off: nothing is suggested anywhere.")
-    languages: Mapping[str, bool] = setting({}, "Language id to on or off; `*` for all that are not named.", of=bool)
-    next_edit: bool = setting(True, "Also propose the next edit, not only text at the cursor.")
-    in_comments: bool = setting(True, "Suggest inside of comments.")
-    in_strings: bool = setting(True, "Suggest inside of strings.")
+    enabled: bool = setting(True, "Suggest at all. Off: nothing is suggested anywhere.")
+    languages: Mapping[str, bool] = setting(
+        {}, "Turn suggestions on or off for a language, by its id; `*` stands for all that you do not name.", of=bool
+    )
+    next_edit: bool = setting(True, "Suggest changes elsewhere in the file too, not only text at the cursor.")
+    in_comments: bool = setting(True, "Suggest inside comments.")
+    in_strings: bool = setting(True, "Suggest inside strings.")
     aggressiveness: Aggressiveness = setting(
         "balanced",
-        "balanced loses one in 20 that you would take, eager one in 100, quiet shows likely ones; or a number.",
+        "How sure the model must be: quiet shows few, balanced loses one in 20 that you would take, "
+        "eager one in 100; or a number.",
         choices=AGGRESSIVENESS,
         low=0.0,
         high=1.0,
     )
     aggressiveness_by_language: Mapping[str, Aggressiveness] = setting(
         {},
-        "Language id to how sure the model must be there; `*` for all that are not named.",
+        "The same for a language, by its id; `*` stands for all that you do not name.",
         choices=AGGRESSIVENESS,
         low=0.0,
         high=1.0,
         table=True,
     )
     debounce_seconds: float | None = setting(
-        None, "Wait after a keystroke before asking. Unset: learned from the rhythm of typing.", low=0.0, high=10.0,
+        None, "Seconds to wait after a keystroke. Unset: Calomel learns them from how you type.", low=0.0, high=10.0,
         optional=True,
     )  # fmt: skip
     max_tokens: int = setting(
-        64, "Tokens of an answer, at most; longer ones are rarely right.", low=1, high=1024, limit=True
+        64,
+        "How long a suggestion may be, in tokens of about three characters; longer ones are rarely right.",
+        low=1,
+        high=1024,
+        limit=True,
     )
     context_tokens: int | None = setting(
-        None, "Tokens of context, at most. Unset: what the model is good and quick with.", low=64, high=32_768,
-        limit=True, optional=True,
+        None, "How much of your code the model reads, in tokens. Unset: what it is good and quick with.",
+        low=64, high=32_768, limit=True, optional=True,
     )  # fmt: skip
 
     def language_enabled(self, language_id: str) -> bool:
@@ -101,24 +110,38 @@ class ServerSettings:
     """Which model answers, and where. A workspace can set none of these: it could send your code elsewhere."""
 
     url: str | None = setting(
-        None, "A server that runs already. Unset: one is started and shared by all windows.", user=True, optional=True
+        None,
+        "The address of a Calomel server that runs already. Unset: your editor starts one, which all windows share.",
+        user=True,
+        optional=True,
     )
-    token: str | None = setting(None, "For `url`. Better in `token_file`.", user=True, optional=True)
-    token_file: Path | None = setting(None, "A file that holds the token for `url`.", user=True, optional=True)
-    model: Path | None = setting(None, "Checkpoint folder. Unset: the shipped model.", user=True, optional=True)
+    token: str | None = setting(None, "The token for `url`. `token_file` is the safer place.", user=True, optional=True)
+    token_file: Path | None = setting(None, "A file with the token for `url`.", user=True, optional=True)
+    model: Path | None = setting(
+        None, "The folder of another model. Unset: the one that Calomel ships.", user=True, optional=True
+    )
     upstream: str | None = setting(
         None,
-        "A server that has a model already, as http://127.0.0.1:8080 of llama.cpp or http://127.0.0.1:11434 of Ollama.",
+        "The address of a server that runs a model already: http://127.0.0.1:8080 for llama.cpp, "
+        "http://127.0.0.1:11434 for Ollama.",
         user=True,
         optional=True,
     )
     upstream_model: str | None = setting(
-        None, "By that server's own name, where it has several.", user=True, optional=True
+        None, "The model to ask there, by that server's name for it, where it has several.", user=True, optional=True
     )
-    upstream_key_file: Path | None = setting(None, "A file with the key that it wants.", user=True, optional=True)
-    device: str = setting("cpu", "cpu, cuda or cuda:N.", user=True)
+    upstream_key_file: Path | None = setting(
+        None, "A file with the key that the server wants.", user=True, optional=True
+    )
+    device: str = setting(
+        "cpu", "Where the model runs: cpu; cuda or cuda:N for an NVIDIA GPU; mps for an Apple one.", user=True
+    )
     idle_minutes: float = setting(
-        30.0, "A server that was started ends after so long without a request.", low=0.1, high=10_080.0, user=True
+        30.0,
+        "Minutes without a request after which a server that your editor started ends.",
+        low=0.1,
+        high=10_080.0,
+        user=True,
     )
 
 
@@ -126,13 +149,17 @@ class ServerSettings:
 class LogSettings:
     """What is written down on this machine. Nothing leaves it."""
 
-    level: LogLevel = setting("info", "Counts and times, never your text.", choices=LOG_LEVELS)
+    level: LogLevel = setting(
+        "info", "How much the log says. It holds counts and times, never your text.", choices=LOG_LEVELS
+    )
     outcomes: bool = setting(
-        True, "Keep what became of suggestions (no text), to calibrate the filter to you.", user=True
+        True,
+        "Note what became of suggestions, without their text: `calomel stats` and `calomel calibrate` read it.",
+        user=True,
     )
     outcome_text: bool = setting(
         False,
-        "Also keep their text and what the model was asked, secrets masked: `calomel align` learns from it.",
+        "Note the text of suggestions and prompts too, secrets masked: `calomel align` learns from it.",
         user=True,
     )
 
