@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import resource
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -83,6 +82,8 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Run]:
 @pytest.fixture
 def full_disk() -> Callable[[], AbstractContextManager[None]]:
     """As long as its context is open, writing stops in the middle: no file takes more than 64 bytes."""
+
+    resource = pytest.importorskip("resource", reason="no such limit on this system")
 
     @contextmanager
     def fill() -> Iterator[None]:

@@ -24,7 +24,7 @@ class ReplayOptions:
 
     Attributes:
         model: checkpoint folder; None for the shipped one.
-        device: cpu, cuda or cuda:N.
+        device: cpu, cuda, cuda:N or mps.
         threads: of each engine.
         latency: seconds of every answer, or those that the answers really take.
         seed: of whatever is drawn.

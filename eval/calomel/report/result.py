@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
-import resource
 import shlex
 import subprocess
 import sys
@@ -22,6 +20,7 @@ import calomel
 from calomel.report.stats import Interval
 from calomel.selectivity.sample import Sample
 from calomel.storage import write_whole
+from calomel.storage.system import peak_bytes, processors, psutil
 from calomel.suggest.edit import TextEdit
 
 if TYPE_CHECKING:
@@ -53,8 +52,7 @@ def describe_run(now: datetime | None = None, cpuinfo: Path = Path("/proc/cpuinf
     if cpuinfo.exists():
         lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
         cpu = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), cpu)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    cores, memory = processors(), psutil().virtual_memory().total / 2**30
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     return Provenance(
         command=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
@@ -104,13 +102,9 @@ def _git(folder: Path, *arguments: str) -> str | None:
     return done.stdout.strip()
 
 
-# getrusage counts KiB on Linux, bytes on macOS.
-RSS_UNIT = 1 if sys.platform == "darwin" else 1024
-
-
 def peak_memory(device: str) -> dict[str, Value]:
     """`peak_memory_mib` (resident, whole process) and, on a GPU, `gpu_peak_memory_mib` (allocated tensors)."""
-    keys: dict[str, Value] = {"peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT / 2**20}
+    keys: dict[str, Value] = {"peak_memory_mib": peak_bytes() / 2**20}
     if device.startswith("cuda"):
         import torch
 

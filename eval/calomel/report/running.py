@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from calomel.report.result import CONVERTER, Value, source_hash
 from calomel.storage import write_whole
+from calomel.storage.system import load_average
 
 _T = TypeVar("_T")
 
@@ -82,7 +83,7 @@ def busy_seconds(stat: Path = Path("/proc/stat")) -> float | None:
     except OSError:
         return None
     user, nice, system, _idle, _iowait, irq, softirq, steal = (int(field) for field in fields[1:9])
-    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")  # type: ignore[attr-defined,unused-ignore]
 
 
 def own_seconds() -> float:
@@ -100,7 +101,7 @@ class LoadWatch:
         busy: Callable[[], float | None] = busy_seconds,
         own: Callable[[], float] = own_seconds,
         clock: Callable[[], float] = time.monotonic,
-        loadavg: Callable[[], float] = lambda: os.getloadavg()[0],
+        loadavg: Callable[[], float | None] = load_average,
     ) -> None:
         self._busy, self._own, self._clock, self._loadavg = busy, own, clock, loadavg
         self._began = (clock(), busy(), own())
@@ -109,7 +110,7 @@ class LoadWatch:
         """Cores that other processes used since then, on average."""
         (began, busy_then, own_then), busy = self._began, self._busy()
         if busy is None or busy_then is None:
-            return max(0.0, self._loadavg() - 1.0)
+            return max(0.0, (self._loadavg() or 1.0) - 1.0)
         others = busy - busy_then - (self._own() - own_then)
         return max(0.0, others / max(WINDOW_SECONDS, self._clock() - began))
 

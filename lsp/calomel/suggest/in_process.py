@@ -32,7 +32,7 @@ def open_filler(
 
     Args:
         model: checkpoint folder.
-        device: `cpu`, `cuda` or `cuda:N`.
+        device: `cpu`, `cuda`, `cuda:N` or `mps`.
         threads: of the engine; None for its own choice.
         cache_tokens: of contexts that stay encoded; None for the device's usual number, or for what fits.
         spare_tokens: of contexts being served, or laid out for their next keystroke; None for as many.

@@ -44,7 +44,7 @@ class ServerRecord:
             given out again some day, this pair is not.
         model: checkpoint folder, for people; None for the shipped one.
         weights: `calomel.weights.identity.weights_id` of that folder; empty when it could not be read.
-        device: `cpu`, `cuda` or `cuda:N`.
+        device: `cpu`, `cuda`, `cuda:N` or `mps`.
         version: of Calomel.
         protocol: version of the wire.
     """

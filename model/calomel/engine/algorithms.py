@@ -17,7 +17,7 @@ from torch import Tensor
 from calomel.engine.errors import PolicyUnavailableError, UnknownPolicyError
 from calomel.engine.policies import Paced, RevealPolicy, parse_number, parse_policy
 from calomel.engine.request import SamplingParams
-from calomel.engine.sampling import LOWEST, keep_top_k, keep_top_p, sample
+from calomel.engine.sampling import LOWEST, keep_top_k, keep_top_p, precise, sample
 
 # As published: the logarithm of a probability of 0 is finite.
 _TINY: Final = 1e-10
@@ -155,9 +155,9 @@ class LowConfidence(Algorithm):
 
     def __call__(self, logits: Tensor, masked: Tensor, moment: Moment) -> Move:
         """See `Algorithm`."""
-        params, precise = moment.sampling, _likely(logits, moment.sampling).double()
-        token = gumbel(precise, params.temperature, moment.generator).argmax(dim=-1)
-        confidence = precise.softmax(dim=-1).gather(-1, token[:, None])[:, 0]
+        params, scores = moment.sampling, precise(_likely(logits, moment.sampling))
+        token = gumbel(scores, params.temperature, moment.generator).argmax(dim=-1)
+        confidence = scores.softmax(dim=-1).gather(-1, token[:, None])[:, 0]
         places = confidence.masked_fill(~masked, -torch.inf).topk(self.quota(moment) or 0).indices
         return token, torch.zeros_like(masked).index_fill(0, places, value=True)
 
@@ -200,10 +200,10 @@ def _likely(logits: Tensor, params: SamplingParams) -> Tensor:
 
 
 def gumbel(logits: Tensor, temperature: float, generator: torch.Generator | None) -> Tensor:
-    """Logits [N, V] float64, as scores of which the highest is a sample at `temperature`; at 0 as they are."""
+    """Logits [N, V], see `precise`, as scores of which the highest is a sample at `temperature`; at 0 as they are."""
     if temperature == 0:
         return logits
-    noise = torch.rand(logits.shape, dtype=torch.float64, generator=generator, device=logits.device)
+    noise = torch.rand(logits.shape, dtype=logits.dtype, generator=generator, device=logits.device)
     # exp(logits) / (-log u) ** temperature, in logarithms: the same order, and no overflow.
     return logits - temperature * (-noise.log()).log()
 

@@ -28,7 +28,7 @@ from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
 from calomel.engine.job import Canvas, Job, generator
 from calomel.engine.request import Request
-from calomel.engine.sampling import LOWEST, Choice, Draw, Prediction
+from calomel.engine.sampling import LOWEST, Choice, Draw, Prediction, precise
 from calomel.engine.transformer import Transformer
 
 # Behind so many revealed tokens the window is forwarded anew: the block for which Fast-dLLM's figures hold.
@@ -271,7 +271,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         choice.log_prob[own] += (_at(logits, token) - _at(logits, best)).clamp(max=0.0)
         choice.token[own] = token
         told = (token, choice.log_prob[own], choice.entropy[own], shown)
-        rows = torch.stack([values.double() for values in told], dim=-1).tolist()
+        rows = torch.stack([precise(values) for values in told], dim=-1).tolist()
         for column, masks, (here, log_prob, entropy, is_shown) in zip(columns, was_masked, rows, strict=True):
             if masks and is_shown:
                 canvas.take(column, Prediction(int(here), log_prob, entropy))

@@ -32,7 +32,10 @@ def native_bfloat16() -> bool:
 
 def native_dtype(device: str) -> torch.dtype:
     """The type that `device` computes fastest in: bfloat16 where it is native, else float32."""
-    return torch.bfloat16 if torch.device(device).type == "cuda" or native_bfloat16() else torch.float32
+    kind = torch.device(device).type
+    if kind == "mps" and not torch.backends.mps.is_macos_or_newer(14, 0):
+        return torch.float32
+    return torch.bfloat16 if kind in {"cuda", "mps"} or native_bfloat16() else torch.float32
 
 
 def tensor_table(config: ModelConfig) -> Iterator[tuple[str, tuple[str, ...]]]:

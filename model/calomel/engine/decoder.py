@@ -219,9 +219,9 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
         for job, mine, first in taking:
             with alone(job.handle):
                 self.take(job, mine, choice, first)
-        if encoded and self.device.type == "cuda":
+        if encoded and self.device.type != "cpu":
             # What is only queued has no measured time, and whoever comes next waits for all of it.
-            torch.cuda.synchronize(self.device)
+            torch.accelerator.synchronize(self.device)
 
     def lay(self, job: TransformerJob[P, K], canvas: K, fitting: Callable[[int], int]) -> None:
         """Make `canvas` that of `job`, all masks: of each length that may be the next one's.

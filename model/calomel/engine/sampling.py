@@ -65,6 +65,11 @@ class Prediction:
     entropy: float
 
 
+def precise(values: Tensor) -> Tensor:
+    """The same numbers in float64, or in float32 on Apple's GPUs, which have no wider type."""
+    return values.float() if values.device.type == "mps" else values.double()
+
+
 @dataclass(frozen=True)
 class Choice:
     """The rows of one forward: `logits` [R, V] behind the penalties, and what was drawn from them.
@@ -80,7 +85,7 @@ class Choice:
     @cached_property
     def predictions(self) -> list[Prediction]:
         """All rows, on the host."""
-        told = torch.stack([values.double() for values in (self.token, self.log_prob, self.entropy)])
+        told = torch.stack([precise(values) for values in (self.token, self.log_prob, self.entropy)])
         return [Prediction(int(token), *rest) for token, *rest in told.T.tolist()]
 
     def told(self, row: int, token: int | None = None) -> Prediction:

@@ -131,7 +131,7 @@ class OpenOptions:
     """How a checkpoint is opened.
 
     Attributes:
-        device: `cpu`, `cuda` or `cuda:N`.
+        device: `cpu`, `cuda`, `cuda:N` or `mps`.
         dtype: of weights and cache, as `bfloat16`, `float16` or `float32`; None for what the device computes fastest.
         threads: of a large CPU forward; None for PyTorch's own choice.
         cache_tokens: context tokens that stay encoded; None for what fits, up to the device's usual number.

@@ -30,6 +30,9 @@ def free_bytes(device: str, cgroup: Path = _CGROUP) -> int:
     """Bytes that a new model may take on `device`."""
     if torch.device(device).type == "cuda":
         return torch.cuda.mem_get_info(torch.device(device))[0]
+    if torch.device(device).type == "mps":
+        # A part of the machine's own memory.
+        return min(available_bytes(), torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory())
     limits = (_left_of_limit(cgroup, *names) for names in _LIMITS)
     return min([available_bytes(), *(left for left in limits if left is not None)])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -87,6 +88,16 @@ def alive(pid: int) -> bool | None:
 def resident_bytes() -> int:
     """Memory that this process takes now."""
     return int(psutil().Process().memory_info().rss)
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has taken so far."""
+    if sys.platform == "win32":
+        return int(psutil().Process().memory_info().peak_wset)
+    import resource
+
+    # KiB on Linux, bytes on macOS.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def available_bytes() -> int:

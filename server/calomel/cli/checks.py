@@ -267,7 +267,7 @@ def _memory(folder: Path, settings: ServerSettings) -> Iterator[Finding]:
     from calomel.families.memory import free_bytes, program_bytes
     from calomel.families.plan import OutOfMemoryRefusedError, plan_of
 
-    if settings.device.startswith("cuda") and not torch.cuda.is_available():
+    if not settings.device.startswith("cpu") and not torch.accelerator.is_available():
         return
     free = free_bytes(settings.device)
     process = program_bytes(settings.device, dtype_of(None, settings.device))
@@ -293,6 +293,10 @@ def _memory(folder: Path, settings: ServerSettings) -> Iterator[Finding]:
 def _device(device: str) -> Finding:
     import torch
 
+    if device.startswith("mps"):
+        there = torch.backends.mps.is_available()
+        told = f"{device}: PyTorch {torch.__version__} sees {'an' if there else 'no'} Apple GPU"
+        return ok("device", told) if there else fail("device", told, "use --device cpu")
     if not device.startswith("cuda"):
         return ok("device", f"{device}, {processors()} processors, PyTorch {torch.__version__}")
     index = torch.device(device).index or 0

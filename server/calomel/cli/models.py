@@ -76,7 +76,7 @@ def info(name: _Name) -> None:
 @models.command()
 def estimate(
     name: Annotated[str, typer.Argument(help="A name of `calomel models list`, or a folder; config.json is enough.")],
-    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or mps.")] = "cpu",
     dtype: _Number = None,
     cache_tokens: Annotated[int | None, typer.Option(min=16, help="Context tokens that stay encoded.")] = None,
     max_batch: Annotated[int | None, typer.Option(min=1, help="Requests of one step.")] = None,
@@ -158,14 +158,15 @@ _RECOMMENDED: Final = 3
 @models.command()
 def recommend(
     memory_gib: Annotated[float | None, typer.Option(min=0.1, help="Default: what is free.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu or cuda. Default: a GPU where there is one.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or mps. Default: a GPU where there is one.")] = None,
 ) -> None:
     """The best published checkpoints for this machine, and the two commands that bring and serve each."""
     import torch
 
     from calomel.families.memory import free_bytes
 
-    there = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    gpu = torch.accelerator.current_accelerator(check_available=True)
+    there = device or ("cpu" if gpu is None else gpu.type)
     free = free_bytes(there) if memory_gib is None else int(memory_gib * _GIB)
     print(
         f"For {free / _GIB:.1f} GiB on {there}. None of these was measured here; read a model's card before you use it."

@@ -67,7 +67,7 @@ def made_of(kind: type[_Made], given: Mapping[str, Any]) -> _Made:
 _threshold = partial(word_or_number, "--aggressiveness", ("quiet", "balanced", "eager"), 1.0)
 
 Model: TypeAlias = Annotated[Path | None, typer.Option(help="Checkpoint folder. Default: the shipped model.")]
-Device: TypeAlias = Annotated[str, typer.Option(callback=_checked_device, help="cpu, cuda or cuda:N.")]
+Device: TypeAlias = Annotated[str, typer.Option(callback=_checked_device, help="cpu, cuda, cuda:N or mps.")]
 Threads: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Processor threads of the engine.")]
 Quantize: TypeAlias = Annotated[
     Literal["int8", "int4"] | None, typer.Option(help="Weights in eight or four bits. Default: as they are.")

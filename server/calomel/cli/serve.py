@@ -35,7 +35,7 @@ def serve(
         str | None, typer.Option(help="Its format of next edits: zeta2, zeta2.1, sweep or sweep-v2. Default: by name.")
     ] = None,
     upstream_key_file: Annotated[Path | None, typer.Option(help="A file with its key.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N. Default: cpu.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:N or mps. Default: cpu.")] = None,
     threads: Annotated[int | None, typer.Option(help="Processor threads of the engine.")] = None,
     quantize: Quantize = None,
     exact: Annotated[bool | None, typer.Option("--exact", help="No approximate cache: slower.")] = None,

@@ -212,8 +212,8 @@ def _close(held: list[Filler]) -> None:
     gc.unfreeze()
     gc.collect()
     torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        torch.cuda.empty_cache()
+    if torch is not None and torch.accelerator.is_available():
+        torch.accelerator.empty_cache()
     _trim()
 
 

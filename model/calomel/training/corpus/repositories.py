@@ -4,7 +4,6 @@ No hook, filter or submodule of a repository runs, and nothing of it but git's o
 """
 
 import os
-import resource
 import shutil
 import subprocess
 import tempfile
@@ -168,7 +167,9 @@ def _has(clone: Path, commit: str) -> bool:
 
 def _run(arguments: tuple[str, ...], timeout: int) -> bytes:
     verb = next(argument for argument in arguments if not argument.startswith("-"))
-    # Whoever forks here has threads of no library.
+    # Not on Windows, where corpora are not built; whoever forks here has threads of no library.
+    import resource
+
     limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (MAX_PACK_BYTES, MAX_PACK_BYTES))
     return run([*_GIT, *arguments], f"git {verb}", timeout, env=_environment(), preexec_fn=limit)
 
