@@ -54,6 +54,6 @@ class Interruption:
 
 
 def progress_bar(console: Console) -> Progress:
-    """What a run shows of how far it is."""
+    """What a run shows of how far it is, on a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.1f} %"))
-    return Progress(*columns, TimeRemainingColumn(), console=console)
+    return Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)

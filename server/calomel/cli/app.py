@@ -44,7 +44,7 @@ def _print_version(wanted: bool) -> None:
 
 
 # These take their time, say nothing of how far they are, and print at the end or as they go.
-_SLOW: Final = frozenset({"fill", "context", "doctor", "stats", "calibrate", "models"})
+_SLOW: Final = frozenset({"fill", "context", "doctor", "stats", "calibrate", "corpus", "edits", "models"})
 
 
 @app.callback(invoke_without_command=True)
