@@ -30,7 +30,13 @@ class Moment:
 
     def drafts(self, *makers: str) -> tuple[EditDraft, ...]:
         found = drafts(self.text, self.hunks, self.cursor)
-        return tuple(draft for draft in found if not makers or draft.maker in makers)
+        return tuple(draft for draft in found if draft.hole is None and (not makers or draft.maker in makers))
+
+    def holes(self) -> list[str]:
+        """The lines in which a model has to fill in something, with a blank in its place."""
+        return [
+            lines(self.text, draft.filled("_")) for draft in drafts(self.text, self.hunks, self.cursor) if draft.hole
+        ]
 
     def results(self, *makers: str) -> list[str]:
         """The lines that each draft makes, best draft first."""
@@ -166,6 +172,30 @@ FOLLOWS: dict[str, tuple[str, str, str, str, list[str]]] = {
     "imports are no model": ("substitution", "import os\nos.getcwd()\nos.path\n", "import os\n", "import sys\n", []),
     "comments are no model": (
         "substitution", "# the old way of things\nx = way\n", "old way of", "new approach of", []),
+    "an expression of the same form is written anew (cobra, ReplaceAll)": (
+        "template", 'x = s.Replace(a, " ", "-", -1)\ny = up(s.Replace(f(b, c), ":", "_", -1))\ns.Replace(d, 1)\n',
+        'Replace(a, " ", "-", -1)', 'ReplaceAll(a, " ", "-")', ['y = up(s.ReplaceAll(f(b, c), ":", "_"))']),
+    "what is looked into is the form's own (koa, statuses.message)": (
+        "template", "code = statuses[n]\nreturn statuses[this.code]\nothers[n]\n", "statuses[n]", "statuses.message[n]",
+        ["return statuses.message[this.code]"]),
+    "a function becomes a method (flask, is_relative_to)": (
+        "template", "if under(path, base):\n    pass\nunder(Path(p), q)\n", "under(path, base)", "path.is_under(base)",
+        ["Path(p).is_under(q)"]),
+    "punctuation alone is no form": ("template", "f(a);\nf(b);\n", "f(a);", "f(a)", []),
+    "a function that is bound to a name has parameters (redux)": (
+        "arguments", "const text = (n: number) =>\n  n\ncall(text(1), text(2))\n", "(n: number) =>", "() =>",
+        ["call(text(), text(2))", "call(text(1), text())"]),
+    "the method of an object is called on itself (koa)": (
+        "arguments", "  toJSON (lazy) {\n  }\n\n  inspect () {\n    return this.toJSON(true)\n  }\n", "(lazy)", "()",
+        ["    return this.toJSON()"]),
+    "types have commas of their own (itertools)": (
+        "arguments", "fn flip<T, E>(r: Result<Option<T>, E>, n: usize) {\n}\nflip(v.map(f), 64)\n", ", n: usize", "",
+        ["flip(v.map(f))"]),
+    "the last parameter of several lines goes with the comma above": (
+        "arguments", "function f(\n  a: A,\n  b: B\n) {\n}\nf(x, y)\n", ",\n  b: B", "", ["f(x)"]),
+    "an error is known by its name in its function alone": (
+        "rename", "def f():\n    try:\n        g()\n    except E as e:\n        raise X from e\n\n\ne = 1\n",
+        "as e:", "as error:", ["        raise X from error"]),
     "nothing after formatting": ("", "a=1\nb=2\n", "a=1", "a = 1", []),
     "nothing after a line of prose": (
         "", "x()\n\nx()\n", "x()\n", "# Now for something completely different.\nx()\n", []),
@@ -198,6 +228,15 @@ def test_spellings_and_expressions_follow_too(text: str, old: str, new: str, exp
     assert set(expected) <= set(Moment(text, (old, new)).results())
 
 
+def test_a_line_above_two_setters_stands_above_the_others() -> None:
+    text = (
+        "".join(f"def set_{name}(x):\n    pass\n\n\n" for name in ("one", "two", "three")) + "def get(x):\n    pass\n"
+    )
+    marked = [(f"def set_{name}", f"@checked(True)\ndef set_{name}") for name in ("one", "two")]
+    assert Moment(text, *marked).results("whole_lines") == ["@checked(True)"]
+    assert Moment(text, marked[0]).results("whole_lines") == []
+
+
 def test_lists_over_several_lines_keep_their_layout() -> None:
     moment = Moment("run(a, b)\nrun(\n    c,\n    d,\n)\n", ("run(a, b)", "run(a, b, c=1)"))
     (draft,) = moment.drafts("arguments")
@@ -207,6 +246,7 @@ def test_lists_over_several_lines_keep_their_layout() -> None:
 def test_a_parameter_goes_only_where_its_name_means_something() -> None:
     moment = Moment(SHOP, ("cart, percent)", "cart, percent, minimum)"))
     assert moment.results() == ["    return discount(cart, 10, minimum)"]
+    assert moment.holes() == ["    print(discount(cart, 20, _))"]
     assert moment.edit("discount(cart, 10)", "discount(cart, 10, minimum)").results() == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from tests.suggest.editor import (
@@ -18,8 +19,10 @@ from tests.suggest.editor import (
 
 from calomel.prompts.parts import RegionBounds
 from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInfo
+from calomel.suggest.edit import Suggestion
 from calomel.suggest.question import Diagnostic, Trigger
 from calomel.workspace.privacy import Privacy
+from calomel.workspace.syntax import SyntaxTrees
 
 FILLS: tuple[Kind, ...] = ("fill",)
 
@@ -60,6 +63,59 @@ async def test_a_model_that_only_fills_in_continues_a_rename_if_it_would_write_t
         assert [request.kind for request in editor.model.requests] == ["fill", "fill"]
         assert editor.model.requests[0].parts.prefix.endswith("print(")
         assert editor.model.requests[0].parts.suffix.startswith(")\nlog(")
+
+
+def fills(text: str) -> Callable[[CompleteRequest], str]:
+    """Takes the first draft of a region, and writes this into holes."""
+
+    def reply(request: CompleteRequest) -> str:
+        if request.kind == "fill":
+            return text
+        return request.drafts[0].text if request.drafts else region(request)
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("text", "typed", "filling", "finished"),
+    [
+        ("values = [|\nprint(values)\n", "1, ", "2]", True),
+        ("values = [|\nprint(values)\n", "1, ", "2", False),
+        ("total = 1\nprint(|)\n", "tot", "al", True),
+        ("total = 1\nprint(|)\n", "total", "s", False),
+    ],
+)
+async def test_what_was_left_within_a_line_is_finished_if_that_mends_it(
+    text: str, typed: str, filling: str, *, finished: bool
+) -> None:
+    async with editing(text, fills(filling), settings=NOW) as editor:
+        editor.workspace.syntax = SyntaxTrees(parse_seconds=60.0)
+        editor.workspace.syntax.opened(editor.document)
+        editor.type(typed)
+        answer = await editor.next_edit()
+        assert isinstance(answer, Suggestion) == finished
+        if isinstance(answer, Suggestion):
+            assert editor.after(answer) == text.replace("|", typed + filling)
+            assert answer.maker == "filled"
+
+
+async def test_what_a_rule_does_not_know_of_a_place_the_model_fills_in() -> None:
+    text = "def load(path|):\n    return path\n\n\nload('a')\n"
+    async with editing(text, fills("3"), settings=NOW) as editor:
+        editor.type(", tries")
+        answer = suggestion(await editor.next_edit())
+        assert editor.after(answer) == "def load(path, tries):\n    return path\n\n\nload('a', 3)\n"
+        hole = next(request for request in editor.model.requests if request.kind == "fill")
+        assert hole.parts.prefix.endswith("load('a', ")
+        assert hole.parts.suffix.startswith(")")
+
+
+async def test_a_model_that_only_fills_in_fills_in_what_no_rule_knows() -> None:
+    text = "def load(path|):\n    return path\n\n\nload('a')\n"
+    async with editing(text, fills("3"), model=ScriptedModel(kinds=FILLS), settings=NOW) as editor:
+        editor.type(", tries")
+        answer = suggestion(await editor.next_edit())
+        assert editor.after(answer).endswith("load('a', 3)\n")
 
 
 async def test_diagnostics_tell_where_to_look() -> None:

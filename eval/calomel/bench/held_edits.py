@@ -187,7 +187,9 @@ async def ask_moment(moment: Moment, contenders: Contenders) -> Row:
     room = contenders.room(moment, contenders.completer)
     hunks = room.hunks(moment.story.path)
     said = {CALOMEL: await answer(moment, room)}
-    found = drafts(moment.text, hunks, moment.cursor, moment.story.path)
+    # What a model has to fill in is known when it was asked.
+    known = drafts(moment.text, hunks, moment.cursor, moment.story.path)
+    found = [draft for draft in known if draft.hole is None]
     # Of drafts all are known, wherever they are; the model was asked about some of them.
     results = [(draft.maker, draft.apply(moment.text)) for draft in found]
     drafted = {maker for maker, _ in results}

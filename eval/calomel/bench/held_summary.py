@@ -11,13 +11,14 @@ from calomel.report.result import Table, Value, number_cell, percent_cell, put_i
 from calomel.report.stats import Interval, percentile, ratio_of_sums
 from calomel.selectivity.sample import Sample
 from calomel.suggest.completer import CANVAS
+from calomel.suggest.drafts.evidence import FILLED
 
 CALOMEL: Final = "calomel"
 REPEAT: Final = "repeat"
 LEFT_TO_RIGHT: Final = "left_to_right"
 DRAFTS: Final = "drafts"
 # Those whose text the model writes.
-MODEL_MAKERS: Final = (CANVAS,)
+MODEL_MAKERS: Final = (CANVAS, FILLED)
 # Beside Calomel itself.
 BASELINES: Final = (REPEAT, LEFT_TO_RIGHT, DRAFTS)
 
@@ -150,9 +151,12 @@ def held_figures(rows: Sequence[Row], seed: int = 0) -> dict[str, Value]:
     put_interval(flat, "makers_right_any", right_any)
     times = _times(rows, CALOMEL)
     return flat | {
+        "exact": flat["exact_match"],
+        "quiet": flat["quiet_rate"],
         **harm_figures(offers_of(rows)),
         "latency_p50_ms": percentile(times, 50),
         "latency_p90_ms": percentile(times, 90),
+        "latency_p95_ms": percentile(times, 95),
         **_written(rows),
     }
 

@@ -20,7 +20,7 @@ from calomel.suggest.offering import hold_back, offered
 from calomel.suggest.pace import Run, ended, within
 from calomel.suggest.question import Question, Trigger
 from calomel.suggest.recent import standing
-from calomel.suggest.search import next_edits, renames
+from calomel.suggest.search import agreed, next_edits
 from calomel.suggest.session import Asked, Session
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.documents import Document, file_of
@@ -278,8 +278,8 @@ async def _next_edit(session: Session, asked: Asked, question: Question, info: M
             return situation
         return None if run.changes else workspace.situation(document.uri, place)
 
-    if "edit" not in info.kinds:
-        return (await renames(session.source, question, places, there))[0]
     proposed = drafts(situation.text, _masked(session, hunks), situation.offset, path)
+    if "edit" not in info.kinds:
+        return (await agreed(session.source, question, proposed, there))[0]
     extended, state.extended = state.extended, False
     return (await next_edits(session.source, question, proposed, places, there, extended=extended))[0]

@@ -20,22 +20,30 @@ from calomel.suggest.completer import (
     Kind,
     ModelInfo,
 )
-from calomel.suggest.drafts.evidence import EditDraft
+from calomel.suggest.drafts.evidence import FILLED, EditDraft
 from calomel.suggest.drafts.propose import region_texts
-from calomel.suggest.edit import Planned, TextEdit, minimal_edits, plan, with_line_ends_between, with_line_ends_like
+from calomel.suggest.edit import (
+    Planned,
+    TextEdit,
+    minimal_edits,
+    plan,
+    with_line_ends_between,
+    with_line_ends_like,
+)
 from calomel.suggest.fitting import (
     Refuses,
     changes_only_space,
     fitted,
     is_blank,
+    is_half_word,
     is_inert,
     line_rest,
+    splits_word,
     within_line,
     without_echo,
     without_overlap,
 )
-from calomel.suggest.judging import Answered, Proposed, SuggestionFilter, better, proposal_of
-from calomel.suggest.locations import Location
+from calomel.suggest.judging import Answered, Decision, Proposed, SuggestionFilter, better, proposal_of
 from calomel.suggest.pace import within
 from calomel.suggest.question import Builder, Question, Selected, Trigger
 from calomel.suggest.signals import agreement_of
@@ -143,7 +151,9 @@ _PATIENT_DEADLINE: Final = 5.0
 # For the way there and back; then the server is given up.
 _GRACE: Final = 1.0
 _REGION_TOKENS: Final = 512
-_NAME_TOKENS: Final = 16
+_HOLE_TOKENS: Final = 16
+# Behind what is filled into a hole of one line.
+_BESIDE: Final = ("\n", "\r")
 # Filters whose refusal less of a text may escape; all others are asked about what is left.
 _CUTTING: Final = ("repeats_below", "unbalanced")
 
@@ -232,7 +242,7 @@ class CandidateSource:
         """
         start, end = region
         old = situation.text[start:end]
-        proposed = region_texts(situation.text, start, end, drafts)
+        proposed = region_texts(situation.text, start, end, await self._filled(question, situation, region, drafts))
         hopeless = CANVAS in self.filter.calibrator.hopeless("edit")
         own = question.trigger is Trigger.EXPLICIT or not hopeless
         if not own and not proposed:
@@ -260,21 +270,55 @@ class CandidateSource:
             best = better(best, self.filter.decide("edit", question, found))
         return best or SilenceReason.NO_CHANGE
 
-    async def continue_rename(self, question: Question, place: Location) -> Answered:
-        """The last rename, at another place: offered if the model puts the new name there by itself.
-
-        This is what a model that only fills in can do for a next edit.
-        """
-        masked, new = question.situation.text, place.replacement or ""
-        situation = replace(
-            question.situation, text=masked[: place.start] + masked[place.end :], offset=place.start, blocks=()
-        )
-        request, answer = await self._ask("fill", question, situation, max_tokens=_NAME_TOKENS)
-        candidate = answer.candidates[0] if answer.candidates else Candidate("")
-        following = candidate.text[len(new) : len(new) + 1]
-        if not new or not candidate.text.startswith(new) or following.isalnum() or following == "_":
+    async def finish(self, question: Question) -> Answered:
+        """Text for the cursor where an edit was left unfinished; what finishes nothing is not offered."""
+        before, behind = question.text[: question.situation.offset], question.text[question.situation.offset :]
+        answered = await self.fill(question)
+        if not isinstance(answered, Decision) or answered.reason is not None:
+            return answered
+        candidate = answered.proposed.candidate
+        at, broken = len(before), None
+        new = "".join(edit.text for edit in answered.edits)
+        if question.errors is not None:
+            broken = question.errors(at, at, new)
+        mends = broken is not None and broken[1] < broken[0]
+        if not mends and not (is_half_word(before, behind) and new[:1].isalnum()):
             return SilenceReason.NO_CHANGE
-        edits = plan(question.text, [TextEdit(place.start, place.end, new)])
+        return replace(answered, proposed=replace(answered.proposed, candidate=replace(candidate, maker=FILLED)))
+
+    async def _filled(
+        self, question: Question, situation: Situation, region: tuple[int, int], drafts: Sequence[EditDraft]
+    ) -> Sequence[EditDraft]:
+        """The drafts; the first hole of the region is filled by the model, by the way of text for the cursor."""
+        start, end = region
+        hole = next((each for each in drafts if each.hole and start <= each.start and each.end <= end), None)
+        if hole is None or hole.hole is None:
+            return drafts
+        _, candidate = await self._hole(question, situation.text, hole, hole.hole)
+        filling = "" if candidate.finish_reason != "stop" else candidate.text.strip()
+        return (*drafts, hole.filled(filling)) if filling else drafts
+
+    async def _hole(
+        self, question: Question, text: str, draft: EditDraft, hole: tuple[int, int]
+    ) -> tuple[CompleteRequest | None, Candidate]:
+        """What the model writes into a hole of a draft, up to what ends an item or a line."""
+        at = draft.start + hole[0]
+        holed = draft.filled("", hole).apply(text)
+        there = replace(question.situation, text=holed, offset=at, blocks=())
+        request, answer = await self._ask("fill", question, there, stop=_BESIDE, max_tokens=_HOLE_TOKENS)
+        return request, answer.candidates[0] if answer.candidates else Candidate("")
+
+    async def put(self, question: Question, draft: EditDraft) -> Answered:
+        """A draft, offered if the model writes the same by itself: all that one can say of it that only fills in."""
+        text, new = question.situation.text, draft.text
+        request, candidate = await self._hole(question, text, draft, draft.hole or (0, len(new)))
+        if draft.hole is not None:
+            draft, agrees = draft.filled(candidate.text.strip()), bool(candidate.text.strip())
+        else:
+            agrees = bool(new) and candidate.text.startswith(new) and not splits_word(new, candidate.text[len(new) :])
+        if not agrees:
+            return SilenceReason.NO_CHANGE
+        edits = plan(question.text, [TextEdit(draft.start, draft.end, draft.text)])
         return self.filter.decide("edit", question, Proposed(candidate, edits, request=request))
 
     async def _ask(

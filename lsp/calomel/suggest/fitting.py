@@ -52,6 +52,18 @@ def splits_word(prefix: str, suffix: str) -> bool:
     return is_word(prefix[-1:]) and is_word(suffix[:1])
 
 
+_HALF: Final = re.compile(r"[^\W\d]\w*\Z")
+
+
+def is_half_word(prefix: str, suffix: str) -> bool:
+    """Whether the cursor stands behind a word that stands nowhere else, as one that is not written to its end."""
+    found = None if is_word(suffix[:1]) else _HALF.search(prefix)
+    if found is None:
+        return False
+    other = re.compile(rf"\b{re.escape(found[0])}\b")
+    return other.search(prefix, 0, found.start()) is None and other.search(suffix) is None
+
+
 def within_line(text: str, rest: str) -> str:
     """`text`, cut to its first line if something that counts follows the cursor on its line."""
     if is_inert(rest):

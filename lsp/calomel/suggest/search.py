@@ -8,15 +8,16 @@ from typing import Final
 from calomel.prompts.parts import region_around
 from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.drafts.evidence import EditDraft
+from calomel.suggest.fitting import is_half_word, is_inert, line_rest
 from calomel.suggest.judging import Answered, Decision, better
-from calomel.suggest.locations import Location, Why
+from calomel.suggest.locations import Location
 from calomel.suggest.question import Question
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.workspace import Situation
 
 # Places elsewhere in the file that one question looks at.
 _PLACES: Final = 2
-_RENAMES: Final = 3
+_AGREED: Final = 3
 
 # The situation at an offset of the document that was asked about; None when it has changed since.
 There = Callable[[int], Situation | None]
@@ -62,23 +63,33 @@ async def next_edits(
             found.append(answered)
         if len(asked) > _PLACES or (found and within is None):
             break
+    if within is None and not isinstance(best, Decision) and unfinished(question):
+        best = better(best, await source.finish(question))
     return found or [best or SilenceReason.NO_CHANGE]
 
 
-async def renames(
-    source: CandidateSource, question: Question, places: Sequence[Location], there: There
+async def agreed(
+    source: CandidateSource, question: Question, drafts: Sequence[EditDraft], there: There
 ) -> list[Answered]:
-    """What a model that only fills in can do: put the new name of a rename into other places."""
+    """What a model that only fills in can do: write by itself what a draft puts somewhere, or into its hole."""
     held: Answered = SilenceReason.NOT_TRAINED_FOR_EDITS
-    for place in [place for place in places if place.why is Why.SAME_TEXT and place.replacement][:_RENAMES]:
-        if there(place.start) is None:
+    for draft in drafts[:_AGREED]:
+        if there(draft.start) is None:
             return [SilenceReason.STALE]
-        found = await source.continue_rename(question, place)
+        found = await source.put(question, draft)
         if isinstance(found, Decision):
             held = better(held, found)
             if found.reason is None:
                 break
     return [held]
+
+
+def unfinished(question: Question) -> bool:
+    """Whether the edit at the cursor was left within a word, or within what its grammar can make nothing of."""
+    text, at = question.text, question.situation.offset
+    errors = None if question.errors is None else question.errors(at, at, "")
+    broken = errors is not None and errors[0] > 0 and is_inert(line_rest(text[at:]))
+    return broken or is_half_word(text[:at], text[at:])
 
 
 def _likely(cursor: int, drafts: Sequence[EditDraft], places: Sequence[Location], low: int, high: int) -> Iterator[int]:

@@ -62,7 +62,7 @@ _PAIRED: Final = (
 # docs/decisions/017 for imports), for a model that judges none.
 _RIGHT: Final[Mapping[str, float]] = {
     "arguments": 0.87, "awaited": 0.9, "by_name": 0.9, "extraction": 0.5, "imports": 0.9, "rename": 0.92, "shape": 0.13,
-    "substitution": 0.62,
+    "substitution": 0.62, "template": 0.64, "whole_lines": 0.6,
 }  # fmt: skip
 # Of a model's own text of which nobody tells how likely it is: `balanced` shows it, `quiet` does not.
 _UNTOLD: Final = 0.4

@@ -27,6 +27,7 @@ from calomel.suggest.drafts.text import (
     read_list,
     removed,
     tokens,
+    whole,
 )
 
 MAKER: Final = "arguments"
@@ -83,8 +84,12 @@ def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
             if followed is not None:
                 likeness, (start, end, text) = followed
                 used = () if edit.added is None or defines else _used(text)
-                if all(in_scope(rows, row, name) for name in used):
-                    yield EditDraft(start, end, text, MAKER, support, likeness)
+                unknown = next((name for name in used if not in_scope(rows, row, name)), None)
+                # What is passed is known by nobody then; with a name, what it is passed as.
+                spans = () if unknown is None else [match.span() for match in whole(unknown).finditer(text)]
+                if unknown is None or (spans and edit.defines):
+                    hole = spans[-1] if spans else None
+                    yield EditDraft(start, end, text, MAKER, support, likeness, hole=hole)
             places += 1
             if places >= _PLACES:
                 break
@@ -92,22 +97,26 @@ def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
 
 def changed_lists(rows: Rows, seen: Evidence) -> Iterator[tuple[int | None, str, str]]:
     """Row, old and new text of what was edited: the line, or the lines that the list around it takes."""
-    for edit in seen.edits:
-        around = None if edit.row is None or list_edits(edit.old, edit.new) else _around(rows, edit.row)
-        if around is None or edit.row is None:
-            yield edit.row, edit.old, edit.new
-        else:
-            yield _before(rows, around, edit.row, edit.old)
-    for insertion in seen.insertions:
-        around = None if insertion.row is None or len(insertion.lines) > 1 else _around(rows, insertion.row)
-        if around is not None and insertion.row is not None:
-            yield _before(rows, around, insertion.row)
+    yield from ((edit.row, edit.old, edit.new) for edit in seen.edits)
+    around = (_around(rows, row) for row in seen.touched if row < len(rows))
+    for each in dict.fromkeys(found for found in around if found is not None):
+        new = "\n".join(rows.lines[each.start : each.stop])
+        for earlier in seen.earlier(rows):
+            old = _as_it_was(earlier, new, each.start)
+            if old is not None and old != new:
+                yield each.start, old, new
+                if list_edits(old, new):
+                    break
 
 
-def _before(rows: Rows, around: range, row: int, *old: str) -> tuple[int, str, str]:
-    """The same of a list over several lines of which one was `old`, or is new."""
-    lines, at = rows.lines[around.start : around.stop], row - around.start
-    return around.start, "\n".join([*lines[:at], *old, *lines[at + 1 :]]), "\n".join(lines)
+def _as_it_was(rows: Rows, new: str, row: int) -> str | None:
+    """The lines of the list that became `new`: of the same name, the nearest; None without one."""
+    name = next(calls(new), None)
+    found = () if name is None else tuple(calls(rows.text, name.name))
+    if not found:
+        return None
+    near = min(found, key=lambda each: abs(rows.row(each.name_start) - row))
+    return "\n".join(rows.lines[rows.row(near.name_start) : rows.row(near.end) + 1])
 
 
 def _around(rows: Rows, row: int) -> range | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
@@ -12,6 +12,9 @@ from rapidfuzz import fuzz
 from calomel.prompts.parts import Hunk
 from calomel.suggest.drafts.text import Rows, is_import, is_prose
 from calomel.suggest.edit import split_lines
+
+# Of drafts whose place a rule found and whose text a model wrote.
+FILLED: Final = "filled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class EditDraft:
         support: how many of the last edits agree with the rule; 1 for the edit that the rule was read from.
         likeness: how alike the place is to where the rule was read from, 0 to 1.
         alone: it is a change of its own: not to be offered together with others.
+        hole: from where to where of `text` a model has to fill in what no rule knows; None where all is known.
     """
 
     start: int
@@ -35,6 +39,12 @@ class EditDraft:
     support: int = 1
     likeness: float = 1.0
     alone: bool = False
+    hole: tuple[int, int] | None = None
+
+    def filled(self, filling: str, hole: tuple[int, int] | None = None) -> EditDraft:
+        """With what a model wrote into its hole, or into another one."""
+        low, high = hole or self.hole or (0, 0)
+        return replace(self, text=self.text[:low] + filling + self.text[high:], maker=FILLED, hole=None)
 
     def apply(self, text: str) -> str:
         """The text after it."""
@@ -87,11 +97,24 @@ class Evidence:
         edits: changed lines.
         insertions: new lines.
         deleted: lines that were deleted.
+        touched: where edits of this document stand.
+        own: these edits.
     """
 
     edits: tuple[LineEdit, ...]
     insertions: tuple[Insertion, ...]
     deleted: tuple[str, ...]
+    touched: tuple[int, ...] = ()
+    own: tuple[Hunk, ...] = ()
+
+    def earlier(self, rows: Rows) -> Iterator[Rows]:
+        """The document before the last edit, before the last two, and so on, as far as they are known."""
+        for hunk in self.own:
+            after = [line.rstrip("\r\n") for line in split_lines(hunk.after)]
+            at = rows.find(after, hunk.start_line) if after else hunk.start_line
+            if at is not None and at < len(rows):
+                rows = Rows(rows.text[: rows.start(at)] + hunk.before + rows.text[rows.start(at + len(after)) :])
+                yield rows
 
     def rows(self) -> frozenset[int | None]:
         """The lines that were changed or are new; None stands for those that have no row here."""
@@ -115,12 +138,17 @@ def evidence(rows: Rows, hunks: Sequence[Hunk], path: str | None = None) -> Evid
     edits: list[LineEdit] = []
     insertions: list[Insertion] = []
     deleted: list[str] = []
+    touched: list[int] = []
+    mine: list[Hunk] = []
     for age, hunk in enumerate(reversed(hunks[-_HUNKS:])):
         before, after = ([line.rstrip("\r\n") for line in split_lines(text)] for text in (hunk.before, hunk.after))
         if max(len(before), len(after)) > _LONGEST:
             continue
         own = path is None or hunk.path == path
         at = rows.find(after, hunk.start_line) if own else None
+        if own:
+            touched.append(hunk.start_line if at is None else at)
+            mine.append(hunk)
         for low, high in _paired(before, after):
             row = None if at is None or high is None else at + high
             if low is not None and high is not None:
@@ -131,7 +159,7 @@ def evidence(rows: Rows, hunks: Sequence[Hunk], path: str | None = None) -> Evid
             elif low is not None and before[low].strip():
                 deleted.append(before[low])
     changed = tuple(edit for edit in edits if edit.old.split() != edit.new.split())
-    return Evidence(changed, tuple(insertions), tuple(deleted))
+    return Evidence(changed, tuple(insertions), tuple(deleted), tuple(touched), tuple(mine))
 
 
 def _add(edits: list[LineEdit], edit: LineEdit) -> None:

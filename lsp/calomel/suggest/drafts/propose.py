@@ -24,7 +24,10 @@ from calomel.suggest.drafts.rename import MAKER as RENAME
 from calomel.suggest.drafts.rename import relatives, rename, renamed_words, renamings
 from calomel.suggest.drafts.shape import shape_of_siblings
 from calomel.suggest.drafts.substitution import extraction, substitution
+from calomel.suggest.drafts.template import MAKER as TEMPLATE
+from calomel.suggest.drafts.template import template
 from calomel.suggest.drafts.text import Rows
+from calomel.suggest.drafts.whole_lines import whole_lines
 from calomel.suggest.edit import Planned, TextEdit, apply, trimmed
 from calomel.suggest.recall import recall
 from calomel.suggest.recent import standing
@@ -104,7 +107,9 @@ def region_texts(text: str, start: int, end: int, drafts: Iterable[EditDraft]) -
         drafts: of the document, best first.
     """
     inside = [
-        draft for draft in drafts if start <= draft.start and draft.end <= end and draft.start < max(end, start + 1)
+        draft
+        for draft in drafts
+        if draft.hole is None and start <= draft.start and draft.end <= end and draft.start < max(end, start + 1)
     ]
     found: dict[str, RegionText] = {}
     for draft in inside:
@@ -136,6 +141,8 @@ WORTH: Final = {
     "shape": 0.73,
     "arguments": 0.7,
     "substitution": 0.68,
+    "template": 0.75,
+    "whole_lines": 0.6,
 }
 _MOST: Final = 64
 _MOST_OF_ONE: Final = 128
@@ -180,14 +187,17 @@ def _all(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None) -> lis
         by_name(rows, seen),
         awaited(rows, seen),
         shape_of_siblings(rows, seen, row),
+        template(rows, seen),
         substitution(rows, seen),
         extraction(rows, seen),
         imports(rows, seen, path),
+        whole_lines(rows, seen),
     )
     found = [draft for maker in makers for draft in islice(maker, _MOST_OF_ONE)]
     renames = renamings(rows, seen)
     was = {edit.row: edit.old for edit in seen.edits if edit.row is not None}
     deleted = {line.strip() for line in seen.deleted}
+    formed = [draft for draft in found if draft.maker == TEMPLATE]
     followed = {draft.changed(rows) for draft in found if draft.maker == ARGUMENTS}
 
     def fits(draft: EditDraft) -> bool:
@@ -197,6 +207,8 @@ def _all(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None) -> lis
             return False  # it makes a line what it was before
         if draft.start == draft.end and draft.text.strip() in deleted:
             return False
+        if draft.maker == RENAME and any(each.start <= draft.start and draft.end <= each.end for each in formed):
+            return False  # more than the name is another there
         if first != last:
             return True
         # A list got what only those of one name get, or a name is changed that means something else here.

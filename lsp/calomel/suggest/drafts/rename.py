@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from calomel.suggest.drafts.evidence import EditDraft, Evidence, LineEdit
-from calomel.suggest.drafts.scopes import TYPE, function_rows, is_typed_head, parameter_head
+from calomel.suggest.drafts.scopes import TYPE, block_end, function_rows, is_typed_head, parameter_head
 from calomel.suggest.drafts.text import (
     TYPES,
     Rows,
@@ -39,6 +39,8 @@ _DECLARED: Final = (
     r"(?:\b(?:let|const|var|mut|for)\s+(?:mut\s+)?[({{\[]?|^\s*\(?)(?:\w+\s*,\s*)*{0}(?:\s*,\s*\w+)*[)}}\]]?"
     r"\s*(?::[^=]*)?(?::?=(?!=)|\bin\b|\bof\b)"
 )
+# What a block calls an error or a context: before the name.
+_CAUGHT: Final = re.compile(r"^\s*(?:except|with|async with)\b.*\bas\s+$")
 _FIELD: Final = r"\s+(?:pub(?:\([^)]*\))?\s+|public\s+|private\s+|readonly\s+)*{0}\s*[?:\s]\s*\S"
 # Before the name of a parameter; before its type stands something else.
 _NAMED: Final = re.compile(r"(?:^|[(,*.{])\s*(?:(?:mut|public|private|protected|readonly|const|final)\s+)*$")
@@ -257,6 +259,8 @@ def _local(rows: Rows, edits: Sequence[LineEdit], old: str, new: str) -> range |
         start, end = _first(edit.new, new)
         if _is_inline(edit.new, start, end):
             return range(edit.row, edit.row + 1)
+        if _CAUGHT.search(edit.new[:start]):
+            return range(edit.row, block_end(rows, edit.row))
         head = parameter_head(rows, edit.row, start)
         inside = function_rows(rows, edit.row if head is None else head)
         if inside is None:

@@ -31,6 +31,8 @@ TYPE: Final = (
 _TYPED: Final = re.compile(
     rf"\s*((?:{TYPE})*)~?(?!(?:if|for|while|switch|catch)\b)[A-Za-z_][\w:]*\s*\([^;{{}}]*(?:\)[\w., ]*\{{?)?\s*$"
 )
+_BOUND: Final = re.compile(r"^\s*(?:export\s+)?(?:const|let|var)\s+$")
+_ARROW: Final = re.compile(r"\s*(?::[^={;]*)?=>")
 _LONGEST_HEAD: Final = 400
 _BODY: Final = re.compile(r"\s*(?:(?:const|noexcept|override|throws\s[\w., ]+)\s*)*\{")
 _METHOD: Final = re.compile(r"^\s*(?:(?:async|public|private|protected|static|abstract|override|get|set)\s+)*$")
@@ -68,7 +70,7 @@ def is_definition(before: str, after: str) -> bool:
         before: the line before the name.
         after: what follows the list on its last line.
     """
-    if _DEFINITION.match(before):
+    if _DEFINITION.match(before) or (_BOUND.match(before) and _ARROW.match(after)):
         return True
     return bool(_METHOD.match(before)) and re.match(r"\s*(?::[^{;=]+)?\{\s*$", after) is not None
 
@@ -182,7 +184,8 @@ def may_be(rows: Rows, at: int, owner: str | None) -> bool:
     """Whether what is called at an offset may be that of `owner`: a method of this class, or a function of none."""
     receiver = receiver_of(rows.text, at)
     if owner is None or receiver is None:
-        return owner is None and receiver is None
+        # The methods of an object have no class.
+        return owner is None and (receiver is None or receiver in _OWN)
     if receiver in _OWN:
         return owner_of(rows, rows.row(at)) == owner
     bound = rf"(?<![\w$]){re.escape(receiver)}\s*(?::[^=\n]*)?:?=(?!=)\s*(\S[^\n]*)"

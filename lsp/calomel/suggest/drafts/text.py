@@ -265,8 +265,11 @@ def changes(old: tuple[Token, ...], new: tuple[Token, ...]) -> tuple[Op, ...]:
     return tuple(found)
 
 
-_CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
+CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 _QUOTES: Final = "\"'`"
+_ARROW: Final = re.compile(r"\s*(?::[^={;]*)?=>")
+# Types between angle brackets, one deep in another.
+_GENERIC: Final = re.compile(r"<(?:[\w\s,:&'.*?|\[\]]|<(?:[\w\s,:&'.*?|\[\]]|<[^<>()]*>)*>)*>")
 # An argument list that is longer is none that anybody edits by hand.
 _LONGEST: Final = 2000
 
@@ -295,17 +298,18 @@ class Listed:
 
 
 def calls(text: str, name: str | None = None) -> Iterator[Listed]:
-    """Parenthesised lists behind a name, or behind this name."""
+    """Parenthesised lists behind a name, or behind this name; those of a function that is bound to one, too."""
     pattern = r"[^\W\d]\w*" if name is None else rf"(?<![\w$]){re.escape(name)}"
-    for match in re.finditer(rf"({pattern})\s?(?:::)?(?:<[\w, :&']*>)?!?\(", text):
+    for match in re.finditer(rf"({pattern})(?:\s?(?:::)?(?:<[\w, :&']*>)?!?|\s*=\s*(?:async\s*)?)\(", text):
         found = read_list(text, match.end() - 1, match.group(1), match.start())
-        if found is not None:
+        bound = match.group().rstrip("(").rstrip().endswith(("=", "async"))
+        if found is not None and (not bound or _ARROW.match(text, found.end + 1)):
             yield found
 
 
 def read_list(text: str, bracket: int, name: str = "", name_start: int | None = None) -> Listed | None:
     """The list that opens at `bracket`; None when it does not close."""
-    closing = [_CLOSING[text[bracket]]]
+    closing = [CLOSING[text[bracket]]]
     at = bracket + 1
     items: list[tuple[int, int]] = []
     first = at
@@ -315,8 +319,12 @@ def read_list(text: str, bracket: int, name: str = "", name_start: int | None = 
         if character in _QUOTES:
             at = _string_end(text, at, limit)
             continue
-        if character in _CLOSING:
-            closing.append(_CLOSING[character])
+        generic = _GENERIC.match(text, at) if character == "<" and text[at - 1].isalnum() else None
+        if generic is not None:
+            at = generic.end()
+            continue
+        if character in CLOSING:
+            closing.append(CLOSING[character])
         elif character == closing[-1]:
             closing.pop()
             if not closing:
