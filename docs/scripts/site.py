@@ -1,4 +1,4 @@
-"""What the pages link outside of `docs/`: pages of the repository come along into the site, other files are only named.
+"""What the pages link outside of `docs/` (pages come along, other files are only named), and the search.
 
 A hook of mkdocs, whose events the functions are named after.
 """
@@ -51,6 +51,13 @@ def on_page_markdown(markdown: str, *, page: Any, config: MkDocsConfig, files: F
         return f"[{name}]({posixpath.relpath(inside, posixpath.dirname(here) or '.')}{mark}{anchor})"
 
     return _LINK.sub(led, markdown)
+
+
+def on_post_build(*, config: MkDocsConfig) -> None:
+    """Write the index of the search as a script, which `docs/search.js` loads where pages are opened as files."""
+    folder = Path(config.site_dir) / "search"
+    index = (folder / "search_index.json").read_text(encoding="utf-8")
+    (folder / "search_index.js").write_text(f"const SEARCH_INDEX = {index};\n", encoding="utf-8")
 
 
 def _outside(place: str, link: str) -> str | None:

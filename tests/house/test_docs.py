@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -260,12 +261,32 @@ def test_logs_are_as_large_as_the_page_says() -> None:
     assert "`log.outcome_text = true`" in row(prompts)
 
 
+def found_in_the_browser(site: Path, word: str) -> str:
+    """What the search finds on a page that is opened as a file; without a browser, what it would look in."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        return (site / "search" / "search_index.js").read_text(encoding="utf-8")
+    page = f"{(site / 'index.html').as_uri()}?q={word}"
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--virtual-time-budget=20000",
+        f"--user-data-dir={site}.user",
+    ]
+    done = subprocess.run([browser, *options, "--dump-dom", page], capture_output=True, text=True, check=False)
+    shown = done.stdout.partition('id="mkdocs-search-results"')[2].partition("modal-footer")[0]
+    assert "<article>" in shown
+    return shown
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="pip install 'calomel[docs]'")
 def test_site_builds_without_a_warning_and_needs_nobody(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+    assert "vscode" in found_in_the_browser(tmp_path, "snooze")
     built = list(tmp_path.rglob("*.html"))
     assert {"index.html", "privacy.html", "troubleshooting.html"} <= {path.name for path in built}
     loaded = re.compile(
