@@ -21,7 +21,7 @@ from calomel.report.heldout import read_heldout
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.e2e,
-    pytest.mark.skipif(find_spec("ray") is None, reason="Ray Serve is not installed: pip install 'calomel[cluster]'"),
+    pytest.mark.skipif(find_spec("ray") is None, reason="Ray Serve is not installed: install Calomel's extra cluster"),
 ]
 
 LISTENS = "0A"

@@ -281,7 +281,7 @@ def found_in_the_browser(site: Path, word: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="pip install 'calomel[docs]'")
+@pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="install Calomel's extra docs")
 def test_site_builds_without_a_warning_and_needs_nobody(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

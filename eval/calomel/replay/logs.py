@@ -32,7 +32,7 @@ def read_logs(path: Path) -> list[ReplayLog]:
         try:
             from calomel.replay.stories import read_packed_logs
         except ModuleNotFoundError as error:
-            message = f"{path} is packed with zstandard, which is not installed: pip install 'calomel[bench]'."
+            message = f"{path} is packed with zstandard, which is not installed: install Calomel's extra bench."
             raise LogError(message) from error
         return read_packed_logs(path)
     return [read_log(path)]

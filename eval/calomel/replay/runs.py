@@ -179,7 +179,7 @@ def _on_ray(
         ray: Any = importlib.import_module("ray")
         pools: Any = importlib.import_module("ray.util.multiprocessing")
     except ImportError as error:
-        raise ReplayError("--ray needs Ray, which is not installed here: pip install 'calomel[cluster]'") from error
+        raise ReplayError("--ray needs Ray, which is not installed here: install Calomel's extra cluster") from error
     began = not ray.is_initialized()
     if began:
         ray.init(log_to_driver=False, include_dashboard=False)

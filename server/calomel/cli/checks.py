@@ -160,7 +160,7 @@ def _port(settings: ServerSettings, running: ServerRecord | None) -> Finding:
 def _replicas(settings: ServerSettings, count: int, record: ServerRecord | None) -> Iterator[Finding]:
     """Whether so many processes with the model can be started, and whether those of a running server are up."""
     if find_spec("ray") is None:
-        yield fail("replicas", "Ray Serve is not installed", "pip install 'calomel[cluster]'")
+        yield fail("replicas", "Ray Serve is not installed", "install Calomel's extra cluster")
         return
     if record is None:
         yield _room(settings, count)

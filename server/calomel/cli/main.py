@@ -38,7 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("calomel"):
             raise
-        print(f"calomel: {error.name} is not installed: pip install 'calomel[bench,train]' brings it", file=sys.stderr)
+        print(
+            f"calomel: {error.name} is not installed: see Calomel's extras bench and train",
+            file=sys.stderr,
+        )
         raise SystemExit(1) from error
     except OSError as error:
         # A folder that is not ours, a full disk (which may not name its file): nobody looks for that in a traceback.

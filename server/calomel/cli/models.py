@@ -278,7 +278,7 @@ def _download(repository: str, revision: str | None, draft: Path) -> str:
         from huggingface_hub import HfApi, snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
     except ModuleNotFoundError:
-        raise CommandError("huggingface_hub is not installed: pip install 'calomel[hub]' brings it") from None
+        raise CommandError("huggingface_hub is not installed: Calomel's extra hub brings it") from None
     try:
         # A branch or a tag may move between the look and the download; a commit does not.
         found = HfApi().model_info(repository, revision=revision)

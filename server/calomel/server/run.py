@@ -183,7 +183,7 @@ def open_replicas(settings: ServerSettings, tokens: Tokens | None) -> Filler:
     try:
         from calomel.server.replicas import RayReplicas
     except ImportError as error:
-        raise StartError("replicas need Ray Serve: pip install 'calomel[cluster]'") from error
+        raise StartError("replicas need Ray Serve: install Calomel's extra cluster") from error
     return cast("Filler", RayReplicas(settings, tokens, open_in_replica))
 
 

@@ -122,7 +122,7 @@ class ServerSettings(BaseSettings):
     """Each step reads the whole window, where else it keeps what stands around a canvas for some steps (models that
     read in both directions)."""
     replicas: Annotated[int | None, Field(ge=1, le=256)] = None
-    """Processes with the model, kept by Ray Serve (`pip install 'calomel[cluster]'`): a workspace stays with one of
+    """Processes with the model, kept by Ray Serve (the extra `cluster`): a workspace stays with one of
     them, and one that is lost is replaced. Unset: the model is in the server's own process.
     """
     max_requests: Annotated[int, Field(ge=1, le=65_536)] = 128
