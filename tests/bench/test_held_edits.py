@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from calomel.report.heldout import BenchDataError
 from calomel.report.progress import Progress
 from calomel.report.result import CONVERTER
 from calomel.report.running import Journal
-from calomel.report.stories import Change, Moment, Story, chosen, composed, moments, read_stories
+from calomel.report.stories import Change, Moment, Story, chosen, composed, moments, read_stories, turned
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 from calomel.suggest.edit import TextEdit
 
@@ -263,3 +264,16 @@ def test_an_offer_that_may_be_wrong_and_harms_nothing(offer: Offered) -> None:
 @pytest.fixture
 def story(stories: tuple[Story, ...]) -> Story:
     return stories[0]
+
+
+def test_a_story_told_in_another_order_comes_to_the_same_text() -> None:
+    stories = read_stories()
+    told = [turned(story) for story in stories]
+    for story, other in zip(stories, told, strict=True):
+        assert other.after(len(other.changes)) == story.after(len(story.changes))
+
+    def upwards(found: Sequence[Story]) -> int:
+        return sum(later.start < each.start for story in found for each, later in pairwise(story.changes))
+
+    # People go up their files, too.
+    assert upwards(told) > 5 * upwards(stories)

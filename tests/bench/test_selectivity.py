@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,13 +57,13 @@ def test_a_perfect_calibrator_ranks_and_tells_the_truth() -> None:
 def test_a_threshold_is_measured_against_showing_everything() -> None:
     figures = SelectivityFigures(right(), PERFECT)
     assert (figures.questions, figures.accepted) == (40, 20)
-    half = figures.threshold(0.5)
+    half = figures.threshold({"fill": 0.5})
     assert half.shown == 20
     assert (value(half.fewer), value(half.lost), value(half.acceptance), value(half.characters)) == (0.5, 0.0, 1.0, 1.0)
-    everything = figures.threshold(0.0)
+    everything = figures.threshold({"fill": 0.0})
     assert everything.shown == 40
     assert (value(everything.fewer), value(everything.lost), value(everything.acceptance)) == (0.0, 0.0, 0.5)
-    nothing = figures.threshold(1.1)
+    nothing = figures.threshold({"fill": 1.1})
     assert nothing.shown == 0
     assert (value(nothing.fewer), value(nothing.lost), nothing.acceptance) == (1.0, 1.0, None)
     assert value(nothing.characters) == 0.0
@@ -78,9 +79,8 @@ def written(path: Path, samples: list[Sample]) -> Path:
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    Calibrator({"fill": TRUTH}, {"quiet": 0.7, "balanced": 0.25, "eager": 0.1}).write(
-        tmp_path / "model" / CALIBRATOR_FILE
-    )
+    fitted = replace(TRUTH, thresholds={"quiet": 0.7, "balanced": 0.25, "eager": 0.1})
+    Calibrator({"fill": fitted}).write(tmp_path / "model" / CALIBRATOR_FILE)
     return tmp_path / "model"
 
 
@@ -93,7 +93,7 @@ def test_a_report_has_every_figure_for_machines_and_for_people(model: Path, tmp_
     assert (flat["one.questions"], flat["one.candidates"], flat["two.candidates"]) == (31, 31, 20)
     assert flat["one.all.auroc"] == flat["one.fill.auroc"] > 0.6
     assert flat["one.edit.auroc"] is None
-    assert flat["one.at_balanced.threshold"] == 0.25
+    assert (flat["one.at_balanced.threshold_fill"], flat["one.at_balanced.threshold_edit"]) == (0.25, 0.3)
     assert flat["one.at_eager.shown"] >= flat["one.at_balanced.shown"] >= flat["one.at_quiet.shown"]
     assert flat["one.filter.unbalanced.accepted"] == 1
     page = (tmp_path / "out" / "bench-selectivity.md").read_text()
@@ -101,7 +101,7 @@ def test_a_report_has_every_figure_for_machines_and_for_people(model: Path, tmp_
     for words in (
         "one: thresholds against everything",
         "two: hard filters",
-        "balanced (0.250)",
+        "balanced (0.250, 0.300)",
         "all, raw",
         "unbalanced",
     ):

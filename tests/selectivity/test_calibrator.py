@@ -24,20 +24,19 @@ from calomel.suggest.completer import Candidate
 from calomel.suggest.edit import Planned
 from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import line_of, record_of
-from calomel.suggest.signals import CandidateAgreement, signals_of, surroundings
+from calomel.suggest.signals import CandidateAgreement, Drafted, Kinship, signals_of, surroundings
 
 FITTED = Calibrator(
     {
         "fill": KindCalibrator({"mean_log_prob": 1.5, "maker:canvas": -0.25}, 0.5, report={"samples": 7, "ece": 0.01}),
-        "edit": KindCalibrator({"ratio": 2.0}, -1.0, frozenset({"verified", "canvas"})),
+        "edit": KindCalibrator({"ratio": 2.0}, -1.0, frozenset({"verified", "canvas"}), {"quiet": 0.6, "eager": 0.2}),
     },
-    {"quiet": 0.5, "balanced": 0.2, "eager": 0.1},
     "abc123",
 )
 
 
 def plain(**changes: Any) -> dict[str, Any]:
-    return {"format": 2, "kinds": {"fill": {"bias": 0.5, "weights": {"steps": 1.0}}}, **changes}
+    return {"format": 3, "kinds": {"fill": {"bias": 0.5, "weights": {"steps": 1.0}}}, **changes}
 
 
 def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
@@ -47,6 +46,9 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     assert read == FITTED
     assert read.hopeless("edit") == {"canvas", "verified"}
     assert read.hopeless("fill") == read.hopeless("poem") == frozenset()
+    # What a fit has no number for has the usual one.
+    assert read.thresholds("edit") == {"quiet": 0.6, "balanced": 0.3, "eager": 0.2}
+    assert read.thresholds("fill") == read.thresholds("poem") == {"quiet": 0.5, "balanced": 0.3, "eager": 0.15}
     subject = Subject("fill", "canvas", "c", {"mean_log_prob": -0.4})
     assert read.probability(subject) == pytest.approx(sigmoid(0.5 - 0.6 - 0.25))
     read.write(again)
@@ -57,8 +59,8 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
 
 def test_a_file_of_another_version_is_refused_with_both_numbers(tmp_path: Path) -> None:
     path = tmp_path / "older.json"
-    path.write_text(json.dumps(plain(format=1)))
-    with pytest.raises(CalibratorError, match=r"older\.json .*format 1, this version reads 2"):
+    path.write_text(json.dumps(plain(format=2)))
+    with pytest.raises(CalibratorError, match=r"older\.json .*format 2, this version reads 3"):
         Calibrator.read(path)
 
 
@@ -110,7 +112,8 @@ SIGNALS = signals_of(
     accepted=3,
     rejected=4,
     cut=1,
-    support=2,
+    drafted=Drafted(2, 0.5, 3),
+    kinship=Kinship(4, 1, 7),
     agreement=CandidateAgreement(1, 2, 1.0 / 7),
     place="code",
     around=surroundings(TEXT, 22, EDITS),
@@ -206,13 +209,13 @@ def test_a_damaged_line_of_samples_is_named_by_file_and_number(tmp_path: Path, l
     "content",
     [
         "", "{", "[]", "null", '"text"', "{}", b"\xff\xfe\x00", None, "[" * 100_000,
-        json.dumps({"format": 2}),
+        json.dumps({"format": 3}),
         json.dumps(plain(kinds=[])),
         json.dumps(plain(kinds={"fill": {}})),
         json.dumps(plain(kinds={"fill": {"bias": 0.0, "weights": {"steps": "heavy"}}})),
         json.dumps(plain(kinds={"fill": {"bias": math.nan, "weights": {}}})),
         json.dumps(plain(kinds={"fill": {"bias": 0.0, "weights": {"steps": math.inf}}})),
-        json.dumps(plain(thresholds={"quiet": None})),
+        json.dumps(plain(kinds={"fill": {"bias": 0.0, "weights": {}, "thresholds": {"quiet": None}}})),
     ],
     ids=range(16),
 )  # fmt: skip

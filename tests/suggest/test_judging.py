@@ -11,6 +11,7 @@ import pytest
 from tests.suggest.editor import ScriptedModel, WholeFile
 
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
+from calomel.selectivity.proposal import Recent
 from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.completer import Candidate, ModelInfo
 from calomel.suggest.edit import TextEdit, plan
@@ -23,6 +24,7 @@ from calomel.suggest.judging import (
     user_calibrator_path,
 )
 from calomel.suggest.question import Question, Trigger
+from calomel.suggest.signals import kinship
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.workspace import Situation
 
@@ -94,12 +96,10 @@ async def test_the_likeliest_candidate_that_passes_is_found_and_knows_how_the_ot
     assert (found.signals.agreement.agreeing, found.signals.agreement.rivals) == (1, 1)
 
 
-SHIPPED = Calibrator(
-    {"fill": KindCalibrator({"steps": 1.0}, 0.0), "edit": KindCalibrator({"steps": 2.0}, 0.0)}, {"quiet": 0.6}
-)
+SHIPPED = Calibrator({"fill": KindCalibrator({"steps": 1.0}, 0.0), "edit": KindCalibrator({"steps": 2.0}, 0.0)})
 
 
-OWN = Calibrator({"fill": KindCalibrator({"steps": 3.0}, 1.0)}, {"quiet": 0.4}, "0123abcd")
+OWN = Calibrator({"fill": KindCalibrator({"steps": 3.0}, 1.0, thresholds={"quiet": 0.4})}, "0123abcd")
 
 
 @pytest.fixture
@@ -117,12 +117,13 @@ def test_ones_own_replaces_the_kinds_that_it_has(info: ModelInfo, tmp_path: Path
     OWN.write(path)
     found = calibrator_for(info)
     assert found.kinds == {"fill": OWN.kinds["fill"], "edit": SHIPPED.kinds["edit"]}
-    assert (found.thresholds, found.model) == ({"quiet": 0.4}, "0123abcd")
+    assert (found.thresholds("fill")["quiet"], found.thresholds("edit")["quiet"]) == (0.4, 0.5)
+    assert found.model == "0123abcd"
 
 
 @pytest.mark.parametrize("model", ["", "another"])
 def test_one_that_was_fitted_for_other_weights_is_not_used(info: ModelInfo, model: str) -> None:
-    Calibrator(OWN.kinds, OWN.thresholds, model).write(user_calibrator_path(info.weights))
+    Calibrator(OWN.kinds, model).write(user_calibrator_path(info.weights))
     assert calibrator_for(info) == SHIPPED
 
 
@@ -135,3 +136,23 @@ def test_a_damaged_one_is_left_alone_and_said(info: ModelInfo, caplog: pytest.Lo
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert str(path) in caplog.text
     assert path.read_text() == "{ torn"
+
+
+@pytest.mark.parametrize(
+    ("at", "new", "nearest", "indented", "remaining"),
+    [
+        ("two(old)", "two(new)", 1, 1, 2),
+        ("four(old)", "four(new)", 3, 0, 2),
+        ("    two", "    three", 1, 1, 1),
+        ("):", ", more):", 1, 0, 0),
+    ],
+)
+def test_a_suggestion_is_compared_with_what_was_just_done(
+    at: str, new: str, nearest: int, indented: int, remaining: int
+) -> None:
+    text = "def f(a):\n    one(new)\n    two(old)\n\nfour(old)\n"
+    place = text.index("new")
+    edits = plan(text, [TextEdit(text.index(at), text.index(at) + len(at), new)])
+    found = kinship(text, edits, [Recent(place, place + 3, "old", "new")])
+    assert (found.nearest, found.indented, found.remaining) == (nearest, indented, remaining)
+    assert kinship(text, edits, ()).nearest is None

@@ -34,7 +34,7 @@ from calomel.replay.stories import package_of
 from calomel.report.progress import Progress
 from calomel.report.result import CONVERTER, Report, weights_hash
 from calomel.report.running import Journal
-from calomel.report.stories import HELDOUT_EDITS, Moment, chosen, read_stories
+from calomel.report.stories import HELDOUT_EDITS, Moment, chosen, read_stories, turned
 from calomel.selectivity.sample import Sample
 from calomel.storage import write_whole
 from calomel.suggest.completer import Completer, ModelInfo
@@ -59,7 +59,8 @@ class HeldOptions:
         device, threads: of the engine.
         seed: of the bootstrap.
         resume: go on where an interrupted run stopped.
-        samples: where to write every candidate that the gate saw; nothing is shown then.
+        samples: where to write every candidate that the gate saw; nothing is shown then, and every second story is
+            told in another order than its file's.
     """
 
     stories: Path | None = None
@@ -84,7 +85,10 @@ def run_held_edits(options: HeldOptions) -> Report:
         ValueError: no moment is left to ask.
         What `calomel.suggest.in_process.open_completer` raises.
     """
-    asked = chosen(read_stories(options.stories), options.kinds, options.limit)
+    stories = read_stories(options.stories)
+    if options.samples is not None:
+        stories = tuple(turned(story) if int(story.id, 16) % 2 else story for story in stories)
+    asked = chosen(stories, options.kinds, options.limit)
     if not asked:
         raise ValueError(f"--kinds {','.join(options.kinds)}: no story is of these kinds")
     rows, info = asyncio.run(_asked(asked, options))

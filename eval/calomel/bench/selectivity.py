@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,9 +13,8 @@ import numpy as np
 from calomel.replay.figures import ranking
 from calomel.report.result import Report, Table, Value, interval_cell, percent_cell, put_interval
 from calomel.report.stats import Interval, Resampling, wilson
-from calomel.selectivity.calibrator import Calibrator
+from calomel.selectivity.calibrator import THRESHOLDS, Calibrator
 from calomel.selectivity.sample import Sample, read_samples
-from calomel.suggest.judging import THRESHOLDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +74,13 @@ class SelectivityFigures:
         taken = np.asarray([float(sample.accepted) for sample in self.samples])
         return ranking(Resampling(self._clusters, self._seed), chosen, scores, taken)
 
-    def threshold(self, threshold: float) -> Threshold:
-        """One threshold, over all questions."""
+    def threshold(self, thresholds: Mapping[str, float]) -> Threshold:
+        """One threshold for each kind, over all questions."""
         picks = self._picks
         resampling = Resampling([pick.cluster for pick in picks], self._seed)
         everything = [float(pick.everything.accepted) for pick in picks]
         all_saved = [float(pick.everything.accepted * pick.everything.saved_characters) for pick in picks]
-        shown = [pick.passing if pick.probability >= threshold else None for pick in picks]
+        shown = [pick.passing if pick.probability >= thresholds[pick.everything.kind] else None for pick in picks]
         there = [float(each is not None) for each in shown]
         taken = [float(each is not None and each.accepted) for each in shown]
         saved = [float(each.accepted * each.saved_characters) if each is not None else 0.0 for each in shown]
@@ -149,6 +148,7 @@ def _log(sample: Sample) -> str:
 
 
 _FIGURES: Final = ("fewer", "lost", "acceptance", "characters")
+KINDS: Final = ("fill", "edit")
 STEPS: Final = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 NOTES: Final = (
     "A sample is a candidate that was judged while a log was played and nothing was shown.",
@@ -221,16 +221,17 @@ def _ranking(title: str, name: str, figures: SelectivityFigures, flat: dict[str,
 
 
 def _thresholds(name: str, figures: SelectivityFigures, calibrator: Calibrator, flat: dict[str, Value]) -> Table:
-    named = {**THRESHOLDS, **calibrator.thresholds}
+    of_kinds = {kind: calibrator.thresholds(kind) for kind in KINDS}
+    named = [(each, {kind: of_kinds[kind][each] for kind in KINDS}) for each in THRESHOLDS]
     rows = []
-    for label, value in [*named.items(), *((f"{step:g}", step) for step in STEPS)]:
-        found = figures.threshold(value)
+    for label, values in [*named, *((f"{step:g}", dict.fromkeys(KINDS, step)) for step in STEPS)]:
+        found = figures.threshold(values)
         key = f"{name}.at_{label}"
-        flat[f"{key}.threshold"] = value
+        flat |= {f"{key}.threshold_{kind}": value for kind, value in values.items()}
         flat[f"{key}.shown"] = found.shown
         for figure in _FIGURES:
             put_interval(flat, f"{key}.{figure}", getattr(found, figure))
-        told = label if label.startswith("0") else f"{label} ({value:.3f})"
+        told = label if label.startswith("0") else f"{label} ({', '.join(f'{value:.3f}' for value in values.values())})"
         rows.append((told, str(found.shown), *(percent_cell(getattr(found, figure)) for figure in _FIGURES)))
     columns = ("threshold", "shown", "fewer", "lost", "accepted of shown", "characters kept")
     return Table(f"{name}: thresholds against everything", columns, tuple(rows))

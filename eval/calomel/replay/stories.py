@@ -84,12 +84,12 @@ def _played_to(text: str, events: Iterable[Event]) -> str:
 
 
 def package_of(path: str) -> str:
-    """The package, as far as a path tells it; the path itself where it begins as many do."""
+    """The package, as far as a path tells it: its first folder that not many have; else the path itself."""
     parts = path.split("/")
     for name, depth in _DEPTHS.items():
         if name in parts:
             return "/".join(parts[: parts.index(name) + depth])
-    return path if len(parts) == 1 or parts[0] in _ANYWHERE else parts[0]
+    return next((part for part in parts[:-1] if part not in _ANYWHERE), path)
 
 
 # Of the text around the blocks.

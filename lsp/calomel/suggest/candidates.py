@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -46,7 +47,7 @@ from calomel.suggest.fitting import (
 from calomel.suggest.judging import Answered, Decision, Proposed, SuggestionFilter, better, proposal_of
 from calomel.suggest.pace import within
 from calomel.suggest.question import Builder, Question, Selected, Trigger
-from calomel.suggest.signals import agreement_of
+from calomel.suggest.signals import Drafted, agreement_of
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.workspace import Situation
 
@@ -249,7 +250,11 @@ class CandidateSource:
             return SilenceReason.NO_CHANGE
         texts = tuple(each.draft for each in proposed)
         request, answer = await self._ask("edit", question, situation, region=region, drafts=texts, own=own)
-        support = {(each.draft.text, each.draft.maker): each.support for each in proposed}
+        counts = Counter(draft.maker for draft in drafts)
+        known = {
+            (each.draft.text, each.draft.maker): Drafted(each.support, each.likeness, counts[each.draft.maker])
+            for each in proposed
+        }
         best: Answered | None = None
         for candidate in answer.candidates:
             if self._alone:
@@ -263,7 +268,7 @@ class CandidateSource:
                 edits,
                 region,
                 cut_off=candidate.finish_reason != "stop",
-                support=support.get((candidate.text, candidate.maker), 0),
+                drafted=known.get((candidate.text, candidate.maker), Drafted()),
                 agreement=agreement_of(candidate, answer, old),
                 request=request,
             )

@@ -16,15 +16,22 @@ from calomel.selectivity.proposal import Proposal
 from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInfo
 from calomel.suggest.edit import Planned, edits_of, joined, row_of, rows_between
 from calomel.suggest.question import Question, Trigger
-from calomel.suggest.signals import CandidateAgreement, OutcomeSignals, RecentActivity, signals_of, surroundings
+from calomel.suggest.signals import (
+    CandidateAgreement,
+    Drafted,
+    Kinship,
+    OutcomeSignals,
+    RecentActivity,
+    kinship,
+    signals_of,
+    surroundings,
+)
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.languages import builtin_names
 from calomel.workspace.settings import Aggressiveness
 
 LOG: Final = logging.getLogger(__name__)
 
-# The probability of being accepted that a suggestion must reach, where no calibrator says what the names come to.
-THRESHOLDS: Final[Mapping[str, float]] = {"quiet": 0.5, "balanced": 0.3, "eager": 0.15}
 # What nobody could ever have accepted, or may ever see: it is not followed any further.
 _NOTHING: Final = frozenset({SilenceReason.NO_CHANGE, SilenceReason.WHITESPACE_ONLY, SilenceReason.SECRET})
 
@@ -50,8 +57,7 @@ def calibrator_for(info: ModelInfo) -> Calibrator:
     own = _read(user_calibrator_path(info.weights))
     if own is None or own.model != info.weights:
         return shipped or Calibrator()
-    kinds = {**(shipped.kinds if shipped else {}), **own.kinds}
-    return Calibrator(kinds, own.thresholds or (shipped.thresholds if shipped else {}), own.model)
+    return Calibrator({**(shipped.kinds if shipped else {}), **own.kinds}, own.model)
 
 
 def _read(path: Path) -> Calibrator | None:
@@ -72,7 +78,7 @@ class Proposed:
         region: that the model was asked to rewrite; None for a fill.
         cut: characters that were left out of its text.
         cut_off: the model had more to say, and what it said ends within a line for that.
-        support: how many of the last edits agree with a draft.
+        drafted: where it is a draft.
         agreement: the other candidates of the answer.
         request: what the model was asked.
     """
@@ -82,7 +88,7 @@ class Proposed:
     region: tuple[int, int] | None = None
     cut: int = 0
     cut_off: bool = False
-    support: int = 0
+    drafted: Drafted = field(default_factory=Drafted)
     agreement: CandidateAgreement = field(default_factory=CandidateAgreement)
     request: CompleteRequest | None = None
 
@@ -173,12 +179,12 @@ class SuggestionFilter:
         """Look for the calibrator anew before the next question: it may have been fitted again."""
         self._weights = None
 
-    def threshold(self, language_id: str = "") -> float:
-        """The probability that a language wants; an unknown name counts as `balanced`."""
+    def threshold(self, kind: Kind, language_id: str = "") -> float:
+        """The probability that a kind of suggestion wants in a language; an unknown name counts as `balanced`."""
         wanted = self.by_language.get(language_id, self.by_language.get("*", self.aggressiveness))
         if not isinstance(wanted, str):
             return wanted
-        names = {**THRESHOLDS, **self.calibrator.thresholds}
+        names = self.calibrator.thresholds(kind)
         return names.get(wanted, names["balanced"])
 
     def decide(self, kind: Kind, question: Question, proposed: Proposed) -> Answered:
@@ -190,10 +196,10 @@ class SuggestionFilter:
         if not all(edit.fits(question.text) for edit in edits):
             return SilenceReason.SECRET
         language = question.situation.language_id
-        signals = _signals(question, proposed)
+        signals = _signals(kind, question, proposed)
         probability = self.calibrator.probability(Subject(kind, candidate.maker, language, signals.known()))
         wanted = question.trigger is Trigger.EXPLICIT and not self.strict
-        sure = not self.audit and (wanted or probability >= self.threshold(language))
+        sure = not self.audit and (wanted or probability >= self.threshold(kind, language))
         proposal = proposal_of(kind, question, proposed)
         refused = tuple(fired(proposal)) if self.audit else tuple(islice(fired(proposal, QUICK), 1))
         if sure and not refused:
@@ -208,7 +214,7 @@ class SuggestionFilter:
         return reason if reason in _NOTHING else decision
 
 
-def _signals(question: Question, proposed: Proposed) -> OutcomeSignals:
+def _signals(kind: Kind, question: Question, proposed: Proposed) -> OutcomeSignals:
     text, cursor, edits = question.text, question.situation.offset, proposed.edits
     accepted, rejected = question.decisions
     row = row_of(text, cursor)
@@ -220,7 +226,8 @@ def _signals(question: Question, proposed: Proposed) -> OutcomeSignals:
         accepted=accepted,
         rejected=rejected,
         cut=proposed.cut,
-        support=proposed.support,
+        drafted=proposed.drafted,
+        kinship=kinship(text, edits, question.past.edited) if kind == "edit" else Kinship(),
         agreement=proposed.agreement,
         activity=RecentActivity.of(question.recent),
         place=question.place or None,

@@ -84,7 +84,7 @@ def hold_back(session: Session, asked: Asked, decision: Decision, reason: Silenc
     if visible is None or visible.edits != chosen:
         outcome = _outcome(session, asked, decision, chosen, joined(text, edits_of(chosen)).text)
         outcome = replace(outcome, outcome="withheld", reason=str(reason))
-        threshold = session.source.filter.threshold(document.language_id)
+        threshold = session.source.filter.threshold(asked.kind, document.language_id)
         session.ledger.held_back.hold(outcome, chosen, text, threshold)
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from calomel.selectivity.sample import Sample
-from calomel.suggest.judging import THRESHOLDS
 from calomel.suggest.offers import BY_PROMPT
 from calomel.suggest.outcome_log import History, OutcomeRecord, record_of
 from calomel.suggest.question import Trigger
@@ -241,41 +240,37 @@ class WhatIf:
     """One threshold.
 
     Attributes:
-        threshold: the least probability of what is shown.
-        name: of the setting, where it has one.
+        threshold: a name of the setting, or the least probability of what is shown.
         shown: suggestions that it would have shown.
         wanted: of these, taken or written by hand.
         missed: wanted ones that it would not have shown.
         of: suggestions of which the gate had the last word.
     """
 
-    threshold: float
-    name: str
+    threshold: str
     shown: int
     wanted: int
     missed: int
     of: int
 
 
-def what_if(found: Sequence[Story], named: Mapping[str, float] = THRESHOLDS) -> tuple[WhatIf, ...]:
-    """Each threshold, lowest first, over what a threshold decides about.
+def what_if(found: Sequence[Story], named: Mapping[str, Mapping[str, float]]) -> tuple[WhatIf, ...]:
+    """Each name and some numbers, lowest first, over what a threshold decides about.
 
     Neither what the user asked for by hand, which is shown at any, nor what was held back for another reason.
 
     Args:
         found: suggestions of a log.
-        named: what the names of thresholds come to.
+        named: what the names of thresholds come to, by kind.
     """
     decided = [
-        (story.probability, story.wanted)
-        for story in found
-        if not story.explicit and (story.shown or story.reason == SilenceReason.LOW_CONFIDENCE)
+        story for story in found if not story.explicit and (story.shown or story.reason == SilenceReason.LOW_CONFIDENCE)
     ]
-    names = {threshold: name for name, threshold in named.items()}
-    return tuple(_at(each, names.get(each, ""), decided) for each in sorted({*STEPS, *names}))
 
+    def at(threshold: str, of_kinds: Mapping[str, float]) -> WhatIf:
+        shown = [story.wanted for story in decided if story.probability >= of_kinds[story.kind]]
+        wanted = sum(shown)
+        return WhatIf(threshold, len(shown), wanted, sum(story.wanted for story in decided) - wanted, len(decided))
 
-def _at(threshold: float, name: str, decided: Sequence[tuple[float, bool]]) -> WhatIf:
-    shown = [wanted for probability, wanted in decided if probability >= threshold]
-    wanted = sum(shown)
-    return WhatIf(threshold, name, len(shown), wanted, sum(each for _, each in decided) - wanted, len(decided))
+    names = [at(name, {kind: each[name] for kind, each in named.items()}) for name in ("eager", "balanced", "quiet")]
+    return (*names, *(at(f"{step:g}", dict.fromkeys(named, step)) for step in STEPS))

@@ -72,6 +72,68 @@ class RecentActivity:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """What is known of a draft; nothing of the model's own words.
+
+    Attributes:
+        support: how many of the last edits agree with it.
+        likeness: how alike its place is to where its rule was read from, 0 to 1.
+        drafts: how many its maker has for the document: a change that goes on everywhere has been decided about.
+    """
+
+    support: int = 0
+    likeness: float = 0.0
+    drafts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kinship:
+    """How an edit stands to what the last edits did.
+
+    Attributes:
+        nearest: lines to the nearest place of theirs; None without one.
+        indented: its line is indented as the line of one of them.
+        remaining: how often the document has the commonest of the words that it takes away.
+    """
+
+    nearest: int | None = None
+    indented: int = 0
+    remaining: int = 0
+
+
+def kinship(text: str, edits: Sequence[Planned], past: Sequence[Recent]) -> Kinship:
+    """Of `edits` of `text`, and of what led to it, in its places."""
+    start = edits[0].start
+    rows = (text.count("\n", min(start, done.start), max(start, done.start)) for done in past)
+    indent = _indent(text, start)
+    gone = _whole_words(text, edits, new=False) - _whole_words(text, edits, new=True)
+    return Kinship(
+        nearest=min(rows, default=None),
+        indented=int(any(_indent(text, done.start) == indent for done in past)),
+        remaining=max((text.count(word) for word in sorted(gone)[:_WORDS]), default=0),
+    )
+
+
+def _indent(text: str, offset: int) -> str:
+    found = _INDENT.match(text, line_start(text, offset))
+    return found[0] if found else ""
+
+
+def _whole_words(text: str, edits: Sequence[Planned], *, new: bool) -> set[str]:
+    """The words that edits touch, whole: before them, or after."""
+    found: set[str] = set()
+    for edit in edits:
+        head = _WORD_BEFORE.search(text, max(0, edit.start - _LONGEST_WORD), edit.start)
+        rest = _WORD_BEHIND.match(text, edit.end, edit.end + _LONGEST_WORD)
+        middle = edit.text if new else edit.removed
+        found.update(_NAME.findall((head[0] if head else "") + middle + (rest[0] if rest else "")))
+    return found
+
+
+_NAME: Final = re.compile(r"[^\W\d]\w*")
+_INDENT: Final = re.compile(r"[ \t]*")
+_WORD_BEHIND: Final = re.compile(r"\w*")
 _WORD: Final = re.compile(r"[^\W\d]\w{2,}")
 _WORD_BEFORE: Final = re.compile(r"\w*\Z")
 _LONGEST_WORD: Final = 64
@@ -168,7 +230,8 @@ class OutcomeSignals:
         cut: characters that were left out of the model's answer.
         log_prob: exact, of the text and the end behind it; where the model was asked for it.
         keep_log_prob: the same of leaving everything as it is.
-        support: how many of the last edits agree with a draft; 0 for the model's own words.
+        drafted: of a draft.
+        kinship: of an edit.
         agreement: the other candidates of the same answer.
         activity: what the user did in the last minute.
         place: where the cursor stands: `code`, `comment` or `string`; None where nobody can tell.
@@ -197,7 +260,8 @@ class OutcomeSignals:
     cut: int | None = None
     log_prob: float | None = None
     keep_log_prob: float | None = None
-    support: int | None = None
+    drafted: Drafted = field(default_factory=Drafted)
+    kinship: Kinship = field(default_factory=Kinship)
     agreement: CandidateAgreement = field(default_factory=CandidateAgreement)
     activity: RecentActivity = field(default_factory=RecentActivity)
     place: str | None = None

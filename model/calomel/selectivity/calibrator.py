@@ -26,7 +26,9 @@ CALIBRATOR_FILE: Final = "calibrator.json"
 # A maker is hopeless when, with 95 % confidence, less than this share of what it proposes adds an accepted one.
 HOPELESS: Final = 0.05
 # Grows when an older reader would misunderstand a file.
-FORMAT: Final = 2
+FORMAT: Final = 3
+# The probability of being accepted that a suggestion must reach, where no fit says what the names come to.
+THRESHOLDS: Final[Mapping[str, float]] = {"quiet": 0.5, "balanced": 0.3, "eager": 0.15}
 # The model's own proposals for an edit were chosen by the likelihood that then judges them: theirs is too good by that.
 OWN: Final = frozenset({"canvas", "seeded", "verified"})
 # Nats; further apart makes no difference any more.
@@ -50,12 +52,14 @@ _COUNTED: Final = (
     ("line_after", "line_after", 3), ("word_before", "word_before", 2), ("recent edits", "recent_edits", 1),
     ("recent replacements", "recent_replacements", 1), ("recent inserted", "recent_inserted", 3),
     ("recent removed", "recent_removed", 3), ("last inserted", "last_inserted", 3), ("last removed", "last_removed", 3),
+    ("drafts", "drafts", 1), ("nearest", "nearest", 3), ("remaining", "remaining", 2),
 )  # fmt: skip
 # Cross-validated on training packages, products of these took the AUROC of edits from 0.916 to 0.931.
-_OF_MAKERS: Final = ("ratio", "support", "distance", "log inserted")
 _PAIRED: Final = (
-    *_OF_MAKERS, "log removed", "repeats", "rivals", "agreeing", "known_words", "mean_log_prob",
+    "ratio", "support", "distance", "log inserted", "log removed", "repeats", "rivals", "agreeing", "known_words",
+    "mean_log_prob", "likeness",
 )  # fmt: skip
+_OF_MAKERS: Final = (*_PAIRED[:4], "likeness", "drafts", "nearest", "remaining", "indented")
 
 
 # Of a rule's drafts where an edit was to come, the share that was right (docs/results/bench-edits-held-out.md, and
@@ -108,12 +112,14 @@ class KindCalibrator:
         weights: by name of the feature; one that is not named weighs nothing.
         bias: added to the sum.
         hopeless: makers of whose proposals next to none were accepted: nobody need ask them.
+        thresholds: what `quiet`, `balanced` and `eager` come to, as `calomel.selectivity.fit` says.
         report: figures of the fit, for people: counts, ECE, AUROC, reliability.
     """
 
     weights: Mapping[str, float]
     bias: float
     hopeless: frozenset[str] = frozenset()
+    thresholds: Mapping[str, float] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict)
 
     def probability(self, subject: Subject) -> float:
@@ -133,12 +139,10 @@ class Calibrator:
 
     Attributes:
         kinds: by `fill` and `edit`.
-        thresholds: what `quiet`, `balanced` and `eager` come to, as `calomel.selectivity.fit` says.
         model: short hash of the weights that it was fitted for; empty where it lies beside them.
     """
 
     kinds: Mapping[str, KindCalibrator] = field(default_factory=dict)
-    thresholds: Mapping[str, float] = field(default_factory=dict)
     model: str = ""
 
     def probability(self, subject: Subject) -> float:
@@ -150,6 +154,11 @@ class Calibrator:
         """Makers that nobody need ask."""
         fitted = self.kinds.get(kind)
         return frozenset() if fitted is None else fitted.hopeless
+
+    def thresholds(self, kind: str) -> Mapping[str, float]:
+        """What the names of thresholds come to, for a kind."""
+        fitted = self.kinds.get(kind)
+        return THRESHOLDS if fitted is None else {**THRESHOLDS, **fitted.thresholds}
 
     def write(self, path: Path) -> None:
         """Write what `read` reads. Raises OSError, and leaves the file that is there."""
@@ -218,6 +227,8 @@ def features(subject: Subject) -> dict[str, float]:
         "lines_removed": min(5.0, number("lines_removed")) / 2,
         "edits": math.log1p(max(0.0, number("edits") - 1)),
         "known_words": number("known_words"),
+        "likeness": number("likeness"),
+        "indented": number("indented"),
         "no words": float(signals.get("known_words") is None),
         "line is empty": float(not number("line_before") and not number("line_after")),
         "at line end": float(not number("line_after")),

@@ -6,8 +6,8 @@ of one person correct the shipped fit, and some thousand of many packages make o
 chosen by cross-validation; all samples of one group (a package, a day) stay on one side, since suggestions of one group
 are alike.
 
-What the names of thresholds mean are promises about suggestions, which come to another number for each model. One
-number serves all kinds: with one scale of probability, that shows least for what it loses.
+What the names of thresholds mean are promises about suggestions of one kind, which come to another number for each kind
+and model: how many of each kind there are in a set of samples is chance.
 
 * `balanced` shows as little as it can while it loses at most one in twenty of those that would have been accepted.
   (T-Bank's filter for code completion was built under the same bound.)
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -53,11 +52,6 @@ FEWEST_GROUPS: Final = 3
 BALANCED_LOSS: Final = 0.05
 EAGER_LOSS: Final = 0.01
 QUIET: Final = 0.5
-CONFIDENCE: Final = 0.9
-# Thresholds to promise something about, strictest first. Finer steps would test numbers that nobody can tell apart.
-GRID: Final = tuple(round(0.99 - 0.01 * step, 2) for step in range(99))
-# With fewer shown the bound is too wide to start the sequence, whatever they are.
-FEWEST_SHOWN: Final = 10
 
 
 class TooFewError(Exception):
@@ -126,7 +120,11 @@ def fit(samples: Sequence[Sample], start: KindCalibrator | None = None, penaltie
     best = min(penalties, key=lambda penalty: quality_of(tried[penalty], truth).log_loss)
     after = quality_of(tried[best], truth)
     report = {"groups": len(groups), "penalty": best, **_report(samples, tried[best], truth, after)}
-    made = _moved(base, names, solved(fold >= 0, best), hopeless_makers(samples), report)
+    made = _moved(base, names, solved(fold >= 0, best), report)
+    thresholds = named_thresholds(samples, tried[best].tolist())
+    # Whoever is hopeless is not asked, so that nothing new is known of them.
+    unheard = base.hopeless - {sample.maker for sample in samples}
+    made = replace(made, hopeless=hopeless_makers(samples) | unheard, thresholds=thresholds)
     before = np.asarray([base.probability(sample) for sample in samples])
     return Fit(made, quality_of(before, truth), after, tuple(tried[best].tolist()))
 
@@ -184,16 +182,14 @@ def _table(samples: Sequence[Sample], base: KindCalibrator) -> tuple[tuple[str, 
     return names, inputs
 
 
-def _moved(
-    base: KindCalibrator, names: Sequence[str], solved: Numbers, hopeless: frozenset[str], report: Mapping[str, Any]
-) -> KindCalibrator:
+def _moved(base: KindCalibrator, names: Sequence[str], solved: Numbers, report: Mapping[str, Any]) -> KindCalibrator:
     """A calibrator with the differences of weights, of the scale and of the bias that `solve` found."""
     *differences, scale, bias = solved.tolist()
     weights = {name: (1 + scale) * weight for name, weight in base.weights.items()}
     for name, difference in zip(names, differences, strict=True):
         weights[name] = weights.get(name, 0.0) + difference
     rounded = {name: round(weight, 5) for name, weight in weights.items() if round(weight, 5)}
-    return KindCalibrator(rounded, round((1 + scale) * base.bias + bias, 5), hopeless, report)
+    return replace(base, weights=rounded, bias=round((1 + scale) * base.bias + bias, 5), report=report)
 
 
 def _report(samples: Sequence[Sample], probabilities: Numbers, truth: Numbers, quality: Quality) -> dict[str, Any]:
@@ -233,15 +229,8 @@ def solve(inputs: Numbers, truth: Numbers, penalty: Numbers, offset: Numbers) ->
     return np.asarray(found.x)
 
 
-def with_thresholds(calibrator: Calibrator, samples: Sequence[Sample]) -> Calibrator:
-    """The same with names of thresholds that keep their promises on these samples."""
-    chosen = [sample for kind in calibrator.kinds for sample in usable(samples, kind)]
-    named = named_thresholds(chosen, [calibrator.probability(sample) for sample in chosen])
-    return replace(calibrator, thresholds=named or calibrator.thresholds)
-
-
 def corrected_together(samples: Sequence[Sample], shipped: Calibrator) -> Calibrator:
-    """The shipped calibrator with one scale and one offset for all its kinds. Raises TooFewError."""
+    """The shipped calibrator with one scale and one offset for all its kinds, thresholds too. Raises TooFewError."""
     truth = np.asarray([sample.accepted for sample in samples], dtype=np.float64)
     check_enough(int(truth.sum()), len(samples), len({sample.group for sample in samples}), FEWEST_TOGETHER)
     sums = logit(np.clip([shipped.probability(sample) for sample in samples], 1e-9, 1 - 1e-9))
@@ -249,8 +238,13 @@ def corrected_together(samples: Sequence[Sample], shipped: Calibrator) -> Calibr
     solved = solve(inputs, truth, np.asarray([_HEAVY, 1e-6]), sums)
     scale, offset = solved.tolist()
     report = {"samples": len(samples), "accepted": int(truth.sum()), "scale": 1 + scale, "offset": offset}
-    kinds = {kind: _moved(fitted, (), solved, fitted.hopeless, report) for kind, fitted in shipped.kinds.items()}
-    return Calibrator(kinds, shipped.thresholds, shipped.model)
+    kinds = {}
+    for kind, fitted in shipped.kinds.items():
+        made = _moved(fitted, (), solved, report)
+        own = [sample for sample in samples if sample.kind == kind]
+        named = named_thresholds(own, [made.probability(sample) for sample in own])
+        kinds[kind] = replace(made, thresholds=named or fitted.thresholds)
+    return Calibrator(kinds, shipped.model)
 
 
 def named_thresholds(samples: Sequence[Sample], probabilities: Sequence[float]) -> dict[str, float]:
@@ -282,57 +276,6 @@ def surest(samples: Sequence[Sample], probabilities: Sequence[float]) -> list[tu
     return [max(candidates, key=lambda each: each[1]) for candidates in found.values()]
 
 
-class Promise(NamedTuple):
-    """A threshold that keeps a promise: what is shown from this probability on, and accepted, of the data."""
-
-    threshold: float
-    shown: int
-    accepted: int
-
-
-def smallest_threshold(probabilities: Sequence[float], accepted: Sequence[bool], wanted: float) -> Promise | None:
-    """The smallest threshold at which the wanted share is accepted, 90 % sure; None if none is proven.
-
-    Thresholds are tried from the strictest down, and the first one whose promise cannot be kept ends the search: each
-    test stands on the ones before it, so that trying many costs nothing (fixed-sequence testing of Learn then Test,
-    Angelopoulos et al. 2021, arXiv 2110.01052).
-
-    Args:
-        probabilities: of suggestions that were not fitted to.
-        accepted: what became of them.
-        wanted: acceptance rate, 0 to 1.
-    """
-    best: Promise | None = None
-    pairs = sorted(zip(probabilities, accepted, strict=True), reverse=True)
-    at = taken = 0
-    for threshold in GRID:
-        while at < len(pairs) and pairs[at][0] >= threshold:
-            taken += pairs[at][1]
-            at += 1
-        if at < FEWEST_SHOWN:
-            continue
-        if lower_bound(taken, at) < wanted:
-            break
-        best = Promise(threshold, at, taken)
-    return best
-
-
-def needed(wanted: float, rate: float, most: int = 10_000) -> int | None:
-    """How many shown suggestions would prove `wanted`, if `rate` of them are accepted; None when no number does."""
-    if rate <= wanted:
-        return None
-    counts = range(1, most)
-    at = bisect_left(counts, True, key=lambda count: lower_bound(int(rate * count), count) >= wanted)
-    return counts[at] if at < len(counts) else None
-
-
-def lower_bound(successes: int, trials: int, confidence: float = CONFIDENCE) -> float:
-    """The one-sided lower bound for a share of Clopper and Pearson (1934), exact for any number."""
-    if successes <= 0 or trials <= 0:
-        return 0.0
-    return float(beta.ppf(1 - confidence, successes, trials - successes + 1))
-
-
-def upper_bound(successes: int, trials: int, confidence: float = CONFIDENCE) -> float:
-    """The one-sided upper bound of Clopper and Pearson for a share."""
-    return 1.0 - lower_bound(trials - successes, trials, confidence) if trials > 0 else 1.0
+def upper_bound(successes: int, trials: int, confidence: float) -> float:
+    """The one-sided upper bound for a share of Clopper and Pearson (1934), exact for any number."""
+    return float(beta.ppf(confidence, successes + 1, trials - successes)) if successes < trials else 1.0

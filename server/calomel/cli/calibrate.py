@@ -30,8 +30,7 @@ def calibrate(
     log: Annotated[Path | None, typer.Option(help="Another outcome log than yours.")] = None,
     model: Model = None,
     out: Annotated[Path | None, typer.Option(help="Where to write. Default: your own calibrator.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start from nothing, not from what the model has.")] = False,
-    wanted: Annotated[float | None, typer.Option(min=0.01, max=0.99, help="Share that shall be accepted.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Fit kinds that there are samples of from nothing.")] = False,
     recall: Annotated[
         Path | None,
         typer.Option(
@@ -53,22 +52,24 @@ def calibrate(
         return
     info = model_info(model)
     # A user's own fit starts from what lies beside the weights each time, so that no outcome counts twice.
-    known = Calibrator() if fresh or info.tokenizer is None else Calibrator.of_folder(Path(info.tokenizer).parent)
+    known = Calibrator() if info.tokenizer is None else Calibrator.of_folder(Path(info.tokenizer).parent)
     found = _read(samples or [], log, info)
     printed = console(wrap=True)
     fits: dict[str, Fit] = {}
     for kind in _KINDS:
         try:
-            fits[kind] = fit(usable(found, kind), known.kinds.get(kind))
+            start = known.kinds.get(kind)
+            if fresh and start is not None:
+                start = replace(start, weights={}, bias=0.0)
+            fits[kind] = fit(usable(found, kind), start)
         except TooFewError as error:
             printed.print(f"{kind}: not fitted. {error}.")
             continue
         _show(kind, fits[kind])
-    if wanted is not None:
-        printed.print(_promise([(usable(found, kind), made) for kind, made in fits.items()], wanted))
     made = _made(found, fits, known)
-    for name, threshold in sorted(made.thresholds.items(), key=lambda each: -each[1]):
-        printed.print(f"{name}: {threshold:.3f}")
+    for kind in made.kinds:
+        named = ", ".join(f"{name} {threshold:.3f}" for name, threshold in made.thresholds(kind).items())
+        printed.print(f"{kind}: {named}")
     if dry_run:
         return
     if out is None:
@@ -103,7 +104,7 @@ def _fit_recall(documents: Path, model: Path | None, out: Path | None, holes: in
 def _made(found: Sequence[Sample], fits: Mapping[str, Fit], known: Calibrator) -> Calibrator:
     """What the fits come to; kinds without one have scale and offset corrected together, where that is possible."""
     from calomel.selectivity.calibrator import Calibrator
-    from calomel.selectivity.fit import TooFewError, corrected_together, named_thresholds, usable, with_thresholds
+    from calomel.selectivity.fit import TooFewError, corrected_together, usable
 
     kinds = {kind: made.calibrator for kind, made in fits.items()}
     rest = Calibrator({kind: each for kind, each in known.kinds.items() if kind not in fits})
@@ -115,12 +116,7 @@ def _made(found: Sequence[Sample], fits: Mapping[str, Fit], known: Calibrator) -
         if not fits:
             message = f"nothing was fitted, the calibrator that is there stays in use: {error}"
             raise CommandError(message) from error
-    made = Calibrator({**known.kinds, **kinds}, known.thresholds)
-    if set(fits) != set(made.kinds):
-        return with_thresholds(made, found)
-    chosen = [sample for kind in fits for sample in usable(found, kind)]
-    probabilities = [each for fitted in fits.values() for each in fitted.probabilities]
-    return replace(made, thresholds=named_thresholds(chosen, probabilities) or known.thresholds)
+    return Calibrator({**known.kinds, **kinds})
 
 
 def _read(paths: Sequence[Path], log: Path | None, info: ModelInfo) -> list[Sample]:
@@ -155,25 +151,3 @@ def _show(kind: str, made: Fit) -> None:
     ]
     printed.print(Table("", ("", "ECE", "AUROC", "log-loss"), worth).to_rich())
     printed.print(Table("", ("said", "count", "accepted"), said).to_rich())
-
-
-def _promise(fits: Sequence[tuple[Sequence[Sample], Fit]], wanted: float) -> str:
-    """From which threshold on so many get accepted, or why nobody knows one."""
-    from calomel.selectivity.fit import needed, smallest_threshold
-
-    probabilities = [each for _, made in fits for each in made.probabilities]
-    accepted = [sample.accepted for found, _ in fits for sample in found]
-    promise = smallest_threshold(probabilities, accepted, wanted)
-    if promise is not None:
-        return (
-            f"From {promise.threshold:.2f} on, at least {wanted:.0%} get accepted, 90 % sure: {promise.accepted} of "
-            f"{promise.shown}. To use it: suggest.aggressiveness = {promise.threshold:.2f}"
-        )
-    sure = [taken for probability, taken in zip(probabilities, accepted, strict=True) if probability >= wanted]
-    rate = sum(sure) / len(sure) if sure else 0.0
-    count = needed(wanted, rate)
-    more = "" if count is None else f"; at this rate {count:,} of them would prove it"
-    return (
-        f"No threshold is proven to get {wanted:.0%} accepted: of {len(sure)} that were given {wanted:.0%} or more, "
-        f"{rate:.0%} were{more}."
-    )

@@ -76,7 +76,7 @@ def _nothing(path: Path, since: float | None, bad: int) -> str:
 
 def _document(found: Sequence[Story]) -> dict[str, Any]:
     """Every figure, for JSON and for the tables."""
-    from calomel.suggest.judging import THRESHOLDS, calibrator_for
+    from calomel.suggest.judging import calibrator_for
     from calomel.suggest.launch import describe
     from calomel.suggest.outcome_history import day_of, grouped, total, what_if
 
@@ -88,7 +88,8 @@ def _document(found: Sequence[Story]) -> dict[str, Any]:
     }
     held_back = grouped((each for each in found if not each.shown), lambda each: each.reason)
     # What the names come to with the shipped model, or with the user's own fit for it.
-    named = {**THRESHOLDS, **calibrator_for(describe(None)).thresholds}
+    calibrator = calibrator_for(describe(None))
+    named = {kind: calibrator.thresholds(kind) for kind in {each.kind for each in found}}
     return {
         "total": _figures(total(found)),
         **{group: {name: _figures(each) for name, each in grouped(found, of).items()} for group, of in groups.items()},
@@ -166,9 +167,7 @@ def _tables(whole: Mapping[str, Any]) -> Iterator[Table]:
     if reasons:
         yield Table("Why suggestions were held back", ("reason", "times", "then typed, % [95 %]"), reasons)
     thresholds = [
-        (f"{each['threshold']:g} {each['name']}".strip(), *(_cell(each, key) for key in _THRESHOLDS))
-        for each in whole["thresholds"]
-        if each["of"]
+        (each["threshold"], *(_cell(each, key) for key in _THRESHOLDS)) for each in whole["thresholds"] if each["of"]
     ]
     if thresholds:
         title = "What another threshold would have done, shares in % [95 %]"

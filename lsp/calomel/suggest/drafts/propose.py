@@ -91,10 +91,11 @@ _TOGETHER: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class RegionText:
-    """A text for the model to judge, and how many of the last edits agree with it."""
+    """A text for the model to judge; of its drafts, the least support and the least likeness."""
 
     draft: Draft
     support: int
+    likeness: float = 1.0
 
 
 def region_texts(text: str, start: int, end: int, drafts: Iterable[EditDraft]) -> tuple[RegionText, ...]:
@@ -122,7 +123,8 @@ def region_texts(text: str, start: int, end: int, drafts: Iterable[EditDraft]) -
             edits = sorted(TextEdit(each.start - start, each.end - start, each.text) for each in chosen)
             new = apply(text[start:end], edits)
             if new != text[start:end]:
-                found.setdefault(new, RegionText(Draft(new, draft.maker), min(each.support for each in chosen)))
+                support, likeness = min(each.support for each in chosen), min(each.likeness for each in chosen)
+                found.setdefault(new, RegionText(Draft(new, draft.maker), support, likeness))
     return tuple(islice(found.values(), _MOST_TEXTS))
 
 
