@@ -94,7 +94,7 @@ class Kinship:
     Attributes:
         nearest: lines to the nearest place of theirs; None without one.
         indented: its line is indented as the line of one of them.
-        remaining: how often the document has the commonest of the words that it takes away.
+        remaining: how often the text around it has the commonest of the words that it takes away.
     """
 
     nearest: int | None = None
@@ -105,13 +105,14 @@ class Kinship:
 def kinship(text: str, edits: Sequence[Planned], past: Sequence[Recent]) -> Kinship:
     """Of `edits` of `text`, and of what led to it, in its places."""
     start = edits[0].start
+    low, high = max(0, start - _AROUND), start + _AROUND
     rows = (text.count("\n", min(start, done.start), max(start, done.start)) for done in past)
     indent = _indent(text, start)
     gone = _whole_words(text, edits, new=False) - _whole_words(text, edits, new=True)
     return Kinship(
         nearest=min(rows, default=None),
         indented=int(any(_indent(text, done.start) == indent for done in past)),
-        remaining=max((text.count(word) for word in sorted(gone)[:_WORDS]), default=0),
+        remaining=max((text.count(word, low, high) for word in sorted(gone)[:_WORDS]), default=0),
     )
 
 
@@ -131,6 +132,8 @@ def _whole_words(text: str, edits: Sequence[Planned], *, new: bool) -> set[str]:
     return found
 
 
+# Characters on either side: as far as drafts look in a long text.
+_AROUND: Final = 60_000
 _NAME: Final = re.compile(r"[^\W\d]\w*")
 _INDENT: Final = re.compile(r"[ \t]*")
 _WORD_BEHIND: Final = re.compile(r"\w*")
