@@ -104,10 +104,21 @@ def test_a_jump_in_the_same_file_keeps_related_code_and_snapshot() -> None:
     assert shared(before, after) >= front > 8000
 
 
-def test_a_jump_out_of_the_snapshot_takes_another_one_and_keeps_related_code() -> None:
+def test_who_only_looks_around_elsewhere_keeps_the_snapshot() -> None:
+    reader = Reader(8192)
+    near = (Hunk("argparse.py", 1390, "", "x = 1\n"),)
+    for hunks in ((), near):
+        _, before = reader.read(situation(TEXT, line_start(TEXT, 1400), hunks=hunks, related=RELATED))
+        built, after = reader.read(situation(TEXT, line_start(TEXT, 100), hunks=hunks, related=RELATED))
+        assert not built.rebuilt
+        assert shared(before, after) > 0.7 * len(after)
+
+
+def test_an_edit_outside_of_the_snapshot_takes_another_one_and_keeps_related_code() -> None:
     reader = Reader(8192)
     built, before = reader.read(situation(TEXT, line_start(TEXT, 1400), related=RELATED))
-    after_built, after = reader.read(situation(TEXT, line_start(TEXT, 100), related=RELATED))
+    there = (Hunk("argparse.py", 90, "", "x = 1\n"),)
+    after_built, after = reader.read(situation(TEXT, line_start(TEXT, 100), hunks=there, related=RELATED))
     assert after_built.rebuilt
     assert shared(before, after) >= built.accounts[0].tokens > 1000
 
@@ -173,7 +184,9 @@ def test_other_related_code_waits_until_the_window_moves() -> None:
     typed = replace(typing(START, "x")[-1], related=INSPECT)
     assert front(builder.build(typed, 8192)) == front(first)
 
-    moved = builder.build(replace(typed, offset=TEXT.index("class Action(")), 8192)
+    there = TEXT.index("class Action(")
+    edited = (Hunk("argparse.py", TEXT.count("\n", 0, there), "", "x = 1\n"),)
+    moved = builder.build(replace(typed, offset=there, hunks=edited), 8192)
 
     assert {each.path for each in moved.parts.related} == {"lib/inspect.py"}
     assert "other code matters here" in moved.accounts[0].why

@@ -43,6 +43,8 @@ LINE = 1400
 LINES, QUICK_LINES = 12, 3
 STARTS, QUICK_STARTS = 5, 2
 CHANGES = 400
+# Lines from the place that is worked at.
+JUMPS = (-300, 300, -200, 250)
 READY_SECONDS = 90.0
 # Lines with less text than this say little about typing.
 SHORT_LINE = 20
@@ -60,8 +62,9 @@ NOTES = (
         " while suggestions are being computed."
     ),
     (
-        "`prefix_reuse`: share of the context's tokens that the engine served from its prefix cache, after a keystroke,"
-        " after a settled edit some lines away, and after a jump of the cursor by 300 lines."
+        "`prefix_reuse`: share of the context's tokens that the engine served from its prefix cache, of what it was"
+        " asked after a keystroke, after a settled edit some lines away, and after a jump of the cursor by 200 to 300"
+        " lines; with 8,192 tokens of context, `_2k` with 2,048."
     ),
 )
 
@@ -71,7 +74,8 @@ class _Times:
     """Milliseconds and shares, as they come in."""
 
     suggest: dict[int, list[float]] = field(default_factory=dict)
-    reuse: dict[str, list[float]] = field(default_factory=dict)
+    reuse: dict[tuple[str, int], list[float]] = field(default_factory=dict)
+    last: dict[str, Any] = field(default_factory=dict)
     context: dict[int, int] = field(default_factory=dict)
     change: list[float] = field(default_factory=list)
     trivial: list[float] = field(default_factory=list)
@@ -210,20 +214,21 @@ async def _type(editor: _Editor, budget: int, count: int, times: _Times, progres
             milliseconds.append((time.perf_counter() - began) * 1e3)
             times.asked += 1
             times.answered += bool(answer and answer.get("items"))
-            _note_reuse(times, "", await editor.status())
+            _note_reuse(times, "", budget, await editor.status())
         progress.step()
     for step in range(3):
         editor.replace(LINE - 40 - 20 * step, 0, 0, f"# note {step}\u0020")
         await asyncio.sleep(SETTLE_SECONDS)
         # An edit settles when the next one begins elsewhere.
-        column = len(editor.lines[numbers[0]])
-        editor.replace(numbers[0], column, column, " ")
-        await editor.ask(numbers[0], column + 1, explicit=True)
-        _note_reuse(times, "_settled", await editor.status())
-    for step in range(3):
-        line = LINE + 300 * (1 if step % 2 else -1)
+        number = numbers[step % len(numbers)]
+        column = len(editor.lines[number])
+        editor.replace(number, column, column, " ")
+        await editor.ask(number, column + 1, explicit=True)
+        _note_reuse(times, "_settled", budget, await editor.status())
+    for step in JUMPS:
+        line = LINE + step
         await editor.ask(line, len(editor.lines[line]), explicit=True)
-        _note_reuse(times, "_jump", await editor.status())
+        _note_reuse(times, "_jump", budget, await editor.status())
     times.context[budget] = ((await editor.status()).get("last_request") or {}).get("context_tokens", 0)
 
 
@@ -250,10 +255,12 @@ async def _trivial(editor: _Editor) -> float:
     return (time.perf_counter() - began) * 1e3
 
 
-def _note_reuse(times: _Times, name: str, status: dict[str, Any]) -> None:
+def _note_reuse(times: _Times, name: str, budget: int, status: dict[str, Any]) -> None:
+    """Of a question that the model was asked; many are answered by what is offered already."""
     last = status.get("last_request") or {}
-    if last.get("context_tokens"):
-        times.reuse.setdefault(name, []).append(last["cached_tokens"] / last["context_tokens"])
+    if last.get("context_tokens") and last != times.last:
+        times.reuse.setdefault((name, budget), []).append(last["cached_tokens"] / last["context_tokens"])
+    times.last = last
 
 
 async def _initialize(session: LspSession, workspace: Path, budget: int, model: Path | None) -> None:
@@ -310,9 +317,11 @@ def _flat(times: _Times) -> dict[str, Value]:
         "suggest_n": len(large),
         "context_2k_tokens": times.context.get(BUDGETS[0]),
         "context_8k_tokens": times.context.get(BUDGETS[1]),
-        "prefix_reuse": _mean(times.reuse.get("", [])),
-        "prefix_reuse_settled": _mean(times.reuse.get("_settled", [])),
-        "prefix_reuse_jump": _mean(times.reuse.get("_jump", [])),
+        **{
+            f"prefix_reuse{name}{tail}": _mean(times.reuse.get((name, budget), []))
+            for name in ("", "_settled", "_jump")
+            for budget, tail in zip(BUDGETS, ("_2k", ""), strict=True)
+        },
         "initialize_ms": percentile(times.initialize, 50),
         "first_suggestion_ms": percentile(times.first, 50),
         "answered_share": round(times.answered / times.asked, 4) if times.asked else None,

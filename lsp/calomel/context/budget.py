@@ -12,7 +12,7 @@ from calomel.prompts.parts import Excerpt, Hunk
 from calomel.prompts.tokenizer import Tokenizer
 
 # Beside the cursor more than this says little, and a keystroke after a jump has to encode all of it.
-WINDOW_TOKENS: Final = 1536
+WINDOW_TOKENS: Final = 1280
 # By how much a window moves when it is full.
 HOP_TOKENS: Final = 512
 # Of the window, what stands behind the cursor.

@@ -75,6 +75,8 @@ def choose(
 
     This is the one rule about when the beginning of a prompt changes:
 
+    * Who only looks at a place outside of the snapshot, and has settled no edit there, keeps all of it: the answer
+      waits for the window alone, and what was worked at is there when the cursor comes back.
     * Related code stays as long as the window does (`stays`). When that moves, it stays if at least half of what would
       be chosen now is in it. Otherwise everything is chosen anew.
     * Snapshot and stream stay while the window is inside the snapshot, the characters changed since are at most a
@@ -84,7 +86,8 @@ def choose(
     why = ""
     keeps_related: Front | None = None
     for front in fronts:
-        if not (stays and front.related) and not _serves_related(front, situation.related, shares, counter):
+        kept = (stays and front.related) or _only_looks(front.snapshot, window, situation)
+        if not kept and not _serves_related(front, situation.related, shares, counter):
             why = why or "other code matters here"
             continue
         found = _worn(front, situation, window, shares, counter)
@@ -105,8 +108,8 @@ def _worn(front: Front, situation: Situation, window: Window, shares: Budget, co
     if snapshot is None:
         if shares.far and not window.is_whole(situation.text):
             return "the file outgrew the window"
-    elif not (snapshot.span.start <= window.start and window.end <= snapshot.span.end):
-        return "the cursor left the snapshot"
+    elif not snapshot.holds(window) and not _only_looks(snapshot, window, situation):
+        return "the edits left the snapshot"
     elif front.changed > _CHANGED_SHARE * len(snapshot):
         return "a quarter of the snapshot was rewritten"
     taken = counter.excerpts(front.related) + counter.excerpts(front.far) + stream
@@ -114,6 +117,17 @@ def _worn(front: Front, situation: Situation, window: Window, shares: Budget, co
     text, offset = situation.text, situation.offset
     needed = counter.text(text[window.start : offset]) + counter.text(text[offset : window.end])
     return "" if left >= needed else "the window needs the room"
+
+
+def _only_looks(snapshot: Snapshot | None, window: Window, situation: Situation) -> bool:
+    """Whether the cursor has left the snapshot, and the last edit of this file has not."""
+    if snapshot is None or snapshot.holds(window):
+        return False
+    last = situation.hunks[-1] if situation.hunks else None
+    if last is None or last.path != situation.path:
+        return True
+    first = situation.text.count("\n", 0, snapshot.span.start)
+    return first <= last.start_line <= first + situation.text.count("\n", snapshot.span.start, snapshot.span.end)
 
 
 def _chosen(

@@ -166,6 +166,10 @@ class Snapshot:
     excerpts: tuple[Excerpt, ...]
     span: Window
 
+    def holds(self, window: Window) -> bool:
+        """Whether all of a window is in it."""
+        return self.span.start <= window.start and window.end <= self.span.end
+
     def __len__(self) -> int:
         """In characters."""
         return sum(len(excerpt.text) for excerpt in self.excerpts)
