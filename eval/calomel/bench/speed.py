@@ -14,6 +14,7 @@ from statistics import fmean
 
 from calomel.bench.holes import Cell, Measure, as_run, before_keystroke, cell_holes, size_name
 from calomel.bench.model import BASELINE, LEFT_TO_RIGHT, Attempt, Contender, in_turns, open_model
+from calomel.bench.prefill import measure_prefill
 from calomel.report.heldout import HeldoutFile, Hole, read_heldout
 from calomel.report.progress import Progress
 from calomel.report.result import Report, Table, Value, number_cell, peak_memory, put_interval
@@ -43,6 +44,10 @@ NOTES = (
     (
         "Tokens per forward: kept answer tokens plus one end token, over all forwards after prefill, length probe and"
         " verification included. Tokens per second: the same tokens over the whole warm call."
+    ),
+    (
+        "`prefill_over_bare`: encoding 8,192 tokens of which nothing is cached (`cold_8k_ms`), over one forward of all"
+        " layers over the same tokens without chunks and cache, by `torch.compile` where `bare_compiled`."
     ),
 )
 
@@ -115,7 +120,9 @@ def run_speed(options: SpeedOptions) -> Report:
     with open_model(options.model, device=options.device, threads=options.threads) as model:
         positions = model.engine.config.max_position_embeddings
         subject = Subject(model.attempt, model.measure, model.weights_hash, positions, model.verifiable)
-        return measure_speed(options, subject, files, Progress())
+        prefill = measure_prefill(model, files, options.threads)
+        report = measure_speed(options, subject, files, Progress())
+    return replace(report, flat={**report.flat, **prefill})
 
 
 def measure_speed(options: SpeedOptions, subject: Subject, files: Sequence[HeldoutFile], progress: Progress) -> Report:

@@ -27,8 +27,10 @@ from calomel.engine.transformer import Transformer
 
 # Of one mask, as that of a canvas: 64 of them are kept. A mask of a prefill chunk has megabytes.
 _REMEMBERED_NUMBERS: Final = 2**18
-# From so many on a mask takes 16 MB in float32, thrice that while it is made, and longer than it takes to do without.
-_MASK_NUMBERS: Final = 2**22
+# From so many causal rows on, a mask of all numbers takes longer to make than it takes to do without.
+_MANY_ROWS: Final = 32
+# Rows of a window that attend at a time: more read keys that most of them do not see.
+_TILE: Final = 256
 
 
 FlashVarlen = Callable[..., Tensor]
@@ -96,11 +98,9 @@ def forward(model: Transformer, pieces: Sequence[Piece], flash: FlashVarlen | No
         text = torch.cat(
             [in_threes(F.pad(row, (REACH, 0))) if piece.text is None else piece.text for piece, row in own]
         )
-    hidden = model(ids, positions, attend, text)
     read = [start + row for piece, start in zip(pieces, attend.starts, strict=False) for row in piece.read]
-    if len(read) < len(ids):
-        hidden = hidden[torch.tensor(read, dtype=torch.int64, device=device)]
-    return model.logits(hidden)
+    wanted = torch.tensor(read, dtype=torch.int64, device=device) if len(read) < len(ids) else None
+    return model.logits(model(ids, positions, attend, text, wanted))
 
 
 def text_of(piece: Piece, tokens: Sequence[int], memory: MemoryConfig, device: torch.device) -> Tensor:
@@ -132,7 +132,8 @@ class PieceAttention:
     """The `Attend` of one forward.
 
     With a sliding window w, a row sees the keys whose position is less than w before its own; a canvas row sees all
-    rows of its canvas besides.
+    rows of its canvas besides. In the last layer a piece that nothing is read of has keys and values, and finds
+    nothing: that is half of what a chunk of a long context would look at where one layer in three sees all of it.
 
     Attributes:
         starts: the first row of every piece, and the number of rows.
@@ -151,6 +152,7 @@ class PieceAttention:
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Q [T, Hq, D], k and v [T, Hkv, D] to [T, Hq, D]."""
         window = self._config.window(layer)
+        last = layer == self._config.num_hidden_layers - 1
         for index, piece in enumerate(self._pieces):
             if piece.causal:
                 self._write(index, layer, k, v)
@@ -160,7 +162,8 @@ class PieceAttention:
         for index, piece in enumerate(self._pieces):
             if not piece.causal:  # in turn: candidate canvases of one request share the scratch space
                 self._write(index, layer, k, v)
-            outs.append(self._attend_sdpa(index, layer, q, k, v, window))
+            unread = last and not piece.read
+            outs.append(q[self._rows(index)] if unread else self._attend_sdpa(index, layer, q, k, v, window))
         return outs[0] if len(outs) == 1 else torch.cat(outs)
 
     def _rows(self, index: int) -> slice:
@@ -191,9 +194,8 @@ class PieceAttention:
             keys, values = piece.buffer.keys[layer, seen], piece.buffer.values[layer, seen]
         # The query heads of a group become rows of their key head: no key is repeated.
         groups = heads // keys.shape[1]
-        causal = piece.causal and self._config.diffusion.block == 1 and (window is None or piece.stop <= window)
-        if causal and groups * rows * len(keys) > _MASK_NUMBERS and not q.is_cuda:
-            return _attend_last(q, keys, values)
+        if piece.causal and self._config.diffusion.block == 1 and rows >= _MANY_ROWS and not q.is_cuda:
+            return _attend_last(q, keys, values, window)
         folded = q.view(rows, -1, groups, width).permute(1, 2, 0, 3).reshape(1, -1, groups * rows, width)
         if (index, window) not in self._masks:
             self._masks[index, window] = _mask_of(piece, first, window, groups, q, self._config.diffusion.block)
@@ -246,18 +248,28 @@ class PieceAttention:
         return torch.cat(keys), torch.cat(values)
 
 
-def _attend_last(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+def _attend_last(q: Tensor, keys: Tensor, values: Tensor, window: int | None) -> Tensor:
     """Causal attention of the last rows q [T, Hq, D] of keys and values [S, Hkv, D]: [T, Hq, D].
 
     From the last row backwards each sees one key less, so the rows of their mask are one row, each a number further on:
     it is read in steps of one, instead of T * S numbers.
     """
     rows, heads, width = q.shape
-    count, groups = len(keys), heads // keys.shape[1]
-    mask = F.pad(q.new_zeros(count), (0, rows - 1), value=-torch.inf).as_strided((rows, count), (1, 1))
+    count = len(keys)
+    if window is not None and rows > _TILE:
+        before = count - rows
+        parts = []
+        for start in range(0, rows, _TILE):
+            stop = min(start + _TILE, rows)
+            seen = slice(max(0, before + start - window + 1), before + stop)
+            parts.append(_attend_last(q[start:stop], keys[seen], values[seen], window))
+        return torch.cat(parts)
+    line = q.new_full((count + rows - 1,), -torch.inf)
+    line[0 if window is None else max(0, count - window) : count] = 0.0
+    groups = heads // keys.shape[1]
     backwards = q.flip(0).view(rows, -1, groups, width).permute(2, 1, 0, 3)  # [groups, Hkv, T, D]
     keys, values = (each.transpose(0, 1).expand(groups, -1, -1, -1) for each in (keys, values))
-    out = F.scaled_dot_product_attention(backwards, keys, values, mask)
+    out = F.scaled_dot_product_attention(backwards, keys, values, line.as_strided((rows, count), (1, 1)))
     return out.permute(2, 1, 0, 3).reshape(rows, heads, width).flip(0)
 
 

@@ -253,10 +253,18 @@ class Transformer(nn.Module):
         self.register_buffer("inverse_frequency", inverse_frequency(config), persistent=False)
         self.compiled = None
 
-    def forward(self, ids: Tensor, positions: Tensor, attend: Attend, text: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        attend: Attend,
+        text: Tensor | None = None,
+        wanted: Tensor | None = None,
+    ) -> Tensor:
         """Ids [T] int64 and positions [T] int64 to hidden states [T, C] behind the last norm.
 
-        `text` [T, 3] is what a model with a memory looks up in it, see `calomel.engine.memory`.
+        `text` [T, 3] is what a model with a memory looks up in it, see `calomel.engine.memory`. Of the rows `wanted`
+        [R] alone, in this order, where it is given: the last layer of a context has keys and values, and no more.
         """
         angles = positions[:, None].float() * self.inverse_frequency  # [T, R/2]
         x = self.embed_tokens(ids)
@@ -265,9 +273,15 @@ class Transformer(nn.Module):
         cos, sin = rotation(angles, x.dtype)
         if self.compiled is not None:
             x = self.compiled(self.layers, x, cos, sin, attend)
+            x = x if wanted is None else x[wanted]
         else:
-            for layer in self.layers:
+            *layers, last = cast("list[Layer]", list(self.layers))
+            for layer in layers:
                 x = layer(x, cos, sin, attend)
+            found = attend(last.number, *last.before(x, cos, sin))
+            if wanted is not None:
+                x, found = x[wanted], found[wanted]
+            x = last.after(x, found) if len(x) else x
         out: Tensor = self.norm(x)
         return out
 
