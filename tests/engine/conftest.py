@@ -177,10 +177,18 @@ class Scripted(Transformer):
         self.confidence: Callable[[int, int], float] = lambda place, step: 0.99
         self.canvas_step = 0
 
-    def forward(self, ids: Tensor, positions: Tensor, attend: object, text: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        attend: object,
+        text: Tensor | None = None,
+        wanted: Tensor | None = None,
+    ) -> Tensor:
         del attend, text
         self.canvas_step += bool((ids == MASK).any())
-        return torch.stack((ids.float(), positions.float()), dim=-1)
+        rows = torch.stack((ids.float(), positions.float()), dim=-1)
+        return rows if wanted is None else rows[wanted]
 
     def logits(self, hidden: Tensor) -> Tensor:
         rows = torch.full((len(hidden), VOCAB), -30.0)

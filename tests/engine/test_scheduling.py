@@ -183,7 +183,9 @@ def test_a_chunk_is_as_long_as_others_may_wait_for_it(
 ) -> None:
     device = Device(rate)
     device.later = later
-    first, second = on(device, start, wide, prefill_seconds=0.1).submit_all((ask(32_000), ask(40, 60)))
+    first, second = on(device, start, wide, prefill_chunk=512, prefill_seconds=0.1).submit_all(
+        (ask(32_000), ask(40, 60))
+    )
     second.result(60)
     settled = device.waits[-20:]
     first.cancel()

@@ -52,9 +52,17 @@ class Speaking(Transformer):
         self.said: list[int] = []
         self.context = 0
 
-    def forward(self, ids: Tensor, positions: Tensor, attend: object, text: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        attend: object,
+        text: Tensor | None = None,
+        wanted: Tensor | None = None,
+    ) -> Tensor:
         del attend, text
-        return torch.stack((ids.float(), positions.float()), dim=-1)
+        rows = torch.stack((ids.float(), positions.float()), dim=-1)
+        return rows if wanted is None else rows[wanted]
 
     def logits(self, hidden: Tensor) -> Tensor:
         rows = torch.full((len(hidden), self.config.vocab_size), -20.0)

@@ -132,8 +132,8 @@ class PieceAttention:
     """The `Attend` of one forward.
 
     With a sliding window w, a row sees the keys whose position is less than w before its own; a canvas row sees all
-    rows of its canvas besides. In the last layer a piece that nothing is read of has keys and values, and finds
-    nothing: that is half of what a chunk of a long context would look at where one layer in three sees all of it.
+    rows of its canvas besides. In the last layer rows of which nothing is read have keys and values, and look for
+    nothing: of a chunk of a long context that is half where one layer in three sees all of it.
 
     Attributes:
         starts: the first row of every piece, and the number of rows.
@@ -185,24 +185,23 @@ class PieceAttention:
     def _attend_sdpa(self, index: int, layer: int, q: Tensor, k: Tensor, v: Tensor, window: int | None) -> Tensor:
         piece, own = self._pieces[index], self._rows(index)
         q = q[own]
-        rows, heads, width = q.shape
+        rows, heads, _ = q.shape
         first = 0 if window is None else max(0, piece.context - window + 1)
         if piece.buffer is None:
             keys, values = k[own], v[own]
         else:
             seen = slice(first, piece.stop + piece.behind)
             keys, values = piece.buffer.keys[layer, seen], piece.buffer.values[layer, seen]
-        # The query heads of a group become rows of their key head: no key is repeated.
-        groups = heads // keys.shape[1]
         if piece.causal and self._config.diffusion.block == 1 and rows >= _MANY_ROWS and not q.is_cuda:
             return _attend_last(q, keys, values, window)
-        folded = q.view(rows, -1, groups, width).permute(1, 2, 0, 3).reshape(1, -1, groups * rows, width)
         if (index, window) not in self._masks:
+            groups = heads // keys.shape[1]
             self._masks[index, window] = _mask_of(piece, first, window, groups, q, self._config.diffusion.block)
-        out = F.scaled_dot_product_attention(
-            folded, keys.transpose(0, 1)[None], values.transpose(0, 1)[None], self._masks[index, window]
-        )
-        return out.view(-1, groups, rows, width).permute(2, 0, 1, 3).reshape(rows, heads, width)
+        mask = self._masks[index, window]
+        if mask is None and layer == self._config.num_hidden_layers - 1 and len(piece.read) < rows:
+            read = torch.tensor(piece.read, device=q.device)
+            return torch.empty_like(q).index_copy_(0, read, _attend_folded(q[read], keys, values))
+        return _attend_folded(q, keys, values, mask)
 
     def _attend_flash(
         self, flash: FlashVarlen, layer: int, q: Tensor, k: Tensor, v: Tensor, window: int | None
@@ -246,6 +245,18 @@ class PieceAttention:
             keys.append(k[rows])
             values.append(v[rows])
         return torch.cat(keys), torch.cat(values)
+
+
+def _attend_folded(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Attention of q [T, Hq, D] over keys and values [S, Hkv, D]: [T, Hq, D].
+
+    The query heads of a group become rows of their key head: no key is repeated.
+    """
+    rows, heads, width = q.shape
+    groups = heads // keys.shape[1]
+    folded = q.view(rows, -1, groups, width).permute(1, 2, 0, 3).reshape(1, -1, groups * rows, width)
+    out = F.scaled_dot_product_attention(folded, keys.transpose(0, 1)[None], values.transpose(0, 1)[None], mask)
+    return out.view(-1, groups, rows, width).permute(2, 0, 1, 3).reshape(rows, heads, width)
 
 
 def _attend_last(q: Tensor, keys: Tensor, values: Tensor, window: int | None) -> Tensor:

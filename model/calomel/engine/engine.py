@@ -21,8 +21,8 @@ from calomel.engine.job import Job, alone
 from calomel.engine.request import Request, check
 from calomel.engine.scheduler import Pace, Scheduler
 
-# Seconds. Beside a client with 32K tokens another one's answer took 0.55 s on one thread; with 0.1, 0.87 s.
-_PREFILL_SECONDS: Final = 0.06
+# Seconds that a step of somebody else waits for a chunk.
+_PREFILL_SECONDS: Final = 0.03
 
 
 class Engine:
