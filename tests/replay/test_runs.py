@@ -67,7 +67,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
 
 def test_ray_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ReplayError, match=r"calomel\[cluster\]"):
+    with pytest.raises(ReplayError, match=r"extra cluster"):
         replay_logs(logs(), OPTIONS, ray=True, open_model=open_scripted, folder=tmp_path)
 
 

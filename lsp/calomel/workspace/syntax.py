@@ -175,8 +175,11 @@ class SyntaxTrees(Listener):
         """The tree is let go."""
         self._states.pop(document.uri, None)
 
-    def tree(self, document: Document) -> Tree | None:
-        """The tree of the text as it is now; None without a grammar, for a huge text, and when time runs out."""
+    def tree(self, document: Document, *, seconds: float | None = None) -> Tree | None:
+        """The tree of the text as it is now; None without a grammar, for a huge text, and when `seconds` are over.
+
+        They are those of one question where nothing else is said.
+        """
         state = self._state(document)
         if state.grammar is None or len(document) > LONGEST_TEXT:
             return None
@@ -186,16 +189,20 @@ class SyntaxTrees(Listener):
                 state.grammar = None
                 return None
             state.tree = LazyTree(parser, self._clock)
-        return state.tree.get(document.text, self._parse_seconds)
+        return state.tree.get(document.text, self._parse_seconds if seconds is None else seconds)
 
     async def parse(self, document: Document, *, seconds: float = _PATIENCE) -> None:
         """Have the tree ready, if that takes no longer; others have their turn every few milliseconds."""
         until = self._clock() + seconds
-        while self.tree(document) is None and self._clock() < until:
-            state = self._state(document)
-            if state.grammar is None or len(document) > LONGEST_TEXT:
-                return
+        state = self._state(document)
+        while state.grammar is not None and len(document) <= LONGEST_TEXT and self._clock() < until:
+            if state.tree is None:
+                await asyncio.to_thread(
+                    parser_for, state.grammar
+                )  # the first time a grammar is loaded, which takes longer
             await asyncio.sleep(0)
+            if self.tree(document, seconds=self._parse_seconds / 2) is not None:
+                return
 
     def scopes(self, document: Document, offset: int) -> tuple[Definition, ...]:
         """The definitions that enclose `offset`, the innermost last."""
