@@ -94,10 +94,11 @@ def peak_bytes() -> int:
     """The most memory that this process has taken so far."""
     if sys.platform == "win32":
         return int(psutil().Process().memory_info().peak_wset)
-    import resource
+    else:  # noqa: RET505 (only so does the checker of another platform leave this out)
+        import resource
 
-    # KiB on Linux, bytes on macOS.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        # KiB on Linux, bytes on macOS.
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def available_bytes() -> int:
