@@ -201,7 +201,8 @@ class SyntaxTrees(Listener):
                     parser_for, state.grammar
                 )  # the first time a grammar is loaded, which takes longer
             await asyncio.sleep(0)
-            if self.tree(document, seconds=self._parse_seconds / 2) is not None:
+            # The last turn also balances the tree, which nothing interrupts.
+            if self.tree(document, seconds=self._parse_seconds / 4) is not None:
                 return
 
     def scopes(self, document: Document, offset: int) -> tuple[Definition, ...]:
