@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import pytest
 from tests.replay.scripted import Scripted, log_of, moments, player_of, replayed, typed
 
@@ -131,3 +134,16 @@ def test_a_model_that_hangs_does_not_hang_the_replay(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(log_time, "_PATIENCE", 0.05)
     result = replay_log(log_of(*typed("x = ", 0, 1.0)), Scripted({}, hangs=True), ReplayOptions(latency=0.05))
     assert "no answer" in result.error
+
+
+def test_a_grammar_that_takes_long_to_load_takes_no_time_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    from calomel.workspace.languages import parser_for
+
+    def slowly(*args: Any) -> Any:
+        time.sleep(0.1)
+        return parser_for(*args)
+
+    monkeypatch.setattr("calomel.workspace.syntax.parser_for", slowly)
+    result = replayed(log_of(*typed("x = ", 0, 1.0)), Scripted({"x = ": "compute(1)"}))
+    assert moments(result) == [(None, "rejected")]
+    assert result.opportunities[0].time == pytest.approx(1.3)

@@ -20,18 +20,32 @@ _PATIENCE: Final = 120.0
 
 
 class CountingLoop(asyncio.SelectorEventLoop):
-    """An event loop that counts what it is given to do soon: so it can be told when all has come to rest."""
+    """An event loop that counts what it is given to do soon, and what threads do for it.
 
-    calls = 0
+    So it can be told when all has come to rest.
+    """
+
+    def __init__(self) -> None:
+        """With nothing to do."""
+        super().__init__()
+        self.calls = 0
+        self.in_threads: set[asyncio.Future[Any]] = set()
 
     def call_soon(self, *args: Any, **kwargs: Any) -> asyncio.Handle:  # type: ignore[override]
         """As the base class does."""
         self.calls += 1
         return super().call_soon(*args, **kwargs)
 
+    def run_in_executor(self, *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
+        """As the base class does."""
+        future: asyncio.Future[Any] = super().run_in_executor(*args)
+        self.in_threads.add(future)
+        future.add_done_callback(self.in_threads.discard)
+        return future
+
 
 class StuckError(Exception):
-    """The model does not answer."""
+    """The model, or a thread, does not answer."""
 
 
 class _Began(NamedTuple):
@@ -96,6 +110,14 @@ class LogTime:
             elif self.now >= when:
                 return
 
+    async def finish(self, task: asyncio.Task[Any]) -> None:
+        """Let time go on until the task is done. Raises StuckError when nothing is left that it could wait for."""
+        await settled()
+        while not task.done():
+            if not (self._computing or self._sleepers):
+                raise StuckError("A question waits for what will never happen. Please report this as a bug.")
+            await self.run_to(self._sleepers[0][0] if self._sleepers else self.now + _PATIENCE)
+
     async def _computed(self, due: float) -> bool:
         """Wait for real work; whether some of it was done before the log's clock came to `due`."""
         room = _PATIENCE
@@ -109,15 +131,20 @@ class LogTime:
 
 
 async def settled() -> None:
-    """Let everything run that can run without time going on."""
+    """Let everything run that can run without time going on, in threads too. Raises StuckError."""
     loop = asyncio.get_running_loop()
     if not isinstance(loop, CountingLoop):
         raise TypeError("a replay runs in a CountingLoop")
     while True:
         before = loop.calls
         await asyncio.sleep(0)
-        if loop.calls - before <= 1:
+        if loop.calls - before > 1:
+            continue
+        if not loop.in_threads:
             return
+        done, _ = await asyncio.wait(loop.in_threads, timeout=_PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        if not done:
+            raise StuckError(f"A thread has worked for more than {_PATIENCE:.0f} s.")
 
 
 def run(main: Coroutine[Any, Any, _T]) -> _T:

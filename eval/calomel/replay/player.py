@@ -106,7 +106,7 @@ class Player:
         if self._events:
             await self.time.run_to(self._events[-1].time + _AFTER_END)
         if self._asking is not None:
-            await asyncio.gather(self._asking[2], return_exceptions=True)
+            await self.time.finish(self._asking[2])
         await self.suggester.aclose()
         self._sum_up()
         return self.result
@@ -316,6 +316,7 @@ class Player:
         trigger = Trigger.EXPLICIT if event.manual else Trigger.EDIT
         task = asyncio.ensure_future(self._ask_kinds(event.entry, event.document, document, offset, trigger))
         await self.time.run_to(event.time + _AFTER_END)
+        await self.time.finish(task)
         await task
         found = self.result.opportunities
         found[begun:] = [by_alternatives(event, document.text, each) for each in found[begun:]]
