@@ -11,7 +11,6 @@ import huggingface_hub
 import pytest
 from tests.families.writers import writers
 
-from calomel.families.table import FAMILIES
 from calomel.server.model_folders import models_folder
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -176,18 +175,17 @@ def test_the_memory_that_a_model_takes_is_told_without_loading_it(run: Callable[
     assert (small.status, "and 0.1 MiB is allowed; nothing was loaded" in small.err) == (1, True)
 
 
-def test_all_that_a_card_could_take_are_named_with_how(run: Callable[..., Any]) -> None:
-    said = run("models", "recommend", "--device", "cuda", "--memory-gib", "24", "--all").out.splitlines()[2:]
-    rows = {line.split()[0]: line.split()[1:] for line in said}
+def test_a_plan_for_a_card_names_what_fits_and_how(run: Callable[..., Any], tmp_path: Path) -> None:
+    told = run("models", "plan", "--memory-gib", "24", "--json", str(tmp_path / "plan.json")).out
+    rows = json.loads((tmp_path / "plan.json").read_text())
 
-    assert rows["ByteDance-Seed/Stable-DiffCoder-8B-Base"][0] == "bfloat16"
-    assert rows["JetLM/SDAR-30B-A3B-Chat"][0] == "int4"
-    assert rows["inclusionAI/LLaDA2.0-flash"] == ["too", "large"]
-    cached = {name: int(row[3]) for name, row in rows.items() if row[0] != "too"}
-    # It fits with less.
-    assert [name for name, tokens in cached.items() if tokens < 16_384] == ["Qwen/Qwen2.5-Coder-32B"]
-    published = {each.name for family in FAMILIES for each in family.facts.checkpoints}
-    assert rows.keys() == published - {"calomel-nano (shipped)"}
+    assert rows["ByteDance-Seed/Stable-DiffCoder-8B-Base"].items() >= {"fits": True, "quantize": None}.items()
+    assert rows["JetLM/SDAR-30B-A3B-Chat"].items() >= {"fits": True, "quantize": "int4"}.items()
+    assert rows["inclusionAI/LLaDA2.0-flash"] == {"fits": False, "cache_tokens": None, "batch": None, "quantize": None}
+    assert [name for name, row in rows.items() if row["fits"] and row["cache_tokens"] < 16_384] == [
+        "Qwen/Qwen2.5-Coder-32B"  # fits with less
+    ]
+    assert {line.split()[0] for line in told.splitlines()[1:]} == rows.keys()
 
 
 def test_three_models_are_recommended_that_fit_and_how_to_get_them(run: Callable[..., Any]) -> None:

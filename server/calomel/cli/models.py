@@ -116,6 +116,31 @@ def estimate(
     print(columns((name, f"{size / _MIB:.1f} MiB", more) for name, size, more in rows))
 
 
+@models.command()
+def plan(
+    memory_gib: Annotated[float, typer.Option(min=0.1, help="Free memory of the device.")],
+    device: Annotated[str, typer.Option(help="cpu or cuda; it need not be there.")] = "cuda",
+    json_path: Annotated[Path | None, typer.Option("--json", help="Write it as JSON as well.")] = None,
+) -> None:
+    """Which published checkpoints fit into a memory, and how the server would open them."""
+    from calomel.families.plan import guide
+    from calomel.families.table import FAMILIES
+
+    rows = guide(FAMILIES, device, int(memory_gib * _GIB))
+    print(columns([("checkpoint", "weights", "takes", "tokens cached", "requests at a time"), *map(_planned, rows)]))
+    if json_path is not None:
+        told = {
+            checkpoint.name: {
+                "fits": found is not None,
+                "cache_tokens": found and found.options.cached,
+                "batch": found and found.options.batch,
+                "quantize": found and found.options.quantize,
+            }
+            for checkpoint, found in rows
+        }
+        json_path.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+
+
 def _planned(row: tuple[Published, MemoryPlan | None]) -> tuple[str, ...]:
     checkpoint, found = row
     if found is None:
@@ -134,14 +159,11 @@ _RECOMMENDED: Final = 3
 def recommend(
     memory_gib: Annotated[float | None, typer.Option(min=0.1, help="Default: what is free.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or mps. Default: a GPU where there is one.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every one, and how the server would open it.")] = False,
 ) -> None:
     """The best published checkpoints for this machine, and the two commands that bring and serve each."""
     import torch
 
     from calomel.families.memory import free_bytes
-    from calomel.families.plan import guide
-    from calomel.families.table import FAMILIES
 
     gpu = torch.accelerator.current_accelerator(check_available=True)
     there = device or ("cpu" if gpu is None else gpu.type)
@@ -149,12 +171,8 @@ def recommend(
     print(
         f"For {free / _GIB:.1f} GiB on {there}. None of these was measured here; read a model's card before you use it."
     )
-    if everything:
-        rows = map(_planned, guide(FAMILIES, there, free))
-        print(columns([("checkpoint", "weights", "takes", "tokens cached", "requests at a time"), *rows]))
-        return
-    best = recommended(there, free)
-    for checkpoint, found in best:
+    rows = recommended(there, free)
+    for checkpoint, found in rows:
         how = "" if found.options.quantize is None else f" --quantize {found.options.quantize}"
         print(
             f"\n{checkpoint.name}, {checkpoint.licence}, {_gigabytes(checkpoint.billions * 2)} to fetch, takes "
@@ -162,7 +180,7 @@ def recommend(
             f"  calomel models fetch {checkpoint.name}\n"
             f"  calomel serve --model {checkpoint.name.replace('/', '--')} --device {there}{how}"
         )
-    if not best:
+    if not rows:
         print("\nNothing larger than the shipped model fits: calomel serve")
 
 
