@@ -78,7 +78,7 @@ def test_machine_without_python_is_told_what_to_install(tmp_path: Path) -> None:
 def test_continuous_integration_runs_the_same_commands_as_the_quick_start() -> None:
     assert quick_start() == ["make try", "make test"]
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert re.findall(r"^(?:if ! )?(make \w+)", script, re.MULTILINE)[:2] == quick_start()
+    assert re.findall(r"^(?:if ! )?timeout \d+ (make \w+)", script, re.MULTILINE)[:2] == quick_start()
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
 
 

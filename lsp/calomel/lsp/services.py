@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from calomel.context.budget import EstimateCounter, ExactCounter
 from calomel.context.builder import ContextBuilder
+from calomel.lsp.client import Client
 from calomel.lsp.log import describe
 from calomel.lsp.protocol import State
 from calomel.prompts.tokenizer import Tokenizer, TokenizerError
@@ -228,8 +229,7 @@ class Services:
     def __init__(
         self,
         settings: Settings,
-        folders: tuple[Path, ...],
-        encoding: Encoding,
+        client: Client,
         model: ModelLink,
         clock: Callable[[], float],
         say: Callable[[str], None],
@@ -238,6 +238,7 @@ class Services:
         self.settings = settings
         self.model = model
         self._has_read = False
+        folders, encoding = client.folders, Encoding(client.encoding)
         self._privacy = Privacy(folders, settings.privacy)
         self._syntax = SyntaxTrees()
         self._related = Related(self._syntax, self._privacy, clock=clock, message=say)
@@ -250,6 +251,8 @@ class Services:
         self.suggester = Suggester(
             self.workspace, self.builder, model, settings.suggest, clock=clock, outcomes=self._outcomes
         )
+        if client.inline_completion:
+            self.suggester.shows_text()
 
     def budget(self) -> int:
         """Tokens that a context gets."""

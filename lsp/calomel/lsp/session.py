@@ -29,7 +29,6 @@ from calomel.storage.system import ENDING
 from calomel.suggest.completer import Completer, CompleterError
 from calomel.suggest.launch import version
 from calomel.suggest.process import DEAD_THREADS, DeadThread
-from calomel.workspace.documents import Encoding
 from calomel.workspace.settings import Settings
 
 LOG: Final = logging.getLogger(__name__)
@@ -136,9 +135,7 @@ class Session:
         self._configuration = Configuration(self._editor, self._apply)
         settings = self._configuration.settings
         self._model = ModelLink(self._connect(), self._tell_state, clock, self._editor.warn)
-        self._services = Services(
-            settings, client.folders, Encoding(client.encoding), self._model, clock, self._warn_from_elsewhere
-        )
+        self._services = Services(settings, client, self._model, clock, self._warn_from_elsewhere)
         self._workspace, self._suggester = self._services.workspace, self._services.suggester
         self._sync = TextSync(self._workspace, self._editor.warn)
         commands = Commands(self._services, self._configuration, self._sync, self._tell_state, clock, log)

@@ -282,4 +282,7 @@ async def _next_edit(session: Session, asked: Asked, question: Question, info: M
     if "edit" not in info.kinds:
         return (await agreed(session.source, question, proposed, there))[0]
     extended, state.extended = state.extended, False
-    return (await next_edits(session.source, question, proposed, places, there, extended=extended))[0]
+    finishing = not session.shows_text or asked.trigger is not Trigger.EDIT
+    return (
+        await next_edits(session.source, question, proposed, places, there, extended=extended, finishing=finishing)
+    )[0]

@@ -31,6 +31,7 @@ async def next_edits(
     there: There,
     *,
     extended: bool = False,
+    finishing: bool = True,
     within: tuple[int, int] | None = None,
 ) -> list[Answered]:
     """What is worth offering, best first; if there is nothing, what was held back, or why there is nothing.
@@ -42,6 +43,7 @@ async def next_edits(
         places: where the last edits may go on, likeliest first.
         there: tells the situation at a place.
         extended: the region at the cursor is larger than usual.
+        finishing: text for the cursor may finish what was left unfinished there.
         within: the part of the text that may be rewritten: all that is apart in it is offered. Without it, one edit is.
     """
     low, high = within or (0, len(question.text))
@@ -63,7 +65,7 @@ async def next_edits(
             found.append(answered)
         if len(asked) > _PLACES or (found and within is None):
             break
-    if within is None and not isinstance(best, Decision) and unfinished(question):
+    if finishing and within is None and not isinstance(best, Decision) and unfinished(question):
         best = better(best, await source.finish(question))
     return found or [best or SilenceReason.NO_CHANGE]
 

@@ -216,6 +216,7 @@ class Session:
     cooldown: Cooldown
     debounce: Debounce
     switches: Switches
+    shows_text: bool = False
     matches: LongestMatch = field(default_factory=LongestMatch)
     flight: SingleFlight = field(default_factory=SingleFlight)
     cache: Cache = field(default_factory=Cache)

@@ -65,6 +65,10 @@ class Suggester(Listener):
             self._session.matches.opened(document)
         workspace.is_acceptance = self.is_acceptance
 
+    def shows_text(self) -> None:
+        """The editor asks for text at the cursor too, which a next edit then need not be."""
+        self._session.shows_text = True
+
     # Questions.
 
     async def inline(self, uri: str, offset: int, trigger: Trigger, *, selected: Selected | None = None) -> Answer:

@@ -58,6 +58,7 @@ class Grammar:
         top_places: the same at the top of a file alone.
         misplaced: kinds of nodes that the language has no place for at the top of a file.
         builtins: names that the language has without an import.
+        reserved: words that are no names, and that the grammar takes for names all the same.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Grammar:
     top_places: tuple[str, ...] = ()
     misplaced: frozenset[str] = frozenset()
     builtins: frozenset[str] = frozenset()
+    reserved: frozenset[str] = frozenset()
 
 
 def _grammars(tables: Mapping[str, Any]) -> tuple[Grammar, ...]:
@@ -92,6 +94,7 @@ def _grammars(tables: Mapping[str, Any]) -> tuple[Grammar, ...]:
             tuple(table.get("top_places", like.top_places)),
             like.misplaced.union(misplaced),
             like.builtins.union(table.get("builtins", "").split(), own),
+            like.reserved.union(table.get("reserved", "").split()),
         )
     return tuple(found.values())
 

@@ -118,6 +118,12 @@ def _is_name(tree: Tree | None, start: int, word: str) -> bool:
     return node.is_named and not (is_comment(node.type) or is_string(node.type) or node.type in _TEXT)
 
 
+def _is_taken_for_name(tree: Tree, start: int, end: int) -> bool:
+    """Whether exactly these characters are a name."""
+    node = tree.root_node.descendant_for_byte_range(2 * start, 2 * end)
+    return node is not None and node.type == "identifier" and (node.start_byte, node.end_byte) == (2 * start, 2 * end)
+
+
 # What one question may spend on parsing; an interrupted parse goes on with the next question.
 _PARSE_SECONDS: Final = 0.008
 # What a question that needs a tree waits for one: a new file of some thousand lines.
@@ -286,7 +292,10 @@ class SyntaxTrees(Listener):
         lazy.edit(document, document.replacing(start, end, text))
         after = lazy.get(whole[:start] + text + whole[end:], self._parse_seconds)
         counted = None if after is None else errors(after.root_node, grammar)
-        return None if counted is None else (before, counted)
+        if after is None or counted is None:
+            return None
+        words = (each.span() for each in WORD.finditer(text) if each[0] in grammar.reserved) if grammar else ()
+        return before, counted + sum(_is_taken_for_name(after, start + first, start + last) for first, last in words)
 
     def _state(self, document: Document) -> _State:
         state = self._states.get(document.uri)
