@@ -209,14 +209,6 @@ def test_a_configuration_alone_is_enough_for_an_estimate(run: Callable[..., Any]
     assert "together" in run("models", "estimate", str(sdar)).out
 
 
-def test_shards_become_one_file(run: Callable[..., Any], sdar: Path, tmp_path: Path) -> None:
-    told = run("models", "convert", str(sdar), str(tmp_path / "one")).out
-
-    assert "1 files of weights" in told
-    assert "nothing is lost" in told
-    assert (tmp_path / "one" / "model.safetensors").is_file()
-
-
 def test_families_are_told_as_tables(run: Callable[..., Any]) -> None:
     assert "| SDAR | block-causal" in run("models", "families").out
     assert "| JetLM/SDAR-8B-Chat | SDAR | MIT | 16.0 GB | 8.0 GB | 4.0 GB |" in run("models", "families", "--guide").out

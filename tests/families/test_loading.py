@@ -24,9 +24,7 @@ def test_tensors_are_known_by_name_and_read_one_by_one(tmp_path: Path, count: in
 
     shards = Shards(tmp_path)
 
-    assert {name: (held.shape, held.dtype) for name, held in shards.tensors.items()} == dict.fromkeys(
-        TENSORS, ((3, 2), "F32")
-    )
+    assert {name: held.shape for name, held in shards.tensors.items()} == dict.fromkeys(TENSORS, (3, 2))
     assert all(torch.equal(shards.read(name), tensor) for name, tensor in TENSORS.items())
 
 
@@ -57,7 +55,7 @@ ELSEWHERE = r"names files that are no \.safetensors files of its folder"
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [
-        (cut, r"-00002-of-00002\.safetensors is cut short: it has \d+ bytes, its header says \d+; fetch it again"),
+        (cut, r"-00002-of-00002\.safetensors is damaged or cut short: .*; fetch it again"),
         (lambda folder: next(folder.glob("*.safetensors")).write_bytes(b"not found\n"), "damaged or cut short"),
         (lambda folder: (folder / "model-00001-of-00002.safetensors").unlink(), r"-00001-.*\.safetensors is missing"),
         (promise, r"has lm_head\.weight, which it does not have"),

@@ -8,19 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
 from tests.families.published.layout import write_config
 from tests.families.writers import writers
 
 from calomel.engine import BlockCausal, CheckpointError, Engine
 from calomel.families.configuration import read_config
-from calomel.families.convert import convert
 from calomel.families.family import OpenOptions
 from calomel.families.generation import generation_of
 from calomel.families.memory import EstimateOptions, free_bytes
 from calomel.families.open import open_engine
-from calomel.families.shards import INDEX_FILE, Shards
+from calomel.families.shards import Shards
 from calomel.families.table import FAMILIES, UnknownFamilyError, find
 from calomel.prompts.tokenizer import TokenizerError
 from calomel.suggest.in_process import open_folder
@@ -148,29 +146,6 @@ def test_sampling_is_what_the_checkpoint_says(tmp_path: Path) -> None:
     assert found.policy == own.generation.policy
     write_config(tmp_path, {"temperature": 0.6, "do_sample": False}, "generation_config.json")
     assert generation_of(own, {}, tmp_path) == own.generation
-
-
-def test_shards_become_one_file_and_shards_again_with_nothing_lost(sdar: Path, tmp_path: Path) -> None:
-    before = Shards(sdar)
-
-    one = convert(sdar, tmp_path / "one")
-    many = convert(tmp_path / "one", tmp_path / "many", shard_bytes=40_000)
-
-    assert (len(one.files), one.rounded, (tmp_path / "one" / INDEX_FILE).exists()) == (1, 0, False)
-    assert len(many.files) > 2
-    after = Shards(tmp_path / "many")
-    assert all(torch.equal(before.read(name), after.read(name)) for name in before)
-    assert json.loads((tmp_path / "many" / "config.json").read_text()) == read_config(sdar)
-    open_engine(tmp_path / "many", OpenOptions(dtype="float32", cache_tokens=1024))[0].close()
-
-
-def test_another_type_is_counted_as_rounded(sdar: Path, tmp_path: Path) -> None:
-    written = convert(sdar, tmp_path / "half", dtype="bfloat16")
-
-    assert written.rounded == len(Shards(sdar).tensors)
-    assert {held.dtype for held in Shards(tmp_path / "half").tensors.values()} == {"BF16"}
-    with pytest.raises(CheckpointError, match="is there already"):
-        convert(sdar, tmp_path / "half")
 
 
 def opened(folder: Path) -> None:

@@ -18,9 +18,6 @@ from calomel.engine import CheckpointError
 INDEX_FILE: Final = "model.safetensors.index.json"
 # Everything that would be unpickled.
 _PICKLES: Final = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-_LENGTH_BYTES: Final = 8
-# As the format's own reader has it.
-_LONGEST_HEADER: Final = 100_000_000
 # Open files are mapped into memory: what was read stays there until its file is let go.
 _OPEN_FILES: Final = 2
 
@@ -31,12 +28,10 @@ class Held:
 
     Attributes:
         file: that holds it.
-        dtype: as the format names it ("BF16").
         shape: its sizes.
     """
 
     file: Path
-    dtype: str
     shape: tuple[int, ...]
 
     @property
@@ -49,7 +44,7 @@ class Shards:
     """The safetensors files of `folder`, by their index where there is one.
 
     Attributes:
-        tensors: name to what its header says, in the order of files and offsets.
+        tensors: name to what its header says, file by file.
 
     Raises:
         CheckpointError: there are no safetensors files (pickles are never read), one is missing, cut short or damaged,
@@ -138,21 +133,9 @@ def _single(folder: Path) -> list[Path]:
 def _read_header(file: Path) -> dict[str, Held]:
     """What `file` holds, and that it holds all of it."""
     try:
-        size = file.stat().st_size
-        with file.open("rb") as stream:
-            length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
-            if size < _LENGTH_BYTES or length > min(_LONGEST_HEADER, size - _LENGTH_BYTES):
-                raise CheckpointError(f"{file} is damaged or cut short: its header does not fit into it")
-            header = json.loads(stream.read(length))
-        header.pop("__metadata__", None)
-        held = {name: Held(file, str(entry["dtype"]), tuple(entry["shape"])) for name, entry in header.items()}
-        ends = [int(entry["data_offsets"][1]) for entry in header.values()]
+        with safe_open(file, framework="pt") as header:
+            return {name: Held(file, tuple(header.get_slice(name).get_shape())) for name in header.keys()}  # noqa: SIM118
     except OSError as error:
         raise CheckpointError(f"{file} cannot be read: {error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{file} is damaged: {error!r} in its header") from error
-    wanted = _LENGTH_BYTES + length + max(ends, default=0)
-    if size != wanted:
-        told = "cut short" if size < wanted else "damaged"
-        raise CheckpointError(f"{file} is {told}: it has {size} bytes, its header says {wanted}; fetch it again")
-    return held
+    except SafetensorError as error:
+        raise CheckpointError(f"{file} is damaged or cut short: {error}; fetch it again") from error

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from calomel.families.plan import MemoryPlan
 
 
-models = typer.Typer(
-    help="List, look at, plan for, convert and fetch models.", no_args_is_help=True, rich_markup_mode=None
-)
+models = typer.Typer(help="List, look at, plan for and fetch models.", no_args_is_help=True, rich_markup_mode=None)
 
 _Name = Annotated[str, typer.Argument(help="A name of `calomel models list`, or a folder.")]
 _Number = Annotated[
@@ -195,22 +193,6 @@ def recommended(device: str, free: int | None = None) -> list[tuple[Published, M
     if device == "cpu":
         rows = [row for row in rows if row[0].billions <= _BILLIONS_ON_A_CPU]
     return sorted(rows, key=lambda row: row[0].rank or 0)[:_RECOMMENDED]
-
-
-@models.command()
-def convert(
-    name: _Name,
-    target: Annotated[Path, typer.Argument(help="The new folder; it must not be there.")],
-    dtype: _Number = None,
-    shard_gib: Annotated[float | None, typer.Option(min=0.001, help="Of a file at most. Default: one file.")] = None,
-) -> None:
-    """Write a model anew: its shards as one file, one file as shards, or its weights in another type."""
-    from calomel.families.convert import convert as rewrite
-
-    most = None if shard_gib is None else int(shard_gib * 1024 * _MIB)
-    written = rewrite(_folder(name), target, dtype=dtype, shard_bytes=most)
-    told = f"{written.rounded} tensors in another type" if written.rounded else "nothing is lost"
-    print(f"{target}: {len(written.files)} files of weights, {written.bytes / _MIB:.1f} MiB; {told}")
 
 
 @models.command()
