@@ -13,29 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from calomel.engine import CheckpointError, DiffusionConfig, ModelConfig
+from calomel.engine import CheckpointError
 from calomel.families.bidirectional import LLADA_GENERATION, Window
-from calomel.families.block_causal import TEXT_END, TURN_END, Blocks, in_blocks
-from calomel.families.configuration import block_of, decoder_config, named, names_of, need_token_id
+from calomel.families.block_causal import TEXT_END, TURN_END, Blocks
+from calomel.families.configuration import named, names_of
 from calomel.families.family import Generation
 from calomel.prompts.renderer import PromptStyle
 
 _MASK: Final = "<|mask|>"
 _ENDS: Final = (TURN_END, TEXT_END)
 _BLOCK: Final = 32
-
-
-def _in_blocks(raw: Mapping[str, Any], folder: Path, **network: Any) -> ModelConfig:
-    """A network in blocks of what `config.json` says, or of 32."""
-    block, said = block_of(raw, "block_size", _BLOCK), raw.get("mask_token_id")
-    diffusion = DiffusionConfig(
-        mask_token_id=said if isinstance(said, int) else need_token_id(folder, _MASK),
-        end_token_id=need_token_id(folder, *_ENDS),
-        max_canvas=block,
-        verifiable=False,
-        block=block,
-    )
-    return decoder_config(raw, diffusion, **network)
 
 
 # Tiny A2D
@@ -51,13 +38,13 @@ def _is_a2d(raw: Mapping[str, Any]) -> bool:
     return named(raw, "a2d-", "a2dqwen", "a2dllama")
 
 
-def _bd3lm_config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
+def _bd3lm_usual(raw: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     if raw.get("block_size") is None and "bd3lm" not in names_of(raw, folder):
         raise CheckpointError(
             f"{folder} does not say how it denoises, and its name is not as published (…-bd3lm-v0.1, …-mdlm-v0.1): "
             f'write "block_size" into its config.json, {_BLOCK} as published, or call it …-mdlm if it has no blocks'
         )
-    return _in_blocks(raw, folder, **_a2d_network(raw))
+    return raw
 
 
 # The length that it was trained on.
@@ -73,43 +60,28 @@ A2D_MDLM: Final = Window(1024, shift=False, block=_BLOCK, network=_a2d_network).
     confirms=lambda raw, folder: "mdlm" in names_of(raw, folder),
     samples=False,
 )
-_BD3LM: Final = Blocks(
+A2D_BD3LM: Final = Blocks(
     "block_size",
     _BLOCK,
-    _bd3lm_config,
-    in_blocks(
-        "low_confidence",
-        _BLOCK,
-        "examples/a2d/bd3lm/sample.py of ZHZisZZ/dllm: low_confidence, a step a token, temperature 0",
-    ),
-)
-A2D_BD3LM: Final = _BD3LM.family(
-    "a2d-bd3lm",
-    _is_a2d,
+    "low_confidence",
+    "examples/a2d/bd3lm/sample.py of ZHZisZZ/dllm: low_confidence, a step a token, temperature 0",
     PromptStyle(fim="chat", edit="chat", mask=_MASK, ends=_ENDS),
-    read_generation=_BD3LM.read,
-)
+    usual=_bd3lm_usual,
+    network=_a2d_network,
+).family("a2d-bd3lm", _is_a2d)
 
 # DreamReasoner
 
-_REASONER: Final = Blocks(
+DREAM_REASONER: Final = Blocks(
     "block_size",
     _BLOCK,
-    lambda raw, folder: _in_blocks(raw, folder, qk_norm=True),
-    in_blocks(
-        "low_confidence_dynamic:0.9",
-        _BLOCK,
-        "block_diffusion_generate of the checkpoint: low_confidence_dynamic, threshold 0.9, a step a position; README: "
-        "temperature 0 under SGLang",
-    ),
-)
-DREAM_REASONER: Final = _REASONER.family(
-    "dream-reasoner",
-    # Dream's names; only this one has blocks.
-    lambda raw: named(raw, "dream") and raw.get("block_size") is not None,
+    "low_confidence_dynamic:0.9",
+    "block_diffusion_generate of the checkpoint: low_confidence_dynamic, threshold 0.9, a step a position; README: "
+    "temperature 0 under SGLang",
     PromptStyle(fim="chat", edit="chat", mask=_MASK, ends=_ENDS),
-    read_generation=_REASONER.read,
-)
+    network=lambda _: {"qk_norm": True},
+    # Dream's names; only this one has blocks.
+).family("dream-reasoner", lambda raw: named(raw, "dream") and raw.get("block_size") is not None)
 
 # CoDA
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from calomel.engine import Bidirectional, BidirectionalOptions, CheckpointError, DiffusionConfig, Engine, ModelConfig
 from calomel.engine.checkpoint import tensor_table
-from calomel.families.configuration import decoder_config, named, need_token_id, read_config, token_id
+from calomel.families.configuration import control_id, decoder_config, named, need_token_id, read_config, token_id
 from calomel.families.family import Family, Generation, OpenOptions
 from calomel.families.generation import published_generation, read_generation_config
 from calomel.families.loading import Places, dtype_of, load_decoder, renamed
@@ -49,7 +49,8 @@ class Window:
         usual: a `config.json` in the names, and with the defaults, of `decoder_config`.
         network: what else that is told of the network; Qwen2's if nothing is said.
         places: where its tensors go.
-        ids: the mask token and the end token; None for what `config.json` and the names of its prompts say.
+        mask_id: as published, where neither `config.json` nor the name in its prompts says the mask.
+        end_id: the same of the end; None where the names in its prompts alone do.
         own: how canvases are denoised, beside that; None for by the ends of its prompts.
     """
 
@@ -60,25 +61,22 @@ class Window:
     usual: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda raw: raw
     network: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda _: {"qkv_bias": True}
     places: Callable[[ModelConfig], Places] = tensor_table
-    ids: Callable[[Mapping[str, Any], Path], tuple[int, int]] | None = None
+    mask_id: int | None = None
+    end_id: int | None = None
     own: Callable[[Mapping[str, Any], Path], BidirectionalOptions] | None = None
 
     def config(self, raw: Mapping[str, Any], folder: Path, prompts: PromptStyle) -> ModelConfig:
         """Of the checkpoint in `folder`. Raises CheckpointError."""
-        if self.ids is None:
-            said, end = raw.get("mask_token_id"), need_token_id(folder, prompts.ends[0])
-            mask = said if isinstance(said, int) else need_token_id(folder, str(prompts.mask))
-        else:
-            mask, end = self.ids(raw, folder)
+        usual = self.usual(raw)
+        said = "" if self.end_id is None else "eos_token_id"
         diffusion = DiffusionConfig(
-            mask_token_id=mask,
-            end_token_id=end,
+            mask_token_id=control_id(usual, folder, "mask_token_id", (str(prompts.mask),), self.mask_id),
+            end_token_id=control_id(usual, folder, said, prompts.ends[:1], self.end_id),
             logit_shift=self.shift,
             max_canvas=self.canvas,
             verifiable=False,
             reads_suffix=True,
         )
-        usual = self.usual(raw)
         positions = usual.get("max_position_embeddings")
         most = min(self.positions, positions) if isinstance(positions, int) else self.positions
         return decoder_config({**usual, "max_position_embeddings": most}, diffusion, **self.network(raw))
@@ -270,6 +268,7 @@ def _llada_usual(raw: Mapping[str, Any]) -> dict[str, Any]:
         "rms_norm_eps": raw.get("rms_norm_eps", 1e-5),
         "rope_theta": raw.get("rope_theta"),
         "tie_word_embeddings": raw.get("weight_tying"),
+        "mask_token_id": raw.get("mask_token_id"),
     }
 
 
@@ -303,16 +302,6 @@ LLADA: Final = replace(_LLADA, usual=_llada_usual, network=_llada_network, place
 
 # iLLaDA
 
-_ILLADA_MASK: Final = "<[MASK]>"
-# The makers' README says the one, the tokenizer of the published checkpoints has the other.
-_ILLADA_MASK_ID: Final = 5
-_ILLADA_END_ID: Final = 2
-
-
-def _illada_ids(raw: Mapping[str, Any], folder: Path) -> tuple[int, int]:
-    mask, end = raw.get("mask_token_id", token_id(folder, _ILLADA_MASK)), raw.get("eos_token_id")
-    return _ILLADA_MASK_ID if mask is None else int(mask), end if isinstance(end, int) else _ILLADA_END_ID
-
 
 def _illada_network(raw: Mapping[str, Any]) -> dict[str, Any]:
     if raw.get("layer_norm_eps") is not None:
@@ -320,7 +309,8 @@ def _illada_network(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-ILLADA: Final = replace(_LLADA, network=_illada_network, ids=_illada_ids).family(
+# The makers' README says one mask, the tokenizer of the published checkpoints has the other.
+ILLADA: Final = replace(_LLADA, network=_illada_network, mask_id=5, end_id=2).family(
     "illada",
     lambda raw: named(raw, "illada"),
     replace(
@@ -328,5 +318,5 @@ ILLADA: Final = replace(_LLADA, network=_illada_network, ids=_illada_ids).family
         source="README of LLaDA, whose loop it takes: low_confidence, blocks of 32, temperature 0, one token a step; "
         "canvases are ours",
     ),
-    PromptStyle(fim="around", edit="chat", mask=_ILLADA_MASK, ends=("<[end▁of▁sentence]>",)),
+    PromptStyle(fim="around", edit="chat", mask="<[MASK]>", ends=("<[end▁of▁sentence]>",)),
 )

@@ -21,13 +21,12 @@ from calomel.engine.checkpoint import tensor_table
 from calomel.engine.config import MoeConfig
 from calomel.families.configuration import (
     block_of,
+    control_id,
     decoder_config,
     named,
     names_of,
-    need_token_id,
     read_config,
     rope_of,
-    token_id,
 )
 from calomel.families.family import Family, Generation, OpenOptions
 from calomel.families.generation import read_generation_config, sampled
@@ -46,18 +45,50 @@ class Blocks:
     Attributes:
         field: of `config.json`, that says how long a block is.
         length: of a block, where it does not.
-        config: of a checkpoint, by its `config.json` and folder.
-        generation: of blocks of `length`.
+        policy: that denoises it; source: where that is published.
+        prompts: how they are asked; what its mask and its ends are called is looked up in the tokenizer.
+        shift: a row predicts the next position.
+        sub_block: positions of a block that are denoised at a time, where they divide it; None for all.
+        usual: a `config.json` with what the folder alone tells.
+        network: what else that tells of the network, as `decoder_config` takes it.
+        mask_id: as published, where neither file says the mask.
+        end_id: the same of the end, which `config.json` says, too; None where the tokenizer alone does.
         mixture: the experts in the place of its MLPs; None where there are none.
         places: where its tensors go.
+        samples: whether a checkpoint's generation_config.json counts.
     """
 
     field: str
     length: int
-    config: Callable[[Mapping[str, Any], Path], ModelConfig]
-    generation: Generation
+    policy: str
+    source: str
+    prompts: PromptStyle
+    shift: bool = False
+    sub_block: int | None = None
+    usual: Callable[[Mapping[str, Any], Path], Mapping[str, Any]] = lambda raw, _: raw
+    network: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda _: {}
+    mask_id: int | None = None
+    end_id: int | None = None
     mixture: Callable[[Mapping[str, Any]], MoeConfig] | None = None
     places: Callable[[ModelConfig], Places] = tensor_table
+    samples: bool = False
+
+    def config(self, raw: Mapping[str, Any], folder: Path) -> ModelConfig:
+        """Of the checkpoint in `folder`. Raises CheckpointError."""
+        raw = self.usual(raw, folder)
+        block, sub = block_of(raw, self.field, self.length), self.sub_block
+        said = "" if self.end_id is None else "eos_token_id"
+        diffusion = DiffusionConfig(
+            mask_token_id=control_id(raw, folder, "mask_token_id", (str(self.prompts.mask),), self.mask_id),
+            end_token_id=control_id(raw, folder, said, self.prompts.ends, self.end_id),
+            logit_shift=self.shift,
+            max_canvas=block,
+            verifiable=False,
+            block=block,
+            sub_block=sub if sub and block % sub == 0 else None,
+        )
+        config = decoder_config(raw, diffusion, **self.network(raw))
+        return config if self.mixture is None else replace(config, moe=self.mixture(raw))
 
     def open(self, folder: Path, options: OpenOptions) -> Engine:
         """The checkpoint in `folder` as a running engine."""
@@ -69,24 +100,28 @@ class Blocks:
         moe = None if self.mixture is None else self.mixture(raw)
         return decoder_estimate(raw, options, moe=moe, canvas=block_of(raw, self.field, self.length))
 
-    def read(self, raw: Mapping[str, Any], folder: Path) -> Generation:  # noqa: ARG002  (as `Family` has it)
+    def read(self, raw: Mapping[str, Any], folder: Path) -> Generation:
         """One canvas a block, in as many steps at most."""
-        block = block_of(raw, self.field, self.length)
-        return replace(self.generation, max_steps=block, fill_canvases=(block,), edit_canvas=block)
+        block = block_of(self.usual(raw, folder), self.field, self.length)
+        found = in_blocks(self.policy, block, self.source)
+        return sampled(found, folder) if self.samples else found
 
     def family(
-        self, name: str, recognises: Callable[[Mapping[str, Any]], bool], prompts: PromptStyle, **more: Any
+        self,
+        name: str,
+        recognises: Callable[[Mapping[str, Any]], bool],
+        read: Callable[[Mapping[str, Any], Path], Generation] | None = None,
     ) -> Family:
-        """The family of this name."""
+        """The family of this name; `read` says how its checkpoints generate, where that is not all."""
         return Family(
             name=name,
             recognises=recognises,
             config=self.config,
             open=self.open,
             estimate=self.estimate,
-            prompts=prompts,
-            generation=self.generation,
-            **more,
+            prompts=self.prompts,
+            generation=in_blocks(self.policy, self.length, self.source),
+            read_generation=read or self.read,
         )
 
 
@@ -136,11 +171,10 @@ OWN: Final = Family(
 _SDAR_BLOCK: Final = 4
 # As they are published: SDAR-8B-Chat has blocks of 4, SDAR-8B-Chat-b32 of 32.
 _SDAR_NAME: Final = re.compile(r"\bsdar-[\w.]+(?:-[a-z]\w+)*?-chat(?:-b(\d+))?\b")
-_SDAR_MASK: Final = "<|MASK|>"
 
 
-def _sdar_block(raw: Mapping[str, Any], folder: Path) -> int:
-    """The length of its blocks, which the published configurations leave to the name. Raises CheckpointError."""
+def _sdar_usual(raw: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """With the length of its blocks, which the published configurations leave to the name. Raises CheckpointError."""
     said = raw.get("block_size", read_generation_config(folder).get("block_length"))
     if said is None:
         name = _SDAR_NAME.search(names_of(raw, folder))
@@ -150,19 +184,7 @@ def _sdar_block(raw: Mapping[str, Any], folder: Path) -> int:
                 'write "block_size" into its config.json, 4 for a checkpoint without -b and a number in its name'
             )
         said = int(name[1] or _SDAR_BLOCK)
-    return block_of({"block_size": said}, "block_size", _SDAR_BLOCK)
-
-
-def _sdar_config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
-    block, mask = _sdar_block(raw, folder), raw.get("mask_token_id")
-    diffusion = DiffusionConfig(
-        mask_token_id=need_token_id(folder, _SDAR_MASK, "<MASK>") if mask is None else int(mask),
-        end_token_id=need_token_id(folder, TURN_END, TEXT_END),
-        max_canvas=block,
-        verifiable=False,
-        block=block,
-    )
-    return decoder_config(raw, diffusion, qk_norm=True)
+    return {**raw, "block_size": said}
 
 
 def _sdar_experts(raw: Mapping[str, Any]) -> MoeConfig:
@@ -175,125 +197,62 @@ def _sdar_experts(raw: Mapping[str, Any]) -> MoeConfig:
 _SDAR: Final = Blocks(
     "block_size",
     _SDAR_BLOCK,
-    _sdar_config,
-    in_blocks(
-        "low_confidence_dynamic:0.85",
-        _SDAR_BLOCK,
-        "generate.py of JetAstra/SDAR: remasking, threshold, a step a position; sampling: generation_config.json",
-    ),
+    "low_confidence_dynamic:0.85",
+    "generate.py of JetAstra/SDAR: remasking, threshold, a step a position; sampling: generation_config.json",
+    PromptStyle(fim="chat", edit="chat", mask="<|MASK|>", ends=(TURN_END, TEXT_END)),
+    usual=_sdar_usual,
+    network=lambda _: {"qk_norm": True},
+    # The --mask_id of generate.py.
+    mask_id=151_669,
+    samples=True,
 )
-_SDAR_MOE: Final = replace(
-    _SDAR,
-    config=lambda raw, folder: replace(_sdar_config(raw, folder), moe=_sdar_experts(raw)),
-    mixture=_sdar_experts,
-)
-_SDAR_PROMPTS: Final = PromptStyle(fim="chat", edit="chat", mask=_SDAR_MASK, ends=(TURN_END, TEXT_END))
-
-
-def _read_sdar(raw: Mapping[str, Any], folder: Path) -> Generation:
-    return sampled(_SDAR.read({**raw, "block_size": _sdar_block(raw, folder)}, folder), folder)
 
 
 def _is_sdar_moe(raw: Mapping[str, Any]) -> bool:
     return named(raw, "sdar_moe", "sdarmoe")
 
 
-SDAR: Final = _SDAR.family(
-    "sdar",
-    lambda raw: named(raw, "sdar") and not _is_sdar_moe(raw),
-    _SDAR_PROMPTS,
-    read_generation=_read_sdar,
-)
-SDAR_MOE: Final = _SDAR_MOE.family("sdar-moe", _is_sdar_moe, _SDAR_PROMPTS, read_generation=_read_sdar)
+SDAR: Final = _SDAR.family("sdar", lambda raw: named(raw, "sdar") and not _is_sdar_moe(raw))
+SDAR_MOE: Final = replace(_SDAR, mixture=_sdar_experts).family("sdar-moe", _is_sdar_moe)
 
 # Fast-dLLM v2
 
 # The model card's small_block_size.
 SUB_BLOCK: Final = 8
-_FAST_MASK: Final = "|<MASK>|"
-
-
-def _fast_config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
-    block = block_of(raw, "bd_size", 32)
-    diffusion = DiffusionConfig(
-        mask_token_id=need_token_id(folder, _FAST_MASK),
-        end_token_id=need_token_id(folder, TURN_END, TEXT_END),
-        logit_shift=True,
-        max_canvas=block,
-        verifiable=False,
-        block=block,
-        sub_block=SUB_BLOCK if block % SUB_BLOCK == 0 else None,
-    )
-    return decoder_config(raw, diffusion, qkv_bias=True)
-
-
-_FAST: Final = Blocks(
+FAST_DLLM_V2: Final = Blocks(
     "bd_size",
     32,
-    _fast_config,
-    in_blocks(
-        "threshold:0.9",
-        32,
-        "model card (threshold 0.9, small_block_size 8); the published loop takes the best token",
-    ),
-)
-FAST_DLLM_V2: Final = _FAST.family(
-    "fast-dllm-v2",
-    lambda raw: named(raw, "fast_dllm_qwen", "fast_dllm_v2"),
-    PromptStyle(fim="chat", edit="chat", mask=_FAST_MASK, ends=(TURN_END, TEXT_END)),
-    # Its generation_config.json is Qwen2.5's, which samples; the published loop takes the best token.
-    read_generation=_FAST.read,
-)
+    "threshold:0.9",
+    # Its generation_config.json is Qwen2.5's, which samples.
+    "model card (threshold 0.9, small_block_size 8); the published loop takes the best token",
+    PromptStyle(fim="chat", edit="chat", mask="|<MASK>|", ends=(TURN_END, TEXT_END)),
+    shift=True,
+    sub_block=SUB_BLOCK,
+    network=lambda _: {"qkv_bias": True},
+).family("fast-dllm-v2", lambda raw: named(raw, "fast_dllm_qwen", "fast_dllm_v2"))
 
 # Stable-DiffCoder
-
-# generation_utils.py: block_length and mask_id of generate_block.
-_DIFFCODER_MASK_ID: Final = 5
-_DIFFCODER_MASK: Final = "<[MASK_TOKEN]>"
-_DIFFCODER_END: Final = "<[end▁of▁sentence]>"
-
-
-def _diffcoder_config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
-    block = block_of(raw, "block_length", 4)
-    mask = raw.get("mask_token_id", token_id(folder, _DIFFCODER_MASK))
-    diffusion = DiffusionConfig(
-        mask_token_id=_DIFFCODER_MASK_ID if mask is None else int(mask),
-        end_token_id=need_token_id(folder, _DIFFCODER_END),
-        max_canvas=block,
-        verifiable=False,
-        block=block,
-    )
-    return decoder_config(raw, diffusion)
-
 
 STABLE_DIFFCODER: Final = Blocks(
     "block_length",
     4,
-    _diffcoder_config,
-    in_blocks(
-        "low_confidence",
-        4,
-        "model card: 512 steps for 512 tokens in blocks of 4, low_confidence, no threshold, temperature 0",
-    ),
-).family(
-    "stable-diffcoder",
-    lambda raw: named(raw, "diffcoder"),
+    "low_confidence",
+    "model card: 512 steps for 512 tokens in blocks of 4, low_confidence, no threshold, temperature 0",
     # It has the tokens of Seed-Coder.
     PromptStyle(
         fim="fim_tokens",
         edit="chat",
-        mask=_DIFFCODER_MASK,
-        ends=(_DIFFCODER_END,),
+        mask="<[MASK_TOKEN]>",
+        ends=("<[end▁of▁sentence]>",),
         begin="<[begin▁of▁sentence]>",
     ),
-)
+    # generation_utils.py: mask_id of generate_block.
+    mask_id=5,
+    samples=True,
+).family("stable-diffcoder", lambda raw: named(raw, "diffcoder"))
 
 # LLaDA2
 
-_LLADA2_MASK: Final = "<|mask|>"
-# As published; a checkpoint's own tokenizer has the last word.
-_LLADA2_MASK_ID: Final = 156_895
-_LLADA2_END_ID: Final = 156_892
 _LLADA2_NAMES: Final = {
     "model.embed_tokens": "model.word_embeddings",
     "self_attn.o_proj": "attention.dense",
@@ -302,31 +261,22 @@ _LLADA2_NAMES: Final = {
 }
 
 
-def _llada2_config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
+def _llada2_usual(raw: Mapping[str, Any], _: Path) -> Mapping[str, Any]:
     for name in ("use_linear_attention", "linear_attention_layers", "norm_head"):
         if raw.get(name):
             raise CheckpointError(f"config.json says {name}; such a checkpoint is not there")
-    block = block_of(raw, "block_size", 32)
-    diffusion = DiffusionConfig(
-        mask_token_id=_llada2_id(raw, folder, _LLADA2_MASK, "mask_token_id", _LLADA2_MASK_ID),
-        end_token_id=_llada2_id(raw, folder, TEXT_END, "eos_token_id", _LLADA2_END_ID),
-        max_canvas=block,
-        verifiable=False,
-        block=block,
-    )
-    config = decoder_config(
-        {**raw, "use_sliding_window": False},
-        diffusion,
-        qk_norm=bool(raw.get("use_qk_norm", True)),
-        qkv_bias=bool(raw.get("use_qkv_bias")),
-    )
-    turning = int(config.head_dim * float(rope_of(raw).get("partial_rotary_factor") or 1.0))
-    return replace(
-        config,
-        output_bias=bool(raw.get("use_bias")),
-        rotary_dim=None if turning == config.head_dim else turning,
-        moe=_llada2_experts(raw),
-    )
+    return {**raw, "use_sliding_window": False}
+
+
+def _llada2_network(raw: Mapping[str, Any]) -> dict[str, Any]:
+    width = int(raw.get("head_dim") or int(raw["hidden_size"]) // int(raw["num_attention_heads"]))
+    turning = int(width * float(rope_of(raw).get("partial_rotary_factor") or 1.0))
+    return {
+        "qk_norm": bool(raw.get("use_qk_norm", True)),
+        "qkv_bias": bool(raw.get("use_qkv_bias")),
+        "output_bias": bool(raw.get("use_bias")),
+        "rotary_dim": None if turning == width else turning,
+    }
 
 
 def _llada2_experts(raw: Mapping[str, Any]) -> MoeConfig:
@@ -343,15 +293,6 @@ def _llada2_experts(raw: Mapping[str, Any]) -> MoeConfig:
     )
 
 
-def _llada2_id(raw: Mapping[str, Any], folder: Path, name: str, field: str, published: int) -> int:
-    said = raw.get(field)
-    found = said if isinstance(said, int) else token_id(folder, name)
-    found = published if found is None else found
-    if not 0 <= found < int(raw.get("vocab_size", 0)):
-        raise CheckpointError(f"{folder} has no token {name}: {found} is outside of its vocabulary")
-    return found
-
-
 def llada2_places(config: ModelConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Where the published tensors go: queries, keys and values lie in one."""
     for ours, theirs in renamed(tensor_table(config), _LLADA2_NAMES):
@@ -365,12 +306,14 @@ def llada2_places(config: ModelConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
 _LLADA2: Final = Blocks(
     "block_size",
     32,
-    _llada2_config,
-    in_blocks(
-        "threshold:0.95",
-        32,
-        "generate of modeling_llada2_moe.py (LLaDA2.0): threshold 0.95, blocks of 32, temperature 0",
-    ),
+    "threshold:0.95",
+    "generate of modeling_llada2_moe.py (LLaDA2.0): threshold 0.95, blocks of 32, temperature 0",
+    PromptStyle(fim="chat", edit="chat", mask="<|mask|>", ends=(TEXT_END, "<|role_end|>")),
+    usual=_llada2_usual,
+    network=_llada2_network,
+    # As published; a checkpoint's own files have the last word.
+    mask_id=156_895,
+    end_id=156_892,
     mixture=_llada2_experts,
     places=llada2_places,
 )
@@ -392,9 +335,4 @@ def _read_llada2(raw: Mapping[str, Any], folder: Path) -> Generation:
     return sampled(replace(found, policy=f"threshold:{threshold}"), folder)
 
 
-LLADA2: Final = _LLADA2.family(
-    "llada2",
-    lambda raw: named(raw, "llada2"),
-    PromptStyle(fim="chat", edit="chat", mask=_LLADA2_MASK, ends=(TEXT_END, "<|role_end|>")),
-    read_generation=_read_llada2,
-)
+LLADA2: Final = _LLADA2.family("llada2", lambda raw: named(raw, "llada2"), _read_llada2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -45,6 +45,7 @@ def decoder_config(
     qk_norm: bool = False,
     qkv_bias: bool | None = None,
     windows: bool = False,
+    **own: Any,
 ) -> ModelConfig:
     """Read a `config.json` with the field names of Qwen2, Qwen3 or Llama.
 
@@ -55,6 +56,7 @@ def decoder_config(
         qkv_bias: queries, keys and values have a bias and the output has none (Qwen2); None for what `attention_bias`
             says of all four.
         windows: layers may have sliding windows, as Qwen2 and Qwen3 say them.
+        own: fields of ours that `config.json` has other names for.
 
     Raises:
         CheckpointError: a field is missing or of the wrong type, or says what our decoder does not do.
@@ -75,6 +77,7 @@ def decoder_config(
         **(_windows(raw) if windows else _NO_WINDOWS),
         "rotary_dim": None,
         "moe": None,
+        **own,
     }
     return ModelConfig.from_dict(fields)
 
@@ -221,4 +224,15 @@ def need_token_id(folder: Path, *names: str) -> int:
     found = token_id(folder, *names)
     if found is None:
         raise CheckpointError(f"the tokenizer in {folder} has no token {' or '.join(names)}")
+    return found
+
+
+def control_id(raw: Mapping[str, Any], folder: Path, field: str, names: Sequence[str], published: int | None) -> int:
+    """What `config.json` says, else the tokenizer, else the makers. Raises CheckpointError."""
+    said = raw.get(field)
+    found = said if isinstance(said, int) else token_id(folder, *names)
+    if found is None:
+        found = need_token_id(folder, *names) if published is None else published
+    if not 0 <= found < int(raw.get("vocab_size", 0)):
+        raise CheckpointError(f"{folder} has no token {names[0]}: {found} is outside of its vocabulary")
     return found
