@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import re
 import time
 from collections.abc import Sequence
@@ -28,6 +27,7 @@ from calomel.report.progress import Progress
 from calomel.report.result import Report, Value, figures_table
 from calomel.report.running import load_before
 from calomel.report.stats import percentile
+from calomel.storage.system import WINDOWS, psutil
 
 MINUTES, QUICK_MINUTES = 2.0, 0.25
 ALONE_SECONDS, QUICK_ALONE_SECONDS = 15.0, 6.0
@@ -180,7 +180,7 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The server at one moment: resident MiB and open files; zeros where the system does not tell."""
+    """The server at one moment: resident MiB and open files; zeros where it is gone."""
 
     memory: float = 0.0
     files: int = 0
@@ -351,11 +351,11 @@ async def _watch(pid: int, samples: list[Sample]) -> None:
         await asyncio.sleep(_SAMPLE_SECONDS)
 
 
-def look(pid: int, proc: Path = Path("/proc")) -> Sample:
-    """The process at this moment."""
-    try:
-        folder = proc / str(pid)
-        pages = int((folder / "statm").read_text(encoding="ascii").split()[1])
-        return Sample(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, len(list((folder / "fd").iterdir())))
-    except (OSError, ValueError, IndexError):
-        return Sample()
+def look(pid: int) -> Sample:
+    """The process at this moment; nothing where it is gone."""
+    library = psutil()
+    with contextlib.suppress(library.Error):
+        process = library.Process(pid)
+        files = process.num_handles() if WINDOWS else process.num_fds()
+        return Sample(process.memory_info().rss / 2**20, files)
+    return Sample()

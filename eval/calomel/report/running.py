@@ -6,13 +6,13 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from calomel.report.result import CONVERTER, Value, source_hash
 from calomel.storage import write_whole
-from calomel.storage.system import load_average
+from calomel.storage.system import psutil
 
 _T = TypeVar("_T")
 
@@ -72,18 +72,15 @@ class Journal:
 
 # Other processes used more than this many cores on average: the times of the run are marked.
 LOADED_CORES = 0.2
-# /proc/stat counts in hundredths of a second; a shorter window would be noise.
+# Processors count in hundredths of a second; a shorter window would be noise.
 WINDOW_SECONDS = 1.0
 
 
-def busy_seconds(stat: Path = Path("/proc/stat")) -> float | None:
-    """Seconds that all processors together were busy since boot; None where the system does not tell."""
-    try:
-        fields = stat.read_text(encoding="ascii").split("\n", 1)[0].split()
-    except OSError:
-        return None
-    user, nice, system, _idle, _iowait, irq, softirq, steal = (int(field) for field in fields[1:9])
-    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")  # type: ignore[attr-defined,unused-ignore]
+def busy_seconds() -> float:
+    """Seconds that all processors together were busy since boot."""
+    times = psutil().cpu_times()
+    waiting = ("idle", "iowait", "guest", "guest_nice")  # a guest's are among the user's
+    return float(sum(value for name, value in times._asdict().items() if name not in waiting))
 
 
 def own_seconds() -> float:
@@ -93,26 +90,16 @@ def own_seconds() -> float:
 
 
 class LoadWatch:
-    """Looks at the load of other processes from when it is made; the readers are parameters for tests."""
+    """Looks at the load of other processes from when it is made."""
 
-    def __init__(
-        self,
-        *,
-        busy: Callable[[], float | None] = busy_seconds,
-        own: Callable[[], float] = own_seconds,
-        clock: Callable[[], float] = time.monotonic,
-        loadavg: Callable[[], float | None] = load_average,
-    ) -> None:
-        self._busy, self._own, self._clock, self._loadavg = busy, own, clock, loadavg
-        self._began = (clock(), busy(), own())
+    def __init__(self) -> None:
+        self._began = (time.monotonic(), busy_seconds(), own_seconds())
 
     def others(self) -> float:
         """Cores that other processes used since then, on average."""
-        (began, busy_then, own_then), busy = self._began, self._busy()
-        if busy is None or busy_then is None:
-            return max(0.0, (self._loadavg() or 1.0) - 1.0)
-        others = busy - busy_then - (self._own() - own_then)
-        return max(0.0, others / max(WINDOW_SECONDS, self._clock() - began))
+        began, busy_then, own_then = self._began
+        others = busy_seconds() - busy_then - (own_seconds() - own_then)
+        return max(0.0, others / max(WINDOW_SECONDS, time.monotonic() - began))
 
     def keys(self) -> dict[str, Value]:
         """The same as keys of a report."""
