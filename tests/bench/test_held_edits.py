@@ -16,11 +16,12 @@ from calomel.bench.harm import NAMES, SYNTAX, UNDO, Offered, harms
 from calomel.bench.held_edits import Contenders, HeldOptions, ask_moment, ask_moments, report_of
 from calomel.bench.held_summary import LOSSES, Row, Said, held_figures, held_tables, losses
 from calomel.bench.suite import SuiteError
+from calomel.prompts.parts import Edit, composed
 from calomel.report.heldout import BenchDataError
 from calomel.report.progress import Progress
 from calomel.report.result import CONVERTER
 from calomel.report.running import Journal
-from calomel.report.stories import Change, Moment, Story, chosen, composed, moments, read_stories, turned
+from calomel.report.stories import Moment, Story, chosen, moments, read_stories, turned
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 from calomel.suggest.edit import TextEdit
 
@@ -43,7 +44,7 @@ def test_composed_changes_lead_to_the_same_text(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(0, 5))):
         start = data.draw(st.integers(0, len(text)))
         end = data.draw(st.integers(start, len(text)))
-        changes.append(Change(start, end, data.draw(st.text("xyz", max_size=3))))
+        changes.append(Edit(start, end, data.draw(st.text("xyz", max_size=3))))
         text = changes[-1].apply(text)
     found = composed(len(before), changes)
     result = before
@@ -227,7 +228,7 @@ def an_offer(old: str, new: str, *done: tuple[str, str], before: str = PAY, path
     text, changes = before, []
     for gone, came in done:
         at = text.index(gone)
-        changes.append(Change(at, at + len(gone), came))
+        changes.append(Edit(at, at + len(gone), came))
         text = changes[-1].apply(text)
     at = text.index(old)
     return Offered(text, (TextEdit(at, at + len(old), new),), 0, path, before, changes)

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calomel.prompts.parts import Edit
 from calomel.prompts.tokenizer import SPECIAL_TOKENS
 from calomel.selectivity.filters import FILTERS, QUICK, fired
-from calomel.selectivity.proposal import Edit, Proposal, Recent
+from calomel.selectivity.proposal import Proposal, Recent
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.languages import builtin_names
 from calomel.workspace.secrets import mask

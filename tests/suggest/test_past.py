@@ -15,8 +15,7 @@ from tests.suggest.editor import Editor, ScriptedModel, editing
 
 from calomel.bench.harm import SYNTAX, UNDO, Offered, harms
 from calomel.prompts.edit_prompt import EditPrompt
-from calomel.prompts.parts import Hunk
-from calomel.report.stories import Change
+from calomel.prompts.parts import Edit, Hunk
 from calomel.selectivity.intent import words_changed
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.suggest.edit import Suggestion, TextEdit, apply
@@ -118,18 +117,18 @@ class Session:
     """
 
     editor: Editor
-    changes: list[Change] = field(default_factory=list)
-    done: list[tuple[Change, Change]] = field(default_factory=list)
-    undone: list[tuple[Change, Change]] = field(default_factory=list)
+    changes: list[Edit] = field(default_factory=list)
+    done: list[tuple[Edit, Edit]] = field(default_factory=list)
+    undone: list[tuple[Edit, Edit]] = field(default_factory=list)
     taken_back: set[tuple[str, str]] = field(default_factory=set)
 
-    def change(self, change: Change) -> None:
+    def change(self, change: Edit) -> None:
         self.changes.append(change)
         self.editor.change((change.start, change.end, change.text))
 
-    def makes(self, change: Change) -> None:
+    def makes(self, change: Edit) -> None:
         text = self.editor.document.text
-        back = Change(change.start, change.start + len(change.text), text[change.start : change.end])
+        back = Edit(change.start, change.start + len(change.text), text[change.start : change.end])
         self.change(change)
         self.done.append((change, back))
         self.undone.clear()
@@ -148,11 +147,11 @@ class Session:
             places = [match.start() for match in re.finditer(rf"\b{deed.word}\b", text)]
             if places and deed.word != deed.new:
                 at = places[deed.number % len(places)]
-                self.makes(Change(at, at + len(deed.word), deed.new))
+                self.makes(Edit(at, at + len(deed.word), deed.new))
             await self.editor.time.advance(deed.pause)
         elif isinstance(deed, Types):
             at = [0, *(match.end() for match in re.finditer("\n", text))][deed.row + 1]
-            self.makes(Change(at, at, deed.text))
+            self.makes(Edit(at, at, deed.text))
         else:
             self.does_again(deed, offer)
         # What is changed and changed again in one go was never another thing.
@@ -175,7 +174,7 @@ class Session:
             for change, _ in self.done:
                 self.taken_back |= pairs(before, [(change.start, change.end, change.text)])
                 before = change.apply(before)
-            self.changes.append(Change(0, len(text), TEXT))
+            self.changes.append(Edit(0, len(text), TEXT))
             self.editor.several(FullChange(TEXT))
             self.editor.cursor = 0
             self.done.clear()
@@ -183,7 +182,7 @@ class Session:
         elif deed.what == "accept" and offer is not None:
             self.editor.suggester.accepted(offer.id)
             for edit in reversed(offer.edits):
-                self.makes(Change(edit.start, edit.end, edit.text))
+                self.makes(Edit(edit.start, edit.end, edit.text))
 
     def holds(self, edits: Sequence[TextEdit], door: str) -> None:
         """No harm in an answer."""

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from tests.training.sources import GPL, MIT, Forge, python_source
 
+from calomel.prompts.parts import Edit
 from calomel.training.corpus import build as corpora
 from calomel.training.corpus.shards import CorpusError, SourceFile, write_shard
 from calomel.training.edits import build as edits
 from calomel.training.edits.build import EditsConfig, build_edits
 from calomel.training.edits.source import Source
-from calomel.training.edits.story import Change, Story, read_stories
+from calomel.training.edits.story import Story, read_stories
 
 
 def shout(source: Source, rng: random.Random) -> Story | None:
@@ -24,7 +25,7 @@ def shout(source: Source, rng: random.Random) -> Story | None:
     nodes = [node for node in source.identifiers() if "_step_" in source.slice(node)]
     start, end = source.span(rng.choice(nodes))
     return Story(
-        "shout", source.language, source.path, source.text, (Change(start, end, source.text[start:end].upper()),)
+        "shout", source.language, source.path, source.text, (Edit(start, end, source.text[start:end].upper()),)
     )
 
 

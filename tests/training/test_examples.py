@@ -11,13 +11,12 @@ import pytest
 
 import calomel.weights
 from calomel.prompts.own import ContextRenderer, assemble_front, assemble_tail, split_suffix
-from calomel.prompts.parts import EditRegion, Hunk, PromptParts, RegionBounds
+from calomel.prompts.parts import Edit, EditRegion, Hunk, PromptParts, RegionBounds
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.branch import CANVAS, CAUSAL, FILL, KEPT, REST, Example, head_rows, rows
 from calomel.training.config import BatchShape, HoleMix, TrainConfig
 from calomel.training.documents import Document
 from calomel.training.edits.scene import Focus, Scene
-from calomel.training.edits.story import Change
 from calomel.training.examples import EditExampleMaker, ExampleMaker, Hole, cut, rewriting
 
 SHAPE = BatchShape(documents=1, front=128, holes=4, canvas=16)
@@ -76,14 +75,14 @@ BOUNDS = RegionBounds(above=1, below=2, characters=140)
 SHAPE_edits = BatchShape(documents=1, front=160, holes=3, canvas=48, region=48)
 
 
-def scene(changes: tuple[Change, ...], *focuses: Focus, hunks: tuple[Hunk, ...] = ()) -> Scene:
+def scene(changes: tuple[Edit, ...], *focuses: Focus, hunks: tuple[Hunk, ...] = ()) -> Scene:
     return Scene("python", "a.py", TEXT, hunks, changes, focuses)
 
 
-def rename(old: str, new: str, text: str = TEXT) -> tuple[Change, ...]:
+def rename(old: str, new: str, text: str = TEXT) -> tuple[Edit, ...]:
     found, at = [], text.find(old)
     while at >= 0:
-        found.append(Change(at, at + len(old), new))
+        found.append(Edit(at, at + len(old), new))
         at = text.find(old, at + 1)
     return tuple(found)
 

@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from calomel.families.loading import load_checkpoint
-from calomel.prompts.parts import RegionBounds
+from calomel.prompts.parts import Edit, RegionBounds
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.config import BatchShape, Optimization, TrainConfig, TrainingConfigError
 from calomel.training.corpus.shards import CorpusError
-from calomel.training.edits.story import Change, Story, write_stories
+from calomel.training.edits.story import Story, write_stories
 from calomel.training.run import train
 
 
@@ -73,7 +73,7 @@ def test_weights_are_not_trained_further_with_another_tokenizer(config: TrainCon
 
 def test_a_run_over_edits_says_in_the_checkpoint_what_it_learned(config: TrainConfig, tmp_path: Path) -> None:
     text = "def add(first, second):\n    return first + second\n\n\n" * 6
-    changes = [Change(at, at + 6, "others") for at in range(len(text)) if text.startswith("second", at)]
+    changes = [Edit(at, at + 6, "others") for at in range(len(text)) if text.startswith("second", at)]
     write_stories(tmp_path / "edits.jsonl.zst", [Story("rename", "python", "a.py", text, tuple(changes))])
     region = RegionBounds(above=1, below=1, characters=90)
     config = replace(

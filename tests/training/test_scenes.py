@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from calomel.prompts.parts import line_start
-from calomel.training.edits.scene import Scene, Step, is_silent, pending, stream
+from calomel.prompts.parts import Edit, composed, line_start
+from calomel.training.edits.scene import Scene, Step, is_silent, stream
 from calomel.training.edits.scenes import (
     continued,
     half_done,
@@ -19,12 +19,12 @@ from calomel.training.edits.scenes import (
     silence_undo,
     silence_unrelated,
 )
-from calomel.training.edits.story import Change, Story, sequential
+from calomel.training.edits.story import Story, sequential
 from calomel.workspace.documents import RangeChange
 from calomel.workspace.workspace import Workspace
 
 
-def applied(text: str, changes: tuple[Change, ...]) -> str:
+def applied(text: str, changes: tuple[Edit, ...]) -> str:
     for change in changes:
         text = change.apply(text)
     return text
@@ -38,9 +38,9 @@ def test_any_changes_lead_to_the_same_text_at_once_as_one_by_one() -> None:
         for _ in range(rng.randint(1, 7)):
             start = rng.randint(0, len(now))
             end = min(len(now), start + rng.choice((0, 0, 1, 2, 6)))
-            changes.append(Change(start, end, "".join(rng.choices("XYZ", k=rng.choice((0, 1, 3))))))
+            changes.append(Edit(start, end, "".join(rng.choices("XYZ", k=rng.choice((0, 1, 3))))))
             now = changes[-1].apply(now)
-        waiting = pending(text, changes)
+        waiting = composed(len(text), changes)
         assert applied(text, waiting[::-1]) == applied(text, tuple(changes))
         assert all(one.end < other.start for one, other in pairwise(waiting))
 
@@ -73,7 +73,7 @@ def test_steps_give_the_hunks_of_a_live_session() -> None:
             new = rng.choice(("", "x", "sum", "one\ntwo\n", " ", "a = b\n", "\n    return", "größe"))
             if text[start:end] == new:
                 continue
-            steps.append(Step(Change(start, end, new), paused=rng.random() < 0.6))
+            steps.append(Step(Edit(start, end, new), paused=rng.random() < 0.6))
             text = steps[-1].change.apply(text)
             at = start
         assert stream("a.py", TEXT, steps) == recorded(TEXT, steps)
@@ -118,7 +118,7 @@ def main():
 
 
 def renamed() -> Story:
-    edits = [Change(match.start(), match.end(), "total_size") for match in re.finditer(r"\btotal\b", TEXT_of_scenes)]
+    edits = [Edit(match.start(), match.end(), "total_size") for match in re.finditer(r"\btotal\b", TEXT_of_scenes)]
     return Story("rename", "python", "a.py", TEXT_of_scenes, sequential(edits))
 
 

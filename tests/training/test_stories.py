@@ -7,17 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from calomel.prompts.parts import Edit
 from calomel.training.corpus.shards import CorpusError
 from calomel.training.edits.source import Source
-from calomel.training.edits.story import (
-    REACH,
-    Change,
-    Story,
-    crop,
-    read_stories,
-    sequential,
-    write_stories,
-)
+from calomel.training.edits.story import REACH, Story, crop, read_stories, sequential, write_stories
 from calomel.training.edits.synthetic import MAKERS
 
 FILES = {"python": "model/calomel/training/edits/functions.py", "typescript": "editors/vscode/src/edit.ts"}
@@ -25,22 +18,22 @@ FILES = {"python": "model/calomel/training/edits/functions.py", "typescript": "e
 
 def test_changes_that_overlap_are_refused() -> None:
     with pytest.raises(ValueError, match="overlaps"):
-        sequential([Change(0, 3, "a"), Change(2, 4, "b")])
+        sequential([Edit(0, 3, "a"), Edit(2, 4, "b")])
     with pytest.raises(ValueError, match="not inside"):
-        Change(2, 9, "").apply("short")
+        Edit(2, 9, "").apply("short")
 
 
 LINES = "".join(f"line {number}\n" for number in range(100))
 
 
-def story(text: str, *changes: Change) -> Story:
+def story(text: str, *changes: Edit) -> Story:
     return Story("rename", "python", "a/b.py", text, changes)
 
 
 def test_stories_are_read_back_as_they_were_written(tmp_path: Path) -> None:
     told = [
-        story("größe = 1\n", Change(0, 5, "länge\n")),
-        story("a\r\nb\u2028c\n", Change(0, 0, ""), Change(1, 2, "x")),
+        story("größe = 1\n", Edit(0, 5, "länge\n")),
+        story("a\r\nb\u2028c\n", Edit(0, 0, ""), Edit(1, 2, "x")),
     ]
     write_stories(tmp_path / "edits.jsonl.zst", told)
     assert list(read_stories(tmp_path / "edits.jsonl.zst")) == told
@@ -54,7 +47,7 @@ def test_stories_that_are_not_there_are_asked_for_by_their_command(tmp_path: Pat
 
 def test_a_crop_is_whole_lines_anywhere_around_the_changes_and_makes_the_same(tmp_path: Path) -> None:
     at = LINES.index("line 50")
-    whole = story(LINES, Change(at, at + 4, "LINE"), Change(at, at, "more\nand more\n"), Change(at + 30, at + 31, ""))
+    whole = story(LINES, Edit(at, at + 4, "LINE"), Edit(at, at, "more\nand more\n"), Edit(at + 30, at + 31, ""))
     places = set()
     for seed in range(20):
         cropped = crop(whole, random.Random(seed), 200)
@@ -67,7 +60,7 @@ def test_a_crop_is_whole_lines_anywhere_around_the_changes_and_makes_the_same(tm
     assert min(places) < 40
     assert max(places) > 120
     assert crop(whole, random.Random(0)) == whole
-    far = story(LINES, Change(0, 1, "x"), Change(len(LINES) - 5, len(LINES), ""))
+    far = story(LINES, Edit(0, 1, "x"), Edit(len(LINES) - 5, len(LINES), ""))
     assert crop(far, random.Random(0), 300) is None
 
 

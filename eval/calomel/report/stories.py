@@ -13,8 +13,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
+from calomel.prompts.parts import Edit, composed
 from calomel.report.heldout import BenchDataError, packed_rows
-from calomel.suggest.edit import TextEdit, apply
 
 HELDOUT_EDITS: Final = Path(__file__).with_name("data") / "heldout-edits.jsonl.zst"
 
@@ -23,17 +23,7 @@ HELDOUT_EDITS: Final = Path(__file__).with_name("data") / "heldout-edits.jsonl.z
 _ONWARDS: Final = 0.6
 
 
-class Change(TextEdit):
-    """Replace the characters from `start` to `end` by `text`, in offsets of the text that earlier changes leave."""
-
-    __slots__ = ()
-
-    def apply(self, text: str) -> str:
-        """The text behind it."""
-        return apply(text, [self])
-
-
-def applied(text: str, changes: Iterable[Change]) -> str:
+def applied(text: str, changes: Iterable[Edit]) -> str:
     """The text behind all of them, one after the other."""
     for change in changes:
         text = change.apply(text)
@@ -56,7 +46,7 @@ class Story:
     language: str
     path: str
     text: str
-    changes: tuple[Change, ...]
+    changes: tuple[Edit, ...]
 
     @property
     def id(self) -> str:
@@ -83,27 +73,6 @@ def read_stories(path: Path | None = None) -> tuple[Story, ...]:
         raise BenchDataError(f"{source} is damaged: {error!r}") from error
 
 
-def composed(length: int, changes: Sequence[Change]) -> tuple[Change, ...]:
-    """Changes made one behind the other, as changes of the text of `length` before the first: sorted, not touching.
-
-    Changes of one place, or of neighbouring ones, become one.
-    """
-    # Where each character of the text so far comes from; a string is one that was written.
-    origin: list[int | str] = list(range(length))
-    for change in changes:
-        origin[change.start : change.end] = list(change.text)
-    found: list[Change] = []
-    at, written = 0, ""
-    for each in (*origin, length):
-        if isinstance(each, str):
-            written += each
-            continue
-        if written or each > at:
-            found.append(Change(at, each, written))
-        at, written = each + 1, ""
-    return tuple(found)
-
-
 def turned(story: Story) -> Story:
     """The same edits begun elsewhere: from one of them on to the last and then from the first, or upwards.
 
@@ -117,12 +86,12 @@ def turned(story: Story) -> Story:
     found = []
     for number, edit in enumerate(order):
         by = sum(len(done.text) - (done.end - done.start) for done in order[:number] if done.start < edit.start)
-        found.append(Change(edit.start + by, edit.end + by, edit.text))
+        found.append(Edit(edit.start + by, edit.end + by, edit.text))
     return replace(story, changes=tuple(found))
 
 
 def _story(row: Mapping[str, Any], source: Path) -> Story:
-    changes = tuple(Change(int(start), int(end), str(text)) for start, end, text in row["changes"])
+    changes = tuple(Edit(int(start), int(end), str(text)) for start, end, text in row["changes"])
     story = Story(str(row["kind"]), str(row["language"]), str(row["path"]), str(row["text"]), changes)
     length = len(story.text)
     for change in changes:
@@ -149,8 +118,8 @@ class Moment:
     """
 
     story: Story
-    done: tuple[Change, ...]
-    coming: tuple[Change, ...]
+    done: tuple[Edit, ...]
+    coming: tuple[Edit, ...]
     half: bool = field(default=False)
 
     @property
@@ -231,11 +200,11 @@ def chosen(stories: Iterable[Story], kinds: Sequence[str] = (), limit: int | Non
     return tuple(turns if limit is None else turns[:limit])
 
 
-def _moment(story: Story, done: Sequence[Change], coming: Sequence[Change], *, half: bool = False) -> Moment:
+def _moment(story: Story, done: Sequence[Edit], coming: Sequence[Edit], *, half: bool = False) -> Moment:
     return Moment(story, tuple(done), composed(len(applied(story.text, done)), coming), half)
 
 
-def _interrupted(story: Story, change: Change, rng: random.Random) -> list[Moment]:
+def _interrupted(story: Story, change: Edit, rng: random.Random) -> list[Moment]:
     """The only change of a story, cut where people pause."""
     # Something visible is left to write.
     cuts = range(1, len(change.text.rstrip()))
@@ -243,8 +212,8 @@ def _interrupted(story: Story, change: Change, rng: random.Random) -> list[Momen
         return []
     cut = rng.choices(cuts, [_pause(change.text, at) for at in cuts])[0]
     at = change.start + cut
-    half = Change(change.start, change.end, change.text[:cut])
-    return [_moment(story, [half], [Change(at, at, change.text[cut:])], half=True)]
+    half = Edit(change.start, change.end, change.text[:cut])
+    return [_moment(story, [half], [Edit(at, at, change.text[cut:])], half=True)]
 
 
 def _pause(text: str, at: int) -> int:

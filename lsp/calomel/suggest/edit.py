@@ -114,23 +114,8 @@ def with_line_ends_of(text: str, document: str) -> str:
     return _LINE_END.sub(line_end_of(document), text)
 
 
-class TextEdit(NamedTuple):
-    """Replace `start:end`, offsets in the document's text, by `text`."""
-
-    start: int
-    end: int
-    text: str
-
-
-def apply(text: str, edits: Sequence[TextEdit]) -> str:
-    """`text` after `edits`, which are sorted, do not overlap, and all refer to `text` itself."""
-    parts: list[str] = []
-    at = 0
-    for edit in edits:
-        parts += (text[at : edit.start], edit.text)
-        at = edit.end
-    parts.append(text[at:])
-    return "".join(parts)
+TextEdit = parts.Edit
+apply = parts.edited
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ them first. Hunks of whole lines are the diff stream that a model reads and is t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from io import StringIO
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 from msgspec import Meta
 
@@ -203,6 +204,55 @@ def _changed_lines(old: str, new: str) -> tuple[int, list[str], list[str]]:
         new_lines.pop()
     row = old.count("\n", 0, begin) + old.count("\r", 0, begin) - old.count("\r\n", 0, begin)
     return row, old_lines, new_lines
+
+
+class Edit(NamedTuple):
+    """Replace the characters from `start` to `end` of a text by `text`."""
+
+    start: int
+    end: int
+    text: str
+
+    def apply(self, text: str) -> str:
+        """The text behind it. Raises ValueError where the range is not inside of the text."""
+        if not 0 <= self.start <= self.end <= len(text):
+            raise ValueError(f"the range {self.start} to {self.end} is not inside {len(text)} characters")
+        return text[: self.start] + self.text + text[self.end :]
+
+    def inverse(self, text: str) -> Edit:
+        """The edit that takes this one of `text` back."""
+        return Edit(self.start, self.start + len(self.text), text[self.start : self.end])
+
+
+def edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
+    """`text` after edits, which are sorted, do not overlap, and all refer to `text` itself."""
+    pieces: list[str] = []
+    at = 0
+    for start, end, new in edits:
+        pieces += (text[at:start], new)
+        at = end
+    return "".join((*pieces, text[at:]))
+
+
+def composed(length: int, edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """Edits made one behind the other, as edits of the text of `length` before the first: sorted, not touching.
+
+    Those of one place, or of neighbouring ones, become one.
+    """
+    # Where each character of the text so far comes from; a string is one that was written.
+    origin: list[int | str] = list(range(length))
+    for edit in edits:
+        origin[edit.start : edit.end] = edit.text
+    found: list[Edit] = []
+    at, written = 0, ""
+    for each in (*origin, length):
+        if isinstance(each, str):
+            written += each
+            continue
+        if written or each > at:
+            found.append(Edit(at, each, written))
+        at, written = each + 1, ""
+    return tuple(found)
 
 
 def split_lines(text: str) -> list[str]:

@@ -11,11 +11,11 @@ from typing import Final
 
 from rapidfuzz.distance import Levenshtein
 
+from calomel.prompts.parts import Edit
 from calomel.selectivity.analogy import names_neighbour
 from calomel.selectivity.intent import deletes_typed, reinserts_deleted, resumes_undone, reverts_edit, unknown_name
 from calomel.selectivity.proposal import (
     LINE_END,
-    Edit,
     Proposal,
     above,
     below,

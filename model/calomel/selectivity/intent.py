@@ -15,8 +15,8 @@ from typing import Final
 
 from rapidfuzz.distance import LCSseq
 
-from calomel.prompts.parts import common_prefix
-from calomel.selectivity.proposal import Edit, Proposal, Recent, is_word
+from calomel.prompts.parts import Edit, common_prefix, common_suffix
+from calomel.selectivity.proposal import Proposal, Recent, is_word
 
 # Characters of white space between where something was deleted and where it comes back.
 _APART: Final = 200
@@ -233,7 +233,7 @@ def _joins(beside: str, gone: str, came: str) -> bool:
 def _shared(one: str, other: str) -> tuple[int, int]:
     """Lengths of the common beginning, and of the common end behind it."""
     front = common_prefix(one, other)
-    return front, common_prefix(one[front:][::-1], other[front:][::-1])
+    return front, common_suffix(one[front:], other[front:])
 
 
 def _names(proposal: Proposal) -> Iterator[tuple[str, bool, bool]]:

@@ -9,19 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
+
+from calomel.prompts.parts import edited
 
 LINE_END: Final = re.compile(r"\r\n|\r|\n")
 # Characters. A line beyond this is no line that anybody reads, and what is further away is no neighbour.
 _WINDOW: Final = 1600
-
-
-class Edit(NamedTuple):
-    """Replace `start:end`, offsets in a text, by `text`."""
-
-    start: int
-    end: int
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +79,7 @@ class Proposal:
     @property
     def after(self) -> str:
         """The text with all edits made."""
-        parts: list[str] = []
-        at = 0
-        for start, end, new in self.edits:
-            parts += (self.text[at:start], new)
-            at = end
-        parts.append(self.text[at:])
-        return "".join(parts)
+        return edited(self.text, self.edits)
 
 
 def split_lines(text: str) -> list[str]:

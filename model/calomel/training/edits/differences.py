@@ -11,9 +11,9 @@ from itertools import accumulate, groupby, takewhile
 from rapidfuzz import fuzz
 from rapidfuzz.distance import LCSseq
 
+from calomel.prompts.parts import Edit
 from calomel.training.edits.naming import WORDS, keywords
 from calomel.training.edits.scene import marker
-from calomel.training.edits.story import Change
 
 # Percent. Lines less alike than this were not made from one another.
 ALIKE = 50.0
@@ -33,7 +33,7 @@ class LineHunk:
     before: str
     after: str
 
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[Edit, ...]:
         """Return the hunk in offsets of the text before: one change, or one for each place of a renamed name."""
         before, after = _TOKEN.findall(self.before), _TOKEN.findall(self.after)
         pairs = list(zip(before, after, strict=False))
@@ -48,19 +48,19 @@ class LineHunk:
         olds = {self.before[c.start - self.before_start : c.end - self.before_start] for c in changes}
         return len(changes) > 1 and len(olds) == 1
 
-    def _replaced(self, pairs: list[tuple[str, str]]) -> Iterator[Change]:
+    def _replaced(self, pairs: list[tuple[str, str]]) -> Iterator[Edit]:
         offset = self.before_start
         for old, new in pairs:
             if old != new:
-                yield Change(offset, offset + len(old), new)
+                yield Edit(offset, offset + len(old), new)
             offset += len(old)
 
-    def _trimmed(self, before: list[str], after: list[str]) -> Change:
+    def _trimmed(self, before: list[str], after: list[str]) -> Edit:
         head = _common(before, after)
         tail = _common(before[head:][::-1], after[head:][::-1])
         start = self.before_start + sum(map(len, before[:head]))
         end = self.before_end - sum(map(len, before[len(before) - tail :]))
-        return Change(start, end, "".join(after[head : len(after) - tail]))
+        return Edit(start, end, "".join(after[head : len(after) - tail]))
 
 
 def line_hunks(before: str, after: str) -> tuple[LineHunk, ...]:

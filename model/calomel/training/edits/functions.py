@@ -8,9 +8,9 @@ from typing import Final, Literal
 
 from tree_sitter import Node
 
+from calomel.prompts.parts import Edit
 from calomel.training.edits.naming import WORDS
 from calomel.training.edits.source import Source
-from calomel.training.edits.story import Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +32,19 @@ class Listing:
         """What each item reads."""
         return tuple(self.source.text[start:end] for start, end in self.items)
 
-    def insert(self, index: int, item: str) -> Change:
+    def insert(self, index: int, item: str) -> Edit:
         """One more item before the one at `index`; at the end with `index == len(items)`."""
         if not self.items:
-            return Change(self.start, self.end, item)
+            return Edit(self.start, self.end, item)
         if index < len(self.items):
             at = self.items[index][0]
-            return Change(at, at, f"{item},{self._blank(at)}")
+            return Edit(at, at, f"{item},{self._blank(at)}")
         at = self.items[-1][1]
         between = self._blank(self.items[-1][0])
         comma = self.source.text.find(",", at, self.end)
         if comma >= 0 and "\n" in self.source.text[comma : self.end]:
-            return Change(comma + 1, comma + 1, f"{between}{item},")
-        return Change(at, at, f",{between}{item}")
+            return Edit(comma + 1, comma + 1, f"{between}{item},")
+        return Edit(at, at, f",{between}{item}")
 
     def _blank(self, at: int) -> str:
         """What separates the item at `at` from a comma before it: a space, or a new line where it begins one."""

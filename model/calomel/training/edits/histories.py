@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from calomel.prompts.parts import Edit
 from calomel.training.corpus.cleaning import LANGUAGES, language_of, path_fault, text_fault
 from calomel.training.corpus.licenses import header_fault
 from calomel.training.corpus.packages import ArchiveError
 from calomel.training.corpus.repositories import git, objects
 from calomel.training.edits.differences import LineHunk, intents, is_formatting, line_hunks
 from calomel.training.edits.source import Source
-from calomel.training.edits.story import Change, Story, crop, story_of
+from calomel.training.edits.story import Story, crop, story_of
 
 COMMIT = "commit"
 # A file that was changed in more places, or by more of its characters, was rewritten: no single intent is left in it.
@@ -48,7 +49,7 @@ def stories_between(older: Source, newer: Source, dropped: Counter[str]) -> Iter
     waiting = {hunk for group in groups for hunk in group}
     for group in groups:
         text, moved = _state(older.text, hunks, waiting)
-        edits = [Change(c.start + moved[h], c.end + moved[h], c.text) for h in group for c in h.changes()]
+        edits = [Edit(c.start + moved[h], c.end + moved[h], c.text) for h in group for c in h.changes()]
         waiting.difference_update(group)
         story = story_of(COMMIT, newer.with_text(text), edits) if len(edits) <= MAX_CHANGES else None
         if story is None:

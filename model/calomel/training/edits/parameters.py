@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from calomel.prompts.parts import Edit
 from calomel.training.edits.functions import Call, Function, call_sites, enclosing, functions, spreads
 from calomel.training.edits.naming import WORDS, joined, keywords, words_of
 from calomel.training.edits.source import Source
-from calomel.training.edits.story import Change, Story, story_of, taken_back
+from calomel.training.edits.story import Story, story_of, taken_back
 
 _TRIES: Final = 10
 
@@ -145,7 +146,7 @@ def _written(source: Source, function: Function, made: Addition, optional: bool)
     return made.name
 
 
-def _argument(source: Source, call: Call, made: Addition, index: int, *, optional: bool) -> Change | None:
+def _argument(source: Source, call: Call, made: Addition, index: int, *, optional: bool) -> Edit | None:
     around = enclosing(source, call.node)
     visible = around is not None and any(each.name == made.name for each in around.parameters)
     value = made.name if visible else made.value

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from tree_sitter import Node
 
+from calomel.prompts.parts import Edit
 from calomel.training.edits.functions import (
     COMMON,
     Function,
@@ -22,7 +23,7 @@ from calomel.training.edits.functions import (
 )
 from calomel.training.edits.naming import Role, new_name
 from calomel.training.edits.source import Source
-from calomel.training.edits.story import REACH, Change, Story, story_of
+from calomel.training.edits.story import REACH, Story, story_of
 
 Place = Literal["use", "member", "key", "keyword", "declared", "outside"]
 _PLACES: Final[tuple[Place, ...]] = ("keyword", "outside", "key", "declared")
@@ -104,13 +105,11 @@ def _other_name(source: Source, rng: random.Random, name: _Name) -> str | None:
     return new
 
 
-def _edits(source: Source, target: _Target, new: str) -> list[Change]:
+def _edits(source: Source, target: _Target, new: str) -> list[Edit]:
     """The definition first, then every use, from top to bottom."""
     name, uses = target
     old = source.slice(name.node)
-    changes = [
-        Change(*source.span(node), f"{old}: {new}" if is_shorthand(node) else new) for node in (name.node, *uses)
-    ]
+    changes = [Edit(*source.span(node), f"{old}: {new}" if is_shorthand(node) else new) for node in (name.node, *uses)]
     return [changes[0], *sorted(changes[1:], key=lambda change: change.start)]
 
 

@@ -9,10 +9,11 @@ from typing import Final
 
 from rapidfuzz import fuzz
 
+from calomel.prompts.parts import Edit
 from calomel.training.edits.naming import WORDS
 from calomel.training.edits.scene import is_comment, lines_of
 from calomel.training.edits.source import Source
-from calomel.training.edits.story import Change, Story, story_of, taken_back
+from calomel.training.edits.story import Story, story_of, taken_back
 
 _LEAST: Final = 3
 _MOST: Final = 10
@@ -68,26 +69,26 @@ def _groups(source: Source) -> list[list[tuple[int, int]]]:
     return groups
 
 
-def _edits(source: Source, group: list[tuple[int, int]]) -> list[list[Change]]:
+def _edits(source: Source, group: list[tuple[int, int]]) -> list[list[Edit]]:
     """Pieces that most lines of a group have in common, each as edits that take it out everywhere."""
-    found: defaultdict[tuple[int, str], list[Change]] = defaultdict(list)
+    found: defaultdict[tuple[int, str], list[Edit]] = defaultdict(list)
     known = _NAMES | _TYPE_NAMES.get(source.language, {})
     for start, end in group:
         line = source.text[start:end]
         for number, pattern in enumerate(_PIECES):
             match = pattern.search(line)
             if match is not None:
-                found[number, match[1]].append(Change(start + match.start(1), start + match.end(1), ""))
+                found[number, match[1]].append(Edit(start + match.start(1), start + match.end(1), ""))
         for name in sorted(set(_WORD.findall(line)) & known.keys()):
             at = re.search(rf"(?<![\w'\"]){name}(?![\w'\"])", line)
             if at is not None:
-                found[-1, name].append(Change(start + at.start(), start + at.end(), ""))
+                found[-1, name].append(Edit(start + at.start(), start + at.end(), ""))
     return [edits for edits in found.values() if len(edits) >= max(_LEAST, len(group) - 1)]
 
 
-def _older(source: Source, removals: list[Change], rng: random.Random) -> list[Change]:
+def _older(source: Source, removals: list[Edit], rng: random.Random) -> list[Edit]:
     """What stood there before the edits; nothing where nothing sensible could."""
     now = source.text[removals[0].start : removals[0].end]
     choices = _NAMES.get(now) or _TYPE_NAMES.get(source.language, {}).get(now) or _OLDER.get(now, ("",))
     older = rng.choice(choices) if choices else now
-    return [Change(each.start, each.end, older) for each in removals]
+    return [Edit(each.start, each.end, older) for each in removals]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from calomel.prompts.parts import Hunk, RegionBounds, line_start, region_around, text_hunks
+from calomel.prompts.parts import Edit, Hunk, RegionBounds, line_start, region_around, text_hunks
 from calomel.training.edits.naming import WORDS
-from calomel.training.edits.story import Change, Story
+from calomel.training.edits.story import Story
 
 # What the smallest model may rewrite at once. A place that is silent is so within these lines.
 REGION: Final = RegionBounds(above=1, below=2, characters=160)
@@ -55,35 +55,14 @@ class Scene:
     path: str
     text: str
     hunks: tuple[Hunk, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[Edit, ...]
     focuses: tuple[Focus, ...]
 
 
-def is_silent(text: str, changes: Sequence[Change], offset: int) -> bool:
+def is_silent(text: str, changes: Sequence[Edit], offset: int) -> bool:
     """Whether no change lies in, or touches, the region around `offset`."""
     start, end = region_around(text, offset, REGION)
     return all(change.end < start or change.start > end for change in changes)
-
-
-def pending(text: str, changes: Iterable[Change]) -> tuple[Change, ...]:
-    """Changes of `text` made one behind the other, all in its own coordinates: sorted, not overlapping.
-
-    Those that touch each other become one.
-    """
-    # What stays of the text is the number of its character.
-    now: list[int | str] = list(range(len(text)))
-    for change in changes:
-        now[change.start : change.end] = change.text
-    edits: list[Change] = []
-    at, written = 0, ""
-    for each in [*now, len(text)]:
-        if isinstance(each, str):
-            written += each
-            continue
-        if written or each > at:
-            edits.append(Change(at, each, written))
-        at, written = each + 1, ""
-    return tuple(edits)
 
 
 _NUMBER: Final = re.compile(r"(?<![\w.\"'])\d{1,4}(?![\w.\"'])")
@@ -99,14 +78,14 @@ _SHORTEST: Final = 8
 _TRIES: Final = 40
 
 
-def aimless_edit(text: str, language: str, rng: random.Random) -> Change | None:
+def aimless_edit(text: str, language: str, rng: random.Random) -> Edit | None:
     """Draw an edit of one line that nothing follows from; None where no line of the text offers a place."""
     lines = lines_of(text)
     for _ in range(_TRIES):
         start, end = rng.choice(lines)
         edit = rng.choice(_KINDS)(text[start:end], language, rng)
         if edit is not None:
-            return Change(start + edit.start, start + edit.end, edit.text)
+            return Edit(start + edit.start, start + edit.end, edit.text)
     return None
 
 
@@ -126,48 +105,48 @@ def marker(language: str) -> str:
     return "#" if language == "python" else "//"
 
 
-def _number(line: str, language: str, rng: random.Random) -> Change | None:
+def _number(line: str, language: str, rng: random.Random) -> Edit | None:
     found = list(_NUMBER.finditer(line))
     if not found or is_comment(line, language):
         return None
     match = rng.choice(found)
     value = int(match[0])
     other = rng.choice((value + 1, value * 2, value * 10, max(0, value - 1), value // 2))
-    return None if other == value else Change(match.start(), match.end(), str(other))
+    return None if other == value else Edit(match.start(), match.end(), str(other))
 
 
-def _comment_word(line: str, language: str, rng: random.Random) -> Change | None:
+def _comment_word(line: str, language: str, rng: random.Random) -> Edit | None:
     found = list(_COMMENT_WORD.finditer(line)) if is_comment(line, language) else []
     if not found:
         return None
     match, word = rng.choice(found), rng.choice(_WORDS)
     # Half a word at the end: nobody can know which one it becomes.
-    half = Change(len(line), len(line), " " + word[: rng.randint(2, len(word) - 2)])
-    inserted, replaced = Change(match.start(), match.start(), word + " "), Change(match.start(), match.end(), word)
+    half = Edit(len(line), len(line), " " + word[: rng.randint(2, len(word) - 2)])
+    inserted, replaced = Edit(match.start(), match.start(), word + " "), Edit(match.start(), match.end(), word)
     return rng.choice((half, inserted, replaced)) if word != match[0] else None
 
 
-def _comment_line(line: str, language: str, rng: random.Random) -> Change | None:
+def _comment_line(line: str, language: str, rng: random.Random) -> Edit | None:
     indent = len(line) - len(line.lstrip())
     if is_comment(line, language):
-        return Change(indent, len(line), "")
+        return Edit(indent, len(line), "")
     # Between the lines of a statement or a string a comment may be wrong; before these it is not.
     if not _STATEMENT.match(line):
         return None
-    return Change(0, 0, f"{line[:indent]}{marker(language)} {rng.choice(_NOTES)}\n")
+    return Edit(0, 0, f"{line[:indent]}{marker(language)} {rng.choice(_NOTES)}\n")
 
 
-def _deletion(line: str, _language: str, rng: random.Random) -> Change | None:
+def _deletion(line: str, _language: str, rng: random.Random) -> Edit | None:
     words = list(_CODE_WORD.finditer(line))
-    return Change(rng.choice(words).start(), len(line), "") if len(line.strip()) >= _SHORTEST else None
+    return Edit(rng.choice(words).start(), len(line), "") if len(line.strip()) >= _SHORTEST else None
 
 
-def _layout(line: str, _language: str, rng: random.Random) -> Change | None:
+def _layout(line: str, _language: str, rng: random.Random) -> Edit | None:
     found = list(_SPACED.finditer(line))
     if found and "'" not in line and '"' not in line:
         match = rng.choice(found)
-        return Change(match.start(), match.end(), match[1])
-    return Change(0, 0, "\n") if _STATEMENT.match(line) else None
+        return Edit(match.start(), match.end(), match[1])
+    return Edit(0, 0, "\n") if _STATEMENT.match(line) else None
 
 
 _KINDS: Final = (_number, _comment_word, _comment_word, _comment_line, _deletion, _layout)
@@ -181,7 +160,7 @@ _LINE_SPAN: Final = 8
 class Step:
     """One change, and whether the person paused before it."""
 
-    change: Change
+    change: Edit
     paused: bool = True
 
 
@@ -219,7 +198,7 @@ _EARLIER_SHARE: Final = 0.3
 _PAUSE_SHARE: Final = 0.85
 
 
-def diff_stream(story: Story, made: Iterable[Change], rng: random.Random) -> tuple[Hunk, ...]:
+def diff_stream(story: Story, made: Iterable[Edit], rng: random.Random) -> tuple[Hunk, ...]:
     """The diff stream behind some changes of a story's text, and of what may have been done before them."""
     steps = [Step(change, paused=rng.random() < _PAUSE_SHARE) for change in made]
     text = story.text
@@ -231,7 +210,7 @@ def diff_stream(story: Story, made: Iterable[Change], rng: random.Random) -> tup
     return stream(story.path, text, steps)
 
 
-def moved(offset: int, changes: Iterable[Change]) -> int:
+def moved(offset: int, changes: Iterable[Edit]) -> int:
     """Where an offset is behind some changes, made one behind the other; inside of one: where that begins."""
     for change in changes:
         if offset >= change.end:
@@ -241,7 +220,7 @@ def moved(offset: int, changes: Iterable[Change]) -> int:
     return offset
 
 
-def places_of(changes: tuple[Change, ...]) -> list[int]:
+def places_of(changes: tuple[Edit, ...]) -> list[int]:
     """Where changes ended, in the text behind all of them; the latest first."""
     found = [moved(change.start + len(change.text), changes[at + 1 :]) for at, change in enumerate(changes)]
     return found[::-1]
@@ -259,7 +238,7 @@ _SAME_WORD_SHARE: Final = 0.5
 
 def asked(
     text: str,
-    changes: Sequence[Change],
+    changes: Sequence[Edit],
     wanted: Iterable[Focus],
     near: Iterable[int],
     silence: str,

@@ -8,7 +8,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
-from calomel.prompts.parts import common_prefix, line_start
+from calomel.prompts.parts import Edit, changed_span, composed, line_start
 from calomel.training.edits.scene import (
     Focus,
     Scene,
@@ -17,10 +17,9 @@ from calomel.training.edits.scene import (
     diff_stream,
     is_silent,
     moved,
-    pending,
     places_of,
 )
-from calomel.training.edits.story import Change, Story
+from calomel.training.edits.story import Story
 
 # The person has gone to the next place already.
 _GONE_SHARE: Final = 0.25
@@ -33,7 +32,7 @@ def continued(story: Story, rng: random.Random) -> Scene | None:
         return None
     done = rng.randrange(1, len(story.changes))
     text = story.states()[done]
-    changes = pending(text, story.changes[done:])
+    changes = composed(len(text), story.changes[done:])
     places = places_of(story.changes[:done])
     following = story.changes[done].start
     cursor = following if rng.random() < _GONE_SHARE else places[0]
@@ -50,7 +49,7 @@ def continued(story: Story, rng: random.Random) -> Scene | None:
     return Scene(story.language, story.path, text, hunks, changes, focuses)
 
 
-def further(text: str, changes: tuple[Change, ...], kind: str, rng: random.Random) -> list[Focus]:
+def further(text: str, changes: tuple[Edit, ...], kind: str, rng: random.Random) -> list[Focus]:
     """Some other places that are to change."""
     chosen = rng.sample(changes, min(_FURTHER, len(changes)))
     return [Focus(line_start(text, change.start), kind, cursor=False) for change in chosen]
@@ -82,7 +81,7 @@ def half_done(story: Story, rng: random.Random) -> Scene | None:
         cut = rng.choices(list(cuts), list(cuts.values()))[0]
         typed, rest = _cut(change, cut, closed=rng.random() < _CLOSED_SHARE)
         now = typed.apply(text)
-        changes = pending(now, (*rest, *story.changes[done + 1 :]))
+        changes = composed(len(now), (*rest, *story.changes[done + 1 :]))
         cursor = change.start + cut
         made = (*story.changes[:done], typed)
         wanted = [Focus(cursor, f"half_done:{story.kind}", cursor=True), *further(now, changes, story.kind, rng)[:1]]
@@ -120,29 +119,27 @@ def _in_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def _trimmed(text: str, change: Change) -> Change:
+def _trimmed(text: str, change: Edit) -> Edit:
     """The change without what its old and its new text have in common at both ends."""
-    old, new = text[change.start : change.end], change.text
-    head = common_prefix(old, new)
-    tail = common_prefix(old[head:][::-1], new[head:][::-1])
-    return Change(change.start + head, change.end - tail, new[head : len(new) - tail])
+    start, end, new_end = changed_span(text[change.start : change.end], change.text)
+    return Edit(change.start + start, change.start + end, change.text[start:new_end])
 
 
-def _cut(change: Change, cut: int, *, closed: bool) -> tuple[Change, tuple[Change, ...]]:
+def _cut(change: Edit, cut: int, *, closed: bool) -> tuple[Edit, tuple[Edit, ...]]:
     """What is typed, and what is not yet; brackets that were opened are closed behind the cursor when `closed`."""
     closers = _closers(change.text, cut) if closed else []
     if len(closers) == len(change.text) - cut:
         # Nothing would be left to type.
         closers = []
     behind = "".join(change.text[at] for at in closers)
-    rest: list[Change] = []
+    rest: list[Edit] = []
     start, place = cut, change.start + cut
     for end in [*closers, len(change.text)]:
         if end > start:
-            rest.append(Change(place, place, change.text[start:end]))
+            rest.append(Edit(place, place, change.text[start:end]))
         place += end - start + 1
         start = end + 1
-    return Change(change.start, change.end, change.text[:cut] + behind), tuple(rest)
+    return Edit(change.start, change.end, change.text[:cut] + behind), tuple(rest)
 
 
 def _closers(text: str, cut: int) -> list[int]:
@@ -161,7 +158,7 @@ def _silence(
     story: Story,
     kind: str,
     text: str,
-    made: Iterable[Change],
+    made: Iterable[Edit],
     cursor: int,
     near: Iterable[int],
     count: int,
@@ -203,7 +200,7 @@ def silence_undo(story: Story, rng: random.Random) -> Scene | None:
     count = rng.randint(1, min(_MOST_UNDONE, len(story.changes)))
     done = story.changes[:count]
     back = [change.inverse(text) for change, text in zip(done, story.states(), strict=False)][::-1]
-    near = [change.start for change in pending(story.text, story.changes)]
+    near = [change.start for change in composed(len(story.text), story.changes)]
     cursor = done[0].start + len(back[-1].text)
     return _silence(story, "silence:undo", story.text, (*done, *back), cursor, near, 1, rng)
 

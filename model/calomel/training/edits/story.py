@@ -4,38 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from calomel.prompts.parts import Edit
 from calomel.training.corpus.shards import read_lines, write_lines
 from calomel.training.edits.source import Source
 
 # Characters from the first place of a story to its last. Farther ones do not fit into the text kept of a file.
 REACH: Final = 12_000
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One replacement: `text` instead of the characters from `start` to `end`.
-
-    Offsets count characters (code points) in the text as it is just before this change.
-    """
-
-    start: int
-    end: int
-    text: str
-
-    def apply(self, text: str) -> str:
-        """The text behind the change. ValueError where the range is not inside the text."""
-        if not 0 <= self.start <= self.end <= len(text):
-            raise ValueError(f"the range {self.start} to {self.end} is not inside {len(text)} characters")
-        return text[: self.start] + self.text + text[self.end :]
-
-    def inverse(self, text: str) -> Change:
-        """The change that takes this one of `text` back."""
-        return Change(self.start, self.start + len(self.text), text[self.start : self.end])
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +33,7 @@ class Story:
     language: str
     path: str
     text: str
-    changes: tuple[Change, ...]
+    changes: tuple[Edit, ...]
 
     def states(self) -> tuple[str, ...]:
         """The text before, then behind each change: one more than there are changes."""
@@ -64,12 +43,12 @@ class Story:
         return tuple(texts)
 
 
-def sequential(edits: Sequence[Change]) -> tuple[Change, ...]:
+def sequential(edits: Sequence[Edit]) -> tuple[Edit, ...]:
     """Edits that all speak of the same text, as changes made one behind the other in the given order.
 
     They must not overlap. Of two insertions at one place, the earlier in the order comes to stand first.
     """
-    done: list[Change] = []
+    done: list[Edit] = []
     changes = []
     for edit in edits:
         moved = 0
@@ -78,27 +57,26 @@ def sequential(edits: Sequence[Change]) -> tuple[Change, ...]:
                 moved += len(other.text) - (other.end - other.start)
             elif edit.end > other.start or edit.start == edit.end == other.start == other.end:
                 raise ValueError(f"{edit} overlaps {other}")
-        changes.append(Change(edit.start + moved, edit.end + moved, edit.text))
+        changes.append(Edit(edit.start + moved, edit.end + moved, edit.text))
         done.append(edit)
     return tuple(changes)
 
 
-def undone(story: Story) -> tuple[str, tuple[Change, ...]]:
+def undone(story: Story) -> tuple[str, tuple[Edit, ...]]:
     """The text behind a story, and edits of it that take every change back, in the same order."""
     text = story.text
-    back: list[Change] = []
+    back: list[Edit] = []
     for change in story.changes:
         moved = len(change.text) - (change.end - change.start)
         back = [
-            Change(each.start + moved, each.end + moved, each.text) if each.start >= change.end else each
-            for each in back
+            Edit(each.start + moved, each.end + moved, each.text) if each.start >= change.end else each for each in back
         ]
         back.append(change.inverse(text))
         text = change.apply(text)
     return text, tuple(back)
 
 
-def story_of(kind: str, source: Source, edits: Sequence[Change]) -> Story | None:
+def story_of(kind: str, source: Source, edits: Sequence[Edit]) -> Story | None:
     """The story of edits that all speak of the file's own text, in the order given.
 
     None where there is nothing to tell: no edit, edits that change nothing or overlap, places too far apart, or a
@@ -151,7 +129,7 @@ def crop(story: Story, rng: random.Random, characters: int = CROP_CHARACTERS) ->
     start = 0 if before == first else text.find("\n", first - before - 1) + 1
     end = min(len(text), last + room - (first - start))
     end = len(text) if end == len(text) else max(last, text.rfind("\n", 0, end) + 1)
-    changes = tuple(Change(c.start - start, c.end - start, c.text) for c in story.changes)
+    changes = tuple(Edit(c.start - start, c.end - start, c.text) for c in story.changes)
     return Story(story.kind, story.language, story.path, text[start:end], changes)
 
 
@@ -168,10 +146,10 @@ def _touched(story: Story) -> tuple[int, int]:
 
 def write_stories(path: Path, stories: Iterable[Story]) -> None:
     """Write stories in the given order; the file appears whole or not at all."""
-    write_lines(path, ({**asdict(story), "changes": [astuple(each) for each in story.changes]} for story in stories))
+    write_lines(path, ({**asdict(story), "changes": story.changes} for story in stories))
 
 
 def read_stories(path: Path) -> Iterator[Story]:
     """Yield a file's stories in order, without holding them in memory; see `read_lines`."""
     for fields in read_lines(path, "calomel edits"):
-        yield Story(**{**fields, "changes": tuple(Change(*each) for each in fields["changes"])})
+        yield Story(**{**fields, "changes": tuple(Edit(*each) for each in fields["changes"])})
