@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import zstandard
@@ -49,9 +51,15 @@ def holes(files: Files, kind: str | None = None, seed: int = 1, per_kind: int = 
 class Right:
     """Right under every policy but left to right, which is wrong in Go, and slower."""
 
+    weights_hash: str = "w"
     asked: list[tuple[str, str]] = field(default_factory=list)
+    verifiable: bool = True
+    filler: Any = field(default_factory=lambda: SimpleNamespace(generation=None))
 
-    def __call__(self, hole: Hole, contender: Contender) -> Attempt:
+    def measure(self, text: str) -> int:
+        return count(text)
+
+    def attempt(self, hole: Hole, contender: Contender) -> Attempt:
         if contender.name == "prime":
             assert hole.max_tokens == 1
             return Attempt("", 1, 1, 101.0, prefill_milliseconds=100.0)
@@ -98,8 +106,8 @@ def test_holes_are_cut_out_of_files_of_every_kind_and_language_alike(files: File
 def test_every_row_is_told_for_the_policy_and_left_to_right_and_kept(
     options: InfillOptions, progress: Progress, tmp_path: Path
 ) -> None:
-    right = Right()
-    report = measure_infill(options, right, count, progress, weights="w")
+    right: Any = Right()
+    report = measure_infill(options, right, progress)
     # They take turns at being first.
     assert [name for _, name in right.asked[::2]] == ["default", LEFT_TO_RIGHT] * 20
     report.write(json_path=tmp_path / "o.json", results=tmp_path / "results")
@@ -119,8 +127,8 @@ def test_every_row_is_told_for_the_policy_and_left_to_right_and_kept(
         assert flat[name] in page
     # A second run asks nothing again, but other weights anew.
     for weights, asked in (("w", 0), ("other", 80)):
-        again = Right()
-        flat = measure_infill(options, again, count, progress, weights=weights).flat
+        again: Any = Right(weights)
+        flat = measure_infill(options, again, progress).flat
         assert len(again.asked) == asked
         assert flat["rest_of_line.exact_match"] == 1.0
         assert flat.get("resumed_records", 0) == (0 if asked else 40)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from tests.bench.test_infill import count
 
 from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender, open_model
 from calomel.bench.prefill import Bare
-from calomel.bench.speed import SpeedOptions, Subject, measure_speed, run_speed
+from calomel.bench.speed import SpeedOptions, measure_speed, run_speed
 from calomel.engine import BlockCausal, Engine
 from calomel.engine.attention import Piece, forward
 from calomel.report.heldout import HeldoutFile, Hole
@@ -25,8 +26,14 @@ class Stopwatch:
 
     asked: list[tuple[str, int]] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
+    weights_hash: str = "w"
+    verifiable: bool = True
+    engine: Any = field(default_factory=lambda: SimpleNamespace(config=SimpleNamespace(max_position_embeddings=1024)))
 
-    def __call__(self, hole: Hole, contender: Contender, context: int) -> Attempt:
+    def measure(self, text: str) -> int:
+        return count(text)
+
+    def attempt(self, hole: Hole, contender: Contender, context: int) -> Attempt:
         self.asked.append((contender.name, context))
         causal = contender.name == LEFT_TO_RIGHT
         cold = (hole.path or "") not in self.known
@@ -48,18 +55,12 @@ def options() -> SpeedOptions:
 
 
 @pytest.fixture
-def subject() -> Subject:
-    return Subject(Stopwatch(), count, "w", positions=1024)
-
-
-@pytest.fixture
 def long_files(files: Files) -> Files:
     return tuple(replace(file, text=file.text * 4) for file in files)
 
 
-def test_cold_and_warm_are_told_for_both(
-    options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
-) -> None:
+def test_cold_and_warm_are_told_for_both(options: SpeedOptions, long_files: Files, progress: Progress) -> None:
+    subject: Any = Stopwatch()
     flat = measure_speed(options, subject, long_files, progress).flat
     assert (flat["64.32.cold_p50_ms"], flat["64.32.warm_p50_ms"]) == (1040.0, 40.0)
     assert (flat["64.32.cold_p50_ms_left_to_right"], flat["64.32.warm_p95_ms_left_to_right"]) == (1320.0, 320.0)

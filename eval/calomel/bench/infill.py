@@ -8,11 +8,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Final, Literal
 
-from calomel.bench.holes import KINDS, Measure, make_holes
-from calomel.bench.model import BASELINE, Attempt, Contender, in_turns, open_model
+from calomel.bench.holes import KINDS, make_holes
+from calomel.bench.model import BASELINE, Attempt, BenchOptions, Contender, OpenModel, in_turns, open_model
 from calomel.report.heldout import Hole, read_heldout
 from calomel.report.progress import Progress
 from calomel.report.result import (
@@ -25,7 +24,6 @@ from calomel.report.result import (
 )
 from calomel.report.running import Journal, LoadWatch
 from calomel.report.stats import Interval, percentile, ratio_of_sums, wilson
-from calomel.suggest.completer import GenerationConfig
 from calomel.suggest.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 
 # A full run: 400 holes of each kind, 100 a language, keep a Wilson interval within five points.
@@ -55,27 +53,17 @@ NOTES: Final = (
 Ask = Callable[[Hole, Contender], Attempt]
 
 
-@dataclass(frozen=True, slots=True)
-class InfillOptions:
-    """What to measure, and on what.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfillOptions(BenchOptions):
+    """What is measured, and on what.
 
     Attributes:
-        model: checkpoint folder; None is the one that ships.
-        policy: reveal policy (also `POLICY@STEPS`); None is the shipped default.
         holes_per_kind: holes of each kind, all languages together; None: 400, quick 48.
-        quick: a seeded subset within three minutes.
-        heldout: held-out files; None is the committed ones.
-        quantize: weights in eight bits; None for what the device computes fastest.
+        resume: go on where an interrupted run stopped.
+        quantize: weights in eight or four bits; None for what the device computes fastest.
     """
 
-    model: Path | None = None
-    device: str = "cpu"
-    threads: int | None = None
-    policy: str | None = None
     holes_per_kind: int | None = None
-    seed: int = 1
-    quick: bool = False
-    heldout: Path | None = None
     resume: bool = True
     quantize: Literal["int8", "int4"] | None = None
 
@@ -113,45 +101,26 @@ def run_infill(options: InfillOptions) -> Report:
         ValueError: a policy's bound on steps is no number.
     """
     with open_model(options.model, device=options.device, threads=options.threads, quantize=options.quantize) as model:
-        return measure_infill(
-            options,
-            model.attempt,
-            model.measure,
-            Progress(),
-            weights=model.weights_hash,
-            baseline=model.verifiable,
-            generation=model.filler.generation,
-        )
+        return measure_infill(options, model, Progress())
 
 
-def measure_infill(
-    options: InfillOptions,
-    ask: Ask,
-    measure: Measure,
-    progress: Progress,
-    *,
-    weights: str,
-    baseline: bool = True,
-    generation: GenerationConfig | None = None,
-) -> Report:
-    """The bench over whoever answers; writes nothing but its journal. Without `baseline`, left to right is left out.
-
-    `generation` is how the model is asked by default, where it is not as our own.
-    """
+def measure_infill(options: InfillOptions, model: OpenModel, progress: Progress) -> Report:
+    """The bench over a model; writes nothing but its journal. Where left to right means nothing, it is left out."""
     ours = replace(Contender.parse(options.policy or "default"), as_doors=options.policy is None)
-    contenders = (ours, BASELINE) if baseline and ours != BASELINE else (ours,)
+    contenders = (ours, BASELINE) if model.verifiable and ours != BASELINE else (ours,)
     per_kind = options.holes_per_kind or (QUICK_HOLES_PER_KIND if options.quick else HOLES_PER_KIND)
-    holes = make_holes(read_heldout(options.heldout), measure, per_kind=per_kind, seed=options.seed)
+    holes = make_holes(read_heldout(options.heldout), model.measure, per_kind=per_kind, seed=options.seed)
     load = LoadWatch()
     deadline = time.monotonic() + QUICK_SECONDS if options.quick else None
-    depends_on = {**asdict(options), "resume": None, "weights": weights}
+    depends_on = {**asdict(options), "resume": None, "weights": model.weights_hash}
     journal = Journal("infill", depends_on, resume=options.resume)
-    outcomes = collect(holes, contenders, ask, journal, progress, deadline=deadline)
+    outcomes = collect(holes, contenders, model.attempt, journal, progress, deadline=deadline)
+    generation = model.filler.generation
     flat: dict[str, Value] = {
         "quick": options.quick,
         **load.keys(),
         "resumed_records": journal.resumed,
-        "weights": weights,
+        "weights": model.weights_hash,
         "quantize": options.quantize,
         "seed": options.seed,
         # What was measured, with the defaults that stand behind None spelled out.

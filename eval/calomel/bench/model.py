@@ -25,6 +25,28 @@ LEFT_TO_RIGHT: Final = "left_to_right"
 _T = TypeVar("_T")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchOptions:
+    """What is measured, and on what.
+
+    Attributes:
+        model: checkpoint folder; None is the one that ships.
+        device, threads: of the engine.
+        policy: reveal policy (also `POLICY@STEPS`); None is the shipped default.
+        seed: of what is drawn.
+        quick: a seeded subset within three minutes.
+        heldout: held-out files; None is the committed ones.
+    """
+
+    model: Path | None = None
+    device: str = "cpu"
+    threads: int | None = None
+    policy: str | None = None
+    seed: int = 1
+    quick: bool = False
+    heldout: Path | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Contender:
     """A way to decode: a policy, None for the default, and its bound on steps, None for the default.

@@ -9,11 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from statistics import fmean
 
-from calomel.bench.holes import Cell, Measure, as_run, before_keystroke, cell_holes, size_name
-from calomel.bench.model import BASELINE, LEFT_TO_RIGHT, Attempt, Contender, in_turns, open_model
+from calomel.bench.holes import Cell, as_run, before_keystroke, cell_holes, size_name
+from calomel.bench.model import (
+    BASELINE,
+    LEFT_TO_RIGHT,
+    Attempt,
+    BenchOptions,
+    Contender,
+    OpenModel,
+    in_turns,
+    open_model,
+)
 from calomel.bench.prefill import measure_prefill
 from calomel.report.heldout import HeldoutFile, Hole, read_heldout
 from calomel.report.progress import Progress
@@ -58,9 +66,9 @@ OURS = "policy"
 Ask = Callable[[Hole, Contender, int], Attempt]
 
 
-@dataclass(frozen=True, slots=True)
-class SpeedOptions:
-    """What to measure, and on what; fields that `InfillOptions` has too mean the same.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedOptions(BenchOptions):
+    """What is measured, and on what.
 
     Attributes:
         contexts: sizes of context, in tokens; those beyond the model's positions are left out, and said so.
@@ -69,17 +77,10 @@ class SpeedOptions:
         seconds: begin no case after this time; None: no bound, quick 110.
     """
 
-    model: Path | None = None
-    device: str = "cpu"
-    threads: int | None = None
-    policy: str | None = None
     contexts: tuple[int, ...] = CONTEXTS
     answers: tuple[int, ...] = ANSWERS
     cases: int | None = None
-    seed: int = 1
-    quick: bool = False
     seconds: float | None = None
-    heldout: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +90,6 @@ class Case:
     cell: str
     cold: dict[str, Attempt] = field(default_factory=dict)
     warm: dict[str, Attempt] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What is timed: how to ask it with a prompt of at most so many tokens, and what to say about it.
-
-    Attributes:
-        measure: tokens of a text.
-        positions: the longest context plus answer, in tokens.
-        baseline: whether left to right means anything for it.
-    """
-
-    ask: Ask
-    measure: Measure
-    weights: str
-    positions: int
-    baseline: bool = True
 
 
 def run_speed(options: SpeedOptions) -> Report:
@@ -118,32 +102,30 @@ def run_speed(options: SpeedOptions) -> Report:
     """
     files = read_heldout(options.heldout)
     with open_model(options.model, device=options.device, threads=options.threads) as model:
-        positions = model.engine.config.max_position_embeddings
-        subject = Subject(model.attempt, model.measure, model.weights_hash, positions, model.verifiable)
         prefill = measure_prefill(model, files, options.threads)
-        report = measure_speed(options, subject, files, Progress())
+        report = measure_speed(options, model, files, Progress())
     return replace(report, flat={**report.flat, **prefill})
 
 
-def measure_speed(options: SpeedOptions, subject: Subject, files: Sequence[HeldoutFile], progress: Progress) -> Report:
-    """The bench over anything that can be timed; writes nothing."""
+def measure_speed(options: SpeedOptions, model: OpenModel, files: Sequence[HeldoutFile], progress: Progress) -> Report:
+    """The bench over a model; writes nothing. Where left to right means nothing, it is left out."""
     ours = replace(Contender.parse(options.policy or "default"), name=OURS)
-    contenders = (ours, BASELINE) if subject.baseline else (ours,)
-    contexts = [context for context in options.contexts if context <= subject.positions]
+    contenders = (ours, BASELINE) if model.verifiable else (ours,)
+    contexts = [context for context in options.contexts if context <= model.engine.config.max_position_embeddings]
     cells = [Cell(context, answer) for context in contexts for answer in options.answers]
     load = LoadWatch()
     seconds = QUICK_SECONDS if options.seconds is None and options.quick else options.seconds
     plan = plan_rounds(
         cells, lambda cell: _cases(options, cell), last=lambda cell: options.quick and cell.context > QUICK_CONTEXT
     )
-    holes = {cell.name: cell_holes(cell, files, subject.measure, seed=options.seed) for cell in cells}
-    cases = measure_rounds(plan, holes, contenders, subject.ask, progress, seconds)
+    holes = {cell.name: cell_holes(cell, files, model.measure, seed=options.seed) for cell in cells}
+    cases = measure_rounds(plan, holes, contenders, model.attempt, progress, seconds)
     missing = [cell.name for cell in cells if not any(case.cell == cell.name for case in cases)]
     missing += [f"{size_name(context)} context" for context in options.contexts if context not in contexts]
     flat: dict[str, Value] = {
         "quick": options.quick,
         **load.keys(),
-        "weights": subject.weights,
+        "weights": model.weights_hash,
         "seed": options.seed,
         "policy": ours.policy or DEFAULT_POLICY,
         "max_steps": ours.max_steps or DEFAULT_MAX_STEPS,
@@ -208,7 +190,7 @@ def measure_rounds(
 def flat_timings(cases: Sequence[Case], cells: Sequence[Cell], contenders: Sequence[str]) -> dict[str, Value]:
     """Every figure: over all cells, then cell by cell."""
     flat: dict[str, Value] = {}
-    put_interval(flat, "tokens_per_forward", _tokens_per(cases, OURS, "forwards"))
+    put_interval(flat, "tokens_per_forward", _tokens_per_forward(cases, OURS))
     put_interval(flat, "vs_left_to_right", _time_ratio(cases, "warm"))
     put_interval(flat, "vs_left_to_right_cold", _time_ratio(cases, "cold"))
     for cell in cells:
@@ -221,7 +203,7 @@ def flat_timings(cases: Sequence[Case], cells: Sequence[Cell], contenders: Seque
                     put_interval(flat, f"{cell.name}.{state}_p{rank}_ms{tail}", percentile_interval(times, rank))
             for figure in ("kept_tokens", "prompt_tokens", "cached_tokens"):
                 flat[f"{cell.name}.{figure}{tail}"] = _mean(_values(mine, name, "warm", figure))
-            put_interval(flat, f"{cell.name}.tokens_per_forward{tail}", _tokens_per(mine, name, "forwards"))
+            put_interval(flat, f"{cell.name}.tokens_per_forward{tail}", _tokens_per_forward(mine, name))
             put_interval(flat, f"{cell.name}.tokens_per_second{tail}", _tokens_per_second(mine, name))
         put_interval(flat, f"{cell.name}.vs_left_to_right", _time_ratio(mine, "warm"))
     return flat
@@ -240,7 +222,7 @@ def timing_table(cases: Sequence[Case], cells: Sequence[Cell]) -> Table:
                     f"{size_name(cell.context)} context, {cell.answer} answer",
                     str(len(mine)),
                     *(_pair(mine, name, state) for state in ("warm", "cold") for name in both),
-                    number_cell(_tokens_per(mine, OURS, "forwards")),
+                    number_cell(_tokens_per_forward(mine, OURS)),
                     *(number_cell(_tokens_per_second(mine, name), 0) for name in both),
                     " / ".join(kept),
                     number_cell(_time_ratio(mine, "warm")),
@@ -258,8 +240,10 @@ def _values(cases: Sequence[Case], contender: str, state: str, figure: str) -> l
     return [float(getattr(each[contender], figure)) for each in found if contender in each]
 
 
-def _tokens_per(cases: Sequence[Case], contender: str, figure: str) -> Interval | None:
-    return ratio_of_sums(_values(cases, contender, "warm", "kept_tokens"), _values(cases, contender, "warm", figure))
+def _tokens_per_forward(cases: Sequence[Case], contender: str) -> Interval | None:
+    return ratio_of_sums(
+        _values(cases, contender, "warm", "kept_tokens"), _values(cases, contender, "warm", "forwards")
+    )
 
 
 def _tokens_per_second(cases: Sequence[Case], contender: str) -> Interval | None:
