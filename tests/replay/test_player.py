@@ -8,7 +8,6 @@ from tests.replay.scripted import Scripted, log_of, moments, player_of, replayed
 
 from calomel.replay.events import Accepted, Changed, Edit, Expected, Offered
 from calomel.replay.opportunity import ReplayOptions
-from calomel.workspace.documents import Encoding
 
 
 def test_a_suggestion_in_a_pause_is_judged_by_what_the_person_writes_then() -> None:
@@ -85,7 +84,6 @@ def test_the_suggester_sees_what_the_editor_would_have_sent() -> None:
     assert asked.path == "a.py"
     document = next(iter(player.editor.workspace.documents.values()))
     assert document.text == after
-    assert document.encoding is Encoding.UTF16
     assert result.text_right
 
 

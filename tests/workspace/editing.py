@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from calomel.workspace.documents import Document, Encoding, RangeChange
+from calomel.workspace.documents import Document, RangeChange
 from calomel.workspace.history import Listener, Origin
 
 
@@ -19,7 +19,7 @@ class Editor:
         path: str | None = None,
         uri: str = "file:///work/file.py",
     ) -> None:
-        self.document = Document(uri, language_id, 1, text, path, Encoding.UTF32)
+        self.document = Document(uri, language_id, 1, text, path)
         self.listeners = listeners
         for listener in listeners:
             listener.opened(self.document)

@@ -18,28 +18,24 @@ def lines_of(text: str) -> list[tuple[int, int]]:
     return found
 
 
-def width(character: str, encoding: str) -> int:
-    if encoding == "utf-32":
-        return 1
-    if encoding == "utf-16":
-        return 2 if ord(character) > 0xFFFF else 1
-    return len(character.encode("utf-8"))
+def width(character: str) -> int:
+    return 2 if ord(character) > 0xFFFF else 1
 
 
-def offset_of(text: str, line: int, character: int, encoding: str) -> int:
+def offset_of(text: str, line: int, character: int) -> int:
     found = lines_of(text)
     if line >= len(found):
         return len(text)
     start, end = found[line]
     at, seen = start, 0
-    while at < end and seen + width(text[at], encoding) <= character:
-        seen += width(text[at], encoding)
+    while at < end and seen + width(text[at]) <= character:
+        seen += width(text[at])
         at += 1
     return at
 
 
-def position_of(text: str, offset: int, encoding: str) -> tuple[int, int]:
+def position_of(text: str, offset: int) -> tuple[int, int]:
     found = lines_of(text)
     number = max(index for index, (start, _) in enumerate(found) if start <= offset)
     start = found[number][0]
-    return number, sum(width(character, encoding) for character in text[start:offset])
+    return number, sum(map(width, text[start:offset]))

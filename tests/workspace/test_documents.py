@@ -9,15 +9,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.workspace.naive import offset_of, position_of
 
 from calomel.prompts.parts import Hunk
-from calomel.workspace.documents import Document, Documents, Encoding, FullChange, Position, RangeChange, ResyncNeeded
+from calomel.workspace.documents import Document, Documents, FullChange, Position, RangeChange, ResyncNeeded
 from calomel.workspace.workspace import Workspace
 
 INT32_MAX = 2**31 - 1
 TEXTS = st.text(st.sampled_from(list("ab \t\r\n\u2028é😀")), max_size=40)
 
 
-def document(text: str, encoding: Encoding = Encoding.UTF16) -> Document:
-    return Document("file:///a.py", "python", 1, text, "a.py", encoding)
+def document(text: str) -> Document:
+    return Document("file:///a.py", "python", 1, text, "a.py")
 
 
 @given(TEXTS, TEXTS)
@@ -57,7 +57,7 @@ PLACES = st.tuples(st.integers(0, 6), st.integers(0, 12))
 
 
 class Editor(RuleBasedStateMachine):
-    """A user with several cursors, an undo stack, and clients of all encodings."""
+    """A user with several cursors, and an undo stack."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,10 +66,9 @@ class Editor(RuleBasedStateMachine):
         self.undo: list[str] = []
         self.stream: tuple[Hunk, ...] = ()
 
-    @initialize(text=TYPED, encoding=st.sampled_from(list(Encoding)))
-    def open(self, text: str, encoding: Encoding) -> None:
-        self.encoding = encoding
-        self.workspace = Workspace((Path("/w"),), lambda: self.now, encoding=encoding)
+    @initialize(text=TYPED)
+    def open(self, text: str) -> None:
+        self.workspace = Workspace((Path("/w"),), lambda: self.now)
         self.workspace.open(URI, "python", 1, text)
         self.text = text
 
@@ -79,7 +78,7 @@ class Editor(RuleBasedStateMachine):
             if isinstance(change, FullChange):
                 self.text = change.text
             else:
-                start, end = (offset_of(self.text, *place, self.encoding) for place in (change.start, change.end))
+                start, end = (offset_of(self.text, *place) for place in (change.start, change.end))
                 self.text = self.text[:start] + change.text + self.text[end:]
         self.version += 1
         self.workspace.change(URI, self.version, changes)
@@ -111,7 +110,7 @@ class Editor(RuleBasedStateMachine):
     @rule(text=TYPED)
     def accept(self, text: str) -> None:
         self.workspace.expect_prediction(URI, self.text + text)
-        end = Position(*position_of(self.text, len(self.text), self.encoding))
+        end = Position(*position_of(self.text, len(self.text)))
         self.send([RangeChange(end, end, text)])
 
     @rule(seconds=st.sampled_from([0.1, 2.0]))
@@ -128,7 +127,7 @@ class Editor(RuleBasedStateMachine):
         document = self.workspace.documents.get(URI)
         assert document is not None
         offset = min(offset, len(self.text))
-        assert document.position_at(offset) == position_of(self.text, offset, self.encoding)
+        assert document.position_at(offset) == position_of(self.text, offset)
 
     @invariant()
     def the_text_is_the_editors(self) -> None:

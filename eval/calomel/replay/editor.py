@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from calomel.replay.events import Accepted, Changed, Closed, Event, Focused, Opened, Selected, apply_edits
-from calomel.workspace.documents import Document, Encoding, RangeChange
+from calomel.workspace.documents import Document, RangeChange
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.related import Related
 from calomel.workspace.settings import PrivacySettings
@@ -32,9 +32,7 @@ class Editor:
         privacy = Privacy((FOLDER,), PrivacySettings())
         syntax = SyntaxTrees(clock)
         related = Related(syntax, privacy, clock=clock, watch=False)
-        self.workspace = Workspace(
-            (FOLDER,), clock, encoding=Encoding.UTF16, privacy=privacy, syntax=syntax, related=related
-        )
+        self.workspace = Workspace((FOLDER,), clock, privacy=privacy, syntax=syntax, related=related)
         self.workspace.listeners += [syntax, related]
         self.texts: dict[str, str] = {}
         self.focused: str | None = None
@@ -79,8 +77,8 @@ class Editor:
         # From the last to the first, as editors do: so the positions of each are those of the text before all.
         changes = [
             RangeChange(
-                document.position_at(edit.start, Encoding.UTF16),
-                document.position_at(edit.end, Encoding.UTF16),
+                document.position_at(edit.start),
+                document.position_at(edit.end),
                 edit.text,
             )
             for edit in reversed(event.edits)

@@ -27,8 +27,6 @@ class Client:
             is old by then.
         completion_item: the user wants suggestions as items of the completion popup.
         debug: answer the requests that tests and measurements ask.
-        encoding: of positions. UTF-16, as clients of Copilot's protocol assume whatever was agreed on; another one by
-            wish.
     """
 
     process_id: int | None = None
@@ -44,15 +42,13 @@ class Client:
     configuration_replaces: bool = False
     completion_item: bool = False
     debug: bool = False
-    encoding: str = "utf-16"
 
 
 def read_client(params: Mapping[str, Any]) -> Client:
     """The client behind these `InitializeParams`."""
     options = _at(params, "initializationOptions")
     own = own_options(options if isinstance(options, dict) else {})
-    process_id, encodings = params.get("processId"), _at(params, "capabilities", "general", "positionEncodings")
-    wanted = own.get("position_encoding")
+    process_id = params.get("processId")
 
     def can(*keys: str) -> bool:
         return _at(params, "capabilities", *keys) is True
@@ -72,15 +68,12 @@ def read_client(params: Mapping[str, Any]) -> Client:
         configuration_replaces=own.get("configuration_replaces") is True,
         completion_item=own.get("completion_item") is True,
         debug=own.get("debug") is True,
-        encoding=wanted
-        if isinstance(wanted, str) and isinstance(encodings, list) and wanted in encodings
-        else "utf-16",
     )
 
 
 # What `initializationOptions` may hold beside each other; everything else there belongs to other servers' clients.
 _OWN = ("workspace", "privacy", "suggest", "server", "log")
-_DOOR = ("extensions", "configuration_replaces", "completion_item", "debug", "position_encoding")
+_DOOR = ("extensions", "configuration_replaces", "completion_item", "debug")
 
 
 def own_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,7 +139,8 @@ INCREMENTAL: Final = 2
 def initialize_result(client: Client) -> dict[str, Any]:
     """An `InitializeResult` for this client; without our version, which takes long to find out (`getVersion`)."""
     capabilities: dict[str, Any] = {
-        "positionEncoding": client.encoding,
+        # Which clients of Copilot's protocol assume, whatever is agreed on.
+        "positionEncoding": "utf-16",
         "textDocumentSync": {"openClose": True, "change": INCREMENTAL, "save": {"includeText": False}},
         # Not an empty object: lsp-mode reads that as nil.
         "inlineCompletionProvider": {"workDoneProgress": False},

@@ -21,7 +21,6 @@ from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
 from calomel.suggest.prompt_log import PromptLog, prompt_log_path
 from calomel.suggest.suggester import Suggester
-from calomel.workspace.documents import Encoding
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.related import Related
 from calomel.workspace.settings import LogSettings, ServerSettings, Settings
@@ -238,12 +237,11 @@ class Services:
         self.settings = settings
         self.model = model
         self._has_read = False
-        folders, encoding = client.folders, Encoding(client.encoding)
-        self._privacy = Privacy(folders, settings.privacy)
+        self._privacy = Privacy(client.folders, settings.privacy)
         self._syntax = SyntaxTrees()
         self._related = Related(self._syntax, self._privacy, clock=clock, message=say)
         self.workspace = Workspace(
-            folders, clock, encoding=encoding, privacy=self._privacy, syntax=self._syntax, related=self._related
+            client.folders, clock, privacy=self._privacy, syntax=self._syntax, related=self._related
         )
         self.workspace.listeners += [self._syntax, self._related]
         self.builder = ContextBuilder(EstimateCounter())

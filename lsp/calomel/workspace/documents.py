@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -14,41 +13,30 @@ from urllib.parse import unquote, urlsplit
 from calomel.prompts.parts import changed_span, split_lines
 
 
-class Encoding(StrEnum):
-    """The unit in which a client counts characters (LSP 3.17, PositionEncodingKind)."""
-
-    UTF8 = "utf-8"
-    UTF16 = "utf-16"
-    UTF32 = "utf-32"
-
-
 class Position(NamedTuple):
-    """A place in a document; `character` counts units of an `Encoding`."""
+    """A place in a document; `character` counts units of UTF-16, as every client of the protocol can."""
 
     line: int
     character: int
 
 
-def units(text: str, encoding: Encoding) -> int:
-    """How many units of `encoding` the text has. A lone surrogate counts as one character."""
-    if encoding is Encoding.UTF32 or text.isascii():
-        return len(text)
-    name, width = ("utf-16-le", 2) if encoding is Encoding.UTF16 else ("utf-8", 1)
-    return len(text.encode(name, "surrogatepass")) // width
+def units(text: str) -> int:
+    """How many units of UTF-16 the text has. A lone surrogate counts as one character."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def column(line: str, character: int, encoding: Encoding) -> int:
+def column(line: str, character: int) -> int:
     """The column, in code points, of the unit `character` in `line` (without line end).
 
     Beyond the end of the line it is the end, as the specification says; inside of a character it is its start.
     """
     if character <= 0:
         return 0
-    if encoding is Encoding.UTF32 or line.isascii():
+    if line.isascii():
         return min(character, len(line))
     seen = 0
     for index, each in enumerate(line):
-        seen += units(each, encoding)
+        seen += units(each)
         if seen > character:
             return index
     return len(line)
@@ -128,20 +116,11 @@ class Document:
         revision: counts every change of the text, for caches.
     """
 
-    def __init__(
-        self,
-        uri: str,
-        language_id: str,
-        version: int | None,
-        text: str,
-        path: str | None = None,
-        encoding: Encoding = Encoding.UTF16,
-    ) -> None:
+    def __init__(self, uri: str, language_id: str, version: int | None, text: str, path: str | None = None) -> None:
         self.uri = uri
         self.path = path
         self.language_id = language_id
         self.version = version
-        self.encoding = encoding
         self.revision = 0
         self._lines = split_lines(text)
         # Where each line starts, and the end of the text; None after a change.
@@ -186,24 +165,24 @@ class Document:
             self._starts = list(accumulate(map(len, self._lines), initial=0))
         return self._starts
 
-    def offset_at(self, position: Position, encoding: Encoding | None = None) -> int:
+    def offset_at(self, position: Position) -> int:
         """The offset of a position; beyond the end of a line or of the text it is that end."""
-        line, inside = self.place_at(position, encoding)
+        line, inside = self.place_at(position)
         return self.line_start(line) + inside
 
-    def position_at(self, offset: int, encoding: Encoding | None = None) -> Position:
+    def position_at(self, offset: int) -> Position:
         """The position of an offset."""
         offset = max(0, min(offset, len(self)))
         number, inside = self.place(offset)
-        return Position(number, units(self._lines[number][:inside], encoding or self.encoding))
+        return Position(number, units(self._lines[number][:inside]))
 
-    def place_at(self, position: Position, encoding: Encoding | None = None) -> tuple[int, int]:
+    def place_at(self, position: Position) -> tuple[int, int]:
         """Line and column, in code points, of a position; clamped as in `offset_at`."""
         if position.line >= len(self._lines):
             last = len(self._lines) - 1
             return last, len(self._lines[last])
         number = max(0, position.line)
-        return number, column(_bare(self._lines[number]), position.character, encoding or self.encoding)
+        return number, column(_bare(self._lines[number]), position.character)
 
     def apply(self, change: Change) -> TextChange | None:
         """Change the text; None when the change changes nothing.
@@ -267,13 +246,9 @@ class Document:
 class Documents(dict[str, Document]):
     """All open documents, by uri."""
 
-    def __init__(self, encoding: Encoding = Encoding.UTF16) -> None:
-        super().__init__()
-        self.encoding = encoding
-
     def open(self, uri: str, language_id: str, version: int | None, text: str, path: str | None = None) -> Document:
         """Take over a document; one that is open already is replaced, since the editor's word counts."""
-        self[uri] = document = Document(uri, language_id, version, text, path, self.encoding)
+        self[uri] = document = Document(uri, language_id, version, text, path)
         return document
 
     def change(self, uri: str, version: int | None, changes: Sequence[Change]) -> Iterator[tuple[Document, TextChange]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from calomel.prompts.parts import Excerpt, Hunk
-from calomel.workspace.documents import Change, Document, Documents, Encoding, TextChange, file_of, prompt_name
+from calomel.workspace.documents import Change, Document, Documents, TextChange, file_of, prompt_name
 from calomel.workspace.history import History, Listener, Origin
 from calomel.workspace.privacy import MAX_BYTES, Privacy, Verdict
 from calomel.workspace.related import Related
@@ -63,13 +63,12 @@ class Workspace:
         folders: Sequence[Path],
         clock: Callable[[], float],
         *,
-        encoding: Encoding = Encoding.UTF16,
         privacy: Privacy | None = None,
         syntax: SyntaxTrees | None = None,
         related: Related | None = None,
     ) -> None:
         self.folders = tuple(folders)
-        self.documents = Documents(encoding)
+        self.documents = Documents()
         self.history = History()
         self.privacy = privacy
         self.syntax = syntax
@@ -258,7 +257,7 @@ class Workspace:
         if document is None or self._clock() > until:
             del self._expected[uri]
             return origin
-        trial = Document(uri, document.language_id, None, document.text, encoding=document.encoding)
+        trial = Document(uri, document.language_id, None, document.text)
         for change in changes:
             trial.apply(change)
         if trial.text != after:
