@@ -1,4 +1,4 @@
-"""What became of answers: feedback, acceptances that a client's next prompts show, and a log that outlives a kill."""
+"""What became of answers: feedback, and a log that outlives a kill."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 from tests.server.program import program
 
-from calomel.prompts.parts import Hunk
-from calomel.server.deliveries import Acceptances, Deliveries
-from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_history import read_outcomes
 from calomel.suggest.outcome_log import outcome_log_path
 from calomel.weights import nano_path
@@ -129,119 +125,6 @@ def test_feedback_on_an_edit_knows_who_proposed_it(client: TestClient, tmp_path:
     assert (rejected.kind, rejected.language, rejected.outcome) == ("edit", "python", "rejected")
     assert rejected.maker
     assert outcome_log_path().is_relative_to(tmp_path)
-
-
-BEFORE, AFTER = "    return w\n", "    return width\n"
-
-
-class Log:
-    def __init__(self) -> None:
-        self.told: list[tuple[str, str, str]] = []
-
-    def record(self, outcome: Outcome) -> None:
-        self.told.append((outcome.id, outcome.outcome, outcome.reason))
-
-
-@pytest.fixture
-def log() -> Log:
-    return Log()
-
-
-@pytest.fixture
-def now() -> SimpleNamespace:
-    return SimpleNamespace(seconds=100.0)
-
-
-@pytest.fixture
-def acceptances(log: Log, now: SimpleNamespace) -> Acceptances:
-    deliveries = Deliveries(log)
-    for name in ("one", "two"):
-        deliveries.remember(name, "edit", "m", 0.8, "width")
-    return Acceptances(deliveries, lambda: float(now.seconds))
-
-
-def edit(after: str = AFTER, before: str = BEFORE, path: str = "app/a.py", *, predicted: bool = True) -> Hunk:
-    return Hunk(path, 3, before, after, predicted)
-
-
-def accepted(name: str) -> list[tuple[str, str, str]]:
-    return [(name, "shown", ""), (name, "accepted", "by_prompt")]
-
-
-def test_an_edit_that_the_next_prompt_marks_was_shown_and_accepted_once(acceptances: Acceptances, log: Log) -> None:
-    acceptances.seen("ann", [])
-    acceptances.offered("ann", "one", [edit(predicted=False)])
-    for _ in range(3):
-        acceptances.seen("ann", [edit()])
-
-    assert log.told == accepted("one")
-
-
-def test_of_the_same_edit_offered_twice_the_newer_one_was_accepted(acceptances: Acceptances, log: Log) -> None:
-    acceptances.offered("ann", "one", [edit()])
-    acceptances.offered("ann", "two", [edit()])
-    acceptances.seen("ann", [edit()])
-    acceptances.seen("ann", [edit()])
-
-    assert log.told == accepted("two")
-
-
-def test_an_older_acceptance_of_the_same_text_is_not_counted_again(acceptances: Acceptances, log: Log) -> None:
-    acceptances.seen("ann", [edit()])
-    acceptances.offered("ann", "one", [edit()])
-    acceptances.seen("ann", [edit(), edit("x\n", "y\n", predicted=False)])
-    assert log.told == []
-    acceptances.seen("ann", [edit(), edit("x\n", "y\n", predicted=False), edit()])
-
-    assert log.told == accepted("one")
-
-
-@pytest.mark.parametrize(
-    "marked",
-    [
-        edit(before="    return wi\n"),
-        edit("    width = 1\n" + AFTER, "    w = 1\n" + BEFORE),
-        edit(path="a.py"),
-        edit(AFTER.removesuffix("\n")),
-    ],
-)
-def test_an_acceptance_is_found_when_it_began_as_typing_or_is_told_with_its_neighbours(
-    acceptances: Acceptances, log: Log, marked: Hunk
-) -> None:
-    acceptances.offered("ann", "one", [edit()])
-    acceptances.seen("ann", [marked])
-
-    assert log.told == accepted("one")
-
-
-def test_a_deletion_is_found_by_what_was_there(acceptances: Acceptances, log: Log) -> None:
-    acceptances.offered("ann", "one", [edit("", "import os\n")])
-    acceptances.seen("ann", [edit("", "import re\n")])
-    assert log.told == []
-    acceptances.seen("ann", [edit("", "import re\nimport os\n")])
-
-    assert log.told == accepted("one")
-
-
-@pytest.mark.parametrize(
-    ("client", "marked", "later"),
-    [
-        pytest.param("ann", edit(predicted=False), 0, id="written by the user"),
-        pytest.param("ann", edit("    return something\n"), 0, id="never seen again"),
-        pytest.param("bob", edit(), 0, id="of another client"),
-        pytest.param("ann", edit(path="app/b.py"), 0, id="in another file"),
-        pytest.param("ann", edit(path="xapp/a.py"), 0, id="in a file of a longer name"),
-        pytest.param("ann", edit(), 901, id="offered long ago"),
-    ],
-)
-def test_what_says_nothing_of_an_offer(
-    acceptances: Acceptances, log: Log, now: SimpleNamespace, client: str, marked: Hunk, later: int
-) -> None:
-    acceptances.offered("ann", "one", [edit()])
-    now.seconds += later
-    acceptances.seen(client, [marked])
-
-    assert log.told == []
 
 
 # Feedback as fast as it can be taken, by the code of the route's other side.

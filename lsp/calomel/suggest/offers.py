@@ -18,17 +18,15 @@ from calomel.prompts.parts import line_start
 from calomel.selectivity.proposal import is_word
 from calomel.suggest.cache import rebase
 from calomel.suggest.completer import CompleteRequest, Kind
-from calomel.suggest.edit import Change, Planned, edits_of, joined, line_end
+from calomel.suggest.edit import Planned, edits_of, joined, line_end
 from calomel.suggest.signals import OutcomeSignals
+from calomel.workspace.documents import TextChange
 from calomel.workspace.history import Origin
 
 OutcomeKind = Literal["shown", "accepted", "partly_accepted", "rejected", "ignored", "superseded", "withheld", "typed"]
 
 # Continue's number, so that rates compare: what is visible for less is not seen.
 SEEN_SECONDS: Final = 0.25
-
-# The reason of an acceptance that the client's next prompt showed. Such clients tell of nothing else.
-BY_PROMPT: Final = "by_prompt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +38,9 @@ class Outcome:
         outcome: `shown` once it was visible for a quarter of a second; partial acceptance repeats with growing length.
             `withheld` in place of `shown` when it was held back, and `typed` if the user then wrote all of it by hand;
             one that is shown after all keeps its id.
-        reason: a short name, empty where there is nothing to add: `by_text`, `by_command` or, of clients that only mark
-            it in their next prompt, `by_prompt` for an acceptance, `no_action`, `typed_against`, `typed_out`,
-            `moved_away`, `closed` or the editor's own for `ignored`, the reason of the silence for `withheld` and
-            `typed`.
+        reason: a short name, empty where there is nothing to add: `by_text` or `by_command` for an acceptance,
+            `no_action`, `typed_against`, `typed_out`, `moved_away`, `closed` or the editor's own for `ignored`, the
+            reason of the silence for `withheld` and `typed`.
         kind: `fill` or `edit`.
         uri: of the document.
         language_id: of the document.
@@ -131,7 +128,7 @@ class Place:
         """Whether it has grown beyond measure."""
         return max(len(self.now), len(self.wanted)) > _LARGEST_PLACE
 
-    def changed(self, change: Change) -> bool:
+    def changed(self, change: TextChange) -> bool:
         """Go along with a change; whether it touched the place, which then spans all that the change replaced."""
         low, high = self.start, self.start + len(self.now)
         if change.start > high:
@@ -193,16 +190,16 @@ class Offer:
         """Whether the user may still be looking at it."""
         return bool(self.edits) and self.pending is None and self.decided in {None, "partly_accepted", "ignored"}
 
-    def after(self, change: Change) -> tuple[Planned, ...] | None:
+    def after(self, change: TextChange) -> tuple[Planned, ...] | None:
         """What would be left of it after `change`; None when the change disagrees."""
         return rebase(self.edits, change, kind=self.outcome.kind)
 
-    def is_nearer_by(self, change: Change) -> bool:
+    def is_nearer_by(self, change: TextChange) -> bool:
         """Whether `change` leaves less of it to be done."""
         left = self.after(change)
         return left is not None and size(left) < size(self.edits)
 
-    def was_accepted_by(self, change: Change) -> bool:
+    def was_accepted_by(self, change: TextChange) -> bool:
         """Whether `change` must be an acceptance: it does the suggestion, or whole words of it, in one go."""
         if not self.is_open or max(len(change.inserted), len(change.removed)) <= _MOST_BY_HAND:
             return False
@@ -323,7 +320,7 @@ class SuppressedTracker:
         self._followed.remove(item)
         return item.outcome.id if item.told else None
 
-    def changed(self, uri: str, change: Change, origin: Origin) -> None:
+    def changed(self, uri: str, change: TextChange, origin: Origin) -> None:
         """Go along with a change of a document. Writes nothing: this is on the way of a keystroke."""
         for item in self._followed:
             if item.is_over or item.outcome.uri != uri:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from calomel.selectivity.sample import Sample
-from calomel.suggest.offers import BY_PROMPT
 from calomel.suggest.outcome_log import History, OutcomeRecord, record_of
 from calomel.suggest.question import Trigger
 from calomel.suggest.silence import SilenceReason
@@ -47,8 +46,8 @@ def outcome_samples(records: Iterable[OutcomeRecord], model: str | None = None) 
     told = [
         each
         for each in records
-        # Of what was not accepted there, nobody knows: a filter fitted to it would let everything through.
-        if each.trigger != Trigger.EXPLICIT and each.reason != BY_PROMPT and model in {None, each.model}
+        # Earlier versions told of acceptances in Zed alone: a filter fitted to them would let everything through.
+        if each.trigger != Trigger.EXPLICIT and each.reason != "by_prompt" and model in {None, each.model}
     ]
     signals = {(each.session, each.id): each.signals for each in reversed(told) if each.signals}
     return [_sample(key, story, signals[key]) for key, story in _stories(told).items() if key in signals]

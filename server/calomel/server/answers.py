@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from calomel.prompts.edit_prompt import EditPrompt, ForeignPromptError
 from calomel.prompts.fim_tokens import parse_fim
-from calomel.prompts.parts import Hunk, PromptParts, text_hunks
+from calomel.prompts.parts import PromptParts
 from calomel.prompts.zeta import ZetaPrompt, is_zeta, parse_zeta, zeta_answer
 from calomel.server.door import Visit, Wording, visit
 from calomel.server.errors import InvalidParameterError
@@ -210,24 +210,13 @@ async def completed(
 
 
 async def _zed_answer(visiting: Visit, zeta: ZetaPrompt, stop: Sequence[str]) -> Ended:
-    acceptances = visiting.door.acceptances
-    acceptances.seen(visiting.client, zeta.edit.edits)
     answer = await rewritten(visiting, zeta.edit)
     silent = zeta_answer(zeta, None, stop)
     text = silent if answer.reason else zeta_answer(zeta, answer.text, stop)
     if text == silent and not answer.reason:
         # It holds words of the format, and the editor would misread it.
         answer = replace(answer, text=zeta.edit.region, found=(), edits=(), reason=SilenceReason.PROMPT_MARKER)
-    used = decided(visiting, answer, zeta.edit.path)
-    if answer.found:
-        acceptances.offered(visiting.client, visiting.id, _changes(zeta.edit, answer.text))
-    return Ended(text, used)
-
-
-def _changes(edit: EditPrompt, region: str) -> tuple[Hunk, ...]:
-    """What an answer does to the lines of the file, told as its history tells it once it was accepted."""
-    old, new = (edit.prefix + text + edit.suffix for text in (edit.region, region))
-    return text_hunks(edit.path or "", old, new)
+    return Ended(text, decided(visiting, answer, zeta.edit.path))
 
 
 def decided(visiting: Visit, answer: RegionAnswer, path: str | None) -> Usage:

@@ -18,7 +18,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from calomel.server.access import protected_router, public_paths
 from calomel.server.admission import Admission
-from calomel.server.deliveries import Acceptances, Deliveries
+from calomel.server.deliveries import Deliveries
 from calomel.server.door import Door
 from calomel.server.errors import DoorError, StartError, response_to
 from calomel.server.known_workspace import KnownWorkspace
@@ -149,16 +149,15 @@ def create_app(
         ],
         exception_handlers=dict.fromkeys((DoorError, HTTPException, RequestValidationError), response_to),
     )
-    deliveries = Deliveries(OutcomeLog(outcome_log_path(), version=version()) if settings.outcome_log else None)
+    outcomes = OutcomeLog(outcome_log_path(), version=version()) if settings.outcome_log else None
     app.state.door = Door(
         settings=settings,
         loader=loader,
         admission=admission,
         metrics=metrics,
-        deliveries=deliveries,
+        deliveries=Deliveries(outcomes),
         model=models.describe(settings.model) if settings.upstream is None else models.behind(settings),
         edits=EditRoom(SuggestionFilter(settings.aggressiveness), context=settings.context_tokens),
-        acceptances=Acceptances(deliveries),
         workspace=workspace,
     )
     metrics.registry.register(status.Gauges(app.state.door))

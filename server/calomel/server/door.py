@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Executor
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import WeakValueDictionary
@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from calomel.server.admission import Admission
-from calomel.server.deliveries import Acceptances, Deliveries
+from calomel.server.deliveries import Deliveries
 from calomel.server.errors import ClientGoneError, DoorError, DrainingError, EngineStoppedError, from_engine
 from calomel.server.known_workspace import KnownWorkspace
 from calomel.server.loading import ModelLoader
@@ -39,8 +39,6 @@ _log = logging.getLogger("calomel.server")
 # A client names its workspace, or whatever else its questions have in common.
 SESSION_HEADER: Final = "x-session-id"
 _LONGEST_SESSION: Final = 128
-# Steps of a recording: an answer of thousands of tokens is no picture any more.
-_RECORDED: Final = 512
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
@@ -102,7 +100,6 @@ class Door:
         deliveries: what was answered lately, for feedback on it.
         model: what `/v1/models` says.
         edits: answers questions about next edits.
-        acceptances: finds what was accepted in prompts of clients that do not say so.
         workspace: completes prompts from the folder that the user named, if there is one.
         recent: what was answered in the last minutes, for the status page.
         turns: of each client whose texts are being prepared.
@@ -115,7 +112,6 @@ class Door:
     deliveries: Deliveries
     model: ModelObject
     edits: EditRoom
-    acceptances: Acceptances
     workspace: KnownWorkspace | None = None
     recent: Recent = field(default_factory=Recent)
     turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
@@ -147,7 +143,6 @@ class Visit:
         opened: the same as the loader has it.
         id: of the completion; unguessable, because feedback is taken on its word.
         created: seconds since 1970.
-        canvases: of the denoising, step by step; kept only where the administrator asked for recordings.
     """
 
     door: Door
@@ -159,7 +154,6 @@ class Visit:
     opened: Filler
     id: str = field(default_factory=lambda: f"cmpl-{uuid.uuid4().hex}")
     created: int = field(default_factory=lambda: int(time.time()))
-    canvases: list[CanvasText] = field(default_factory=list)
 
     @property
     def client(self) -> str:
@@ -185,23 +179,7 @@ class Visit:
 
     async def fill(self, wanted: FillRequest) -> Fill:
         """Fill a hole; ends as `run` does."""
-        if not self.door.settings.record_denoising:
-            return await self.run(self.filler.afill(wanted))
-        return await self.run(self.watched(self.filler.canvases(wanted)))
-
-    async def watched(self, items: AsyncGenerator[CanvasText | Answer]) -> Answer:
-        """What follows the canvases of an answer, which are kept for the recording."""
-        async with aclosing(items):
-            async for item in items:
-                if not isinstance(item, CanvasText):
-                    return item
-                self.saw(item)
-        raise EngineStoppedError
-
-    def saw(self, canvas: CanvasText) -> None:
-        """Keep a canvas for the recording, if there is one."""
-        if self.door.settings.record_denoising and len(self.canvases) < _RECORDED:
-            self.canvases.append(canvas)
+        return await self.run(self.filler.afill(wanted))
 
     async def begun(self, items: AsyncGenerator[Item]) -> AsyncIterator[Item]:
         """All of `items`; the first is waited for, so that a refused request still gets its status."""
@@ -226,7 +204,7 @@ class Visit:
     def answered(self, spent: Spent) -> None:
         """Count and log the work behind the answer; the log gets numbers and never text."""
         self.door.metrics.answered(spent)
-        self.door.recent.add(self.id, self.route, spent, self.canvases)
+        self.door.recent.add(self.id, self.route, spent)
         _log.info(
             "%s %s: %d prompt tokens (%d cached), %d tokens in %d steps, %.0f ms, %s",
             self.route,
@@ -247,7 +225,6 @@ class Visit:
                 yield wording.frame(each)
             async for item in items:
                 if isinstance(item, CanvasText):
-                    self.saw(item)
                     yield wording.frame(wording.part(item.text, Canvas.of(item)))
                 elif isinstance(item, str):
                     yield wording.frame(wording.part(item, None))
