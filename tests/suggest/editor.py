@@ -28,16 +28,6 @@ NOW = SuggestSettings(debounce_seconds=0.0)
 Reply = str | tuple[Candidate, ...] | CompleterError | Exception
 
 
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """One change of a text."""
-
-    start: int
-    end: int
-    inserted: str
-    removed: str
-
-
 def suggestion(answer: Answer) -> Suggestion:
     assert isinstance(answer, Suggestion), answer
     return answer

@@ -7,7 +7,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.suggest.editor import Typed
 
 from calomel.suggest.cache import rebase
 from calomel.suggest.edit import (
@@ -25,6 +24,7 @@ from calomel.suggest.edit import (
     split_lines,
     trimmed,
 )
+from calomel.workspace.documents import TextChange
 
 
 def test_a_form_feed_does_not_end_a_line() -> None:
@@ -81,8 +81,12 @@ def test_a_common_beginning_does_not_end_within_a_character() -> None:
 ALPHABET = "ab()\n"
 
 
-def typed(text: str, start: int, end: int, inserted: str) -> tuple[Typed, str]:
-    return Typed(start, end, inserted, text[start:end]), text[:start] + inserted + text[end:]
+def change_of(start: int, end: int, inserted: str, removed: str) -> TextChange:
+    return TextChange(start, end, inserted, removed, 0, 0, 0, 0)  # nobody here looks at lines
+
+
+def typed(text: str, start: int, end: int, inserted: str) -> tuple[TextChange, str]:
+    return change_of(start, end, inserted, text[start:end]), text[:start] + inserted + text[end:]
 
 
 def insertion(at: int, text: str) -> tuple[Planned, ...]:
@@ -103,14 +107,14 @@ def test_a_short_word_that_stands_a_little_inside_agrees_where_that_is_asked_for
     )
 
 
-def moved(change: Typed, edits: tuple[Planned, ...]) -> TextEdit:
+def moved(change: TextChange, edits: tuple[Planned, ...]) -> TextEdit:
     """The change as it is in the text that has the edits already; the naive reference."""
     by = sum(len(edit.text) - len(edit.removed) for edit in edits if edit.end < change.start)
     return TextEdit(change.start + by, change.end + by, change.inserted)
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[str, tuple[Planned, ...], Typed]:
+def situations(draw: st.DrawFn) -> tuple[str, tuple[Planned, ...], TextChange]:
     text = draw(st.text(ALPHABET, max_size=14))
     edits: list[TextEdit] = []
     at = 0
@@ -125,12 +129,12 @@ def situations(draw: st.DrawFn) -> tuple[str, tuple[Planned, ...], Typed]:
     start = draw(st.integers(0, len(text)))
     end = draw(st.integers(start, min(len(text), start + 3)))
     inserted = draw(st.text(ALPHABET, max_size=3) | st.sampled_from([edit.text[:2] for edit in planned] or [""]))
-    return text, planned, Typed(start, end, inserted, text[start:end])
+    return text, planned, change_of(start, end, inserted, text[start:end])
 
 
 @given(situations(), st.sampled_from([0, 10]))
 def test_applying_after_typing_equals_typing_after_applying(
-    situation: tuple[str, tuple[Planned, ...], Typed], max_offset: int
+    situation: tuple[str, tuple[Planned, ...], TextChange], max_offset: int
 ) -> None:
     text, edits, change = situation
     rebased = rebase(edits, change, kind="edit")
@@ -143,7 +147,7 @@ def test_applying_after_typing_equals_typing_after_applying(
     if any(edit.start <= change.end and edit.end >= change.start for edit in edits):
         # A change beside an edit may also lie apart from it, once both are cut to what they change.
         done = trimmed(Planned(change.start, change.end, change.inserted, change.removed))
-        small = Typed(done.start, done.end, done.text, done.removed)
+        small = change_of(done.start, done.end, done.text, done.removed)
         assert result in {wanted, apply(wanted, [moved(small, edits)])}
     else:
         assert result == apply(wanted, [moved(change, edits)])

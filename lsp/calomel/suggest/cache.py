@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from calomel.suggest.completer import Kind
-from calomel.suggest.edit import Change, Planned, TextEdit, apply, edits_of, trimmed
+from calomel.suggest.edit import Planned, TextEdit, apply, edits_of, trimmed
 from calomel.suggest.judging import Decision
 from calomel.suggest.silence import SilenceReason
+from calomel.workspace.documents import TextChange
 
 # A word that the suggestion has a little further on also agrees, if it is short: whoever types "name" into "self.name".
 # Both numbers are those of the Copilot chat extension's rebase of next edits.
@@ -18,7 +19,7 @@ MAX_AGREEMENT_OFFSET: Final = 10
 MAX_IMPERFECT_LENGTH: Final = 5
 
 
-def rebase(edits: Sequence[Planned], change: Change, *, kind: Kind = "fill") -> tuple[Planned, ...] | None:
+def rebase(edits: Sequence[Planned], change: TextChange, *, kind: Kind = "fill") -> tuple[Planned, ...] | None:
     """`edits` after `change`; empty when the change did all of it, None when it disagrees.
 
     Args:
@@ -48,7 +49,7 @@ def rebase(edits: Sequence[Planned], change: Change, *, kind: Kind = "fill") -> 
     return (*before, *after) if _does_all(touched, done) else None
 
 
-def touches(edits: Sequence[Planned], change: Change) -> bool:
+def touches(edits: Sequence[Planned], change: TextChange) -> bool:
     """Whether a change lies within or directly beside one of the edits."""
     return any(edit.start <= change.end and edit.end >= change.start for edit in edits)
 
@@ -134,7 +135,7 @@ class Entry:
         """Its edits, of the text that it was made for."""
         return self.decision.edits if isinstance(self.decision, Decision) else ()
 
-    def changed(self, change: Change) -> None:
+    def changed(self, change: TextChange) -> None:
         """Rebase over one change of the document."""
         if self.edits:
             self.agreed = self.agreed and touches(self.edits, change)
@@ -178,7 +179,7 @@ class Cache:
                 return other
         return None
 
-    def changed(self, uri: str, change: Change) -> None:
+    def changed(self, uri: str, change: TextChange) -> None:
         """Rebase what is kept for a document over one change of it."""
         for entry in self._entries.values():
             if entry.uri == uri:
@@ -209,7 +210,7 @@ def _state(uri: str, kind: Kind, text: str, cursor: int) -> _State:
     return uri, kind, len(text), hash(text), cursor
 
 
-def _moved(window: tuple[int, int], change: Change) -> tuple[int, int]:
+def _moved(window: tuple[int, int], change: TextChange) -> tuple[int, int]:
     low, high = window
     by = len(change.inserted) - (change.end - change.start)
     if change.end <= low:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from calomel.prompts import parts
 from calomel.suggest.completer import Candidate, Kind
@@ -36,9 +36,8 @@ def is_boundary(text: str, at: int) -> bool:
         return before != _JOINER
     if _JOINER in {before, after} or unicodedata.category(after) in _MARKS or _is_skin_tone(after):
         return False
-    if _is_flag_letter(before) and _is_flag_letter(after):
-        return _flag_letters_before(text, at) % 2 == 0
-    return True
+    # Of flags in a row none is cut off: which two letters are one, only the beginning of the row tells.
+    return not (_is_flag_letter(before) and _is_flag_letter(after))
 
 
 def common_prefix(first: str, second: str) -> int:
@@ -63,13 +62,6 @@ def _is_skin_tone(character: str) -> bool:
 
 def _is_flag_letter(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
-
-
-def _flag_letters_before(text: str, at: int) -> int:
-    count = 0
-    while count < at and _is_flag_letter(text[at - 1 - count]):
-        count += 1
-    return count
 
 
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
@@ -277,26 +269,6 @@ def _joined(edits: Sequence[Planned]) -> tuple[Planned, ...]:
         else:
             joined.append(edit)
     return tuple(joined)
-
-
-class Change(Protocol):
-    """What one change did, in offsets of the text before it (`calomel.workspace.documents.TextChange` is one)."""
-
-    @property
-    def start(self) -> int:
-        """Where it began."""
-
-    @property
-    def end(self) -> int:
-        """Where the replaced text ended."""
-
-    @property
-    def inserted(self) -> str:
-        """What stands there since."""
-
-    @property
-    def removed(self) -> str:
-        """What stood there before."""
 
 
 class Planned(NamedTuple):

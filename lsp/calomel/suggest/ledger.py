@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Final
 
 from calomel.suggest.completer import Kind
-from calomel.suggest.edit import Change
 from calomel.suggest.offers import SEEN_SECONDS, Offer, OutcomeKind, OutcomeSink, SuppressedTracker
+from calomel.workspace.documents import TextChange
 from calomel.workspace.history import Origin
 
 # Continue's number, so that rates compare: whoever does nothing for longer gives no answer.
@@ -57,7 +57,7 @@ class Ledger:
             _, oldest = self._offers.popitem(last=False)
             self._finish(oldest)
 
-    def changed(self, uri: str, change: Change, origin: Origin = Origin.TYPED) -> tuple[Offer, ...]:
+    def changed(self, uri: str, change: TextChange, origin: Origin = Origin.TYPED) -> tuple[Offer, ...]:
         """Go along with a change; returns the suggestions that it accepts."""
         self.held_back.changed(uri, change, origin)
         accepted: list[Offer] = []
@@ -73,7 +73,7 @@ class Ledger:
         self.settle()
         return tuple(accepted)
 
-    def wants(self, uri: str, change: Change) -> bool:
+    def wants(self, uri: str, change: TextChange) -> bool:
         """Whether a change does some of a visible suggestion: editors make an edit of several places one by one."""
         return any(offer.is_nearer_by(change) for offer in self._open(uri))
 

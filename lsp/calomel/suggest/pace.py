@@ -12,8 +12,9 @@ from typing import Any, Final, TypeVar
 
 from calomel.suggest.cache import Entry
 from calomel.suggest.completer import Kind
-from calomel.suggest.edit import Answer, Change
+from calomel.suggest.edit import Answer
 from calomel.suggest.silence import Silence, SilenceReason
+from calomel.workspace.documents import TextChange
 
 T = TypeVar("T")
 
@@ -162,7 +163,7 @@ class Run:
     kind: Kind
     uri: str
     owner: asyncio.Task[Answer] | None
-    changes: list[Change] = field(default_factory=list)
+    changes: list[TextChange] = field(default_factory=list)
     task: asyncio.Task[Entry | Silence] = field(init=False)
 
 

@@ -13,7 +13,8 @@ from typing import Final
 from calomel.prompts.parts import Hunk
 from calomel.selectivity.intent import words_changed
 from calomel.selectivity.proposal import Recent
-from calomel.suggest.edit import Change, minimal_edits
+from calomel.suggest.edit import minimal_edits
+from calomel.workspace.documents import TextChange
 
 # Edits that are looked at: what was done before them was another matter.
 _EDITS: Final = 16
@@ -135,7 +136,7 @@ class RecentEdits:
         self._done: deque[_Done] = deque(maxlen=_REMEMBERED)
         self.last_at: float | None = None
 
-    def changed(self, change: Change) -> None:
+    def changed(self, change: TextChange) -> None:
         """Take in one change."""
         now = self._clock()
         self.last_at = now
@@ -163,7 +164,7 @@ class RecentEdits:
         return None if self.last_at is None else self._clock() - self.last_at
 
 
-def _join(last: _Done, change: Change, now: float) -> bool:
+def _join(last: _Done, change: TextChange, now: float) -> bool:
     """Whether `change` goes on with `last`, which takes it in then."""
     length = change.end - change.start
     if change.start == last.end and not length and not (last.removed and not last.inserted):
@@ -183,7 +184,7 @@ def _join(last: _Done, change: Change, now: float) -> bool:
     return True
 
 
-def _move(done: _Done, change: Change) -> bool:
+def _move(done: _Done, change: TextChange) -> bool:
     """Move an older edit over a newer change; False when they overlap, which ends it."""
     if change.end <= done.start:
         by = len(change.inserted) - (change.end - change.start)

@@ -11,14 +11,14 @@ from calomel.prompts.parts import Hunk
 from calomel.suggest.cache import Cache
 from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.completer import Completer, Kind
-from calomel.suggest.edit import Change, Planned
+from calomel.suggest.edit import Planned
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.offers import Place
 from calomel.suggest.pace import Cooldown, Debounce, Latency, SingleFlight
 from calomel.suggest.question import Diagnostic, Selected, Trigger
 from calomel.suggest.recent import Past, RecentEdits, past_of
 from calomel.suggest.silence import SilenceReason, Status
-from calomel.workspace.documents import Document
+from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.history import prompt_path
 from calomel.workspace.longest_match import LongestMatch
 from calomel.workspace.privacy import Privacy, Verdict
@@ -80,11 +80,11 @@ class Cursors:
     """
 
     version: int | None = None
-    last: Change | None = None
+    last: TextChange | None = None
     several: bool = False
     places: list[tuple[int, int]] = field(default_factory=list)
 
-    def changed(self, version: int | None, change: Change, *, by_keys: bool = True) -> None:
+    def changed(self, version: int | None, change: TextChange, *, by_keys: bool = True) -> None:
         """One change; all changes of one message come with the same version, the one before it.
 
         `by_keys`: it may be the work of keys, which a taken suggestion and an undone change are not.
@@ -111,7 +111,7 @@ class Cursors:
         return self.several and any(start <= offset <= end for start, end in self.places)
 
 
-def _continues(before: Change, change: Change) -> bool:
+def _continues(before: TextChange, change: TextChange) -> bool:
     """Whether a change touches what the one before it left: one key repeated, sent in one message."""
     return change.end >= before.start and change.start <= before.start + len(before.inserted)
 
@@ -140,7 +140,7 @@ class Rejections:
         place = Place.of(text, edits)
         return any(known == uri and rejected.same(place, text) for known, rejected in self._known)
 
-    def changed(self, uri: str, change: Change) -> None:
+    def changed(self, uri: str, change: TextChange) -> None:
         """Move along with one change of the text."""
         for known, place in self._known:
             if known == uri:
