@@ -279,17 +279,6 @@ def test_a_damaged_template_is_told_apart_from_none(
     assert answer.json()["error"]["code"] == "model_failed"
 
 
-def test_canvases_of_a_chat_are_recorded_where_that_was_asked_for(
-    checkpoint: Path, speaker: Filler, open_client: Callable[..., TestClient]
-) -> None:
-    client = open_client(factory=lambda: Lent(speaker), model=checkpoint, record_denoising=True)
-
-    answer = client.post(CHAT, json=ASK)
-
-    assert answer.status_code == 200
-    assert content(answer)
-
-
 def test_calls_are_streamed_in_one_piece_within_the_newer_bound_on_tokens(
     chat: TestClient, conforms: Callable[[str, Any], None]
 ) -> None:

@@ -24,13 +24,9 @@ from tests.suggest.test_dead_threads import end_badly
 from calomel.server.logs import log_to, say
 from calomel.server.metrics import Recent, Spent
 from calomel.server.middleware import log_failure
-from calomel.suggest.completer import CanvasText
 from calomel.suggest.process import dead_threads_logged
 
 ASK = {"model": "m", "prompt": "SECRET = "}
-
-
-CANVASES = [CanvasText(1, "a\u2591", ("a", "\u2591"), (True, False)), CanvasText(2, "a<b>", ("a", "<b>"), (True, True))]
 
 
 HOSTILE = "ok\n2026-01-01 INFO forged \x1b[31mred\x1b[0m\r\x00\u2028 é"
@@ -68,7 +64,6 @@ def test_an_answer_appears_among_the_recent_ones_in_numbers(client: TestClient) 
         "steps": 3,
         "milliseconds": 20.0,
         "finish": "stop",
-        "recorded": False,
     }
     assert "SECRET" not in answer.text
     assert "return n" not in answer.text
@@ -92,44 +87,6 @@ def test_the_status_is_there_while_the_model_loads(
 
     assert (model["state"], model["id"], model["device"]) == ("loading", None, "cpu")
     assert 'calomel_model_state{state="loading"} 1.0' in metrics.text
-
-
-def test_an_answer_can_be_replayed_where_the_server_records(
-    open_client: Callable[..., TestClient], filler: Any
-) -> None:
-    filler.canvas_states = CANVASES
-    client = open_client(record_denoising=True)
-    made = client.post(FIM, json=ASK).json()
-
-    status = client.get(STATUS).json()
-    assert (status["recording"], status["recent"][0]["recorded"]) == (True, True)
-    assert client.get(f"/calomel/v1/recordings/{made['id']}").json() == {
-        "id": made["id"],
-        "frames": [
-            {"step": 1, "pieces": ["a", "\u2591"], "revealed": [True, False]},
-            {"step": 2, "pieces": ["a", "<b>"], "revealed": [True, True]},
-        ],
-    }
-
-
-def test_nothing_can_be_replayed_where_the_server_does_not_record(client: TestClient, filler: Any) -> None:
-    filler.canvas_states = CANVASES
-    made = client.post(FIM, json={**ASK, "stream": True, "diffusing": True})
-    (entry,) = client.get(STATUS).json()["recent"]
-
-    assert made.status_code == 200
-    assert not entry["recorded"]
-    answer = client.get(f"/calomel/v1/recordings/{entry['id']}")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "recording_not_found")
-
-
-@pytest.mark.parametrize("name", ["../../etc/passwd", "cmpl-1", "%00", "x" * 500])
-def test_a_recording_that_is_not_there_is_an_error_in_the_published_shape(client: TestClient, name: str) -> None:
-    answer = client.get(f"/calomel/v1/recordings/{name}")
-
-    assert answer.status_code in {400, 404}
-    assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
-    assert name not in answer.text
 
 
 def test_suggestions_are_counted_as_shown_or_by_the_reason_of_the_silence(client: TestClient) -> None:
@@ -216,13 +173,6 @@ def test_requests_are_counted_by_route_and_status(client: TestClient) -> None:
     assert found["calomel_requests_running",] == 0
 
 
-def test_a_route_with_a_parameter_is_counted_once_and_not_once_for_each_value(client: TestClient) -> None:
-    for number in range(5):
-        client.get(f"/calomel/v1/recordings/{number}")
-
-    assert scraped(client)["calomel_requests_total", "/calomel/v1/recordings/{completion_id}", "404"] == 5
-
-
 @pytest.mark.parametrize("path", ["/nothing", "/v1/fim/completions/", "/%0a%00", "/x" * 500])
 def test_unknown_paths_make_no_series_of_their_own(client: TestClient, path: str) -> None:
     client.get(path)
@@ -294,21 +244,6 @@ def test_the_pace_is_that_of_the_last_minute() -> None:
     assert (pace.seconds, pace.answers_per_second, pace.tokens_per_second) == (60.0, 20 / 60, 1.0)
     assert (pace.p50_ms, pace.p95_ms) == (10.0, 19.0)
     assert pace.by_second == [0] * 40 + [1] * 20
-
-
-def test_recordings_are_kept_until_they_take_too_much_memory() -> None:
-    recent = Recent()
-    recent.add("small", "fim", Spent(), [CanvasText(1, "x", ("x",), (True,))])
-    assert recent.recording("small") is not None
-    large = [CanvasText(step, "x" * 1024, ("x" * 1024,), (True,)) for step in range(512)]
-    for number in range(20):
-        recent.add(str(number), "fim", Spent(), large)
-
-    kept = [str(number) for number in range(20) if recent.recording(str(number)) is not None]
-    assert kept == ["16", "17", "18", "19"]
-    assert recent.recording("small") is None
-    assert recent.recording("19") == tuple(large)
-    assert recent.recording("nobody") is None
 
 
 def policy(client: TestClient) -> dict[str, str]:

@@ -69,7 +69,6 @@ def serve(
     cache_tokens: Annotated[int | None, typer.Option(help="Context tokens kept. Default: what fits.")] = None,
     max_batch: Annotated[int | None, typer.Option(help="Requests of one step. Default: what fits, up to 8.")] = None,
     requests_per_minute: Annotated[int | None, typer.Option(help="Of one client. Default: no limit.")] = None,
-    record_denoising: Annotated[bool | None, typer.Option("--record-denoising", help="Keep steps to replay.")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error. Default: info.")] = None,
     log_format: Annotated[str | None, typer.Option(help="text or json. Default: text.")] = None,
 ) -> None:

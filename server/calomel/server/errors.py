@@ -211,14 +211,6 @@ class ReplicaLostError(UnavailableError):
     message = "No replica of the model could answer. Please try again shortly."
 
 
-class RecordingError(RefusedError):
-    """The denoising of this answer was not recorded, or is no longer kept."""
-
-    status = 404
-    code = "recording_not_found"
-    message = "There is no recording of this completion."
-
-
 class ClientGoneError(Exception):
     """The client closed the connection; nobody reads the answer any more."""
 

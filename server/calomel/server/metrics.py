@@ -1,14 +1,13 @@
 """What the server counts, in the names of Prometheus, and what it answered in the last minutes, for its status page.
 
-Labels are few and fixed: never a path, a model id or a text. An entry of the page holds no text; a recording does:
-canvases are kept in memory alone, bounded, and only for a server that was started with `record_denoising`.
+Labels are few and fixed: never a path, a model id or a text. An entry of the page holds no text either.
 """
 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from pydantic import BaseModel
 
-from calomel.suggest.completer import CanvasText, Fill
+from calomel.suggest.completer import Fill
 
 if TYPE_CHECKING:
     from calomel.suggest.chat import Reply
@@ -96,9 +95,6 @@ def counted(counter: Counter) -> dict[str, int]:
 WINDOW_SECONDS: Final = 60.0
 # A page shows less; a burst of more than so many answers a minute is described by its newest.
 _KEPT: Final = 2048
-# Characters of all recordings together, and their number: minutes of a person's work.
-_RECORDED_CHARACTERS: Final = 4 * 1024 * 1024
-_RECORDINGS: Final = 256
 
 
 class RecentStatus(BaseModel):
@@ -109,7 +105,6 @@ class RecentStatus(BaseModel):
         at: seconds since 1970 when it was answered.
         route: its short name.
         finish: how it ended; of an edit, `shown` or the reason why it was not.
-        recorded: whether its denoising can be replayed.
     """
 
     id: str
@@ -121,7 +116,6 @@ class RecentStatus(BaseModel):
     steps: int
     milliseconds: float
     finish: str
-    recorded: bool = False
 
 
 class PaceStatus(BaseModel):
@@ -154,35 +148,22 @@ class Recent:
         self._now = now
         self.began = clock()
         self._entries: deque[tuple[float, RecentStatus]] = deque(maxlen=_KEPT)
-        self._recordings: OrderedDict[str, tuple[CanvasText, ...]] = OrderedDict()
-        self._characters = 0
 
     @property
     def uptime(self) -> float:
         """Seconds since the server began."""
         return self._clock() - self.began
 
-    def add(self, completion_id: str, route: str, spent: Spent, canvases: Sequence[CanvasText] = ()) -> None:
-        """Keep one answer, and its canvases if there are any."""
+    def add(self, completion_id: str, route: str, spent: Spent) -> None:
+        """Keep one answer."""
         took = asdict(spent)
         milliseconds = took.pop("seconds") * 1e3
         entry = RecentStatus(id=completion_id, at=self._now(), route=route, milliseconds=milliseconds, **took)
         self._entries.append((self._clock(), entry))
-        if not canvases:
-            return
-        self._recordings[completion_id] = tuple(canvases)
-        self._characters += _characters(canvases)
-        while self._recordings and (len(self._recordings) > _RECORDINGS or self._characters > _RECORDED_CHARACTERS):
-            self._characters -= _characters(self._recordings.popitem(last=False)[1])
 
     def entries(self, limit: int) -> list[RecentStatus]:
         """The newest ones, newest first."""
-        newest = [entry for _, entry in self._entries][::-1][:limit]
-        return [entry.model_copy(update={"recorded": entry.id in self._recordings}) for entry in newest]
-
-    def recording(self, completion_id: str) -> tuple[CanvasText, ...] | None:
-        """The canvases of an answer, first to last; None when they were not kept, or no longer."""
-        return self._recordings.get(completion_id)
+        return [entry for _, entry in self._entries][::-1][:limit]
 
     def pace(self) -> PaceStatus:
         """The last minute."""
@@ -205,7 +186,3 @@ class Recent:
             p95_ms=p95,
             by_second=by_second,
         )
-
-
-def _characters(canvases: Sequence[CanvasText]) -> int:
-    return sum(len(canvas.text) + sum(map(len, canvas.pieces)) for canvas in canvases)

@@ -170,10 +170,6 @@ class ServerSettings(BaseSettings):
     """Clients' feedback is kept for `calomel stats` and `calomel calibrate`, on this machine, without text. Off: it is
     taken and forgotten.
     """
-    record_denoising: bool = False
-    """Recent answers can be replayed step by step on the status page. That keeps their text in memory, so it must be
-    asked for; nothing of it is ever written to disk.
-    """
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """One line a fill on standard error: counts and times, never text."""
     log_format: Literal["text", "json"] = "text"

@@ -242,9 +242,7 @@ async def create_chat_completion(body: ChatRequestBody, request: Request) -> Res
                 items: AsyncGenerator[str | Reply] | AsyncGenerator[CanvasText | Reply]
                 items = chat.canvases(wanted) if body.diffusing else chat.stream(wanted)
                 return visiting.stream(wording, await visiting.begun(items))
-            recorded = door_of(request).settings.record_denoising
-            reply = visiting.watched(chat.canvases(wanted)) if recorded else chat.reply(wanted)
-            return visiting.whole(wording.whole(await visiting.run(reply)))
+            return visiting.whole(wording.whole(await visiting.run(chat.reply(wanted))))
         except GrammarError as error:
             param = "tools" if wanted.schema is None and wanted.pattern is None else "response_format"
             raise InvalidParameterError(f"{param}: {error}", param) from None

@@ -1,6 +1,6 @@
 """How the server is, for people and for programs.
 
-GET /health, /, /calomel/v1/status, /calomel/v1/recordings/{id} and /metrics; all but the first want the token.
+GET /health, /, /calomel/v1/status and /metrics; all but the first want the token.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ import contextlib
 import functools
 import hashlib
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
-from typing import Annotated, Any, Final, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, get_args
 
-from fastapi import Path as PathParameter
 from fastapi import Request
 from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -25,10 +23,9 @@ from starlette.responses import JSONResponse, Response
 
 from calomel.server.access import protected_router, public_router
 from calomel.server.door import Door, door_of
-from calomel.server.errors import DoorError, DrainingError, RecordingError, ReplicaLostError
+from calomel.server.errors import DoorError, DrainingError, ReplicaLostError
 from calomel.server.loading import State
 from calomel.server.metrics import PaceStatus, RecentStatus, counted
-from calomel.server.wire import Canvas
 from calomel.storage.system import resident_bytes
 from calomel.suggest.launch import version
 from calomel.suggest.process import DEAD_THREADS, DeadThread
@@ -79,14 +76,6 @@ class SuggestionStatus(BaseModel):
     suppressed: dict[str, int]
 
 
-class GpuStatus(BaseModel):
-    """Memory of one GPU."""
-
-    device: str
-    used_bytes: int
-    free_bytes: int
-
-
 class Status(BaseModel):
     """The whole page at one moment."""
 
@@ -99,17 +88,8 @@ class Status(BaseModel):
     suggestions: SuggestionStatus
     resident_bytes: int
     dead_threads: list[DeadThread]
-    gpus: list[GpuStatus]
     replicas: ReplicasStatus | None = None
-    recording: bool
     recent: list[RecentStatus]
-
-
-class Recording(BaseModel):
-    """How one answer was denoised."""
-
-    id: str
-    frames: list[Canvas]
 
 
 # Rows of the page.
@@ -179,9 +159,7 @@ async def status(request: Request) -> Status:
         ),
         resident_bytes=resident_bytes(),
         dead_threads=DEAD_THREADS.seen,
-        gpus=look_at_gpus(door),
         replicas=getattr(request.state, "replicas", None),
-        recording=door.settings.record_denoising,
         recent=recent.entries(_ROWS),
     )
 
@@ -200,15 +178,6 @@ def _model(door: Door) -> ModelStatus:
             note=getattr(door.loader.filler(), "said", None) if state == "ready" else None,
         )
     return ModelStatus(state=state, device=device)
-
-
-@router.get("/calomel/v1/recordings/{completion_id}", response_model=Recording)
-async def recording(completion_id: Annotated[str, PathParameter(max_length=64)], request: Request) -> Recording:
-    """The canvases of one answer, step by step; 404 unless the server records and still has them."""
-    canvases = door_of(request).recent.recording(completion_id)
-    if canvases is None:
-        raise RecordingError
-    return Recording(id=completion_id, frames=[Canvas.of(each) for each in canvases])
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
@@ -291,20 +260,6 @@ def look_at_engine(door: Door) -> EngineLook:
     return EngineLook(running, waiting, held, cache.pages * cache.page_size)
 
 
-def look_at_gpus(door: Door) -> list[GpuStatus]:
-    """The GPUs that this process uses, once its model is there. Loads nothing: the model has loaded torch."""
-    torch: Any = sys.modules.get("torch")
-    # While the model is being loaded, torch is a module that is not finished.
-    if door.loader.state != "ready" or torch is None or not torch.cuda.is_initialized():
-        return []
-    used = {number: torch.cuda.memory_allocated(number) for number in range(torch.cuda.device_count())}
-    return [
-        GpuStatus(device=f"cuda:{number}", used_bytes=held, free_bytes=torch.cuda.mem_get_info(number)[0])
-        for number, held in used.items()
-        if held
-    ]
-
-
 class Gauges(Collector):
     """What Prometheus reads of `door` besides the counters: what is not counted but looked at when somebody asks."""
 
@@ -335,13 +290,6 @@ class Gauges(Collector):
             told = "Requests in the engine, in its batch or waiting for it"
             queue = {"running": engine.running, "waiting": engine.waiting}
             yield _gauge("calomel_engine_requests", told, "state", queue)
-        gpus = look_at_gpus(door)
-        if gpus:
-            memory = GaugeMetricFamily("calomel_gpu_memory_bytes", "Memory of each GPU", labels=("device", "state"))
-            for gpu in gpus:
-                memory.add_metric((gpu.device, "used"), gpu.used_bytes)
-                memory.add_metric((gpu.device, "free"), gpu.free_bytes)
-            yield memory
 
 
 def _gauge(name: str, told: str, label: str, values: Mapping[str, float]) -> Metric:
