@@ -33,7 +33,6 @@ class Play:
         region: what Mercury makes of a region.
         models: their names there.
         path: of llama.cpp's model.
-        echoes: vLLM repeats prompts with their log-probabilities.
         router: llama.cpp has a server for each of them.
         capabilities, template: of Ollama's models.
         marks: the texts that are one token of the model.
@@ -51,7 +50,6 @@ class Play:
     region: str = ""
     models: Sequence[str] = ("qwen2.5-coder:1.5b-base",)
     path: str = "/models/Qwen2.5-Coder-1.5B-Q8_0.gguf"
-    echoes: bool = True
     router: bool = False
     capabilities: Sequence[str] = ("completion", "insert")
     template: str = "{{ .Prompt }}"
@@ -205,22 +203,10 @@ def openai(play: Play, *, vllm: bool = False) -> Starlette:
         return {"id": "cmpl-1", "choices": [{**choice, "logprobs": None if play.log_probs is None else numbers}]}
 
     def complete(body: dict[str, Any]) -> Any:
-        if body.get("echo") and not play.echoes:
-            return JSONResponse({"error": {"message": "prompt_logprobs is not compatible with prefix caching"}}, 400)
-        if body.get("echo"):
-            return {"choices": [scored(at, text) for at, text in enumerate(body["prompt"])]}
         cut = body["max_tokens"] < len(play.tokens)
         end = {"choices": [{"index": 0, "text": "", "finish_reason": "length" if cut else "stop"}]}
         usage = {"choices": [], "usage": {"prompt_tokens": 33, "prompt_tokens_details": {"cached_tokens": 16}}}
         return played.stream(body, token, [end, usage, "[DONE]"], sse=True)
-
-    def scored(at: int, text: str) -> dict[str, Any]:
-        """`good` is likely, everything else is not; a token for each word and each mark, and one more that was made."""
-        for mark in ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|endoftext|>"):
-            text = text.replace(mark, f" {mark} ")
-        words = [*text.split(), "made"]
-        values = [-0.1 if "good" in word or word.startswith("<|") else -5.0 for word in words]
-        return {"index": at, "text": text, "logprobs": {"tokens": words, "token_logprobs": [None, *values[1:]]}}
 
     window = {"max_model_len": 16384, "owned_by": "vllm"} if vllm else {"owned_by": "organization_owner"}
     routes: dict[str, Callable[[dict[str, Any]], Any]] = {

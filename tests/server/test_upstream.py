@@ -290,32 +290,12 @@ RENAMED = CompleteRequest(
 )
 
 
-@pytest.mark.parametrize("name", ["llama.cpp", "ollama", "openai"])
+@pytest.mark.parametrize("name", ["llama.cpp", "ollama", "vllm", "openai"])
 def test_a_server_that_only_fills_leaves_drafts_unjudged(name: str, asked: Open) -> None:
     answer = completed(asked(name, Play()), RENAMED)
 
     assert [(each.text, each.log_prob) for each in answer.candidates] == [("bad()\n", None), ("good\n", None)]
     assert not answer.judged
-
-
-def test_a_server_that_scores_texts_judges_drafts(asked: Open) -> None:
-    answer = completed(asked("vllm", Play()), RENAMED)
-
-    assert answer.judged
-    assert [each.text for each in answer.candidates] == ["good\n", "bad()\n"]
-    assert answer.candidates[0].log_prob == pytest.approx(-0.2)
-    assert answer.candidates[0].keep_log_prob == pytest.approx(-5.1)
-
-
-def test_a_server_that_refuses_to_score_leaves_drafts_unjudged_and_is_not_asked_again(asked: Open) -> None:
-    play = Play(echoes=False)
-    client = asked("vllm", play)
-
-    for _ in range(2):
-        answer = completed(client, RENAMED)
-        assert [each.log_prob for each in answer.candidates] == [None, None]
-        assert not answer.judged
-    assert sum(bool(body.get("echo")) for _, body in play.asked) == 1
 
 
 def test_what_is_known_by_the_deadline_is_the_answer(asked: Open) -> None:

@@ -30,14 +30,12 @@ class Known:
         window: tokens of prompt and answer together.
         log_probs: it says how likely each token of an answer was.
         edits: it rewrites regions.
-        scores: it says how likely a given text is.
     """
 
     model: str
     window: int = DEFAULT_WINDOW
     log_probs: bool = False
     edits: bool = False
-    scores: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +89,6 @@ class Adapter(ABC):
         """What the region becomes; where `Known.edits`."""
         del ask
         raise UpstreamError("refused", f"{self.name} rewrites no regions")
-
-    async def scores(self, parts: PromptParts, texts: Sequence[str]) -> list[tuple[float, ...]]:
-        """The log-probabilities of each text in the hole, its end included; where `Known.scores`."""
-        del parts, texts
-        raise UpstreamError("refused", f"{self.name} scores no texts")
 
     async def _try(self) -> bool:
         """Ask for one token: whether its probability came along. The server loads its model for it, if it has to."""

@@ -5,14 +5,13 @@ vLLM, LM Studio and others: `/v1/completions` of OpenAI's API. Mercury: the Open
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Final
 
-from calomel.prompts.fim_tokens import FORMATS, FimFormat, format_named, write_fim
+from calomel.prompts.fim_tokens import FORMATS, FimFormat, format_named
 from calomel.prompts.mercury import read_answer, write_mercury
-from calomel.prompts.parts import PromptParts
 from calomel.suggest.completer import FinishReason
 from calomel.suggest.upstream.adapter import (
     DEFAULT_WINDOW,
@@ -46,7 +45,6 @@ class OpenAi(Adapter):
     """`/v1/completions` with prompts of ours: vLLM, LM Studio and their like."""
 
     name = "openai"
-    _judges = False
 
     def __init__(self, exchange: Exchange) -> None:
         super().__init__(exchange)
@@ -80,8 +78,7 @@ class OpenAi(Adapter):
             # Some refuse the field; whether that was it, the next answer tells.
             self._log_probs = False
             log_probs = await self._try()
-        scores = self._judges and bool(self._form.middle)
-        return Known(self._model, window or DEFAULT_WINDOW, log_probs, scores=scores)
+        return Known(self._model, window or DEFAULT_WINDOW, log_probs)
 
     async def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
         """As `Adapter.fill`."""
@@ -133,24 +130,9 @@ class OpenAi(Adapter):
 
 
 class Vllm(OpenAi):
-    """vLLM besides says how likely a text is, as a prompt that it repeats, and how it tokenizes."""
+    """vLLM besides says how it tokenizes."""
 
     name = "vllm"
-    _judges = True
-
-    async def scores(self, parts: PromptParts, texts: Sequence[str]) -> list[tuple[float, ...]]:
-        """As `Adapter.scores`: what stands behind the last mark of the prompt."""
-        form = self._form or FORMATS["qwen"]
-        front, end = write_fim(parts, form), next(iter(form.ends), "")
-        body = {
-            "model": self._model, "prompt": [f"{front}{text}{end}" for text in texts], "max_tokens": 1,
-            "temperature": 0.0, "echo": True, "logprobs": 1,
-        }  # fmt: skip
-        choices = items(record(await self._exchange.post("/v1/completions", body)).get("choices"))
-        found = [record(each) for each in sorted(choices, key=lambda each: whole(record(each).get("index")))]
-        if len(found) != len(texts):
-            raise self._exchange.nonsense()
-        return [_behind(record(each.get("logprobs")), form.middle) for each in found]
 
     async def _asked(self) -> FimFormat | None:
         """The format whose tokens are each one token of the model."""
@@ -253,13 +235,6 @@ async def _detected(exchange: Exchange) -> Any:
         "Otherwise say upstream-format"
     )
     raise refused or UpstreamError("refused", message)
-
-
-def _behind(log_probs: Mapping[str, Any], middle: str) -> tuple[float, ...]:
-    """Those behind the last mark of a prompt that was repeated; the answer's own token is the last one, and no part."""
-    tokens, values = items(log_probs.get("tokens")), items(log_probs.get("token_logprobs"))
-    last = max((at for at, token in enumerate(tokens) if token == middle), default=len(tokens))
-    return tuple(map(number, values[last + 1 : -1]))
 
 
 def _lists_nothing(error: UpstreamError, model: str | None) -> bool:

@@ -1,8 +1,8 @@
 """Answers questions with a model behind an upstream server, in the place of an engine of this process.
 
 What its server can do is asked before the first question, and again after it was gone: another model may stand there
-now. Where it says how likely tokens are, that is an answer's confidence; where it scores texts, drafts are judged; and
-where it does neither, filters and what is known of the rules that drafted decide alone.
+now. Where it says how likely tokens are, that is an answer's confidence. It judges no drafts: of them, filters and what
+is known of the rules that drafted decide alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import hashlib
 import logging
 import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeVar, cast
@@ -161,10 +161,7 @@ class UpstreamCompleter:
         return self.model
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        """Rewrite the region, or fill the hole; drafts come with a likelihood where the server scores texts.
-
-        Raises UpstreamError.
-        """
+        """Rewrite the region, or fill the hole; drafts come with no likelihood. Raises UpstreamError."""
         began = time.monotonic()
         until = None if request.deadline is None else began + request.deadline
         adapter = await self._within(until, self._ready())
@@ -182,14 +179,13 @@ class UpstreamCompleter:
                 pass
             text = cut_at_stop(answer.text, request.stop)[0]
             own = (Candidate(text, answer.log_probs(len(text)), finish_reason=answer.finish or "stop"),)
-        drafts, judged = await self._drafts(adapter, request, ask, until)
         return CompleteAnswer(
-            (*own, *drafts),
+            (*own, *(Candidate(draft.text, maker=draft.maker) for draft in request.drafts)),
             context_tokens=answer.prompt_tokens,
             cached_tokens=answer.cached_tokens,
             model=self.model.id,
             timings=Timings(total=time.monotonic() - began),
-            judged=judged,
+            judged=False,
         )
 
     async def afill(self, request: FillRequest) -> Fill:
@@ -341,31 +337,6 @@ class UpstreamCompleter:
             message = f"the server at {self.target.base} did not answer in time: take a smaller model or less context"
             raise UpstreamError("timeout", message) from None
 
-    async def _drafts(
-        self, adapter: Adapter, request: CompleteRequest, ask: Ask, until: float | None
-    ) -> tuple[list[Candidate], bool]:
-        """The drafts, likeliest first where the server scores texts, and whether it does."""
-        unjudged = [Candidate(draft.text, maker=draft.maker) for draft in request.drafts]
-        if not self._last.scores or not request.drafts:
-            return unjudged, self._last.scores
-        texts = [cut_at_stop(draft.text, request.stop)[0] for draft in request.drafts]
-        as_it_is = "" if request.parts.region is None else request.parts.region.text
-        try:
-            kept, *found = await self._within(until, adapter.scores(ask.parts, [as_it_is, *texts]))
-        except UpstreamError as error:
-            if error.gone:
-                raise
-            if error.code != "timeout":
-                # Some versions refuse it, or do beside a cache of prompts: drafts are worth more than that.
-                self._last = replace(self._last, scores=False)
-            return unjudged, False
-        judged = [
-            _judged(draft.maker, text, values, kept)
-            for draft, text, values in zip(request.drafts, texts, found, strict=True)
-        ]
-        judged.sort(key=lambda each: -math.inf if each.log_ratio is None else each.log_ratio, reverse=True)
-        return judged, True
-
     async def _finished(self, request: FillRequest, answer: _Answer, began: float) -> Fill:
         text, stopped = cut_at_stop(answer.text, request.stop)
         finish = "stop" if stopped else answer.finish or "stop"
@@ -391,13 +362,3 @@ def _told(task: asyncio.Task[Adapter]) -> None:
     """Take a task's error away, which asyncio would report where nobody waited to the end."""
     if not task.cancelled():
         task.exception()
-
-
-def _judged(maker: str, text: str, values: Sequence[float], kept: Sequence[float]) -> Candidate:
-    """A draft with its likelihood, where every token has a number."""
-    if not values or not all(map(math.isfinite, values)):
-        return Candidate(text, maker=maker)
-    keep = sum(kept) if kept and all(map(math.isfinite, kept)) else None
-    return Candidate(
-        text, tuple(values[:-1]), end_log_prob=values[-1], maker=maker, log_prob=sum(values), keep_log_prob=keep
-    )
