@@ -9,12 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
 from starlette.testclient import TestClient
-from tests.server.conftest import FakeFiller, events
+from tests.server.conftest import events
 from tests.suggest.apply.made_snippets import by_definitions, by_hunks
-
-from calomel.suggest.completer import Candidate, CompleteAnswer, ModelInfo
 
 URL = "/v1/edit/completions"
 
@@ -32,12 +29,6 @@ UPDATE = "# ... existing code ...\ndef two():\n    return 22\n"
 
 
 MERGED = "def one():\n    return 1\n\n\ndef two():\n    return 22\n"
-
-
-TWICE = "def one():\n    prepare()\n    finish()\n\n\ndef two():\n    prepare()\n    finish()\n"
-
-
-TWO_PLACES = "# ... existing code ...\n    prepare()\n    check()\n    finish()\n# ... existing code ...\n"
 
 
 def prompt(region: str = REGION, history: str = "-def area(w, height):\n+def area(width, height):\n") -> str:
@@ -148,29 +139,6 @@ def test_what_cannot_be_merged_comes_back_as_it_was_with_a_warning(client: TestC
     assert "could not be placed" in answer["warning"]
 
     assert streamed(client, merge(update="make it faster")) == (ORIGINAL, answer["warning"])
-
-
-def test_where_several_places_fit_the_model_decides(
-    open_client: Callable[..., TestClient], filler: FakeFiller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def rewrite(request: Any) -> CompleteAnswer:
-        scores = [-9.0, -2.0]
-        found = [
-            Candidate(draft.text, maker=draft.maker, log_prob=score, keep_log_prob=-12.0)
-            for draft, score in zip(request.drafts, scores, strict=True)
-        ]
-        return CompleteAnswer(tuple(found), context_tokens=40, cached_tokens=8)
-
-    monkeypatch.setattr(filler, "complete", rewrite, raising=False)
-    client = open_client()
-    app = client.app
-    assert isinstance(app, FastAPI)
-    info = ModelInfo("scripted", "w", ("fill", "edit"), 8192, 2048, None, "0")
-    monkeypatch.setattr(type(app.state.door.loader), "info", lambda self: info)
-    answer = client.post(APPLY, json=merge(TWICE, TWO_PLACES)).json()
-    assert answer["choices"][0]["message"]["content"].endswith("    prepare()\n    check()\n    finish()\n")
-    assert answer["warning"] is None
-    assert (answer["usage"]["prompt_tokens"], answer["usage"]["cached_input_tokens"]) == (40, 8)
 
 
 def streamed(client: TestClient, body: dict[str, Any]) -> tuple[str, str | None]:

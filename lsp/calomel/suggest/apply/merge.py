@@ -4,26 +4,22 @@
 2. Every run of lines between two markers gets a place, or several where it is not clear (`placing`).
 3. What comes of it must parse as well as the original, and define nothing twice.
 
-A wrong merge is worse than none: where several texts are left, the caller may let a model choose among them.
+A wrong merge is worse than none: where several texts are left, the original is what comes back.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import chain, islice, product, takewhile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, islice, product
 from typing import Final
 
-from calomel.prompts.parts import EditRegion, Excerpt, PromptParts
 from calomel.suggest.apply.alignment import Likeness, align
 from calomel.suggest.apply.placing import Pairs, Places, Reading, splice
 from calomel.suggest.apply.snippet import read_snippet
 from calomel.suggest.apply.source import Source, dialects, grammar_for, read_source
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, Draft, ModelInfo
-from calomel.suggest.edit import split_lines, with_line_ends_of
-from calomel.suggest.in_process import Fills, answer
+from calomel.suggest.edit import with_line_ends_of
 
 NO_PLACE: Final = "The update could not be placed in the original code; the original code is returned."
 TOO_LARGE: Final = "The original code and the update are too long to be compared; the original code is returned."
@@ -35,22 +31,17 @@ UNDECIDED: Final = "The update fits more than one place in the original code; th
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A merge, and what it took.
+    """A merge.
 
     Attributes:
         text: the merged file; the original where the merge is not sure.
         warning: why it is not sure; quotes nothing.
-        ambiguous: then, the files that the snippet may mean, likeliest first; none where there is no place at all.
-        answers: of the model, when it was asked.
     """
 
     text: str
     warning: str | None = None
-    ambiguous: tuple[str, ...] = ()
-    answers: tuple[CompleteAnswer, ...] = field(default=(), repr=False)
 
 
-_MOST_AMBIGUOUS: Final = 8
 # Lines of the snippet times lines of the original.
 _MOST_CELLS: Final = 4_000_000
 _MOST_LINES: Final = 50_000
@@ -72,8 +63,8 @@ def merge(original: str, snippet: str) -> Merged:
         return Merged(original, NO_PLACE)
     if _is_too_large(text) or _is_too_large(update):
         return Merged(original, TOO_LARGE)
-    merged, mark = _Merge(text, update).merged(), original[: len(original) - len(text)]
-    return replace(merged, text=mark + merged.text, ambiguous=tuple(mark + each for each in merged.ambiguous))
+    merged = _Merge(text, update).merged()
+    return replace(merged, text=original[: len(original) - len(text)] + merged.text)
 
 
 def _is_too_large(text: str) -> bool:
@@ -102,9 +93,7 @@ class _Merge:
         if texts and texts == tried[:1]:
             # The likeliest reading, and nothing besides it that is sound.
             return Merged(texts[0])
-        if 0 < len(texts) <= _MOST_AMBIGUOUS:
-            return Merged(self._text, UNDECIDED, texts)
-        return Merged(self._text, BREAKS if self._broken and not texts else NO_PLACE)
+        return Merged(self._text, UNDECIDED if texts else BREAKS if self._broken else NO_PLACE)
 
     def _replaced(self) -> Merged:
         """By a snippet that is the whole file; one of comments alone shows no language, and may become anything."""
@@ -203,83 +192,3 @@ def _as_file(original: str, update: str) -> str:
     if original.strip() and not text.endswith(("\n", "\r")):
         return text + with_line_ends_of("\n", original)
     return text
-
-
-# The best text must be so many nats likelier than the next; a single one, than leaving the file as it is.
-SURE: Final = 1.0
-# Of the file around the places in question, so much is shown on either side.
-_AROUND: Final = 6000
-_SECONDS: Final = 5.0
-
-
-async def decide(
-    filler: Fills, info: ModelInfo, merged: Merged, original: str, update: str, *, mask: Callable[[str], str]
-) -> Merged:
-    """Ask the model where `merged` is ambiguous; cancelling the task cancels the work.
-
-    Args:
-        filler: the model.
-        info: what it can do.
-        merged: what came of merging without it.
-        original: the file.
-        update: the snippet.
-        mask: hides secrets and keeps lengths.
-
-    Raises:
-        EngineError: the engine refused or failed.
-    """
-    if not merged.ambiguous or "edit" not in info.kinds:
-        return merged
-    request = await asyncio.to_thread(_request, info, original, update, merged.ambiguous, mask)
-    if request is None:
-        return merged
-    answered = await answer(filler, info, request)
-    chosen = _chosen(answered.candidates, len(merged.ambiguous))
-    text, warning = (merged.text, merged.warning) if chosen is None else (merged.ambiguous[chosen], None)
-    return Merged(text, warning, answers=(answered,))
-
-
-def _request(
-    info: ModelInfo, original: str, update: str, texts: Sequence[str], mask: Callable[[str], str]
-) -> CompleteRequest | None:
-    """The question; None when the texts differ over more than the model may rewrite at once."""
-    whole = [split_lines(text) for text in (original, *texts)]
-    head = len(_common(whole))
-    start = sum(map(len, whole[0][:head]))
-    cut = sum(map(len, _common([lines[head:][::-1] for lines in whole])))
-    regions = [mask(text)[start : len(text) - cut] for text in (original, *texts)]
-    if max(map(len, regions)) > info.region.characters:
-        return None
-    masked, end = mask(original), len(original) - cut
-    parts = PromptParts(
-        related=(Excerpt("update", 0, mask(update)),),
-        prefix=masked[max(0, start - _AROUND) : start],
-        suffix=masked[end : end + _AROUND],
-        region=EditRegion(regions[0], None),
-    )
-    return CompleteRequest(
-        kind="edit",
-        parts=parts,
-        max_tokens=info.region.characters,
-        max_context=info.region.context or info.default_context,
-        deadline=_SECONDS,
-        drafts=tuple(Draft(text, f"apply{number}") for number, text in enumerate(regions[1:])),
-        own=False,
-    )
-
-
-def _chosen(candidates: Sequence[Candidate], count: int) -> int | None:
-    """Which text is clearly the likeliest; None when none is."""
-    scores = {each.maker: each.log_prob for each in candidates if each.log_prob is not None}
-    keep = next((each.keep_log_prob for each in candidates if each.keep_log_prob is not None), None)
-    judged = [scores.get(f"apply{number}") for number in range(count)]
-    known = [score for score in judged if score is not None]
-    if len(known) < count or keep is None:
-        return None
-    best, second = sorted([*known, keep] if count == 1 else known)[:-3:-1]
-    return judged.index(best) if best - second >= SURE and (count > 1 or best == known[0]) else None
-
-
-def _common(texts: Sequence[Sequence[str]]) -> list[str]:
-    """What all begin with."""
-    return [items[0] for items in takewhile(lambda items: len(set(items)) == 1, zip(*texts, strict=False))]

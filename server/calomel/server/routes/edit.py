@@ -24,7 +24,7 @@ from calomel.server.answers import Ended, decided, known, published, rewritten
 from calomel.server.door import Visit, visit
 from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
-from calomel.suggest.apply.merge import decide, merge
+from calomel.suggest.apply.merge import merge
 from calomel.suggest.apply.snippet import ApplyPrompt, ApplyPromptError, parse_apply
 
 _MERGES: Final = ThreadPoolExecutor(2, thread_name_prefix="calomel-merge")
@@ -159,18 +159,13 @@ async def create_apply_completion(body: ApplyRequest, request: Request) -> Respo
 
 
 async def _merged(visiting: Visit, prompt: ApplyPrompt) -> Ended:
-    """What the file becomes, and what the model read for that: nothing where it was not asked."""
+    """What the file becomes; no model is asked."""
     began = time.monotonic()
     # Seconds of work for the largest files: in a thread, so that the door answers others meanwhile; few at a time, so
     # that many of them leave the processor to the engine. What has not begun when its client goes away never does.
     merged = await visiting.prepare(_MERGES, merge, prompt.original, prompt.update)
-    found = await decide(
-        visiting.filler, visiting.info, merged, prompt.original, prompt.update, mask=visiting.door.mask
-    )
-    tokens = sum(each.context_tokens for each in found.answers)
-    cached = sum(each.cached_tokens for each in found.answers)
-    visiting.answered(Spent(tokens, cached, seconds=time.monotonic() - began))
-    return Ended(found.text, wire.Usage.count(tokens, 0, cached), warning=found.warning)
+    visiting.answered(Spent(seconds=time.monotonic() - began))
+    return Ended(merged.text, wire.Usage.count(0, 0, 0), warning=merged.warning)
 
 
 def _choice(content: str, reason: wire.FinishReason) -> EditChoice:
