@@ -252,7 +252,7 @@ def test_logs_are_as_large_as_the_page_says() -> None:
     outcomes = outcome_log.outcome_log_path()
     assert f"{outcome_log.KEPT_FILES} files of {outcome_log.MAX_BYTES // MB} MB" in row(outcomes)
     prompts = prompt_log.prompt_log_path(outcomes)
-    assert f"{prompt_log.KEPT_FILES} files of {prompt_log.MAX_BYTES // MB} MB" in row(prompts)
+    assert f"{prompt_log.KEPT_FILES} files of {outcome_log.MAX_BYTES // MB} MB" in row(prompts)
     # Beside the newest, so many older ones.
     assert f"{log.KEPT_FILES + 1} files of {log.MAX_BYTES // MB} MB" in row(log.log_path())
     places = launch.log_path(), tokens.default_path(), settings.user_settings_path(), model_folders.models_folder()

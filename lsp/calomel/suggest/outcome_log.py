@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Final, Generic, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Generic, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Meta
@@ -31,26 +31,49 @@ from calomel.suggest.wire import read_json
 
 LOG: Final = logging.getLogger(__name__)
 
+# Ninety minutes of a recorded session, replayed, held back 340 suggestions and showed 68: 0.39 MB. Filters are fitted
+# to what a person does over months; this keeps some 300 hours of editing, which are three months of four hours a day.
+MAX_BYTES: Final = 10_000_000
+KEPT_FILES: Final = 8
+
 
 class LineLog:
     """Appends lines to a file. Never raises: what cannot be written is counted, and said once.
 
     Args:
         path: of the newest file; older ones lie beside it as `path.1`, `path.2`, …
-        what: is written, as in `Outcomes of suggestions`.
+        session: names the editor window; None to draw a name.
+        mask: hides secrets in texts, which are kept only when this is given.
+        version: of Calomel.
         max_bytes: of one file.
-        kept_files: the newest included.
+        kept_files: the newest included; None for as many as usual.
+        wall: seconds since 1970.
         warn: tells the user, once, that it cannot be written.
     """
 
+    what: ClassVar[str]
+    usually_kept: ClassVar[int]
+
     def __init__(
-        self, path: Path, *, what: str, max_bytes: int, kept_files: int, warn: Callable[[str], None] = LOG.warning
+        self,
+        path: Path,
+        *,
+        session: str | None = None,
+        mask: Callable[[str], str] | None = None,
+        version: str = "",
+        max_bytes: int = MAX_BYTES,
+        kept_files: int | None = None,
+        wall: Callable[[], float] = time.time,
+        warn: Callable[[str], None] = LOG.warning,
     ) -> None:
         self.lost = 0
+        self.mask = mask
         self._path = path
-        self._what = what
+        self._session = session or secrets.token_hex(4)
+        self._version = version
         self._max_bytes = max_bytes
-        self._kept_files = max(1, kept_files)
+        self._kept_files = max(1, kept_files or self.usually_kept)
+        self._wall = wall
         self._warn = warn
         self._lock = threading.Lock()
         self._file: int | None = None
@@ -141,7 +164,7 @@ class LineLog:
         if self.lost == 1:
             why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
             with contextlib.suppress(Exception):
-                self._warn(f"{self._what} cannot be written to {self._path} ({why}).")
+                self._warn(f"{self.what} cannot be written to {self._path} ({why}).")
 
 
 def numbered(path: Path, number: int) -> Path:
@@ -342,12 +365,6 @@ def _finite(value: Any) -> Any:
     return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-# Ninety minutes of a recorded session, replayed, held back 340 suggestions and showed 68: 0.39 MB. Filters are fitted
-# to what a person does over months; this keeps some 300 hours of editing, which are three months of four hours a day.
-MAX_BYTES: Final = 10_000_000
-KEPT_FILES: Final = 8
-
-
 def outcome_log_path() -> Path:
     """Where this user's outcome log lies, in the state folder of XDG."""
     import platformdirs
@@ -356,36 +373,10 @@ def outcome_log_path() -> Path:
 
 
 class OutcomeLog(LineLog):
-    """Appends outcomes to a file. Never raises: what cannot be written is counted, and said once.
+    """Appends outcomes to a file; of their texts nothing without a `mask`."""
 
-    Args:
-        path: of the newest file; older ones lie beside it as `path.1`, `path.2`, …
-        version: of Calomel.
-        session: names the editor window; None to draw a name.
-        mask: hides secrets in a suggestion's text; the text is kept only when this is given.
-        max_bytes: of one file.
-        kept_files: the newest included.
-        wall: seconds since 1970.
-        warn: tells the user, once, that outcomes cannot be written.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        *,
-        version: str = "",
-        session: str | None = None,
-        mask: Callable[[str], str] | None = None,
-        max_bytes: int = MAX_BYTES,
-        kept_files: int = KEPT_FILES,
-        wall: Callable[[], float] = time.time,
-        warn: Callable[[str], None] = LOG.warning,
-    ) -> None:
-        super().__init__(path, what="Outcomes of suggestions", max_bytes=max_bytes, kept_files=kept_files, warn=warn)
-        self.mask = mask
-        self._version = version
-        self._wall = wall
-        self._session = session or secrets.token_hex(4)
+    what = "Outcomes of suggestions"
+    usually_kept = KEPT_FILES
 
     def record(self, outcome: Outcome) -> None:
         """Append one."""

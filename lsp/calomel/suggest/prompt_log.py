@@ -7,12 +7,11 @@ id.
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Raw, json
 
@@ -20,13 +19,12 @@ from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import encodable
 from calomel.suggest.completer import CompleteRequest, Kind
 from calomel.suggest.offers import Outcome
-from calomel.suggest.outcome_log import LOG, History, LineLog
+from calomel.suggest.outcome_log import History, LineLog
 from calomel.suggest.wire import FieldError, decode_request, encode_request, read_json
 
 # Grows when an older reader would misunderstand a line.
 FORMAT: Final = 1
 # A prompt of 2,048 tokens is about 8,000 bytes: some 5,000 prompts in all, many times what an alignment needs.
-MAX_BYTES: Final = 10_000_000
 KEPT_FILES: Final = 4
 # No prompt of a model that runs beside an editor is longer.
 _LONGEST_LINE: Final = 500_000
@@ -68,48 +66,28 @@ def prompt_log_path(outcomes: Path) -> Path:
 
 
 class PromptLog(LineLog):
-    """Appends prompts to a file. Never raises: what cannot be written is counted, and said once.
+    """Appends prompts to a file, each once; nothing without a `mask`."""
 
-    Args:
-        path: of the newest file; older ones lie beside it as `path.1`, `path.2`, …
-        session: names the editor window, as in the outcome log.
-        mask: hides secrets, keeping a text's length.
-        max_bytes: of one file.
-        kept_files: the newest included.
-        wall: seconds since 1970.
-        warn: tells the user, once, that prompts cannot be written.
-    """
+    what = "Prompts of suggestions"
+    usually_kept = KEPT_FILES
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        session: str,
-        mask: Mask,
-        max_bytes: int = MAX_BYTES,
-        kept_files: int = KEPT_FILES,
-        wall: Callable[[], float] = time.time,
-        warn: Callable[[str], None] = LOG.warning,
-    ) -> None:
-        super().__init__(path, what="Prompts of suggestions", max_bytes=max_bytes, kept_files=kept_files, warn=warn)
-        self._session = session
-        self._mask = mask
-        self._wall = wall
+    def __init__(self, path: Path, **options: Any) -> None:
+        super().__init__(path, **options)
         self._known: OrderedDict[str, None] = OrderedDict()
 
     def record(self, outcome: Outcome) -> None:
         """Keep the question of a suggestion, the first time that something is said about it."""
-        request = outcome.request
-        if request is None or outcome.id in self._known:
+        request, mask = outcome.request, self.mask
+        if request is None or mask is None or outcome.id in self._known:
             return
         self._known[outcome.id] = None
         if len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
-        self.write(lambda: self._line(outcome, request))
+        self.write(lambda: self._line(outcome, request, mask))
 
-    def _line(self, outcome: Outcome, request: CompleteRequest) -> bytes | None:
+    def _line(self, outcome: Outcome, request: CompleteRequest, mask: Mask) -> bytes | None:
         try:
-            line = prompt_line(outcome.id, self._session, request, outcome.proposed, time=self._wall(), mask=self._mask)
+            line = prompt_line(outcome.id, self._session, request, outcome.proposed, time=self._wall(), mask=mask)
         except FieldError:
             # What is not valid Unicode cannot be asked again.
             return None
