@@ -64,16 +64,6 @@ class KnownWorkspace:
         self._told = False
         self._open: dict[str, None] = {}
 
-    @property
-    def files(self) -> int:
-        """How many are known by now."""
-        return len(self._related.index)
-
-    @property
-    def ready(self) -> bool:
-        """Whether all files have been read once."""
-        return self._related.indexer.ready
-
     def start(self) -> None:
         """Read the folder in the background, and watch it."""
         self._related.start((self._folder,), self._progress, most_files=self._settings.workspace.index_files)
