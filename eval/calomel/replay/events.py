@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final, Literal, TypeAlias
 
-from calomel.suggest.edit import TextEdit
+from calomel.suggest.edit import TextEdit, apply
 from calomel.workspace.languages import grammar_of
 
 # By hand, by taking a suggestion, or otherwise: pasted, undone, formatted, written by a tool.
@@ -204,15 +204,12 @@ def shared_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     """The text after a change. Raises ValueError for edits outside of it, out of order or overlapping."""
-    pieces: list[str] = []
     at = 0
     for edit in edits:
         if not at <= edit.start <= edit.end <= len(text):
             raise ValueError(f"range {edit.start}-{edit.end} does not fit a text of {len(text)} characters")
-        pieces += (text[at : edit.start], edit.text)
         at = edit.end
-    pieces.append(text[at:])
-    return "".join(pieces)
+    return apply(text, edits)
 
 
 # Of files without a grammar, where the language is not named as their ends are;

@@ -6,7 +6,7 @@ Most figures are a sum over opportunities by another such sum; `FIGURES` names t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -170,7 +170,7 @@ class Offers:
 
     def column(self, of: Of) -> list[float]:
         """For each of ours, then zeros for theirs."""
-        return [*(float(of(item) or 0.0) for item in self.ours), *([0.0] * len(self.theirs))]
+        return [*_values(self.ours, of), *([0.0] * len(self.theirs))]
 
 
 def measure(offers: Offers, resampling: Resampling) -> dict[str, Interval | None]:
@@ -257,47 +257,41 @@ def recorded(
     """
     shown_by_it = sum(seen(item) is not None for item in offers.theirs)
     accepts, real = sum(result.real_accepts for result in results), sum(result.real_offers for result in results)
-    own = _surest(offers.ours, shown_by_it)
-    zeros = [0.0] * len(offers.ours)
-    mine, its = {}, {}
-    for name, value in _BESIDE.items():
-        pairs = zip(offers.ours, own, strict=True)
-        values = [value(found) if chosen and (found := judged(item)) else None for item, chosen in pairs]
-        mine[name] = [*(each or 0.0 for each in values), *([0.0] * len(offers.theirs))]
-        theirs = [None if (found := seen(item)) is None else value(found) for item in offers.theirs]
-        its[name] = [*zeros, *(each or 0.0 for each in theirs)]
+    own = [replace(item, shown=chosen) for item, chosen in _surest(offers.ours, shown_by_it)]
+
+    def sides(*ratio: Of) -> tuple[list[list[float]], list[list[float]]]:
+        """Of both sums of a ratio, the columns of ours and of its."""
+        mine = [[*_values(own, of), *([0.0] * len(offers.theirs))] for of in ratio]
+        return mine, [[*([0.0] * len(own)), *_values(offers.theirs, of)] for of in ratio]
+
+    accepted = sides(has_outcome("accepted"), _is_seen)
+    kept = sides(of_seen(_kept), of_seen(lambda shown: float(_kept(shown) is not None)))
+    mine, its = (above for above, _ in sides(_saved, _is_seen))
     there = offers.column(_each)
-    sides = {name: ((mine[name], mine[over]), (its[name], its[over])) for name, over in _RATIOS.items()}
     figures = {
-        "recorded_shown_rate": resampling.share(its["shown"], there),
-        "recorded_acceptance_same_rule": resampling.share(*sides["accepted"][1]),
-        "acceptance_at_recorded_rate": resampling.share(*sides["accepted"][0]),
-        "acceptance_difference_at_recorded_rate": resampling.difference(*sides["accepted"]),
-        "recorded_kept_rate": resampling.share(*sides["kept"][1]),
-        "kept_rate_at_recorded_rate": resampling.share(*sides["kept"][0]),
-        "recorded_characters_per_opportunity": resampling.ratio(its["saved"], there),
-        "characters_per_opportunity_at_recorded_rate": resampling.ratio(mine["saved"], there),
-        "characters_difference_at_recorded_rate": resampling.difference((mine["saved"], there), (its["saved"], there)),
+        "recorded_shown_rate": resampling.share(accepted[1][1], there),
+        "recorded_acceptance_same_rule": resampling.share(*accepted[1]),
+        "acceptance_at_recorded_rate": resampling.share(*accepted[0]),
+        "acceptance_difference_at_recorded_rate": resampling.difference(*accepted),
+        "recorded_kept_rate": resampling.share(*kept[1]),
+        "kept_rate_at_recorded_rate": resampling.share(*kept[0]),
+        "recorded_characters_per_opportunity": resampling.ratio(its, there),
+        "characters_per_opportunity_at_recorded_rate": resampling.ratio(mine, there),
+        "characters_difference_at_recorded_rate": resampling.difference((mine, there), (its, there)),
         "real_acceptance_rate": wilson(min(accepts, real), real),
     }
     if not shown_by_it:
         return dict.fromkeys(figures), {}
-    counts = {"recorded_shown": shown_by_it, "shown_at_recorded_rate": sum(own)}
+    counts = {"recorded_shown": shown_by_it, "shown_at_recorded_rate": sum(item.shown for item in own)}
     return figures, {**counts, "real_accepts": accepts, "real_offers": real}
 
 
-_BESIDE: Final[dict[str, Callable[[Shown], float | None]]] = {
-    "shown": lambda _: 1.0,
-    "accepted": lambda shown: float(shown.outcome == "accepted"),
-    "kept": _kept,
-    "followed": lambda shown: float(_kept(shown) is not None),
-    "saved": lambda shown: float(shown.saved_characters),
-}
-_RATIOS: Final = {"accepted": "shown", "kept": "followed"}
+def _values(items: Sequence[Opportunity], of: Of) -> list[float]:
+    return [float(of(item) or 0.0) for item in items]
 
 
-def _surest(items: Sequence[Opportunity], count: int) -> list[bool]:
-    """Which suggestions that a person could have decided about are the `count` surest; of equals the earlier ones.
+def _surest(items: Sequence[Opportunity], count: int) -> list[tuple[Opportunity, bool]]:
+    """All, and which of them that a person could have decided about are the `count` surest; of equals the earlier ones.
 
     While the person writes what one of them proposed, another one of the same file would not have been asked for: the
     less sure of two such is left out, so that no character is saved twice.
@@ -317,4 +311,4 @@ def _surest(items: Sequence[Opportunity], count: int) -> list[bool]:
         if not any(span[0] < last and first < span[1] for first, last in taken):
             taken.append(span)
             chosen.add(number)
-    return [number in chosen for number in range(len(items))]
+    return [(item, number in chosen) for number, item in enumerate(items)]

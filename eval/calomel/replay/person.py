@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from calomel.prompts.parts import changed_span, line_start
 from calomel.replay.events import (
     Changed,
     Closed,
@@ -29,9 +30,9 @@ from calomel.replay.events import (
     Selected,
     apply_edits,
     common,
-    shared_ends,
 )
 from calomel.replay.opportunity import Ending, Outcome, Verdict
+from calomel.selectivity.proposal import is_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,9 @@ def trimmed(text: str, edits: Sequence[Edit]) -> tuple[Edit, ...]:
     """Edits of `text` without what they leave as it is at their ends; those that change nothing are left out."""
     found: list[Edit] = []
     for edit in edits:
-        old, new = text[edit.start : edit.end], edit.text
-        head, tail = shared_ends(old, new)
-        if head + tail < max(len(old), len(new)):
-            found.append(Edit(edit.start + head, edit.end - tail, new[head : len(new) - tail]))
+        start, end, new_end = changed_span(text[edit.start : edit.end], edit.text)
+        if start < max(end, new_end):
+            found.append(Edit(edit.start + start, edit.start + end, edit.text[start:new_end]))
     return tuple(found)
 
 
@@ -185,7 +185,7 @@ class _Part:
             if not character.isspace():
                 seen += 1
                 end = at + 1
-        while 0 < end < len(self.text) and _in_word(self.text[end - 1]) and _in_word(self.text[end]):
+        while 0 < end < len(self.text) and is_word(self.text[end - 1]) and is_word(self.text[end]):
             end -= 1
         return self.text[:end].rstrip() if end < len(self.text) else self.text
 
@@ -223,7 +223,7 @@ class _Watch:
         self._gone: tuple[float, Ending] | None = None
         self._ghost = edits[0].start if len(edits) == 1 and edits[0].start == edits[0].end else None
         low, high = (edits[0].start, edits[-1].end) if edits else (0, 0)
-        self._lines = Region(_line_start(moment.text, low), _line_end(moment.text, high))
+        self._lines = Region(line_start(moment.text, low), _line_end(moment.text, high))
         self._before = self._lines.text(moment.text)
         shift = self._lines.start
         moved = [Edit(edit.start - shift, edit.end - shift, edit.text) for edit in edits]
@@ -333,7 +333,7 @@ class _Watch:
 
 
 def _part(text: str, edit: Edit) -> _Part:
-    start = _line_start(text, edit.start)
+    start = line_start(text, edit.start)
     head = text[start : edit.start]
     return _Part(
         text=edit.text,
@@ -359,18 +359,10 @@ def _as_many_lines(text: str, *others: str) -> str:
 
 
 def _rows_apart(text: str, offset: int, place: Region) -> bool:
-    low, high = _line_start(text, place.start), _line_end(text, place.end)
+    low, high = line_start(text, place.start), _line_end(text, place.end)
     return not low <= offset <= high
-
-
-def _line_start(text: str, offset: int) -> int:
-    return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
 
 
 def _line_end(text: str, offset: int) -> int:
     ends = [at for end in "\r\n" if (at := text.find(end, offset)) >= 0]
     return min(ends, default=len(text))
-
-
-def _in_word(character: str) -> bool:
-    return character.isalnum() or character == "_"

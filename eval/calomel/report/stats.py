@@ -126,9 +126,7 @@ class Resampling:
         low, high = np.percentile(rounds, _BOUNDS)
         return Interval(float(sum(above)) / per, float(low), float(high), len(above))
 
-    def difference(
-        self, ours: tuple[Sequence[float], Sequence[float]], theirs: tuple[Sequence[float], Sequence[float]]
-    ) -> Interval | None:
+    def difference(self, ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> Interval | None:
         """The difference of two ratios over the same clusters; None when a denominator sums to zero."""
         return self._interval((*ours, *theirs), lambda a, b, c, d: a / b - c / d)
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from calomel.prompts.parts import Edit
+from calomel.prompts.parts import Edit, edited
 from calomel.training.corpus.shards import read_lines, write_lines
 from calomel.training.edits.source import Source
 
@@ -91,9 +91,7 @@ def story_of(kind: str, source: Source, edits: Sequence[Edit]) -> Story | None:
     if any(one.end > other.start for one, other in pairwise(by_place)):
         return None
     story = Story(kind, source.language, source.path, source.text, sequential(edits))
-    result = source.text
-    for edit in reversed(by_place):
-        result = edit.apply(result)
+    result = edited(source.text, by_place)
     return None if result == source.text or source.with_text(result).has_error else story
 
 
