@@ -147,7 +147,7 @@ def test_a_change_that_a_stop_would_cut_is_not_sent() -> None:
     [
         "",
         "<[fim-suffix]>a<[fim-prefix]>b<[fim-middle]>",
-        "<[fim-middle]>",
+        "=======\n<[fim-middle]>",
         ZETA2.replace("<<<<<<< CURRENT\n", ""),
         ZETA2.replace("use std::fmt;\n", "<<<<<<< CURRENT\n"),
         ZETA2.replace("s.s", "<|user_cursor|>"),
@@ -159,20 +159,8 @@ def test_a_change_that_a_stop_would_cut_is_not_sent() -> None:
 def test_a_region_that_is_not_certain_is_refused(prompt: str) -> None:
     with pytest.raises(ForeignPromptError):
         parse_zeta(prompt)
-
-
-@pytest.mark.parametrize(
-    ("prompt", "expected"),
-    [
-        (ZETA2, True),
-        (ZETA21, True),
-        ("<[fim-suffix]>a<[fim-prefix]>b<[fim-middle]>", False),
-        ("=======\n<[fim-middle]>", False),
-        ("", False),
-    ],
-)
-def test_prompts_are_told_apart(prompt: str, expected: bool) -> None:  # noqa: FBT001
-    assert is_zeta(prompt) is expected
+    assert is_zeta(ZETA2)
+    assert is_zeta(ZETA21)
 
 
 _LINES = st.lists(st.sampled_from(["", "a", "}", "    é🙂", "end", "a\r"]), max_size=8).map("\n".join)
@@ -214,25 +202,6 @@ def test_any_text_is_read_or_refused(pieces: list[str], tail: str) -> None:
         return
     assert read.edit.cursor is None or 0 <= read.edit.cursor <= len(read.edit.region)
     assert not read.markers or read.markers[-1] == len(read.edit.region)
-
-
-def test_a_prompt_that_is_written_is_read_as_what_it_shows() -> None:
-    parts = PromptParts(
-        related=(Excerpt("lib.rs", 0, "fn helper() {}\n"),),
-        edits=(Hunk("a.rs", 0, "one\n", "two\n"),),
-        path="a.rs",
-        prefix="use lib;\n",
-        suffix="end\n",
-        region=EditRegion("let a = 1;\nlet b = 2;\n", 4),
-    )
-    prompt, reply = write_zeta(parts, blocks=True)
-    read = parse_zeta(prompt)
-
-    assert (read.edit.path, read.edit.prefix, read.edit.cursor) == ("a.rs", "use lib;\n", 4)
-    assert (read.edit.region, read.edit.suffix) == ("let a = 1;\nlet b = 2;", "\nend\n")
-    assert [(each.path, each.text) for each in read.edit.related] == [("lib.rs", "fn helper() {}\n")]
-    assert [(each.path, each.before, each.after) for each in read.edit.edits] == [("a.rs", "one\n", "two\n")]
-    assert reply.read(zeta_answer(read, "let c = 1;")) == "let c = 1;\n"
 
 
 @pytest.mark.parametrize("word", ["<[fim-middle]>", "<filename>b.rs", "<|marker_2|>", "<|user_cursor|>"])
