@@ -202,13 +202,6 @@ def test_three_models_are_recommended_that_fit_and_how_to_get_them(run: Callable
     assert "Nothing larger than the shipped model fits" in nothing
 
 
-def test_a_configuration_alone_is_enough_for_an_estimate(run: Callable[..., Any], sdar: Path) -> None:
-    for file in sdar.glob("*.safetensors*"):
-        file.unlink()
-
-    assert "together" in run("models", "estimate", str(sdar)).out
-
-
 def test_families_are_told_as_tables(run: Callable[..., Any]) -> None:
     assert "| SDAR | block-causal" in run("models", "families").out
     assert "| JetLM/SDAR-8B-Chat | SDAR | MIT | 16.0 GB | 8.0 GB | 4.0 GB |" in run("models", "families", "--guide").out

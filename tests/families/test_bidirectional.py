@@ -25,7 +25,6 @@ from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.generation import generation_of
 from calomel.families.loading import load_decoder
-from calomel.families.memory import EstimateOptions
 from calomel.families.shards import Shards
 from calomel.families.table import find
 
@@ -225,13 +224,3 @@ def test_steps_of_coda_are_those_of_dream(tmp_path: Path) -> None:
         handle.result(60)
 
     assert [list(state.ids) for state in handle.states()] == theirs
-
-
-def test_memory_is_estimated_without_loading(tmp_path: Path) -> None:
-    folder = llada.write(tmp_path)
-
-    found = find(folder).estimate(read_config(folder), EstimateOptions(shards=Shards(folder), dtype="float32"))
-
-    parameters = sum(tensor.numel() for tensor in random_state(llada.backbone(llada.CONFIG)).values())
-    assert found.weights == 4 * parameters
-    assert found.work > 0

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from calomel.engine import CheckpointError, Engine, ModelConfig, Request
 from calomel.engine.checkpoint import tensor_table
+from calomel.families.adapted import NEMOTRON_NAMES
 from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.loading import load_decoder, renamed
-from calomel.families.nemotron import NAMES
 from calomel.families.table import find
 
 ROOM, BLOCK = 40, 32
@@ -52,7 +52,7 @@ def config_of(folder: Path, **changed: Any) -> ModelConfig:
 
 def test_logits_are_those_of_transformers(folder: Path, network: Any) -> None:
     config, ids = config_of(folder), [*prompt(64), *[MASK] * BLOCK]
-    model = load_decoder(folder, config, renamed(tensor_table(config), NAMES), dtype=torch.float32)
+    model = load_decoder(folder, config, renamed(tensor_table(config), NEMOTRON_NAMES), dtype=torch.float32)
 
     for start in (64, 96):
         seen = visible(len(ids), start)

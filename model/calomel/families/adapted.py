@@ -1,9 +1,13 @@
-"""Qwen2.5 and Qwen3 made to denoise by several makers, each in one of the ways of the families before.
+"""Decoders that several makers made to denoise, each in one of the ways of the families before.
 
 * Tiny A2D (github.com/ZHZisZZ/dllm): Qwen2.5-Coder and Qwen3 of half a billion parameters. `mdlm` reads in both
   directions over the whole sequence, `bd3lm` in blocks of 32; no shift.
 * DreamReasoner (arXiv 2606.19257): Qwen3 8B in blocks of 32, no shift, SDAR's loop.
 * CoDA (SalesforceAIResearch/CoDA): Qwen3 1.7B in both directions; a row predicts the next position, Dream's loop.
+* Nemotron-Labs-Diffusion: a Ministral that writes from left to right, and denoises blocks behind a causal context. As
+  it is published to generate (`generate_with_prefix_cache_block_diff`), the causal mode decides the first position of a
+  block of 32, the others are denoised, and the whole block is encoded causally before the next one. The same weights
+  judge given texts, as our own do.
 """
 
 from __future__ import annotations
@@ -14,10 +18,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from calomel.engine import CheckpointError
+from calomel.engine.checkpoint import tensor_table
 from calomel.families.bidirectional import LLADA_GENERATION, Window
 from calomel.families.block_causal import TEXT_END, TURN_END, Blocks
-from calomel.families.configuration import named, names_of
+from calomel.families.configuration import named, names_of, rope_of
 from calomel.families.family import Generation
+from calomel.families.loading import renamed
 from calomel.prompts.renderer import PromptStyle
 
 _MASK: Final = "<|mask|>"
@@ -108,3 +114,34 @@ CODA: Final = Window(2048, usual=_coda_usual, network=lambda _: {"qk_norm": True
     PromptStyle(fim="around", edit="chat", mask=_MASK, ends=(TEXT_END, TURN_END)),
     samples=False,
 )
+
+# Nemotron-Labs-Diffusion
+
+NEMOTRON_NAMES: Final = {"model.": "encoder.", "lm_head": "diffusion_head"}
+
+
+def _nemotron_usual(raw: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    if raw.get("dlm_type") == "dream":
+        raise CheckpointError("config.json says dlm_type 'dream'; only rows that predict their own position are there")
+    missing = [name for name in ("mask_token_id", "eos_token_id") if type(raw.get(name)) is not int]
+    if missing:
+        raise CheckpointError(f"config.json in {folder} has no {' and no '.join(missing)}")
+    positions, rope = int(raw["max_position_embeddings"]), rope_of(raw)
+    if rope.get("llama_4_scaling_beta"):
+        # Queries are scaled from here on.
+        positions = min(positions, int(rope["original_max_position_embeddings"]))
+    return {**raw, "max_position_embeddings": positions}
+
+
+NEMOTRON: Final = Blocks(
+    "block_size",
+    _BLOCK,
+    "threshold:0.9",
+    "generate of modeling_nemotron_labs_diffusion.py: blocks of 32, threshold 0.9, a causal context, temperature 0",
+    # The names of its mask and end tokens are its tokenizer's; config.json has their ids.
+    PromptStyle(fim="chat", edit="chat", mask=None, ends=("</s>",)),
+    opens=True,
+    usual=_nemotron_usual,
+    end_id=2,
+    places=lambda config: renamed(tensor_table(config), NEMOTRON_NAMES),
+).family("nemotron-labs-diffusion", lambda raw: raw.get("model_type") == "nemotron_labs_diffusion")

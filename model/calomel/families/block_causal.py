@@ -48,6 +48,7 @@ class Blocks:
         policy: that denoises it; source: where that is published.
         prompts: how they are asked; what its mask and its ends are called is looked up in the tokenizer.
         shift: a row predicts the next position.
+        opens: the causal mode, which reads the context, decides the first position of a block, and judges texts.
         sub_block: positions of a block that are denoised at a time, where they divide it; None for all.
         usual: a `config.json` with what the folder alone tells.
         network: what else that tells of the network, as `decoder_config` takes it.
@@ -64,6 +65,7 @@ class Blocks:
     source: str
     prompts: PromptStyle
     shift: bool = False
+    opens: bool = False
     sub_block: int | None = None
     usual: Callable[[Mapping[str, Any], Path], Mapping[str, Any]] = lambda raw, _: raw
     network: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda _: {}
@@ -83,8 +85,9 @@ class Blocks:
             end_token_id=control_id(raw, folder, said, self.prompts.ends, self.end_id),
             logit_shift=self.shift,
             max_canvas=block,
-            verifiable=False,
-            block=block,
+            verifiable=self.opens,
+            opens=self.opens,
+            block=1 if self.opens else block,
             sub_block=sub if sub and block % sub == 0 else None,
         )
         config = decoder_config(raw, diffusion, **self.network(raw))
