@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.families.published.autoregressive import LLAMA, NEXT_EDIT, QWEN2, QWEN3, QWEN_FIM, SEED, SWEEP, ZETA21
 from tests.families.published.block_causal import QWEN, Checkpoint
-from tests.families.published.layout import CHATML, TEXT_TOKENS, write_config, write_tokenizer
+from tests.families.published.layout import CHATML, TEXT_TOKENS, prompt, write_config, write_tokenizer
 from tests.families.reference.dense import whole_logits
 from tests.prompts.test_published import spelled
 
@@ -55,11 +55,6 @@ VARIANTS: list[tuple[Checkpoint, dict[str, Any]]] = [
     (LLAMA, {"rope_scaling": _LLAMA3}),
     (LLAMA, {"rope_theta": None, "rope_scaling": None, "rope_parameters": {"rope_theta": 1e4, **_LLAMA3}}),
 ]
-
-
-def prompt(size: int) -> tuple[int, ...]:
-    """Text tokens."""
-    return tuple(torch.randint(0, 256, (size,), generator=torch.Generator().manual_seed(size)).tolist())
 
 
 def engine_of(folder: Path) -> Engine:

@@ -21,6 +21,7 @@ from tests.families.published.block_causal import (
     Checkpoint,
     tensors,
 )
+from tests.families.published.layout import prompt
 from tests.families.reference import block_diffusion as loop
 from tests.families.reference.dense import block_causal_mask, class_logits, whole_logits
 from torch import Tensor
@@ -46,11 +47,6 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 
 
 network = cache(lambda checkpoint: checkpoint.network())
-
-
-def prompt(size: int) -> tuple[int, ...]:
-    """Text tokens."""
-    return tuple(torch.randint(0, 256, (size,), generator=torch.Generator().manual_seed(size)).tolist())
 
 
 def logits_of(network: Any, block: int) -> Callable[[list[int]], Tensor]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.families.published import llada2 as published
-from tests.families.published.layout import TEXT_TOKENS, write_config, write_weights
+from tests.families.published.layout import TEXT_TOKENS, prompt, write_config, write_weights
 from tests.families.reference.dense import whole_logits
 from tests.families.reference.llada2 import Llada2, decode
 from torch import Tensor
@@ -45,10 +45,6 @@ def forward(folder: Path) -> Forward:
     """Whole forwards of what was loaded: the logits that another test compares with the reference's."""
     model = loaded(folder, torch.float32)
     return lambda ids: whole_logits(model, ids, 32)
-
-
-def prompt(size: int) -> tuple[int, ...]:
-    return tuple(torch.randint(0, TEXT_TOKENS, (size,), generator=torch.Generator().manual_seed(size)).tolist())
 
 
 def test_its_folder_is_recognised_and_read(folder: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from tests.families.published import nemotron as published
 from tests.families.published.block_causal import END, MASK
+from tests.families.published.layout import prompt
 from tests.families.reference import block_diffusion as loop
 from tests.families.reference.dense import attend_under, class_logits
 from torch import Tensor
@@ -32,10 +33,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def network() -> Any:
     return published.network()
-
-
-def prompt(size: int) -> tuple[int, ...]:
-    return tuple(torch.randint(0, 256, (size,), generator=torch.Generator().manual_seed(size)).tolist())
 
 
 def visible(size: int, start: int) -> Tensor:

@@ -41,6 +41,11 @@ DECODER: dict[str, Any] = {
 TEXT_TOKENS = 256 + len(_MERGES)
 
 
+def prompt(size: int) -> tuple[int, ...]:
+    """Text tokens."""
+    return tuple(torch.randint(0, 256, (size,), generator=torch.Generator().manual_seed(size)).tolist())
+
+
 def write_config(folder: Path, raw: Mapping[str, Any], name: str = "config.json") -> None:
     """`config.json`, or another JSON file."""
     folder.mkdir(parents=True, exist_ok=True)
