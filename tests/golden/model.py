@@ -33,9 +33,7 @@ def write_model(folder: Path, script: dict[str, str]) -> Path:
         head_dim=16,
         max_position_embeddings=32768,
         tie_word_embeddings=False,
-        memory=MemoryConfig(
-            entries=1 << 12, width=_WIDTH, pauses=(tokenizer.region, tokenizer.near), resumes=tokenizer.middle
-        ),
+        memory=MemoryConfig(1 << 12, _WIDTH, (tokenizer.region, tokenizer.near), tokenizer.middle),
         diffusion=DiffusionConfig(
             mask_token_id=tokenizer.mask, end_token_id=tokenizer.end, max_canvas=64, logit_shift=True
         ),

@@ -25,7 +25,6 @@ from calomel.engine.decoder import Work
 from calomel.engine.engine import Engine
 from calomel.engine.errors import CheckpointError, DeadlineExceededError, EngineError, EngineStoppedError
 from calomel.engine.handle import AnyEngine, Handle
-from calomel.engine.ngrams import NgramTable
 from calomel.engine.request import CanvasState, Constraint, Priority, Request, Result, SamplingParams
 from calomel.engine.transformer import Transformer
 from calomel.engine.uniform_diffusion import NoiseShape, UniformDiffusion
@@ -45,7 +44,6 @@ __all__ = [
     "EngineStoppedError",
     "Handle",
     "ModelConfig",
-    "NgramTable",
     "NoiseShape",
     "Priority",
     "Request",

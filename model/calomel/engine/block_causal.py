@@ -31,17 +31,14 @@ from calomel.engine.decoder import Common, TransformerDecoder
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
 from calomel.engine.job import Canvas, Job, generator
-from calomel.engine.ngrams import NgramTable
 from calomel.engine.policies import Joint, Paced, PromptLookup, RevealPolicy, agreement, parse_policy, read_ahead
 from calomel.engine.request import FinishReason, Request, SamplingParams
-from calomel.engine.sampling import LOWEST, Choice, Draw, Prediction
+from calomel.engine.sampling import Choice, Draw, Prediction
 from calomel.engine.transformer import Transformer
 
 # A keystroke adds a few tokens to the cached prefix, and the near suffix follows it: these are encoded in the forward
 # that denoises first.
 _WITHIN_FIRST_STEP: Final = 64
-# What is as likely as this may be read as the text before the next position.
-_SURE: Final = 0.8
 # Tokens of an answer that have room at once: a buffer that grows is there twice, with all of its context.
 _ROOM: Final = 1024
 
@@ -84,7 +81,6 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
             for as much as the cache has.
         page_size: tokens of a cache page; a whole number of blocks at least, where the checkpoint has blocks.
         end_token_ids: tokens that end an answer as its end token does.
-        ngrams: what mostly follows the last tokens of a text; None for what the network says alone.
         common: see `Common`.
     """
 
@@ -96,7 +92,6 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         spare_tokens: int | None = None,
         page_size: int = 16,
         end_token_ids: Sequence[int] = (),
-        ngrams: NgramTable | None = None,
         **common: Unpack[Common],
     ) -> None:
         if page_size < 1:
@@ -106,7 +101,6 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         weight, block = model.embed_tokens.weight, model.config.diffusion.block
         super().__init__(model, **common)
         self.ends = tuple(dict.fromkeys((*self.ends, *end_token_ids)))
-        self._ngrams = ngrams
         page_size += -page_size % block
         pages = max(1, cache_tokens // page_size)
         self.cache = PrefixCache(model.config, pages=pages, page_size=page_size, dtype=weight.dtype, device=self.device)
@@ -318,42 +312,6 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         """The positions that the read rows of a canvas predict."""
         final = len(job.tokens) - int(self.diffusion.logit_shift)
         return [piece.context + row - final for row in piece.read]
-
-    def inform(self, job: BlockJob, pieces: Sequence[Piece], logits: torch.Tensor, first: int) -> None:
-        """See `TransformerDecoder`: what mostly follows the text before a row, where all of that is known.
-
-        What is given is judged by the network alone.
-        """
-        if self._ngrams is None or job.prefill_rows or job.request.given is not None:
-            return
-        for piece in pieces:
-            rows = range(first, first + len(piece.read))
-            first = rows.stop
-            if self.diffusion.mask_token_id >= 0:
-                logits[rows.start : rows.stop, self.diffusion.mask_token_id] = LOWEST
-            if not piece.causal:
-                self._inform_canvas(self._ngrams, job, piece, logits, rows)
-                continue
-            tokens = [*job.tokens[: piece.context], *piece.ids]
-            ends = (piece.context + read + 1 for read in piece.read)
-            told = {row: self._ngrams.following(tokens, end) for row, end in zip(rows, ends, strict=True)}
-            self._ngrams.raise_logits(logits, {row: found for row, found in told.items() if found})
-
-    def _inform_canvas(
-        self, ngrams: NgramTable, job: BlockJob, piece: Piece, logits: torch.Tensor, rows: range
-    ) -> None:
-        """The first masked position, and on from there as long as what comes is sure."""
-        tokens, begin, mask = [*job.tokens, *job.canvas.ids], len(job.tokens), self.diffusion.mask_token_id
-        for row, column in zip(rows, self._predicted(job, piece), strict=True):
-            if mask in tokens[begin : begin + column]:
-                return
-            found = ngrams.following(tokens, begin + column)
-            if found is not None:
-                ngrams.raise_logits(logits, {row: found})
-            best = logits[row].max(dim=-1)
-            if float((best.values - logits[row].logsumexp(dim=-1)).exp()) < _SURE or int(best.indices) in self.ends:
-                return
-            tokens[begin + column] = int(best.indices)
 
     # What a forward means
 

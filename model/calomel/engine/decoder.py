@@ -200,9 +200,6 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
     def take(self, job: TransformerJob[P, K], pieces: Sequence[Piece], choice: Choice, first: int) -> None:
         """What a forward means for `job`, whose rows begin at row `first` of `choice`."""
 
-    def inform(self, job: TransformerJob[P, K], pieces: Sequence[Piece], logits: torch.Tensor, first: int) -> None:
-        """Add to the logits of the rows that `pieces` read, from row `first` on, what is known besides the network."""
-
     def step(self, jobs: Sequence[TransformerJob[P, K]]) -> None:
         """See `Decoder`."""
         pieces: list[Piece] = []
@@ -222,8 +219,6 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
         self.use_threads(rows, attention_multiplications(self.model.config, pieces))
         logits = forward(self.model, pieces, self._flash)
         self.report(StepReport(len(taking), rows, encoded))
-        for job, mine, first in taking:
-            self.inform(job, mine, logits, first)
         choice = choose(logits, draws, mask_token_id=self.diffusion.mask_token_id, end_token_ids=self.ends)
         for job, mine, first in taking:
             with alone(job.handle):

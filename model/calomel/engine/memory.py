@@ -28,16 +28,31 @@ _LONGEST_ASIDE: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class TextOrder:
-    """How a prompt is read as text.
+class MemoryConfig:
+    """The tables' shape, and how a prompt is read as text.
 
     Attributes:
+        entries: rows of the table of each order, a power of two.
+        width: numbers of a row.
         pauses: token ids with which a prompt turns from the text before the hole to something else.
         resumes: the id with which it returns to it: the mark before the answer.
     """
 
+    entries: int
+    width: int
     pauses: tuple[int, ...]
     resumes: int
+
+    def __post_init__(self) -> None:
+        if self.entries < 1 or self.entries & (self.entries - 1) or self.entries > 1 << 24:
+            raise CheckpointError(f"memory: entries is a power of two up to 2**24, not {self.entries}")
+        if self.width < 1:
+            raise CheckpointError(f"memory: width is positive, not {self.width}")
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> MemoryConfig:
+        """Read the field `memory` of a `config.json`; raises KeyError or TypeError like its caller's other fields."""
+        return cls(int(raw["entries"]), int(raw["width"]), tuple(map(int, raw["pauses"])), int(raw["resumes"]))
 
     def before(self, tokens: Sequence[int], end: int, count: int = REACH) -> list[int]:
         """The last `count` tokens of the text in the rows [0, end) of a prompt and its answer; 0 where there are none.
@@ -54,40 +69,6 @@ class TextOrder:
             row -= 1
         return [0] * (count - len(found)) + found[::-1]
 
-    def _pause(self, tokens: Sequence[int], mark: int) -> int:
-        """The row with which the text before the hole of `mark` has ended."""
-        aside = range(mark - 1, max(-1, mark - _LONGEST_ASIDE), -1)
-        return min((row for row in aside if tokens[row] in self.pauses), default=mark)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryConfig(TextOrder):
-    """The tables' shape.
-
-    Attributes:
-        entries: rows of the table of each order, a power of two.
-        width: numbers of a row.
-    """
-
-    entries: int
-    width: int
-
-    def __post_init__(self) -> None:
-        if self.entries < 1 or self.entries & (self.entries - 1) or self.entries > 1 << 24:
-            raise CheckpointError(f"memory: entries is a power of two up to 2**24, not {self.entries}")
-        if self.width < 1:
-            raise CheckpointError(f"memory: width is positive, not {self.width}")
-
-    @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> MemoryConfig:
-        """Read the field `memory` of a `config.json`; raises KeyError or TypeError like its caller's other fields."""
-        return cls(
-            entries=int(raw["entries"]),
-            width=int(raw["width"]),
-            pauses=tuple(map(int, raw["pauses"])),
-            resumes=int(raw["resumes"]),
-        )
-
     def text(self, tokens: Sequence[int], start: int, stop: int) -> list[list[int]]:
         """The rows [start, stop) as text: runs of ids, each led by its `REACH` tokens before."""
         marks = [row for row in range(start, stop) if tokens[row] == self.resumes]
@@ -99,6 +80,11 @@ class MemoryConfig(TextOrder):
             known = self.before(tokens, first + 1, REACH + 1)
             runs.append([*known, *tokens[first + 1 : last]])
         return runs
+
+    def _pause(self, tokens: Sequence[int], mark: int) -> int:
+        """The row with which the text before the hole of `mark` has ended."""
+        aside = range(mark - 1, max(-1, mark - _LONGEST_ASIDE), -1)
+        return min((row for row in aside if tokens[row] in self.pauses), default=mark)
 
 
 class Memory(nn.Module):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from calomel.engine import CheckpointError, DiffusionConfig, Engine, ModelConfig, NgramTable
+from calomel.engine import CheckpointError, DiffusionConfig, Engine, ModelConfig
 from calomel.engine.checkpoint import tensor_table
 from calomel.engine.config import MoeConfig
 from calomel.families.configuration import (
@@ -151,8 +151,7 @@ def _experts(raw: Mapping[str, Any], **fields: Any) -> MoeConfig:
 
 def _open_own(folder: Path, options: OpenOptions) -> Engine:
     dtype = dtype_of(options.dtype, options.device)
-    model = load_checkpoint(folder, dtype=dtype, device=options.device, quantize=options.quantize)
-    return engine_of(model, options, ngrams=NgramTable.load(folder, model.config.vocab_size))
+    return engine_of(load_checkpoint(folder, dtype=dtype, device=options.device, quantize=options.quantize), options)
 
 
 OWN: Final = Family(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from calomel.engine import BlockCausal, CheckpointError, Engine, ModelConfig, NgramTable, Transformer
+from calomel.engine import BlockCausal, CheckpointError, Engine, ModelConfig, Transformer
 from calomel.engine.checkpoint import native_dtype, tensor_table
 from calomel.engine.transformer import inverse_frequency, quantize_tensor
 from calomel.families.configuration import read_config
@@ -228,20 +228,13 @@ def open_decoder(
     return engine_of(model, options, end_token_ids=end_token_ids)
 
 
-def engine_of(
-    model: Transformer,
-    options: OpenOptions,
-    *,
-    end_token_ids: Sequence[int] = (),
-    ngrams: NgramTable | None = None,
-) -> Engine:
+def engine_of(model: Transformer, options: OpenOptions, *, end_token_ids: Sequence[int] = ()) -> Engine:
     """An engine on our decoder, as `options` say."""
     decoder = BlockCausal(
         model,
         cache_tokens=options.cached,
         spare_tokens=options.spare,
         end_token_ids=end_token_ids,
-        ngrams=ngrams,
         threads=options.threads,
     )
     return Engine(decoder, max_batch=options.batch)

@@ -45,12 +45,8 @@ class ModelShape:
         memory = None
         if self.memory_entries:
             # These tokens stand between the text and an answer.
-            memory = MemoryConfig(
-                entries=self.memory_entries,
-                width=self.memory_width,
-                pauses=(tokenizer.region, tokenizer.near),
-                resumes=tokenizer.middle,
-            )
+            pauses = (tokenizer.region, tokenizer.near)
+            memory = MemoryConfig(self.memory_entries, self.memory_width, pauses, tokenizer.middle)
         layer_types: tuple[LayerType, ...] = tuple(
             "full_attention" if (layer + 1) % self.full_every == 0 else "sliding_attention"
             for layer in range(self.layers)

@@ -17,7 +17,7 @@ from calomel.cli.models import models
 from calomel.cli.replay import demo, replay
 from calomel.cli.serve import doctor, lsp, serve
 from calomel.cli.stats import stats
-from calomel.cli.train import align, corpus, edits, ngrams, train
+from calomel.cli.train import align, corpus, edits, train
 
 # Plain help: the decorated one imports rich and three more packages before it prints a word.
 app = typer.Typer(
@@ -28,7 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("try")(tryout)
-for command in (demo, fill, context, lsp, serve, doctor, replay, stats, corpus, edits, ngrams, train, align, calibrate):
+for command in (demo, fill, context, lsp, serve, doctor, replay, stats, corpus, edits, train, align, calibrate):
     app.command()(command)
 for name, group in {"config": config, "editor": editor, "models": models, "bench": bench}.items():
     app.add_typer(group, name=name)

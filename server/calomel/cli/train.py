@@ -1,4 +1,4 @@
-"""The training commands: `calomel corpus`, `edits`, `ngrams`, `train` and `align`."""
+"""The training commands: `calomel corpus`, `edits`, `train` and `align`."""
 
 from __future__ import annotations
 
@@ -54,19 +54,6 @@ def edits(
     from calomel.training.edits.build import EditsConfig, build_edits
 
     build_edits(made_of(EditsConfig, given), report=print)
-
-
-def ngrams(
-    corpus: Annotated[Path, typer.Option(help="Folder that `calomel corpus` has written.")],
-    out: Annotated[Path, typer.Option(help="Folder of the table: that of the checkpoint, to use it.")],
-    model: Model = None,
-    contexts: Annotated[int, typer.Option(min=1, help="Contexts to keep, of eight bytes each.")] = 2_200_000,
-) -> None:
-    """Count what mostly follows the last tokens in a corpus: a table that a checkpoint of our own is asked beside."""
-    from calomel.training.ngrams import NgramConfig, build_ngrams
-    from calomel.weights import nano_path
-
-    build_ngrams(NgramConfig(corpus, model or nano_path(), out, contexts), report=print)
 
 
 def train(
