@@ -1,4 +1,4 @@
-/* global process, window */
+/* global document, process, window */
 // Drives a browser for the tests: a line of JSON asks for something, a line of JSON answers.
 // node driver.mjs FOLDER_OF_PLAYWRIGHT CHROMIUM
 
@@ -38,6 +38,9 @@ const actions = {
   screenshot: ({ path, clip }) => page.screenshot({ path, animations: "disabled", ...(clip ? { clip } : {}) }),
   reload: () => page.reload(),
   errors: () => errors,
+  /** The text of every frame: pages of extensions, and what stands beside a step of a guide, are frames of their own. */
+  frames: () =>
+    Promise.all(page.frames().map((frame) => frame.evaluate(() => document.body?.textContent ?? "").catch(() => ""))),
 };
 
 for await (const line of createInterface({ input: process.stdin })) {
