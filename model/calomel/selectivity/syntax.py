@@ -317,6 +317,8 @@ def _evidently_balanced(proposal: Proposal) -> bool:
 # Around errors that are there, a parser guesses: among many it finds more or fewer by chance.
 _TRUSTED: Final = 1
 _FUNCTION: Final = re.compile(r"[ \t]*(?:async[ \t]+)?def[ \t]")
+# What a value in brackets may be evaluated for.
+_ACTS: Final = re.compile(r"\b(?:await|yield)\b|:=")
 _METHOD: Final = re.compile(r"([ \t]*)(?:async[ \t]+)?def[ \t]+\w+[ \t]*\([ \t]*(?:self|cls)\b")
 
 
@@ -325,12 +327,12 @@ def unparsable(proposal: Proposal) -> bool:
 
     An edit on the cursor's line that opens a block, a list or a sentence is not finished yet. Of text at the cursor
     only the head of a block may want more; half an expression is dropped also where one half was there. A method in the
-    body of a function is no syntax error in Python, but nobody's wish.
+    body of a function is no syntax error in Python, but nobody's wish; nor is a line that is a value in brackets.
     """
     if proposal.kind == "edit":
         counted = None if _ends_open(proposal) and _is_at_cursor(proposal) else proposal.errors("")
         return counted is not None and counted[1] > counted[0]
-    if _is_method_in_function(proposal):
+    if _is_method_in_function(proposal) or _is_idle(proposal):
         return True
     half = _wants_more(proposal)
     if not _more(proposal.errors(""), half=half):
@@ -368,6 +370,21 @@ def _is_method_in_function(proposal: Proposal) -> bool:
         return False
     around = (line for line in reversed(lines) if line.strip() and _indent(line) < _indent(first))
     return _FUNCTION.match(next(around, "")) is not None
+
+
+def _is_idle(proposal: Proposal) -> bool:
+    """Whether a fresh line of Python is a value in brackets and nothing else, in no string and no other bracket."""
+    if proposal.language_id != "python" or len(proposal.edits) != 1:
+        return False
+    start, end, new = proposal.edits[0]
+    head = "" if new[:1] in {"\r", "\n"} else head_of(proposal.text, start)
+    line = LINE_END.split(new.strip())[0].strip()
+    if head.strip() or rest_of(proposal.text, end).strip() or line[-1:] != _CLOSING.get(line[:1], " "):
+        return False
+    # Its first bracket is closed by its last one.
+    alone = [at for at, _ in _open_brackets(line[:-1], "python")] == [0] and _ACTS.search(line) is None
+    around = "\n".join(above(proposal.text, start))
+    return alone and not _open_brackets(around, "python") and _behind_string(proposal.text, start, "python") == start
 
 
 def _indent(line: str) -> int:
