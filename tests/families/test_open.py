@@ -116,10 +116,10 @@ def test_the_memory_that_is_left_is_the_least_that_the_system_says(
     [
         (4096, "float32", 400, 32_768),
         (400, "float32", 400, 21_504),
-        (200, "float32", 400, 9216),
+        (200, "float32", 400, 16_384),
         # the program will take 400 MiB, and with bfloat16 on a CPU 500
-        (360, "float32", 260, 8192),
-        (360, "bfloat16", 260, 10_240),
+        (360, "float32", 260, 17_408),
+        (360, "bfloat16", 260, 17_408),
     ],
 )
 def test_as_many_contexts_are_cached_as_the_memory_that_is_left_has_room_for(

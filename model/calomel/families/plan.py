@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -22,6 +22,8 @@ _GIB: Final = 1024**3
 _BATCHES: Final = (USUAL_BATCH, 4, 2, 1)
 # Contexts of one editor: two of 8K; one of 8K; the least that the largest files get an answer with.
 _CACHES: Final = (16_384, 8_192, 4_096)
+# As many tokens as are cached are laid out besides; half as many before the cache gets smaller.
+_LAID_OUT: Final = (1, 2)
 # Of a GPU's free memory; what PyTorch's allocator keeps between tensors of changing sizes, and libraries for products.
 _GAPS: Final = 0.05
 # Cached tokens are named in multiples of it.
@@ -53,8 +55,8 @@ def plan(
     """The best that fits into `room` bytes; None where nothing does.
 
     What `options` names is kept. Else the cache takes what is left, up to the device's usual number, and at least
-    16,384 tokens; for that, fewer requests are served at a time; only then the cache gets smaller. Weights are
-    quantised only where `options` says so.
+    16,384 tokens; for that, fewer requests are served at a time, then half as many tokens are laid out; only then the
+    cache gets smaller. Weights are quantised only where `options` says so.
 
     Args:
         family: of the checkpoint.
@@ -69,27 +71,32 @@ def plan(
     batches = _BATCHES if options.max_batch is None else (options.max_batch,)
     most = options.cached
     caches = (most,) if options.cache_tokens is not None else [each for each in _CACHES if each <= most]
-    for least in caches:
-        for batch in batches:
-            found = _taking(family, raw, options, shards, least, batch)
-            left = room - found.estimate.total
-            if left < 0:
-                continue
-            if least == most:
-                return found
-            # The cache is the one part that grows with its tokens.
-            more = _taking(family, raw, options, shards, most, batch).estimate.total - found.estimate.total
-            tokens = most if more <= left else least + (most - least) * left // more
-            return _taking(family, raw, options, shards, tokens // _STEP * _STEP, batch)
+    for least, share, batch in product(caches, _LAID_OUT if options.spare_tokens is None else (1,), batches):
+        found = _taking(family, raw, options, shards, least, batch, share)
+        left = room - found.estimate.total
+        if left < 0:
+            continue
+        if least == most:
+            return found
+        # The cache is the one part that grows with its tokens.
+        more = _taking(family, raw, options, shards, most, batch, share).estimate.total - found.estimate.total
+        tokens = most if more <= left else least + (most - least) * left // more
+        return _taking(family, raw, options, shards, tokens // _STEP * _STEP, batch, share)
     return None
 
 
 def _taking(
-    family: Family, raw: Mapping[str, Any], options: OpenOptions, shards: Shards | None, cache: int, batch: int
+    family: Family,
+    raw: Mapping[str, Any],
+    options: OpenOptions,
+    shards: Shards | None,
+    cache: int,
+    batch: int,
+    share: int = 1,
 ) -> MemoryPlan:
-    """The plan with so many cached tokens and requests at a time."""
+    """The plan with so many cached tokens and requests at a time, and a share of the cached ones laid out."""
     chosen = replace(options, cache_tokens=cache, max_batch=batch)
-    chosen = replace(chosen, spare_tokens=chosen.spare)
+    chosen = replace(chosen, spare_tokens=chosen.spare // share)
     asked = EstimateOptions(
         shards=shards,
         dtype=str(dtype_of(options.dtype, options.device)).removeprefix("torch."),

@@ -152,9 +152,10 @@ class ServerSettings(BaseSettings):
     offline: bool = False
     """Refuse every connection to another machine, by whatever library. The server itself makes none."""
     cache_tokens: Annotated[int | None, Field(ge=1024, le=2**24)] = None
-    """Of contexts that stay encoded; as many again are laid out, being served or for their next keystroke. Unset:
-    what memory, or a container's limit, leaves room for, up to 163,840 on a GPU and to 32,768 on a CPU, so that the
-    shipped model's server stays below 1 GB. The shipped model takes 12 KB for each (6 KB where bfloat16 is native).
+    """Of contexts that stay encoded; as many again, or half as many, are laid out, being served or for their next
+    keystroke. Unset: what memory, or a container's limit, leaves room for, up to 163,840 on a GPU and to 32,768 on a
+    CPU, so that the shipped model's server stays below 1 GB. The shipped model takes 12 KB for each (6 KB where
+    bfloat16 is native).
     """
     context_tokens: Annotated[int | None, Field(ge=128, le=32_768)] = None
     """Of a prompt; what is longer is cut like an editor's context. Unset: what the benches support for the model."""
