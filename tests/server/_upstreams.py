@@ -33,6 +33,7 @@ class Play:
         region: what Mercury makes of a region.
         models: their names there.
         path: of llama.cpp's model.
+        refuses: the status that a question for log-probabilities gets where there are none.
         router: llama.cpp has a server for each of them.
         capabilities, template: of Ollama's models.
         marks: the texts that are one token of the model.
@@ -50,6 +51,7 @@ class Play:
     region: str = ""
     models: Sequence[str] = ("qwen2.5-coder:1.5b-base",)
     path: str = "/models/Qwen2.5-Coder-1.5B-Q8_0.gguf"
+    refuses: int | None = None
     router: bool = False
     capabilities: Sequence[str] = ("completion", "insert")
     template: str = "{{ .Prompt }}"
@@ -203,6 +205,8 @@ def openai(play: Play, *, vllm: bool = False) -> Starlette:
         return {"id": "cmpl-1", "choices": [{**choice, "logprobs": None if play.log_probs is None else numbers}]}
 
     def complete(body: dict[str, Any]) -> Any:
+        if play.refuses is not None and "logprobs" in body:
+            return JSONResponse({"error": {"message": "logprobs is not supported"}}, play.refuses)
         cut = body["max_tokens"] < len(play.tokens)
         end = {"choices": [{"index": 0, "text": "", "finish_reason": "length" if cut else "stop"}]}
         usage = {"choices": [], "usage": {"prompt_tokens": 33, "prompt_tokens_details": {"cached_tokens": 16}}}

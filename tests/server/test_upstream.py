@@ -148,6 +148,14 @@ def test_log_probabilities_are_the_confidence(name: str, asked: Open) -> None:
     assert "gives log-probabilities" in client.get("/calomel/v1/status").json()["model"]["note"]
 
 
+@pytest.mark.parametrize("refuses", [400, 500])
+def test_a_server_that_refuses_the_question_for_log_probabilities_is_asked_without(refuses: int, asked: Open) -> None:
+    client = asked("openai", Play(log_probs=None, refuses=refuses))
+
+    assert client.post(FIM, json=HOLE).json()["choices"][0]["text"] == "n * 2"
+    assert "it gives no log-probabilities" in client.get("/calomel/v1/status").json()["model"]["note"]
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_without_log_probabilities_an_answer_has_none_and_the_status_says_what_decides(name: str, asked: Open) -> None:
     client = asked(name, Play(log_probs=None))

@@ -38,7 +38,8 @@ _MERCURY_WINDOW: Final = 32_000
 _MERCURY_MODEL: Final = "mercury-edit-2"
 _NOT_FOUND: Final = 404
 _SERVER_ERROR: Final = 500
-_BAD_REQUEST: Final = frozenset({400, 422})
+# A field that a server does not take; 500 is what llama-cpp-python says to log-probabilities without `logits_all`.
+_REFUSED_FIELD: Final = frozenset({400, 422, 500})
 
 
 class OpenAi(Adapter):
@@ -73,7 +74,7 @@ class OpenAi(Adapter):
                     "/v1/completions (vLLM, LM Studio), llama.cpp or Ollama"
                 )
                 raise UpstreamError("refused", message) from None
-            if error.status not in _BAD_REQUEST:
+            if error.status not in _REFUSED_FIELD:
                 raise
             # Some refuse the field; whether that was it, the next answer tells.
             self._log_probs = False
