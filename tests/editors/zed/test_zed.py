@@ -6,7 +6,6 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from starlette.testclient import TestClient
 from tests.editors.zed.sources import files
 from tests.editors.zed.zed import STOP, Asked, Event, applied, ask
@@ -107,21 +106,6 @@ def post(client: TestClient, text: str, *events: Event) -> Any:
 def written() -> list[tuple[str, str]]:
     path = outcome_log_path()
     return [(each.id, each.outcome) for each in read_outcomes(path).records] if path.exists() else []
-
-
-@pytest.mark.parametrize("typed", ["", "i"])
-def test_an_accepted_prediction_is_logged_once_when_the_next_prompt_shows_it(client: TestClient, typed: str) -> None:
-    rename = Event(PATH, OLD, NEW)
-    given, made = post(client, NEW, rename)
-    assert "return width * height" in made
-    assert written() == []
-
-    before = NEW.replace("return w ", f"return w{typed} ")
-    events = [rename, *([Event(PATH, NEW, before)] if typed else []), Event(PATH, before, made, predicted=True)]
-    for _ in range(2):
-        post(client, made, *events)
-
-    assert written() == [(given, "shown"), (given, "accepted")]
 
 
 def test_a_prediction_that_the_user_did_not_take_stays_unknown(client: TestClient) -> None:
