@@ -53,6 +53,18 @@ async def test_a_model_that_only_fills_in_says_so() -> None:
         assert editor.model.requests == []
 
 
+async def test_a_model_that_only_fills_in_continues_a_rename_if_it_would_write_the_new_name() -> None:
+    text = "old_name = 1\n\n\n\nprint(old_name)\nlog(old_name)\n"
+    said = ["new_name", "new_names"]
+    async with editing("|" + text, lambda _: said.pop(), model=ScriptedModel(kinds=FILLS), settings=NOW) as editor:
+        editor.change((0, 3, "new"))
+        answer = await editor.next_edit()
+        assert editor.after(answer) == "new_name = 1\n\n\n\nprint(old_name)\nlog(new_name)\n"
+        assert [request.kind for request in editor.model.requests] == ["fill", "fill"]
+        assert editor.model.requests[0].parts.prefix.endswith("print(")
+        assert editor.model.requests[0].parts.suffix.startswith(")\nlog(")
+
+
 def fills(text: str) -> Callable[[CompleteRequest], str]:
     """Takes the first draft of a region, and writes this into holes."""
 
@@ -96,6 +108,14 @@ async def test_what_a_rule_does_not_know_of_a_place_the_model_fills_in() -> None
         hole = next(request for request in editor.model.requests if request.kind == "fill")
         assert hole.parts.prefix.endswith("load('a', ")
         assert hole.parts.suffix.startswith(")")
+
+
+async def test_a_model_that_only_fills_in_fills_in_what_no_rule_knows() -> None:
+    text = "def load(path|):\n    return path\n\n\nload('a')\n"
+    async with editing(text, fills("3"), model=ScriptedModel(kinds=FILLS), settings=NOW) as editor:
+        editor.type(", tries")
+        answer = suggestion(await editor.next_edit())
+        assert editor.after(answer).endswith("load('a', 3)\n")
 
 
 async def test_diagnostics_tell_where_to_look() -> None:

@@ -20,7 +20,7 @@ from calomel.suggest.offering import hold_back, offered
 from calomel.suggest.pace import Run, ended, within
 from calomel.suggest.question import Question, Trigger
 from calomel.suggest.recent import standing
-from calomel.suggest.search import next_edits
+from calomel.suggest.search import agreed, next_edits
 from calomel.suggest.session import Asked, Session
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.documents import Document, file_of
@@ -266,8 +266,6 @@ async def _text_for_cursor(session: Session, asked: Asked, question: Question, _
 
 async def _next_edit(session: Session, asked: Asked, question: Question, info: ModelInfo, run: Run) -> Answered:
     """At the cursor, then where the last edits probably go on; nothing goes on where one was just taken back."""
-    if "edit" not in info.kinds:
-        return SilenceReason.NOT_TRAINED_FOR_EDITS
     document, situation, workspace = asked.document, question.situation, session.workspace
     path, state = prompt_path(document), session.state(document.uri)
     undone = workspace.history.latest(document.uri) is Origin.UNDO
@@ -281,6 +279,8 @@ async def _next_edit(session: Session, asked: Asked, question: Question, info: M
         return None if run.changes else workspace.situation(document.uri, place)
 
     proposed = drafts(situation.text, _masked(session, hunks), situation.offset, path)
+    if "edit" not in info.kinds:
+        return (await agreed(session.source, question, proposed, there))[0]
     extended, state.extended = state.extended, False
     finishing = not session.shows_text or asked.trigger is not Trigger.EDIT
     return (

@@ -39,6 +39,7 @@ from calomel.suggest.fitting import (
     is_half_word,
     is_inert,
     line_rest,
+    splits_word,
     within_line,
     without_echo,
     without_overlap,
@@ -295,15 +296,35 @@ class CandidateSource:
     ) -> Sequence[EditDraft]:
         """The drafts; the first hole of the region is filled by the model, by the way of text for the cursor."""
         start, end = region
-        found = next((each for each in drafts if each.hole and start <= each.start and each.end <= end), None)
-        if found is None or found.hole is None:
+        hole = next((each for each in drafts if each.hole and start <= each.start and each.end <= end), None)
+        if hole is None or hole.hole is None:
             return drafts
-        holed = found.filled("", found.hole).apply(situation.text)
-        there = replace(question.situation, text=holed, offset=found.start + found.hole[0], blocks=())
-        _, answer = await self._ask("fill", question, there, stop=_BESIDE, max_tokens=_HOLE_TOKENS)
-        written = answer.candidates[0] if answer.candidates else Candidate("")
-        filling = written.text.strip() if written.finish_reason == "stop" else ""
-        return (*drafts, found.filled(filling)) if filling else drafts
+        _, candidate = await self._hole(question, situation.text, hole, hole.hole)
+        filling = "" if candidate.finish_reason != "stop" else candidate.text.strip()
+        return (*drafts, hole.filled(filling)) if filling else drafts
+
+    async def _hole(
+        self, question: Question, text: str, draft: EditDraft, hole: tuple[int, int]
+    ) -> tuple[CompleteRequest | None, Candidate]:
+        """What the model writes into a hole of a draft, up to what ends an item or a line."""
+        at = draft.start + hole[0]
+        holed = draft.filled("", hole).apply(text)
+        there = replace(question.situation, text=holed, offset=at, blocks=())
+        request, answer = await self._ask("fill", question, there, stop=_BESIDE, max_tokens=_HOLE_TOKENS)
+        return request, answer.candidates[0] if answer.candidates else Candidate("")
+
+    async def put(self, question: Question, draft: EditDraft) -> Answered:
+        """A draft, offered if the model writes the same by itself: all that one can say of it that only fills in."""
+        text, new = question.situation.text, draft.text
+        request, candidate = await self._hole(question, text, draft, draft.hole or (0, len(new)))
+        if draft.hole is not None:
+            draft, agrees = draft.filled(candidate.text.strip()), bool(candidate.text.strip())
+        else:
+            agrees = bool(new) and candidate.text.startswith(new) and not splits_word(new, candidate.text[len(new) :])
+        if not agrees:
+            return SilenceReason.NO_CHANGE
+        edits = plan(question.text, [TextEdit(draft.start, draft.end, draft.text)])
+        return self.filter.decide("edit", question, Proposed(candidate, edits, request=request))
 
     async def _ask(
         self,

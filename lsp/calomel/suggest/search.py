@@ -17,6 +17,7 @@ from calomel.workspace.workspace import Situation
 
 # Places elsewhere in the file that one question looks at.
 _PLACES: Final = 2
+_AGREED: Final = 3
 
 # The situation at an offset of the document that was asked about; None when it has changed since.
 There = Callable[[int], Situation | None]
@@ -67,6 +68,22 @@ async def next_edits(
     if finishing and within is None and not isinstance(best, Decision) and unfinished(question):
         best = better(best, await source.finish(question))
     return found or [best or SilenceReason.NO_CHANGE]
+
+
+async def agreed(
+    source: CandidateSource, question: Question, drafts: Sequence[EditDraft], there: There
+) -> list[Answered]:
+    """What a model that only fills in can do: write by itself what a draft puts somewhere, or into its hole."""
+    held: Answered = SilenceReason.NOT_TRAINED_FOR_EDITS
+    for draft in drafts[:_AGREED]:
+        if there(draft.start) is None:
+            return [SilenceReason.STALE]
+        found = await source.put(question, draft)
+        if isinstance(found, Decision):
+            held = better(held, found)
+            if found.reason is None:
+                break
+    return [held]
 
 
 def unfinished(question: Question) -> bool:
