@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -112,25 +113,35 @@ def imported_by(*arguments: str) -> set[str]:
     return set(json.loads(done.stdout))
 
 
-def test_help_imports_nothing_heavy() -> None:
-    assert set() == HEAVY & imported_by("--help")
-
-
-def test_help_of_a_subcommand_imports_nothing_heavy() -> None:
-    # typer checks the types of options with pydantic.
-    assert HEAVY & imported_by("bench", "infill", "--help") <= {"pydantic"}
+# typer checks the types of options with pydantic.
+@pytest.mark.parametrize(("words", "heavy"), [((), set()), (("bench", "infill"), {"pydantic"})])
+def test_help_imports_nothing_heavy(words: tuple[str, ...], heavy: set[str]) -> None:
+    assert HEAVY & imported_by(*words, "--help") <= heavy
 
 
 @pytest.mark.parametrize(
-    ("error", "status"),
-    [(BenchDataError("heldout.jsonl.zst is damaged"), 1), (ValueError("steps 'x' is no number"), 2)],
+    ("module", "name", "words", "error", "status"),
+    [
+        (bench_infill, "run_infill", ("bench", "infill"), BenchDataError("heldout.jsonl.zst is damaged"), 1),
+        (bench_infill, "run_infill", ("bench", "infill"), ValueError("steps 'x' is no number"), 2),
+        (build, "build_corpus", ("corpus", "--out", "."), PackageListError("entry 3 has no field 'license'"), 1),
+        (server_run, "serve", ("serve",), StartError("cannot listen on 127.0.0.1 port 8017"), 1),
+    ],
 )
-def test_failure_becomes_one_line(run: Runner, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int) -> None:
-    def refuse(_: object) -> None:
+def test_failure_becomes_one_line(
+    run: Runner,
+    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType,
+    name: str,
+    words: tuple[str, ...],
+    error: Exception,
+    status: int,
+) -> None:
+    def refuse(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(bench_infill, "run_infill", refuse)
-    result = run("bench", "infill")
+    monkeypatch.setattr(module, name, refuse)
+    result = run(*words)
     assert (result.status, result.err) == (status, f"calomel: {error}\n")
 
 
@@ -195,15 +206,6 @@ def test_options_reach_the_builder_of_a_corpus(run: Runner, tmp_path: Path, monk
     assert [CorpusConfig(out=tmp_path, cache=Path("kept"))] == calls
 
 
-def test_wrong_package_list_becomes_one_line(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(config: CorpusConfig, report: object) -> None:
-        raise PackageListError("entry 3 has no field 'license'")
-
-    monkeypatch.setattr(build, "build_corpus", refuse)
-    result = run("corpus", "--out", tmp_path)
-    assert (result.status, result.err) == (1, "calomel: entry 3 has no field 'license'\n")
-
-
 def test_options_reach_the_trainer(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[TrainConfig, Path, dict[str, Any]]] = []
     monkeypatch.setattr(training_run, "train", lambda config, out, **options: calls.append((config, out, options)))
@@ -255,15 +257,6 @@ def test_door_that_would_stand_open_ends_with_status_2(
     assert complaint in result.err
     assert "secret" not in result.err
     assert served == []
-
-
-def test_address_in_use_becomes_one_line(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: ServerSettings) -> None:
-        raise StartError("cannot listen on 127.0.0.1 port 8017")
-
-    monkeypatch.setattr(server_run, "serve", refuse)
-    result = run("serve")
-    assert (result.status, result.err) == (1, "calomel: cannot listen on 127.0.0.1 port 8017\n")
 
 
 def test_every_setting_is_shown_with_its_origin(

@@ -33,7 +33,7 @@ async def test_a_bracket_that_the_editor_closes_keeps_the_suggestion() -> None:
         await editor.inline()
         editor.change((5, 5, "()"))
         editor.cursor = 6
-        assert suggestion(await editor.inline()).insert_text == "a, b"
+        assert suggestion(await editor.inline()).edits[-1].text == "a, b"
         assert len(editor.model.requests) == 1
 
 
@@ -51,7 +51,7 @@ async def test_an_answer_that_comes_late_is_fitted_to_what_was_typed_since() -> 
         model.release()
         await settle()
         # No time has passed: the answer of the first question came within the wait of the second one.
-        assert suggestion(await second).insert_text == "ompute(1)"
+        assert suggestion(await second).edits[-1].text == "ompute(1)"
         assert len(model.requests) == 1
 
 
@@ -72,7 +72,7 @@ async def test_a_hundred_keystrokes_leave_one_question_running_and_none_behind()
         assert model.most_running == 1
         assert model.cancelled == len(model.requests) - 1
         assert [reason(answer) for answer in answers[:-1]] == [SilenceReason.SUPERSEDED] * 99
-        assert suggestion(answers[-1]).insert_text == "nothing like it"
+        assert suggestion(answers[-1]).edits[-1].text == "nothing like it"
         assert editor.suggester.status().silences == {"superseded": 99}
 
 

@@ -43,7 +43,7 @@ async def test_the_lines_around_the_cursor_are_rewritten() -> None:
         assert parts.prefix + parts.region.text + parts.suffix == editor.document.text
         assert parts.region.text[: parts.region.cursor].endswith("line_9x")
         assert editor.after(answer) == editor.document.text.replace("line_11", "other")
-        assert (len(answer.edits), answer.jump) == (1, False)
+        assert len(answer.edits) == 1
 
 
 async def test_a_model_that_only_fills_in_says_so() -> None:
@@ -181,7 +181,7 @@ async def test_what_the_last_edits_did_is_drafted_at_the_next_place_and_judged_b
     async with editing(CALLS, agreeing, settings=NOW, model=SmallModel()) as editor:
         editor.change((5, 5, ", 1"))
         answer = suggestion(await editor.next_edit())
-        assert (answer.maker, answer.jump) == ("arguments", True)
+        assert answer.maker == "arguments"
         assert "run(b, 1)\nrun(c, 1)\n" in editor.after(answer)
         at_cursor, elsewhere = editor.model.requests
         assert at_cursor.drafts == ()

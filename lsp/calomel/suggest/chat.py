@@ -26,7 +26,7 @@ from calomel.prompts.grammar import AnswerForm, GrammarError, embedded, json_for
 from calomel.suggest.completer import CanvasText, canvas_text, cut_at_stop, plain_ending, settled, settled_ids
 
 if TYPE_CHECKING:
-    from calomel.engine import CanvasState, Constraint, Priority, Request, Result, SamplingParams
+    from calomel.engine import CanvasState, Constraint, Request, Result, SamplingParams
     from calomel.suggest.filler import Filler
 
 
@@ -49,8 +49,6 @@ class ChatRequest:
         stop: the answer ends before the first of these strings.
         sampling: None for the most probable tokens.
         effort: how often the model looks at its text before it is settled.
-        priority: None for interactive.
-        deadline: seconds from now after which what is known is the answer; None for no bound.
     """
 
     messages: tuple[Message, ...]
@@ -64,8 +62,6 @@ class ChatRequest:
     stop: tuple[str, ...] = ()
     sampling: SamplingParams | None = None
     effort: Effort = "medium"
-    priority: Priority | None = None
-    deadline: float | None = None
 
     @property
     def offered(self) -> tuple[Function, ...]:
@@ -243,7 +239,7 @@ class Chat:
         return tuple(context), None if form is None else self._model.grammars.compile(form)
 
     def _request(self, prepared: _Prepared) -> Request:
-        from calomel.engine import Priority, Request, SamplingParams  # imports torch
+        from calomel.engine import Request, SamplingParams  # imports torch
 
         asked, config = prepared.asked, self._model.engine.config
         # Where nothing is left, the engine says so.
@@ -264,8 +260,6 @@ class Chat:
             sampling=asked.sampling or sampling,
             policy=policy,
             max_steps=steps if prepared.constraint is None else max(steps, *lengths),
-            priority=Priority.INTERACTIVE if asked.priority is None else asked.priority,
-            deadline=None if asked.deadline is None else time.monotonic() + asked.deadline,
             until=plain_ending(self._model.tokenizer, asked.stop),
             constraint=prepared.constraint,
         )

@@ -80,7 +80,6 @@ class CompleteRequest:
         stop: the answer ends before the first of these strings.
         max_context: tokens of prompt at most; what does not fit is left out, least valuable part first.
         deadline: seconds from now after which what is known is returned; None for no bound.
-        background: warms a cache or looks ahead; waits for every interactive request.
         drafts: texts that compete with the model's own, likeliest first.
         own: an `edit` also wants texts of the model's own; without, it only judges the drafts, which takes a third of
             the time.
@@ -95,7 +94,6 @@ class CompleteRequest:
     ] = ()
     max_context: _Context = DEFAULT_CONTEXT
     deadline: Annotated[float, Meta(ge=0, le=MAX_DEADLINE)] | None = None
-    background: bool = False
     drafts: Annotated[tuple[Draft, ...], Meta(max_length=MAX_DRAFTS)] = ()
     own: bool = True
 

@@ -123,7 +123,6 @@ class Suggestion:
         edits: sorted, apart from each other, all referring to the same text.
         probability: that it gets accepted, as far as the calibrator can tell; 0 to 1.
         cursor_after: offset in the resulting text where the cursor should stand; None for the end of the last edit.
-        jump: it is more than two lines from the cursor: show where it is before showing what it is.
         candidate: the model's own account of it.
         waited: seconds of debounce before the model was asked.
         cached: no model was asked for this answer.
@@ -137,30 +136,14 @@ class Suggestion:
     edits: tuple[TextEdit, ...]
     probability: float = 0.0
     cursor_after: int | None = None
-    jump: bool = False
     candidate: Candidate = field(default_factory=lambda: Candidate(""), repr=False)
     waited: float = 0.0
     cached: bool = False
 
     @property
-    def start(self) -> int:
-        """Where the first edit begins."""
-        return self.edits[0].start
-
-    @property
-    def end(self) -> int:
-        """Where the last edit ends."""
-        return self.edits[-1].end
-
-    @property
     def maker(self) -> str:
         """Who proposed it: the model, or a rule that the model agreed with."""
         return self.candidate.maker
-
-    @property
-    def insert_text(self) -> str:
-        """The new text of the only edit, or of the last one; `joined` gives all."""
-        return self.edits[-1].text
 
 
 Answer = Suggestion | Silence
@@ -168,8 +151,6 @@ Answer = Suggestion | Silence
 
 # Edits whose rows are this near to each other are shown together (Zed shows neighbours at most one row apart).
 NEIGHBOUR_ROWS: Final = 1
-# Further from the cursor than this, an edit is announced by a jump first.
-JUMP_ROWS: Final = 2
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 

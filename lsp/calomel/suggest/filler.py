@@ -272,7 +272,7 @@ class Filler:
         return TokenHealing.before(request.parts.prefix, self.tokenizer, request.stop)
 
     def _request(self, request: FillRequest, prompt: FimTokens, *, record: bool = False) -> Request:
-        from calomel.engine import Priority, Request, SamplingParams  # imports torch
+        from calomel.engine import Request, SamplingParams  # imports torch
 
         generation = self.generation
         longest = self.engine.config.diffusion.max_canvas
@@ -292,7 +292,6 @@ class Filler:
             sampling=_sampling(request) or generation.sampling or SamplingParams(),
             policy=request.policy or generation.policy,
             max_steps=request.max_steps or (generation.max_steps if request.constraint is None else max(lengths)),
-            priority=Priority.BACKGROUND if request.background else Priority.INTERACTIVE,
             deadline=None if request.deadline is None else time.monotonic() + request.deadline,
             record_canvases=record,
             reuse=prompt.reuse,

@@ -45,14 +45,12 @@ class Location:
         end: where it ends.
         row: its line.
         why: what makes it likely.
-        replacement: what the last edit put in the place of the same text; None when that is not known.
     """
 
     start: int
     end: int
     row: int
     why: Why
-    replacement: str | None = None
 
 
 def continuations(
@@ -88,9 +86,9 @@ def continuations(
 
 def _renamed(rows: Rows, edit: LineEdit) -> Iterator[Location]:
     """Where names stand that an edit replaced by others."""
-    for old, new in renamed_words(edit.old, edit.new):
+    for old, _ in renamed_words(edit.old, edit.new):
         for match in rows.uses(old) if len(old) >= _SHORTEST_NAME else ():
-            yield Location(match.start(), match.end(), rows.row(match.start()), Why.SAME_TEXT, new)
+            yield Location(match.start(), match.end(), rows.row(match.start()), Why.SAME_TEXT)
 
 
 def _alike(rows: Rows, edit: LineEdit, row: int) -> Iterator[Location]:

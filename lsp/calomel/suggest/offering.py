@@ -7,16 +7,12 @@ from dataclasses import replace
 from calomel.selectivity.filters import OF_PAST, fired
 from calomel.selectivity.proposal import Proposal
 from calomel.suggest.edit import (
-    JUMP_ROWS,
     Planned,
     Suggestion,
     TextEdit,
     edits_of,
     joined,
     near_cursor,
-    row_of,
-    rows_between,
-    rows_of,
     utf16_length,
 )
 from calomel.suggest.judging import Decision
@@ -58,7 +54,6 @@ def offered(
         known = ledger.held_back.taken_over(document.uri, asked.kind, chosen, text)
         offer = Offer(_outcome(session, asked, decision, chosen, given, known), chosen)
         ledger.give(offer)
-    row = row_of(text, asked.offset)
     return Suggestion(
         id=offer.outcome.id,
         uri=document.uri,
@@ -68,7 +63,6 @@ def offered(
         edits=delivered,
         probability=offer.outcome.probability,
         cursor_after=_cursor_after(delivered),
-        jump=min(rows_between(rows_of(text, edit), row) for edit in chosen) > JUMP_ROWS,
         candidate=decision.proposed.candidate,
     )
 

@@ -101,7 +101,7 @@ class Rewriter:
 
         Takes longer than an event loop has.
         """
-        from calomel.engine import Priority, Request, SamplingParams  # imports torch, which came with the engine
+        from calomel.engine import Request, SamplingParams  # imports torch, which came with the engine
 
         region = request.parts.region or EditRegion("", 0)
         texts = (region.text, *(draft.text for draft in request.drafts))
@@ -125,7 +125,6 @@ class Rewriter:
                 until=ending(generation, ()),
                 suffix=prompt.suffix,
                 deadline=None if request.deadline is None else began + request.deadline,
-                priority=Priority.BACKGROUND if request.background else Priority.INTERACTIVE,
                 reuse=prompt.reuse,
             ),
             prompt,
