@@ -95,6 +95,38 @@ def save(path, retries):
 
 
 # What is told, its maker (any without a name), the text, what becomes what, and the lines that the drafts make.
+GO_FIELDS = """type opts struct {
+	Host string
+	Port, Size int
+}
+
+func New(host string, port, size int) {
+}
+
+New(a, 1, 2)
+"""
+RUST_FIELDS = """struct Config {
+    pub strict: bool,
+    bidi: bool,
+}
+
+fn to(t: &str, strict: bool, bidi: bool) {
+}
+
+to(t, strict, y);
+"""
+LONG = """type Config struct {
+	Host    string
+	Timeout int
+}
+
+func New(host string, timeout int) {
+}
+
+func f() {
+	New(HOST, LIMIT)
+}
+""".replace("HOST", "h" * 40).replace("LIMIT", "t" * 40)
 FOLLOWS: dict[str, tuple[str, str, str, str, list[str]]] = {
     "calls follow a new parameter": (
         "arguments", "def load(path):\n    pass\n\nmode = 1\nload(a)\nx = load(b)\n", "(path)", "(path, mode)",
@@ -131,6 +163,43 @@ FOLLOWS: dict[str, tuple[str, str, str, str, list[str]]] = {
         "by_name", "function load(path, mode) {\n}\n\nload(p, 1);\nload(path, mode);\nload(q);\nload({ path: r });\n",
         "(path, mode)", "({ path, mode })",
         ["load({ path: p, mode: 1 });", "load({ path, mode });", "load({ path: q });"]),
+    "a structure of Go names what were parameters (cobra)": (
+        "by_name",
+        GO_FIELDS,
+        "(host string, port, size int)", "(o opts)", ["New(opts{Host: a, Port: 1, Size: 2})"]),
+    "a structure of Rust takes a name that is the field's (rust-url)": (
+        "by_name",
+        RUST_FIELDS,
+        "strict: bool, bidi: bool)", "config: &Config)", ["to(t, &Config { strict, bidi: y });"]),
+    "a class of Python is called with keywords": (
+        "by_name",
+        "class Box:\n    width: int\n    height: int = 1\n\n\ndef area(width, height):\n    pass\n\n\narea(2, 3)\n",
+        "(width, height)", "(box: Box)", ["area(Box(width=2, height=3))"]),
+    "a structure of other fields takes no parameters": (
+        "by_name", "type opts struct {\n\tHost string\n}\n\nfunc New(host string, port int) {\n}\nNew(a, 1)\n",
+        "(host string, port int)", "(o opts)", []),
+    "a structure that is long has a line for each field": (
+        "by_name",
+        LONG, "(host string, timeout int)", "(cfg Config)",
+        [f"\tNew(Config{{\n\t\tHost:    {'h' * 40},\n\t\tTimeout: {'t' * 40},\n\t}})"]),
+    "what TypeScript gives back is promised": (
+        "awaited",
+        "function load(): Row {\n}\nfunction all(n: int): Row[] {\n  load().map((row) => {\n    use(row);\n  })\n}\n",
+        "function load(): Row", "async function load(): Promise<Row>",
+        ["  await load().map((row) => {", "async function all(n: int): Promise<Row[]> {"]),
+    "a comparison that converts no more is none elsewhere (koa)": (
+        "shape", "a = typeof x == 'object'\nb = typeof y == 'object'\nc = d < e\n", "x == 'object'", "x === 'object'",
+        ["b = typeof y === 'object'"]),
+    "the same lines become the same (commander)": (
+        "whole_lines",
+        "  run(a)\n    .option('-b');\n  stop();\n  if (x) {\n    run(c)\n      .option('-b');\n  }\n",
+        "    .option('-b');\n", "    .option('-b')\n    .argument('c');\n",
+        ["      .option('-b')\n      .argument('c');"]),
+    "a line that came above another comes above the same one elsewhere (structlog)": (
+        "whole_lines", "a = {\n    'list': 1,\n}\nb = {\n    'list': 1,\n}\n", "a = {\n", "a = {\n    'notes': 0,\n",
+        ["    'notes': 0,"]),
+    "what a list of parameters got is that list's own": (
+        "whole_lines", "f(\n    first,\n)\ng(\n    first,\n)\n", "f(\n", "f(\n    second,\n", []),
     "what got a name is called by it": (
         "extraction", "\ny = wait(3000)\nz = wait(3000, 1)\n", "\n", "LIMIT = 3000\n\n",
         ["y = wait(LIMIT)", "z = wait(LIMIT, 1)"]),

@@ -1,7 +1,6 @@
 """What a list of parameters or arguments became: the other lists of the same name follow.
 
-Items that came, went or changed places (`arguments`), parameters that are passed by name from now on (`by_name`), and
-functions whose calls wait from now on (`awaited`).
+Items that came, went or changed places (`arguments`), and functions whose calls wait from now on (`awaited`).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from itertools import islice
 from typing import Final
 
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
-from calomel.suggest.drafts.scopes import function_rows, in_scope, is_definition, may_be, owner_of, receiver_of
+from calomel.suggest.drafts.scopes import function_rows, in_scope, is_definition, may_be, outer, owner_of, receiver_of
 from calomel.suggest.drafts.text import (
     KEYWORDS,
     Listed,
@@ -31,9 +30,9 @@ from calomel.suggest.drafts.text import (
 )
 
 MAKER: Final = "arguments"
-_RECEIVER: Final = re.compile(r"&?(?:'\w+ )?(?:mut )?(?:self|cls)\b")
-_PARAMETER: Final = re.compile(r"(?:\*{0,2}|\.{3}|mut |readonly |private |public )*([^\W\d]\w*)")
-_KEYWORD: Final = re.compile(r"([^\W\d]\w*)\s*=(?!=)")
+RECEIVER: Final = re.compile(r"&?(?:'\w+ )?(?:mut )?(?:self|cls)\b")
+PARAMETER: Final = re.compile(r"(?:\*{0,2}|\.{3}|mut |readonly |private |public )*([^\W\d]\w*)")
+KEYWORD: Final = re.compile(r"([^\W\d]\w*)\s*=(?!=)")
 _PLACES: Final = 32
 _CONSTRUCTORS: Final = frozenset({"__init__", "constructor"})
 # A list is looked for so many lines above.
@@ -188,7 +187,7 @@ def list_edits(old: str, new: str) -> tuple[ListEdit, ...]:
 
 def _compared(name: str, before: list[str], after: list[str], *, defines: bool) -> ListEdit | None:
     if defines:
-        before, after = ([item for item in items if not _RECEIVER.match(item)] for items in (before, after))
+        before, after = ([item for item in items if not RECEIVER.match(item)] for items in (before, after))
     if before == after:
         return None
     count = len(before)
@@ -208,7 +207,7 @@ def _compared(name: str, before: list[str], after: list[str], *, defines: bool) 
 def _followed(text: str, listed: Listed, edit: ListEdit, *, defines: bool) -> tuple[float, tuple[int, int, str]] | None:
     """How a list follows the edit of another one, with how likely that is; None when it does not."""
     items = listed.texts(text)
-    shift = int(defines and bool(items) and _RECEIVER.match(items[0]) is not None)
+    shift = int(defines and bool(items) and RECEIVER.match(items[0]) is not None)
     own, spans = items[shift:], listed.items[shift:]
     if edit.added is not None:
         at, item = _added(edit.added, edit, own, defines=defines)
@@ -216,7 +215,7 @@ def _followed(text: str, listed: Listed, edit: ListEdit, *, defines: bool) -> tu
     if edit.taken is not None:
         taken = _taken(edit.taken, edit, own)
         return None if taken is None else (1.0, removed(listed, taken + shift))
-    if edit.order is None or len(own) != edit.count or any(map(_KEYWORD.match, own)):
+    if edit.order is None or len(own) != edit.count or any(map(KEYWORD.match, own)):
         return None
     between = [text[spans[at][1] : spans[at + 1][0]] for at in range(len(spans) - 1)]
     joined = "".join(own[old] + gap for old, gap in zip(edit.order, [*between, ""], strict=True))
@@ -226,8 +225,8 @@ def _followed(text: str, listed: Listed, edit: ListEdit, *, defines: bool) -> tu
 def _added(added: tuple[int, str], edit: ListEdit, own: list[str], *, defines: bool) -> tuple[int, str]:
     """Where in a list what comes; nothing where the list has it, or is right as it is."""
     index, item = added
-    keyword, keywords = _KEYWORD.match(item), sum(1 for each in own if _KEYWORD.match(each))
-    parameter = _PARAMETER.match(item) if edit.defines else None
+    keyword, keywords = KEYWORD.match(item), sum(1 for each in own if KEYWORD.match(each))
+    parameter = PARAMETER.match(item) if edit.defines else None
     name = parameter.group(1) if parameter else ""
     # Where there are fewer items than before the new one, the new one has no place of its own but as a keyword.
     at = len(own) if index >= edit.count else index
@@ -248,80 +247,30 @@ def _added(added: tuple[int, str], edit: ListEdit, own: list[str], *, defines: b
 def _taken(taken: tuple[int, str], edit: ListEdit, own: list[str]) -> int | None:
     """Which item of a list goes."""
     index, item = taken
-    keyword = _KEYWORD.match(item)
-    parameter = keyword or (_PARAMETER.match(item) if edit.defines else None)
+    keyword = KEYWORD.match(item)
+    parameter = keyword or (PARAMETER.match(item) if edit.defines else None)
     for at, each in enumerate(own):
-        found = _KEYWORD.match(each)
+        found = KEYWORD.match(each)
         if found is not None and parameter is not None and found.group(1) == parameter.group(1):
             return at
     if keyword and not edit.defines:
         return None
-    stands = index < len(own) and not _KEYWORD.match(own[index])
+    stands = index < len(own) and not KEYWORD.match(own[index])
     return index if stands and len(own) >= edit.count - edit.defines else None
 
 
-BY_NAME: Final = "by_name"
-_NAME: Final = re.compile(r"[^\W\d][\w$]*")
 _MOST_CALLS: Final = 32
 
 
-def by_name(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
-    """Drafts for calls: `f(1, 2)` becomes `f(1, b=2)` behind Python's `*`, `f({ a: 1, b: 2 })` for options."""
-    for _, old, new in changed_lists(rows, seen):
-        before = {listed.name: listed.texts(old) for listed in calls(old)}
-        for listed in calls(new):
-            items, parameters = listed.texts(new), before.get(listed.name)
-            if parameters is None or items == parameters:
-                continue
-            if "*" in items and "*" not in parameters:
-                names = [item for item in parameters if not _RECEIVER.match(item)]
-                first = items.index("*") - (len(parameters) - len(names))
-                yield from _keywords(rows, listed.name, names, first)
-            elif len(items) >= 1 and items[-1].startswith("{") and len(parameters) > len(items) - 1:
-                yield from _options(rows, listed.name, parameters, items)
-
-
-def _calls_of(rows: Rows, name: str) -> Iterator[Listed]:
+def calls_of(rows: Rows, name: str) -> Iterator[Listed]:
+    """The calls of a name, not its definition."""
     return (listed for listed in islice(calls(rows.text, name), _MOST_CALLS) if not _defines(rows, listed))
-
-
-def _keywords(rows: Rows, name: str, parameters: list[str], first: int) -> Iterator[EditDraft]:
-    names = [match.group() if (match := _NAME.match(item)) else "" for item in parameters]
-    for listed in _calls_of(rows, name):
-        items = listed.texts(rows.text)
-        if not items or len(items) > len(names) or any(item.startswith("*") for item in items):
-            continue
-        at, end = listed.items[0][0], listed.items[-1][1]
-        parts: list[str] = []
-        for index, (start, _) in enumerate(listed.items):
-            if index >= first and names[index] and not _KEYWORD.match(items[index]):
-                parts += rows.text[at:start], f"{names[index]}="
-                at = start
-        if parts:
-            yield EditDraft(listed.items[0][0], end, "".join([*parts, rows.text[at:end]]), BY_NAME, 1, 1.0)
-
-
-def _options(rows: Rows, name: str, parameters: list[str], items: list[str]) -> Iterator[EditDraft]:
-    kept = len(items) - 1
-    opened = read_list(items[-1], 0)
-    if opened is None:
-        return
-    names = [match.group() for item in opened.texts(items[-1]) if (match := _NAME.match(item))]
-    moved = [match.group() for item in parameters[kept:] if (match := _NAME.match(item))]
-    if names != moved or not names:
-        return
-    for listed in _calls_of(rows, name):
-        passed = listed.texts(rows.text)
-        if not kept < len(passed) <= kept + len(names) or passed[kept].startswith(("{", "...")):
-            continue
-        pairs = [value if key == value else f"{key}: {value}" for key, value in zip(names, passed[kept:], strict=False)]
-        start, end = listed.items[kept][0], listed.items[-1][1]
-        yield EditDraft(start, end, f"{{ {', '.join(pairs)} }}", BY_NAME, 1, 1.0)
 
 
 AWAITED: Final = "awaited"
 _HEAD: Final = re.compile(r"\basync\s+(?:(?:def|function\*?|fn)\s+)?([^\W\d][\w$]*)\s*(?:<[^(]*>)?\(")
 _FUNCTION: Final = re.compile(r"\b(?:def|function|fn)\b")
+_GIVEN: Final = re.compile(r"\)\s*:\s*(?!Promise<)([^{}]+?)\s*\{\s*$")
 
 
 def awaited(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
@@ -336,16 +285,28 @@ def awaited(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     for _, at, text in found:
         if text:
             yield EditDraft(at, at, text, AWAITED, support)
-    for row in {around.start for row, _, _ in found if (around := function_rows(rows, row)) is not None}:
-        head = _FUNCTION.search(rows.lines[row])
-        if head is not None and not re.search(r"\basync\b", rows.lines[row]):
-            at = rows.start(row) + head.start()
-            yield EditDraft(at, at, "async ", AWAITED, support, 0.95)
+    for row in {begins for row, _, _ in found if (begins := _head_around(rows, row)) is not None}:
+        line, head = rows.lines[row], _FUNCTION.search(rows.lines[row])
+        if head is not None and not re.search(r"\basync\b", line):
+            # What a function of TypeScript gives back is promised from then on.
+            given = _GIVEN.search(line) if head.group() == "function" else None
+            end = head.start() if given is None else given.end(1)
+            text = "async " if given is None else f"async {line[head.start() : given.start(1)]}Promise<{given[1]}>"
+            yield EditDraft(rows.start(row) + head.start(), rows.start(row) + end, text, AWAITED, support, 0.95)
+
+
+def _head_around(rows: Rows, row: int) -> int | None:
+    """Where the function begins that a line waits in; what the line begins itself may be a function that it passes."""
+    inside = function_rows(rows, row)
+    if inside is not None and inside.start == row and not _FUNCTION.search(rows.lines[row]):
+        above = outer(rows, row)
+        inside = None if above is None else function_rows(rows, above)
+    return None if inside is None else inside.start
 
 
 def _waiting(rows: Rows, name: str, *, behind: bool) -> Iterator[tuple[int, int, str]]:
     """The lines of the calls, and where they get what: `behind` them or before; nothing where they wait already."""
-    for listed in _calls_of(rows, name):
+    for listed in calls_of(rows, name):
         before = rows.before(listed.name_start)
         if _FUNCTION.search(before.rpartition("(")[2]):
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -60,6 +61,7 @@ class EditDraft:
 _HUNKS: Final = 8
 # Two lines that are less alike are a deleted one and a new one.
 _ALIKE: Final = 40.0
+_HEAD: Final = re.compile(r"\w[\w ]* \w+\(")
 # A longer replacement is no edit that goes on line by line.
 _LONGEST: Final = 24
 
@@ -192,6 +194,9 @@ def _paired(before: list[str], after: list[str]) -> _Pairs:
             return 0.0, (*((at, None) for at in range(row, rows)), *((None, at) for at in range(column, columns)))
         old, new = before[row].strip(), after[column].strip()
         worth = fuzz.ratio(old, new) if old else 0.0
+        # However long its list was: what begins alike up to there is one function.
+        if _HEAD.match(old) and old.partition("(")[0] == new.partition("(")[0]:
+            worth = max(worth, _ALIKE)
         choices: list[tuple[float, tuple[int | None, int | None], tuple[float, _Pairs]]] = []
         # Where as many lines came as went, the same place counts for something too.
         if worth >= (_ALIKE / 2 if rows == columns and row == column else _ALIKE):

@@ -17,7 +17,8 @@ from calomel.prompts.parts import Hunk, common_suffix
 from calomel.selectivity.analogy import expected
 from calomel.suggest.completer import Draft
 from calomel.suggest.drafts.arguments import MAKER as ARGUMENTS
-from calomel.suggest.drafts.arguments import arguments, awaited, by_name, strays
+from calomel.suggest.drafts.arguments import arguments, awaited, strays
+from calomel.suggest.drafts.by_name import by_name
 from calomel.suggest.drafts.evidence import EditDraft, evidence
 from calomel.suggest.drafts.imports import imports
 from calomel.suggest.drafts.rename import MAKER as RENAME

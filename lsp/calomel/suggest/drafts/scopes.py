@@ -148,10 +148,10 @@ _OTHER: Final = re.compile(r"[\[{(\"'`\d]|(?:set|list|dict|tuple|str|frozenset)\
 def in_scope(rows: Rows, row: int, name: str) -> bool:
     """Whether a name stands for something in a line: in a function around it, or at the top of the file."""
     around: list[range] = []
-    outer: int | None = row
-    while outer is not None and (function := function_rows(rows, outer)) is not None:
+    above: int | None = row
+    while above is not None and (function := function_rows(rows, above)) is not None:
         around.append(function)
-        outer = _outer(rows, function.start)
+        above = outer(rows, function.start)
     for match in re.finditer(rf"(?<![\w$.]){re.escape(name)}(?![\w$]|\s*=(?!=)[^\n]*\()", rows.text):
         at, before = rows.row(match.start()), rows.before(match.start())
         at_top = not indent_of(rows.lines[at]) and (not begins_function(rows, at) or _NAMES.search(before))
@@ -171,12 +171,12 @@ def owner_of(rows: Rows, row: int) -> str | None:
     method = _METHOD_OF.match(rows.lines[row])
     if method is not None:
         return method.group(1)
-    at = _outer(rows, row)
+    at = outer(rows, row)
     while at is not None:
         match = _CLASS.match(rows.lines[at])
         if match is not None:
             return match.group(1)
-        at = _outer(rows, at)
+        at = outer(rows, at)
     return None
 
 
@@ -193,7 +193,7 @@ def may_be(rows: Rows, at: int, owner: str | None) -> bool:
     return not values or not all(_OTHER.match(value) and owner not in value for value in values)
 
 
-def _outer(rows: Rows, row: int) -> int | None:
+def outer(rows: Rows, row: int) -> int | None:
     """The nearest line above with less indentation."""
     width = len(indent_of(rows.lines[row]))
     lines = ((at, rows.lines[at]) for at in range(row - 1, -1, -1))

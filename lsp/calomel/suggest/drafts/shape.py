@@ -98,8 +98,13 @@ class Rule:
 
     @property
     def is_one_off(self) -> bool:
-        """Whether only an operator was changed, which is a decision about one line."""
+        """Whether only an operator was changed, which is a decision about one line; `===` for `==` is one about a file.
+
+        (koa, axios: no comparison that converts any more.)
+        """
         touched = [text for op in self.ops for text in (*op.inserted, *self.old[op.first : op.last])]
+        if touched in (["===", "=="], ["!==", "!="]):
+            return False
         return not any(is_operand(text) or text in KEYWORDS for text in touched)
 
     def may_fit(self, line: str) -> bool:

@@ -1,22 +1,45 @@
-"""A line that came beside several lines that begin alike comes beside the others, too."""
+"""Whole lines that came, went or became others: the same lines elsewhere follow."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from calomel.prompts.parts import common_prefix
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
+from calomel.suggest.drafts.scopes import is_function
 from calomel.suggest.drafts.text import Rows, indent_of, is_distinctive, is_import, is_prose
+from calomel.suggest.edit import split_lines
 
 MAKER: Final = "whole_lines"
 # Characters that neighbours must begin with alike.
 _SHORTEST: Final = 8
+# More new lines are a block of their own.
+_MOST: Final = 8
+_PLACES: Final = 24
+# Lines above in which a list begins.
+_LIST: Final = 24
+_SAME, _ONE_NEIGHBOUR = 0.9, 0.6
 
 
 def whole_lines(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
-    """Drafts for them (rust-url: a lint above each setter; gorilla: `t.Parallel()` at the head of each test)."""
+    """Drafts for them.
+
+    A line that came beside several lines that begin alike comes beside the others (rust-url: a lint above each setter;
+    gorilla: `t.Parallel()` at the head of each test). What became of some lines becomes of the same lines elsewhere
+    (structlog: `"exc_notes": [],` above each `"frames": [`; commander: an argument behind each `.option(…)`).
+    """
+    yield from _beside(rows, seen)
+    found = Counter(_block(rows, hunk.before, hunk.after, hunk.start_line) for hunk in seen.own)
+    edited = seen.rows()
+    for each, support in found.items():
+        if each is not None:
+            yield from each.places(rows, edited, support)
+
+
+def _beside(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     came: defaultdict[str, list[int]] = defaultdict(list)
     for each in seen.insertions:
         (line, *more) = each.lines
@@ -43,3 +66,80 @@ def _alike(neighbours: Sequence[str]) -> str | None:
     first, *others = [line.strip() for line in neighbours] or [""]
     text = first[: min((common_prefix(first, each) for each in others), default=len(first))]
     return text if len(text) >= _SHORTEST and is_distinctive(text) and not is_prose(text) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """What became of lines: `old` became `new`, between two others, all without the indentation of the first one."""
+
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    above: str
+    below: str
+
+    def places(self, rows: Rows, edited: frozenset[int | None], support: int) -> Iterator[EditDraft]:
+        """Drafts for the same lines elsewhere."""
+        left = _PLACES
+        for row, line in enumerate(rows.lines):
+            likeness = self._likeness(rows, row, support)
+            if not likeness or not edited.isdisjoint(range(row, row + len(self.old))) or not left:
+                continue
+            left -= 1
+            indent = indent_of(line if self.old or self._is(line, self.below) else rows.lines[row - 1])
+            text = "".join(f"{indent if each else ''}{each}{rows.line_end}" for each in self.new)
+            end = rows.start(row + len(self.old))
+            if self.old and self.new:
+                text, end = text.removesuffix(rows.line_end), rows.end(row + len(self.old) - 1)
+            yield EditDraft(rows.start(row), end, text, MAKER, support, likeness)
+
+    def _likeness(self, rows: Rows, row: int, support: int) -> float:
+        """How alike a place is to where it was done; nothing where it is another, or where it is done."""
+        if self.old:
+            same = tuple(_dedented(rows.lines[row : row + len(self.old)])) == self.old
+            return _SAME if same and (self.new or support > 1) else 0.0
+        above = row > 0 and self._is(rows.lines[row - 1], self.above)
+        below = self._is(rows.lines[row], self.below)
+        done = {
+            rows.lines[at].strip() for at in range(max(0, row - len(self.new)), min(len(rows), row + len(self.new)))
+        }
+        if not (above or below) or self.new[0] in done:
+            return 0.0
+        if above and below:
+            return _SAME
+        return _ONE_NEIGHBOUR if support > 1 or len(self.new) == 1 else 0.0
+
+    def _is(self, line: str, neighbour: str) -> bool:
+        return is_distinctive(neighbour) and line.strip() == neighbour
+
+
+def _block(rows: Rows, before: str, after: str, near: int) -> _Block | None:
+    """What an edit did to whole lines; None where that says little, or where it is not there any more."""
+    one, other = ([line.rstrip("\r\n") for line in split_lines(text)] for text in (before, after))
+    at = rows.find(other, near) if other else min(near, len(rows) - 1)
+    if at is None or max(len(one), len(other)) > 3 * _MOST:
+        return None
+    first = _alike_from_the_start(one, other)
+    last = _alike_from_the_start(one[first:][::-1], other[first:][::-1])
+    old, new = one[first : len(one) - last], other[first : len(other) - last]
+    at += first
+    told = [line for line in (*old, *new) if line.strip()]
+    if not told or len(new) > _MOST or any(is_import(line) or is_prose(line) or is_function(line) for line in told):
+        return None
+    # What became of a part of a line, or of a list of parameters or arguments, has rules of its own.
+    opened = None if old else rows.opening(rows.start(at), rows.start(max(0, at - _LIST)))
+    if not any(map(is_distinctive, old or new)) or len(old) == len(new) == 1 or (opened and rows.text[opened] == "("):
+        return None
+    above = rows.lines[at - 1].strip() if at and not old else ""
+    below = rows.lines[at + len(new)].strip() if not old and at + len(new) < len(rows) else ""
+    indent = len(indent_of(next(line for line in (*old, *new) if line.strip())))
+    return _Block(tuple(_dedented(old)), tuple(line[indent:] for line in new), above, below)
+
+
+def _alike_from_the_start(one: Sequence[str], other: Sequence[str]) -> int:
+    """Lines that both begin with."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _dedented(lines: Sequence[str]) -> Iterator[str]:
+    indent = len(indent_of(lines[0])) if lines else 0
+    return (line[indent:] if line[:indent].isspace() or not indent else line.strip() for line in lines)

@@ -1,0 +1,176 @@
+"""What is passed by its name from now on: behind Python's `*`, in an options object, in a structure of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from calomel.suggest.drafts.arguments import KEYWORD, PARAMETER, RECEIVER, calls_of, changed_lists
+from calomel.suggest.drafts.evidence import EditDraft, Evidence
+from calomel.suggest.drafts.text import Listed, Rows, calls, indent_of, parts, read_list
+
+MAKER: Final = "by_name"
+_NAME: Final = re.compile(r"[^\W\d][\w$]*")
+# A call whose parameters became fields takes several lines from there on.
+_WIDTH: Final = 100
+# `cfg *Config`, `cfg: &Config`: what stands before the type, and its name.
+_OF_TYPE: Final = re.compile(r"\w+\??(?:\s*:\s*|\s+)([*&]?)(?:mut\s+)?([^\W\d]\w*)$")
+_BRACED: Final = (
+    r"(?:\btype\s+{0}\s+struct|\bstruct\s+{0}|\binterface\s+{0}|\btype\s+{0}\s*=)(?:<[^>]*>)?\s*\{{([^{{}}]*)\}}"
+)
+_CLASS: Final = r"^class\s+{0}\b[^\n]*:\n((?:[ \t]+[^\n]*\n|\n)+)"
+_FIELD: Final = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+|readonly\s+)?([^\W\d]\w*(?:,\s*\w+)*)\??\s*(:?)[ \t]*\S")
+
+# What the text of one call becomes: from where to where, and what stands there then.
+_Named = Callable[[str, Listed], tuple[int, int, str] | None]
+
+
+def by_name(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
+    """Drafts for calls: `f(1, 2)` becomes `f(1, b=2)` behind Python's `*`, `f({ a: 1, b: 2 })` for options.
+
+    A structure that takes the place of parameters is made of them: `f(Config{A: 1, B: 2})` (rust-url: a `Config` for
+    three booleans of IDNA; cobra: options for the functions of its completions).
+    """
+    for _, old, new in changed_lists(rows, seen):
+        before = {listed.name: listed.texts(old) for listed in calls(old)}
+        for listed in calls(new):
+            items, parameters = listed.texts(new), before.get(listed.name)
+            if parameters is None or items == parameters:
+                continue
+            parameters, items = ([item for item in each if not RECEIVER.match(item)] for each in (parameters, items))
+            stars = "*" in items and "*" not in parameters
+            rule = _keywords(parameters, items.index("*")) if stars else _fields(rows, parameters, items)
+            if rule is not None:
+                yield from _by_rule(rows, seen, listed.name, rule)
+
+
+def _by_rule(rows: Rows, seen: Evidence, name: str, rule: _Named) -> Iterator[EditDraft]:
+    """Drafts for the calls of a name that do not follow a rule yet, backed by those that do."""
+    support = 1 + sum(_follows(edit.old, edit.new, name, rule) for edit in seen.edits)
+    for listed in calls_of(rows, name):
+        found = rule(rows.text, listed)
+        if found is None:
+            continue
+        start, end, text = found
+        line = rows.before(start) + text + rows.behind(end)
+        opened = text.find("{") + 1
+        if support == 1 and opened > 1 and len(line) > _WIDTH and "\n" not in text:
+            text = _over_lines(text, opened, indent_of(line), rows.line_end)
+        yield EditDraft(start, end, text, MAKER, support, 1.0)
+
+
+def _follows(old: str, new: str, name: str, rule: _Named) -> bool:
+    """Whether the line that an edit changed became what a rule makes of it."""
+    found = [edit for listed in calls(old, name) if (edit := rule(old, listed)) is not None]
+    return any(old[:start] + text + old[end:] == new for start, end, text in found)
+
+
+def _over_lines(text: str, opened: int, indent: str, line_end: str) -> str:
+    """A structure with each of its fields on a line."""
+    listed = read_list(text, opened - 1)
+    if listed is None:
+        return text
+    inner = indent + ("\t" if indent.startswith("\t") else "    ")
+    fields = [item.split(": ", 1) for item in listed.texts(text)]
+    # gofmt sets the values one below the other.
+    width = max(len(key) for key, *_ in fields) if text[opened - 2].isalnum() else 0
+    lines = [f"{f'{key}:':<{width + 1}} {value[0]}" if value else key for key, *value in fields]
+    made = "".join(f"{inner}{line},{line_end}" for line in lines)
+    return f"{text[:opened].rstrip()}{line_end}{made}{indent}{text[listed.end :]}"
+
+
+def _keywords(parameters: list[str], first: int) -> _Named:
+    """By keyword from an item on."""
+    names = [match.group() if (match := _NAME.match(item)) else "" for item in parameters]
+
+    def named(text: str, listed: Listed) -> tuple[int, int, str] | None:
+        items = listed.texts(text)
+        if not items or len(items) > len(names) or any(item.startswith("*") for item in items):
+            return None
+        at, end = listed.items[0][0], listed.items[-1][1]
+        pieces: list[str] = []
+        for index, (start, _) in enumerate(listed.items):
+            if index >= first and names[index] and not KEYWORD.match(items[index]):
+                pieces += text[at:start], f"{names[index]}="
+                at = start
+        return (listed.items[0][0], end, "".join([*pieces, text[at:end]])) if pieces else None
+
+    return named
+
+
+def _fields(rows: Rows, parameters: list[str], items: list[str]) -> _Named | None:
+    """The parameters that one new item took the place of are its fields; None where that is not so."""
+    kept = next((at for at, item in enumerate(items) if item not in parameters), len(items))
+    behind = len(items) - kept - 1
+    if behind < 0 or parameters[:kept] != items[:kept] or parameters[len(parameters) - behind :] != items[kept + 1 :]:
+        return None
+    form = _form(rows, items[kept])
+    moved = [match.group(1) for item in parameters[kept : len(parameters) - behind] if (match := PARAMETER.match(item))]
+    known = {} if form is None else {tuple(parts(name)): name for name in form.names}
+    names = [known.get(tuple(parts(name)), "") for name in moved]
+    if form is None or not moved or not all(names):
+        return None
+
+    def made(text: str, listed: Listed) -> tuple[int, int, str] | None:
+        passed = listed.texts(text)[kept : len(listed.items) - behind]
+        if not passed or len(passed) > len(names) or (len(passed) < len(names) and (behind or not form.short)):
+            return None
+        if passed[0].startswith(form.made) or any(map(KEYWORD.match, passed)):
+            return None
+        pairs = [
+            value if form.short and key == value else f"{key}{form.between}{value}"
+            for key, value in zip(names, passed, strict=False)
+        ]
+        start, end = listed.items[kept][0], listed.items[kept + len(passed) - 1][1]
+        return start, end, form.opening + ", ".join(pairs) + form.closing
+
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a value with named fields is written.
+
+    Attributes:
+        names: of the fields.
+        name: of the type; empty without one.
+        opening, between, closing: around the fields, and between a name and its value.
+        short: `{ name }` stands for `{ name: name }`.
+    """
+
+    names: list[str]
+    name: str
+    opening: str
+    between: str
+    closing: str
+    short: bool = False
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """What a value that is written so already begins with."""
+        return ("{", "...", *((self.name, f"&{self.name}") if self.name else ()))
+
+
+def _form(rows: Rows, item: str) -> _Form | None:
+    """How what a parameter takes is written; None where it is no structure that the file knows."""
+    opened = read_list(item, 0) if item.startswith("{") else None
+    if opened is not None:
+        names = [match.group() for part in opened.texts(item) if (match := _NAME.match(part))]
+        return _Form(names, "", "{ ", ": ", " }", short=True)
+    typed = _OF_TYPE.match(item)
+    braced = None if typed is None else re.search(_BRACED.format(typed[2]), rows.text)
+    body = braced if typed is None or braced else re.search(_CLASS.format(typed[2]), rows.text, re.MULTILINE)
+    if typed is None or body is None:
+        return None
+    pointer, name = ("&" if typed[1] else ""), typed[2]
+    lines = re.split(r"\n|;|,\s*(?=\w+\s*:)", body[1])
+    names = [each for line in lines if (match := _FIELD.match(line)) for each in re.split(r",\s*", match[1])]
+    if braced is None:
+        return _Form(names, name, f"{name}(", "=", ")")
+    if "struct" not in braced[0].partition("{")[0]:
+        return _Form(names, "", "{ ", ": ", " }", short=True)
+    go = braced[0].startswith("type")
+    opening, closing = (f"{pointer}{name}{{", "}") if go else (f"{pointer}{name} {{ ", " }")
+    return _Form(names, name, opening, ": ", closing, short=not go)
