@@ -200,6 +200,12 @@ FOLLOWS: dict[str, tuple[str, str, str, str, list[str]]] = {
         ["    'notes': 0,"]),
     "what a list of parameters got is that list's own": (
         "whole_lines", "f(\n    first,\n)\ng(\n    first,\n)\n", "f(\n", "f(\n    second,\n", []),
+    "what was a number of a tuple is a field (ureq)": (
+        "fields",
+        "struct Index {\n    version: usize,\n  code: u8\n}\nindex: (usize, u8), // where\nself.index.0 + index.1\n",
+        "(usize, u8), // where", "Index,", ["self.index.version + index.1", "self.index.0 + index.code"]),
+    "a structure of other types has other fields": (
+        "fields", "struct At {\n    version: u8,\n}\nindex: (usize, u8),\nself.index.0\n", "(usize, u8)", "At", []),
     "what got a name is called by it": (
         "extraction", "\ny = wait(3000)\nz = wait(3000, 1)\n", "\n", "LIMIT = 3000\n\n",
         ["y = wait(LIMIT)", "z = wait(LIMIT, 1)"]),

@@ -63,11 +63,14 @@ _OF_MAKERS: Final = (*_PAIRED[:4], "likeness", "drafts", "nearest", "remaining",
 
 
 # Of a rule's drafts where an edit was to come, the share that was right (docs/results/bench-edits-held-out.md, and
-# docs/decisions/017 for imports), for a model that judges none, and for a maker that no fit has seen.
+# docs/decisions/017 for imports; of `fields` nobody has counted), for a model that judges none, and for a maker that no
+# fit has seen.
 _RIGHT: Final[Mapping[str, float]] = {
-    "arguments": 0.87, "awaited": 0.9, "by_name": 0.9, "extraction": 0.5, "imports": 0.9, "rename": 0.92, "shape": 0.13,
-    "substitution": 0.62, "template": 0.64, "whole_lines": 0.5,
+    "arguments": 0.87, "awaited": 0.9, "by_name": 0.9, "extraction": 0.5, "fields": 0.8, "imports": 0.9, "rename": 0.92,
+    "shape": 0.13, "substitution": 0.62, "template": 0.64, "whole_lines": 0.5,
 }  # fmt: skip
+# Nats; further away from even the fit speaks of what it has not seen.
+_AWAY: Final = 5.0
 # Of a model's own text of which nobody tells how likely it is: `balanced` shows it, `quiet` does not.
 _UNTOLD: Final = 0.4
 
@@ -128,7 +131,7 @@ class KindCalibrator:
         seen, right = self.report.get("makers"), _RIGHT.get(subject.maker)
         if seen is not None and subject.maker not in seen and right is not None and subject.kind == "edit":
             # The fit knows what tells right from wrong in what others propose, and nothing of this maker's.
-            score = (score + math.log(right / (1 - right))) / 2
+            score = (max(-_AWAY, min(_AWAY, score)) + math.log(right / (1 - right))) / 2
         # Few examples say what the few right ones of a hopeless maker have in common, and each has many features.
         return sigmoid(score) * (HOPELESS if subject.maker in self.hopeless else 1.0)
 

@@ -1,4 +1,7 @@
-"""What is passed by its name from now on: behind Python's `*`, in an options object, in a structure of its own."""
+"""What has a name from now on: what is passed behind Python's `*`, in an options object or in a structure of its own.
+
+And the fields of a structure that was a tuple (`fields`).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Final
 
 from calomel.suggest.drafts.arguments import KEYWORD, PARAMETER, RECEIVER, calls_of, changed_lists
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
-from calomel.suggest.drafts.text import Listed, Rows, calls, indent_of, parts, read_list
+from calomel.suggest.drafts.text import Listed, Rows, calls, indent_of, is_quoted, parts, read_list
 
 MAKER: Final = "by_name"
 _NAME: Final = re.compile(r"[^\W\d][\w$]*")
@@ -174,3 +177,51 @@ def _form(rows: Rows, item: str) -> _Form | None:
     go = braced[0].startswith("type")
     opening, closing = (f"{pointer}{name}{{", "}") if go else (f"{pointer}{name} {{ ", " }")
     return _Form(names, name, opening, ": ", closing, short=not go)
+
+
+FIELDS: Final = "fields"
+_MOST_USES: Final = 24
+_HOLDER: Final = re.compile(r"\s*(?:pub(?:\([^)]*\))?\s+|let\s+(?:mut\s+)?)?([^\W\d]\w*)\s*:")
+_STRUCTURE: Final = r"\bstruct\s+{0}\b[^;{{(]*\{{([^{{}}]*)\}}"
+_TYPED_FIELD: Final = re.compile(r"(?m)^\s*(?:pub(?:\([^)]*\))?\s+)?([^\W\d]\w*)\s*:\s*(.+?),?\s*(?://.*)?$")
+# What may stand between the name of what holds a tuple and the number: `entries[at]`, `entry.borrow()`, `last?`.
+_BETWEEN: Final = r"(?:\[[^\[\]]*\]|\.\w+\([^()]*\)|\?)*"
+
+
+def fields(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
+    """Drafts for the numbers of a tuple of Rust that became a structure: `index.0` is `index.start` from then on.
+
+    (ureq: the places of a status line; tree-sitter: the entries of its loader.)
+    """
+    for edit in seen.edits:
+        holder, made = _HOLDER.match(edit.new), _became(edit.old, edit.new)
+        names = None if made is None else _names(rows, seen, *made)
+        if holder is None or names is None:
+            continue
+        uses = re.compile(rf"(?<![\w$]){re.escape(holder[1])}{_BETWEEN}\.(\d+)(?!\w)")
+        for match in list(uses.finditer(rows.text))[:_MOST_USES]:
+            number, before = int(match[1]), rows.before(match.start(1))
+            if number < len(names) and not is_quoted(before, len(before) - 1):
+                yield EditDraft(match.start(1), match.end(1), names[number], FIELDS)
+
+
+def _became(old: str, new: str) -> tuple[tuple[str, ...], str] | None:
+    """The types of a tuple in a line, and the one type that stands there now; None where that is not what changed."""
+    for match in re.finditer(r"(?<![\w)>])\(", old):
+        listed = read_list(old, match.start())
+        if listed is None or len(listed.items) < 2:  # noqa: PLR2004
+            continue
+        head, rest = old[: match.start()], old[listed.end + 1 :].partition("//")[0].rstrip()
+        name = new[len(head) :].partition("//")[0].rstrip().removesuffix(rest)
+        if new.startswith(head) and re.fullmatch(r"[A-Z]\w*", name):
+            return tuple(listed.texts(old)), name
+    return None
+
+
+def _names(rows: Rows, seen: Evidence, types: tuple[str, ...], name: str) -> list[str] | None:
+    """The fields of a structure that the file has, or that is new elsewhere; None where its types are others."""
+    texts = (rows.text, "\n".join(line for new in seen.insertions for line in new.lines))
+    bodies = (re.search(_STRUCTURE.format(name), text) for text in texts)
+    body = next((match[1] for match in bodies if match is not None), "")
+    found = _TYPED_FIELD.findall(body)
+    return [each for each, _ in found] if tuple(kind for _, kind in found) == types else None

@@ -18,7 +18,7 @@ from calomel.selectivity.analogy import expected
 from calomel.suggest.completer import Draft
 from calomel.suggest.drafts.arguments import MAKER as ARGUMENTS
 from calomel.suggest.drafts.arguments import arguments, awaited, strays
-from calomel.suggest.drafts.by_name import by_name
+from calomel.suggest.drafts.by_name import by_name, fields
 from calomel.suggest.drafts.evidence import EditDraft, evidence
 from calomel.suggest.drafts.imports import imports
 from calomel.suggest.drafts.rename import MAKER as RENAME
@@ -139,6 +139,7 @@ WORTH: Final = {
     "rename": 0.95,
     "by_name": 0.9,
     "awaited": 0.8,
+    "fields": 0.8,
     "extraction": 0.9,
     "imports": 0.65,
     "shape": 0.73,
@@ -189,6 +190,7 @@ def _all(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None) -> lis
         arguments(rows, seen),
         by_name(rows, seen),
         awaited(rows, seen),
+        fields(rows, seen),
         shape_of_siblings(rows, seen, row),
         template(rows, seen),
         substitution(rows, seen),
