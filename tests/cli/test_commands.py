@@ -137,7 +137,7 @@ def test_failure_becomes_one_line(
     error: Exception,
     status: int,
 ) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(module, name, refuse)
