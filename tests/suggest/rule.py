@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ TEXTS = {
     for path in sorted(_SAMPLES.glob("*.hole"))
 } | {"lines.js": _SCRIPT}
 _LANGUAGES = {"py": "python", "go": "go", "ts": "typescript", "rs": "rust", "js": "javascript"}
+_PATHS = {"typescript": "lines.ts"}
 _WORD = re.compile(r"(?<!\w)[^\W\d]\w{2,}[ \t]*\Z")
 _PIECES = (
     *("return ", "(", ")", "[", "{", "}", '"', "'", "`", ":", ",", ".", " = ", " + ", "\n", "\n    ", "\n}", "/* "),
@@ -76,11 +77,11 @@ def hostile(draw: Any) -> Case:
 
 def broken(case: Case, text: str) -> str:
     """What is wrong with a text in a hole; nothing when it may be there."""
-    before, after = errors(case, case.prefix + case.suffix), errors(case, case.prefix + text + case.suffix)
-    blocks = "" if case.language_id == "python" else _blocks(text)
-    closed = errors(case, case.prefix + text + blocks + case.suffix) if blocks else after
-    if before <= 1 and min(after, closed) > before:
-        return f"{before} syntax errors before and {after} behind it"
+    # Who is told no path may take JavaScript for TypeScript: what is wrong is wrong in both.
+    languages = ("javascript", "typescript") if case.language_id == "javascript" else (case.language_id,)
+    worse = [_worse(replace(case, path=_PATHS.get(language, case.path)), text) for language in languages]
+    if all(worse):
+        return worse[0]
     word = _WORD.search(case.prefix)
     if word and word[0].strip() != "not" and re.match(rf"{re.escape(word[0])}(?!\w)", text):
         return "the word in front of it"
@@ -90,6 +91,14 @@ def broken(case: Case, text: str) -> str:
     if text.strip() and not rest.strip() and len(own) > 1 and sum(map(str.isalpha, behind)) > 4 and own[-1] == behind:
         return "the line behind it"
     return ""
+
+
+def _worse(case: Case, text: str) -> str:
+    """What a text in a hole adds to the syntax errors of a file; nothing when it adds none."""
+    before, after = errors(case, case.prefix + case.suffix), errors(case, case.prefix + text + case.suffix)
+    blocks = "" if case.language_id == "python" else _blocks(text)
+    closed = errors(case, case.prefix + text + blocks + case.suffix) if blocks else after
+    return f"{before} syntax errors before and {after} behind it" if before <= 1 and min(after, closed) > before else ""
 
 
 def errors(case: Case, text: str) -> int:
