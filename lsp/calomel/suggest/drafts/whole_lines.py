@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from calomel.prompts.parts import common_prefix
@@ -79,12 +80,10 @@ class _Block:
 
     def places(self, rows: Rows, edited: frozenset[int | None], support: int) -> Iterator[EditDraft]:
         """Drafts for the same lines elsewhere."""
-        left = _PLACES
-        for row, line in enumerate(rows.lines):
-            likeness = self._likeness(rows, row, support)
-            if not likeness or not edited.isdisjoint(range(row, row + len(self.old))) or not left:
-                continue
-            left -= 1
+        places = (row for row in range(len(rows)) if edited.isdisjoint(range(row, row + len(self.old))))
+        found = ((row, likeness) for row in places if (likeness := self._likeness(rows, row, support)))
+        for row, likeness in islice(found, _PLACES):
+            line = rows.lines[row]
             indent = indent_of(line if self.old or self._is(line, self.below) else rows.lines[row - 1])
             text = "".join(f"{indent if each else ''}{each}{rows.line_end}" for each in self.new)
             end = rows.start(row + len(self.old))
@@ -95,21 +94,21 @@ class _Block:
     def _likeness(self, rows: Rows, row: int, support: int) -> float:
         """How alike a place is to where it was done; nothing where it is another, or where it is done."""
         if self.old:
-            same = tuple(_dedented(rows.lines[row : row + len(self.old)])) == self.old
-            return _SAME if same and (self.new or support > 1) else 0.0
+            # Most lines are others at once: a question looks at all of a file.
+            if rows.lines[row].strip() != self.old[0].strip() or not (self.new or support > 1):
+                return 0.0
+            return _SAME if tuple(_dedented(rows.lines[row : row + len(self.old)])) == self.old else 0.0
         above = row > 0 and self._is(rows.lines[row - 1], self.above)
         below = self._is(rows.lines[row], self.below)
-        done = {
-            rows.lines[at].strip() for at in range(max(0, row - len(self.new)), min(len(rows), row + len(self.new)))
-        }
-        if not (above or below) or self.new[0] in done:
+        around = rows.lines[max(0, row - len(self.new)) : row + len(self.new)]
+        if not (above or below) or any(line.strip() == self.new[0] for line in around):
             return 0.0
         if above and below:
             return _SAME
         return _ONE_NEIGHBOUR if support > 1 or len(self.new) == 1 else 0.0
 
     def _is(self, line: str, neighbour: str) -> bool:
-        return is_distinctive(neighbour) and line.strip() == neighbour
+        return line.strip() == neighbour and is_distinctive(neighbour)
 
 
 def _block(rows: Rows, before: str, after: str, near: int) -> _Block | None:
