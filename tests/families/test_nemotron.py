@@ -101,6 +101,45 @@ def test_steps_are_those_of_the_published_loop(folder: Path, network: Any, size:
         assert ours == theirs[: len(ours)]
 
 
+def speculated(network: Any, context: tuple[int, ...]) -> tuple[list[int], int]:
+    """`linear_spec_generate` without a cache: tokens, more than asked for, and its forwards."""
+
+    def best(ids: list[int], start: int) -> list[int]:
+        rows = class_logits(network, ids, visible(len(ids), start)).clone()
+        rows[:, MASK] = -torch.inf
+        return loop.best(rows)
+
+    ids, forwards = [*context, best(list(context), len(context))[-1]], 1
+    while len(ids) - len(context) < ROOM and END not in ids[len(context) :]:
+        last = len(ids) - 1
+        drafted = [*ids, *best([*ids, *[MASK] * (BLOCK - 1)], last)[last + 1 :]]
+        said = best(drafted, len(drafted))[last:]
+        agreed = next((at for at in range(BLOCK - 1) if said[at] != drafted[last + 1 + at]), BLOCK - 1)
+        ids, forwards = [*ids, *said[: agreed + 1]], forwards + 2
+    return ids[len(context) :], forwards
+
+
+# (how much all tokens have in common, tokens of the context, forwards for 40 tokens)
+@pytest.mark.parametrize(("common", "size", "most"), [(0.0, 33, 77), (0.3, 1, 7), (0.3, 33, 49), (0.5, 50, 15)])
+def test_drafts_that_it_denoises_and_verifies_are_those_of_the_published_loop_and_change_no_token(
+    common: float, size: int, most: int, tmp_path: Path
+) -> None:
+    folder, network, greedy = published.write(tmp_path, common), published.network(common), list(prompt(size))
+    while len(greedy) - size < ROOM and END not in greedy[size:]:
+        row = class_logits(network, greedy, visible(len(greedy), len(greedy)))[-1:].clone()
+        row[:, MASK] = -torch.inf
+        greedy += loop.best(row)
+    tokens, forwards = speculated(network, prompt(size))
+
+    with find(folder).open(folder, OpenOptions(dtype="float32", cache_tokens=1024)) as engine:
+        asked = [Request(prompt(size), ROOM, policy=policy) for policy in ("left_to_right", "left_to_right:10")]
+        found, ahead = (engine.submit(each).result(60) for each in asked)
+
+    assert list(found.ids) == list(ahead.ids) == loop.answer(tokens, ROOM, END) == greedy[size:]
+    # The published loop denoises one more draft, for the two last tokens.
+    assert forwards - 2 <= found.forwards <= min(forwards, most)
+
+
 def test_given_texts_are_judged_by_the_causal_mode(folder: Path, network: Any) -> None:
     context = prompt(60)
     logits = class_logits(network, list(context), visible(60, 60)).clone()

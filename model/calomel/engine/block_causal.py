@@ -13,6 +13,8 @@ buffer as causal rows of a coming forward:
 4. Verify, where the causal mode decides: the uncommitted tokens and a draft, read causally. Up to the first
    disagreement these are the very tokens that the mode would have taken one by one, and the prediction there is its
    next one. The draft is what a prompt lookup finds, often nothing; a given answer is a draft that is taken whole.
+   Where the causal mode opens every canvas, one that finds nothing is denoised in a forward of its own, as a canvas
+   whose first position is known (`linear_spec_generate` of Nemotron-Labs-Diffusion).
 """
 
 from __future__ import annotations
@@ -242,7 +244,11 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         """Set up the next canvas, or the next verification."""
         canvas, given = BlockCanvas(self.diffusion.mask_token_id, lookup=job.canvas.lookup), job.request.given
         if job.policy is None:
-            canvas.draft = canvas.lookup.ahead(job.room - 1) if given is None else given
+            room = job.room - 1
+            canvas.draft = canvas.lookup.ahead(room) if given is None else given
+            # A draft of one token saves no forward.
+            if self.diffusion.opens and given is None and not canvas.draft and job.offset and room > 1:
+                canvas.insert(0, self.diffusion.max_canvas - 1)
             job.canvas = canvas
             return
         self.lay(job, canvas, lambda length: self._fitting(job, length))
@@ -282,6 +288,10 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         if job.prefill_rows:
             return [Piece(job.tokens[length : length + job.prefill_rows], buffer, length, causal=True)]
         behind = job.tokens[length : len(job.tokens) - len(head)]
+        if job.policy is None and canvas.ids:  # which becomes a draft in this step
+            rows = [*behind, *canvas.ids]
+            asked = range(len(behind), min(len(rows), len(behind) + job.room - 1))
+            return [Piece(rows, buffer, length, causal=False, read=asked)]
         if job.policy is None or canvas.opening:
             rows = [*behind, *canvas.draft]
             return [Piece(rows, buffer, length, causal=True, read=range(len(behind) - 1, len(rows)))]
@@ -323,6 +333,10 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
             return
         canvas = job.canvas
         job.forwards += 1
+        if job.policy is None and canvas.ids:
+            canvas.draft = [found.token for found in choice.predictions[first : first + len(pieces[0].read)]]
+            canvas.drop(0)
+            return
         if job.policy is None or canvas.opening:
             found = choice.predictions[first : first + len(pieces[0].read)]
             if job.walk is not None:

@@ -117,8 +117,9 @@ class DiffusionConfig:
             block too, and is headed by the tokens before it that fill no block.
         sub_block: with blocks, a canvas is revealed in runs of so many positions, from left to right; None where it is
             revealed as a whole.
-        opens: the causal mode decides the first position of every canvas before it is denoised
-            (Nemotron-Labs-Diffusion); with blocks and shifted logits it does so anyway.
+        opens: the causal mode decides the first position of every canvas before it is denoised, and where it decides
+            every token, drafts are denoised for it (Nemotron-Labs-Diffusion); with blocks and shifted logits it decides
+            the first one anyway.
         reads_suffix: the model reads in both directions over the whole sequence, so that a request may say what stands
             behind the answer.
     """

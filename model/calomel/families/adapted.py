@@ -7,7 +7,8 @@
 * Nemotron-Labs-Diffusion: a Ministral that writes from left to right, and denoises blocks behind a causal context. As
   it is published to generate (`generate_with_prefix_cache_block_diff`), the causal mode decides the first position of a
   block of 32, the others are denoised, and the whole block is encoded causally before the next one. The same weights
-  judge given texts, as our own do.
+  judge given texts, as our own do. From left to right, they denoise a block in one forward and verify it in the next
+  (`linear_spec_generate`, threshold 0, without its adapters for drafts).
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.families.published.block_causal import IDS, MASK, QWEN
+import torch
+from tests.families.published.block_causal import END, IDS, MASK, QWEN
 from tests.families.published.layout import CHATML, DECODER, random_state, write_config, write_tokenizer, write_weights
 from transformers import Ministral3Config, Ministral3ForCausalLM
 
@@ -36,23 +37,30 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def network() -> Any:
-    """The same weights in the class that its own is made of."""
+def network(common: float = 0.0) -> Any:
+    """The same weights in the class that its own is made of.
+
+    The more all tokens have in `common`, the more often both ways of reading agree; no answer ends by itself then.
+    """
     own = {"architectures", "block_size", "dlm_paradigm", "mask_token_id", "model_type", "use_sliding_window"}
     fields = {name: value for name, value in CONFIG.items() if name not in own}
     config: Any = Ministral3Config
     model = Ministral3ForCausalLM(config(**fields, attn_implementation="eager")).train(mode=False)
-    model.load_state_dict(random_state(model), strict=False)
+    state = random_state(model)
+    if common:
+        state["model.embed_tokens.weight"] += common * torch.randn(48, generator=torch.Generator().manual_seed(3))
+        state["lm_head.weight"][END] = 0.0
+    model.load_state_dict(state, strict=False)
     return model
 
 
-def write(folder: Path, **changed: Any) -> Path:
+def write(folder: Path, common: float = 0.0, **changed: Any) -> Path:
     """The checkpoint in two shards; `changed` are fields of its config.json."""
     write_config(folder, CONFIG | changed)
     write_config(folder, {"do_sample": True, "temperature": 0.7}, "generation_config.json")
     write_tokenizer(folder, (*QWEN, "<SPECIAL_100>"), chat_template=CHATML)
     names = {"model.": "encoder.", "lm_head.": "diffusion_head."}
-    state = random_state(network())
+    state = network(common).state_dict()
     for ours, theirs in names.items():
         state = {name.replace(ours, theirs, 1) if name.startswith(ours) else name: held for name, held in state.items()}
     write_weights(folder, state)
