@@ -158,9 +158,12 @@ class Exchange:
         if found is None:
             message = f"no server answers at {self.target.base}: start it, or mend upstream"
             return UpstreamError("unreachable", message, gone=True)
-        why = getattr(found, "verify_message", "") or found.reason or "no TLS"
-        message = f"{self._place} has no certificate that can be trusted ({why}): name its authority in SSL_CERT_FILE"
-        return UpstreamError("refused", message)
+        if isinstance(found, ssl.SSLCertVerificationError):
+            why = f"has no certificate that can be trusted ({found.verify_message}): "
+            why += "name its authority in SSL_CERT_FILE"
+        else:
+            why = f"speaks no TLS, or none that fits ({found.reason or 'no TLS'}): one of this machine may be http://"
+        return UpstreamError("refused", f"{self._place} {why}")
 
     def _refusal(self, status: int, data: bytes) -> UpstreamError:
         """What a status comes to; nothing of the body is repeated, which may quote the prompt."""
