@@ -1,4 +1,4 @@
-"""A real llama.cpp with a tiny model of any kind: `tests/tools/get-llama-server` builds the program."""
+"""A real llama.cpp or `llama_cpp.server` with a tiny model of any kind: `tests/tools/get-llama-server` builds both."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ FOLDER = Path(os.environ.get("CALOMEL_LLAMA_SERVER") or CACHE / "calomel" / "lla
 SPECIAL = ("<|endoftext|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|repo_name|>", "<|file_sep|>")
 WIDTH, HEADS, HIDDEN = 64, 4, 128
 
-BUILT = (FOLDER / "llama-server").is_file()
+PROGRAM, PYTHON = FOLDER / "llama-server", FOLDER / "python" / "bin" / "python"
+
+BUILT = PROGRAM.is_file() and PYTHON.is_file()
 
 
 def bytes_as_letters() -> list[str]:
@@ -148,7 +150,8 @@ def write_twin(folder: Path, path: Path) -> None:
 def ready(url: str, process: subprocess.Popen[bytes]) -> bool:
     assert process.poll() is None
     try:
-        return httpx.get(f"{url}/health", trust_env=False).status_code == 200
+        # `llama_cpp.server` has no such page, and listens once its model is loaded.
+        return httpx.get(f"{url}/health", trust_env=False).status_code in {200, 404}
     except httpx.TransportError:
         return False
 
@@ -168,7 +171,9 @@ class Llama:
         key: str | None = None,
         port: int = 0,
         twin: Path | None = None,
+        package: Sequence[str] | None = None,
     ) -> str:
+        """Its address; that of `llama_cpp.server` with these options where they are not None."""
         model = self.folder / "tiny-coder.gguf"
         if twin is None:
             write_model(model, special, says)
@@ -176,13 +181,17 @@ class Llama:
             write_twin(twin, model)
         with socket.create_server(("127.0.0.1", port)) as free:
             port = free.getsockname()[1]
-        command = [str(FOLDER / "llama-server"), "--model", str(model), "--port", str(port), "--offline", "--no-warmup"]
+        command = [str(PROGRAM), "--model", str(model), "--port", str(port), "--offline", "--no-warmup"]
         command += ["--threads", "1", "--parallel", "1", "--ctx-size", "4096"]
         # Keys and values as exact as ours are: random weights decide by little.
         command += [] if twin is None else ["--cache-type-k", "f32", "--cache-type-v", "f32", "--flash-attn", "off"]
         command += [] if key is None else ["--api-key", key]
+        if package is not None:
+            command = [str(PYTHON), "-m", "llama_cpp.server", "--model", str(model), "--port", str(port), *package]
+            command += ["--model_alias", "qwen2.5-coder", "--n_threads", "1"]
+        surroundings = {**os.environ, "LLAMA_CPP_LIB_PATH": str(FOLDER)}
         with (self.folder / "log").open("ab") as log:
-            self.process = process = subprocess.Popen(command, stdout=log, stderr=log)
+            self.process = process = subprocess.Popen(command, env=surroundings, stdout=log, stderr=log)
         url = f"http://127.0.0.1:{port}"
         until(lambda: ready(url, process), 120)
         return url

@@ -34,6 +34,8 @@ class Play:
         models: their names there.
         path: of llama.cpp's model.
         refuses: the status that a question for log-probabilities gets where there are none.
+        window: a prompt of more characters is refused.
+        mute: where an answer is streamed, nothing is streamed in the place of a refusal (`llama_cpp.server`).
         router: llama.cpp has a server for each of them.
         capabilities, template: of Ollama's models.
         marks: the texts that are one token of the model.
@@ -52,6 +54,8 @@ class Play:
     models: Sequence[str] = ("qwen2.5-coder:1.5b-base",)
     path: str = "/models/Qwen2.5-Coder-1.5B-Q8_0.gguf"
     refuses: int | None = None
+    window: int = 1_000_000
+    mute: bool = False
     router: bool = False
     capabilities: Sequence[str] = ("completion", "insert")
     template: str = "{{ .Prompt }}"
@@ -205,8 +209,14 @@ def openai(play: Play, *, vllm: bool = False) -> Starlette:
         return {"id": "cmpl-1", "choices": [{**choice, "logprobs": None if play.log_probs is None else numbers}]}
 
     def complete(body: dict[str, Any]) -> Any:
+        refused = None
         if play.refuses is not None and "logprobs" in body:
-            return JSONResponse({"error": {"message": "logprobs is not supported"}}, play.refuses)
+            refused = JSONResponse({"error": {"message": "logprobs is not supported"}}, play.refuses)
+        if len(body["prompt"]) > play.window:
+            said = f"This model's maximum context length is {play.window} tokens, however you requested more."
+            refused = JSONResponse({"error": {"message": said}}, 400)
+        if refused is not None:
+            return Response(media_type="text/event-stream") if play.mute and body["stream"] else refused
         cut = body["max_tokens"] < len(play.tokens)
         end = {"choices": [{"index": 0, "text": "", "finish_reason": "length" if cut else "stop"}]}
         usage = {"choices": [], "usage": {"prompt_tokens": 33, "prompt_tokens_details": {"cached_tokens": 16}}}

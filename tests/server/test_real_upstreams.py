@@ -1,4 +1,4 @@
-"""Real servers behind the door, with tiny random models: llama.cpp, and `transformers serve` (its extra `serving`)."""
+"""Real servers behind the door, with tiny random models: llama.cpp, `llama_cpp.server`, and `transformers serve`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -106,14 +107,16 @@ def test_a_question_that_is_cancelled_frees_the_slot(llama: Any, asked: Any) -> 
     until(free, 3)
 
 
-def test_a_real_llama_cpp_that_ends_and_returns_is_asked_again(llama: Any, asked: Any) -> None:
-    url = llama()
+@pytest.mark.parametrize("package", [None, ()], ids=["llama-server", "llama_cpp.server"])
+def test_a_real_llama_cpp_that_ends_and_returns_is_asked_again(package: Any, llama: Any, asked: Any) -> None:
+    url = llama(package=package)
     client = asked(url)
     hole = {"model": "m", "prompt": "x = ", "suffix": "\n", "max_tokens": 8}
     assert client.post("/v1/fim/completions", json=hole).status_code == 200
     llama.end()
-    assert client.post("/v1/fim/completions", json=hole).json()["error"]["code"] == "upstream_failed"
-    llama(port=int(url.rpartition(":")[2]))
+    gone = client.post("/v1/fim/completions", json=hole)
+    assert (gone.status_code, gone.json()["error"]["code"]) == (503, "upstream_failed")
+    llama(port=int(url.rpartition(":")[2]), package=package)
     assert client.post("/v1/fim/completions", json=hole).status_code == 200
 
 
@@ -164,6 +167,63 @@ def test_the_twin_of_a_checkpoint_of_ours_answers_as_it_does_here(llama: Any, as
     here.close()
 
     assert sum(same) >= 95
+
+
+SHORT = {"model": "m", "prompt": "x = ", "suffix": "\n", "max_tokens": 8}
+
+
+def test_a_real_llama_cpp_server_is_known_and_streams_and_says_how_sure_it_is(llama: Any, asked: Any) -> None:
+    client = asked(llama(package=()))
+    request = CompleteRequest("fill", PromptParts(prefix="x = ", suffix="\n"), max_tokens=8)
+    said = client.post(COMPLETE_PATH, content=encode_request(request), headers={"content-type": "application/json"})
+    (own,) = decode_answer(said.content).candidates
+    assert own.text
+    assert 0 < len(own.log_probs) <= 8
+    assert max(own.log_probs) <= 0
+    note = client.get("/calomel/v1/status").json()["model"]["note"]
+    assert note.startswith("openai at ")
+    assert note.endswith("with qwen2.5-coder; it gives log-probabilities")
+
+    with client.stream("POST", "/v1/fim/completions", json=SHORT | {"stream": True}) as stream:
+        lines = [line for line in stream.iter_lines() if line]
+    assert stream.status_code == 200
+    assert len(lines) > 2
+    assert lines[-1] == "data: [DONE]"
+
+
+def test_a_real_llama_cpp_server_without_log_probabilities_is_asked_without_them(llama: Any, asked: Any) -> None:
+    client = asked(llama(package=("--logits_all", "false")))
+
+    assert client.post("/v1/fim/completions", json=SHORT).json()["choices"][0]["text"]
+    assert "it gives no log-probabilities" in client.get("/calomel/v1/status").json()["model"]["note"]
+
+
+def test_a_window_that_a_real_llama_cpp_server_does_not_list_is_learnt_from_its_refusal(llama: Any, asked: Any) -> None:
+    line = "x = 1\n"
+    client = asked(llama(special=(*SPECIAL, line), package=("--n_ctx", "512")))
+    long = SHORT | {"prompt": line * 900}
+    refused = client.post("/v1/fim/completions", json=long)
+    assert "has room for 512 tokens" in refused.json()["error"]["message"]
+
+    assert client.post("/v1/fim/completions", json=long).status_code == 200
+
+
+def test_questions_at_once_wait_for_each_other_where_a_real_llama_cpp_server_is_told_so(llama: Any, asked: Any) -> None:
+    client = asked(llama(package=("--interrupt_requests", "false")))
+    with ThreadPoolExecutor(3) as threads:
+        answers = list(
+            threads.map(lambda _: client.post("/v1/fim/completions", json=SHORT | {"max_tokens": 200}), "abc")
+        )
+
+    assert [answer.status_code for answer in answers] == [200] * 3
+
+
+def test_a_question_that_is_cancelled_leaves_a_real_llama_cpp_server_to_the_next(llama: Any, asked: Any) -> None:
+    client = asked(llama(package=("--n_ctx", "4096")))
+    with pytest.raises(httpx.ReadTimeout):
+        client.post("/v1/fim/completions", json=SHORT | {"max_tokens": 3500, "stop": ["<none>"]}, timeout=1)
+
+    assert client.post("/v1/fim/completions", json=SHORT, timeout=10).status_code == 200
 
 
 def test_transformers_serve_fills_holes_though_it_lists_no_models_and_tells_no_probabilities(

@@ -148,9 +148,11 @@ def test_log_probabilities_are_the_confidence(name: str, asked: Open) -> None:
     assert "gives log-probabilities" in client.get("/calomel/v1/status").json()["model"]["note"]
 
 
-@pytest.mark.parametrize("refuses", [400, 500])
-def test_a_server_that_refuses_the_question_for_log_probabilities_is_asked_without(refuses: int, asked: Open) -> None:
-    client = asked("openai", Play(log_probs=None, refuses=refuses))
+@pytest.mark.parametrize(("refuses", "mute"), [(400, False), (500, False), (500, True)])
+def test_a_server_that_refuses_the_question_for_log_probabilities_is_asked_without(
+    refuses: int, *, mute: bool, asked: Open
+) -> None:
+    client = asked("openai", Play(log_probs=None, refuses=refuses, mute=mute))
 
     assert client.post(FIM, json=HOLE).json()["choices"][0]["text"] == "n * 2"
     assert "it gives no log-probabilities" in client.get("/calomel/v1/status").json()["model"]["note"]
@@ -674,6 +676,15 @@ def test_a_server_in_trouble_is_named_and_its_words_are_not_repeated(
     assert found[:2] == (503, code)
     assert sentence in found[2]
     assert "private" not in found[2]
+
+
+@pytest.mark.parametrize("mute", [False, True])
+def test_a_window_that_only_a_refusal_tells_is_that_of_the_next_question(*, mute: bool, asked: Open) -> None:
+    client = asked("openai", Play(window=600, mute=mute))
+    long = HOLE | {"prompt": "x = 1\n" * 300}
+
+    assert "has room for 600 tokens" in error_of(client.post(FIM, json=long))[2]
+    assert client.post(FIM, json=long).json()["choices"][0]["text"] == "n * 2"
 
 
 def test_a_schema_is_refused_with_what_to_do(asked: Open) -> None:

@@ -38,7 +38,7 @@ _MERCURY_WINDOW: Final = 32_000
 _MERCURY_MODEL: Final = "mercury-edit-2"
 _NOT_FOUND: Final = 404
 _SERVER_ERROR: Final = 500
-# A field that a server does not take; 500 is what llama-cpp-python says to log-probabilities without `logits_all`.
+# A field that a server does not take; 500 is what `llama_cpp.server` says to log-probabilities without `logits_all`.
 _REFUSED_FIELD: Final = frozenset({400, 422, 500})
 
 
@@ -91,9 +91,10 @@ class OpenAi(Adapter):
         if self._log_probs:
             body["logprobs"] = 1
         finish: FinishReason | None = None
+        mute = True
         async with aclosing(self._exchange.events("/v1/completions", body, patience)) as events:
             async for found in events:
-                said = record(found)
+                said, mute = record(found), False
                 choice = record(next(iter(items(said.get("choices"))), None))
                 known = items(record(choice.get("logprobs")).get("token_logprobs"))
                 if choice.get("finish_reason"):
@@ -107,6 +108,9 @@ class OpenAi(Adapter):
                     whole(usage.get("prompt_tokens")),
                     whole(cached),
                 )
+        if mute:  # `llama_cpp.server` says what is wrong only where nothing is streamed
+            del body["stream_options"]
+            await self._exchange.post("/v1/completions", body | {"stream": False, "max_tokens": 1})
         if finish is None:
             raise self._exchange.broken()
         yield Piece(finish=finish)

@@ -324,7 +324,12 @@ class UpstreamCompleter:
             raise
 
     def _doubt(self, error: UpstreamError) -> None:
-        """Another model may be there when it is back; and one that was put to sleep is to be loaded with patience."""
+        """Another model may be there when it is back; and one that was put to sleep is to be loaded with patience.
+
+        A window that is told by its refusal is that of the next question.
+        """
+        if error.window:
+            self._last = replace(self._last, window=min(error.window, self._last.window))
         asleep = error.code == "timeout" and time.monotonic() - self._heard > _ASLEEP_SECONDS
         if error.gone or asleep or error.status in _CHANGED:
             self._adapter, self._trouble = None, str(error)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
@@ -31,6 +32,8 @@ _MOST_ERROR_BYTES: Final = 64 * 1024
 _UNAUTHORISED: Final = frozenset({401, 403})
 _BUSY: Final = 429
 _LOADING: Final = 503
+# As OpenAI says it, vLLM and `llama_cpp.server`.
+_WINDOW: Final = re.compile(r"maximum context length is (\d{3,9})\b")
 
 
 class Exchange:
@@ -179,6 +182,10 @@ class Exchange:
             return UpstreamError("overloaded", f"{self._place} has too much to do: try again shortly", status, said)
         if status == _LOADING:
             return UpstreamError("loading", f"{self._place} is not ready yet: wait until its model is loaded", status)
+        window = _WINDOW.search(said)
+        if window:
+            message = f"{self._place} has room for {window[1]} tokens: ask again, or give it more"
+            return UpstreamError("failed", message, status, said, window=int(window[1]))
         message = f"{self._place} answered with an error ({status or 'in its answer'}): its log says why"
         return UpstreamError("failed", message, status, said)
 

@@ -20,13 +20,17 @@ class UpstreamError(CompleterError):
         status: of its response; 0 where there was none.
         said: its own message in small letters, which may quote the prompt: for telling cases apart, and for nobody.
         gone: it is not there, or no longer: the next try may find it.
+        window: so many tokens it has room for, which were too few.
     """
 
-    def __init__(self, code: str, message: str, status: int = 0, said: str = "", *, gone: bool = False) -> None:
+    def __init__(
+        self, code: str, message: str, status: int = 0, said: str = "", *, gone: bool = False, window: int = 0
+    ) -> None:
         super().__init__(code, message)
         self.status = status
         self.said = said
         self.gone = gone
+        self.window = window
 
 
 @dataclass(frozen=True, slots=True)
