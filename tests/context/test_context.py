@@ -205,6 +205,14 @@ def test_a_quarter_of_changed_text_takes_a_new_snapshot_and_keeps_related_code()
     assert built[-1].parts.related == first.parts.related
 
 
+def test_lines_that_are_typed_and_deleted_again_change_no_snapshot() -> None:
+    builder = ContextBuilder(ExactCounter(TOKENIZER))
+    builder.build(START, 8192)
+    there = [*typing(START, TYPED[:900]), START] * 6
+
+    assert not any(builder.build(each, 8192).rebuilt for each in there[::60])
+
+
 def test_a_stream_that_outgrows_its_room_starts_anew_with_the_snapshot() -> None:
     builder = ContextBuilder(ExactCounter(TOKENIZER))
     hunks: tuple[Hunk, ...] = ()

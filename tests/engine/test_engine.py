@@ -338,12 +338,13 @@ def test_a_guess_changes_nothing(limit: int, more: dict[str, Any], ask: Ask) -> 
 AHEAD = (*SHORT, *ANSWER, *SHORT)
 
 
+@pytest.mark.parametrize("policy", ["left_to_right:8", "prefix:0.9/8"])
 def test_what_stood_in_the_context_is_read_ahead_and_an_answer_that_is_over_within_it_ends_there(
-    scripted: Script, start: Start
+    policy: str, scripted: Script, start: Start
 ) -> None:
     engine = start(scripted(len(AHEAD), ANSWER))
     plain = Request(AHEAD, 20, policy="left_to_right")
-    ahead = replace(plain, policy="left_to_right:8")
+    ahead = replace(plain, policy=policy)
 
     expected, result = (engine.submit(request).result(60) for request in (plain, ahead))
     ended = engine.submit(replace(ahead, until=lambda ids: 13 in ids)).result(60)

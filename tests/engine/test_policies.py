@@ -80,6 +80,7 @@ def test_every_canvas_makes_progress_and_is_decided_alone(
         ("", "unknown policy ''; there are threshold:P"),
         ("greedy", "unknown policy 'greedy'"),
         ("left_to_right:0", "between 1.0 and inf"),
+        ("prefix:0.9/0", "between 1.0 and inf"),
         ("threshold:x", "'x' is not a number"),
         ("threshold:1.5", "between 0.0 and 1.0"),
         ("threshold:nan", "not a finite number"),

@@ -33,6 +33,7 @@ class Script:
         self.hold: asyncio.Event | None = None
         self.loading: asyncio.Event | None = None
         self.broken = ""
+        self.reads_ahead = False
         # Where the model is somewhere else, as the settings say.
         self.connect: Callable[[Any], Awaitable[Completer]] | None = None
         self.asked = asyncio.Event()
@@ -66,7 +67,7 @@ class Script:
             await self.loading.wait()
         if self.broken:
             raise CompleterError(self.broken, "The weights are damaged.")
-        return ModelInfo("scripted", "0", ("fill", "edit"), 32768, 2048, None, "0")
+        return ModelInfo("scripted", "0", ("fill", "edit"), 32768, 2048, None, "0", reads_ahead=self.reads_ahead)
 
     async def aclose(self) -> None:
         self.closed += 1

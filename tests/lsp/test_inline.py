@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.lsp.editor import URI, Editor, at, inline_params, span
+from tests.lsp.editor import SECONDS, URI, Editor, at, inline_params, span
 
 
 async def test_the_capability_is_advertised_as_an_object(editor: Editor) -> None:
@@ -162,3 +162,16 @@ async def test_a_repeated_pattern_is_completed_with_the_own_number(editor: Edito
 async def test_a_neighbours_number_is_never_offered(editor: Editor, typed: str, copied: str) -> None:
     editor.script.fill = copied
     assert await ask_within_a_pattern(editor, typed) is None
+
+
+async def test_the_place_that_the_user_looks_at_is_read_before_anybody_asks(editor: Editor) -> None:
+    editor.script.reads_ahead = True
+    await editor.begin("x = 1\ny = \n")
+    place = {"textDocument": {"uri": URI}, "position": {"line": 1, "character": 4}}
+    editor.notify("textDocument/didFocus", place)
+
+    await asyncio.wait_for(editor.script.asked.wait(), SECONDS)
+
+    assert [(each.ahead, each.parts.prefix) for each in editor.script.requests] == [(True, "x = 1\ny = ")]
+    assert (await editor.inline(1, 4))["items"]
+    assert [each.ahead for each in editor.script.requests] == [True, False]

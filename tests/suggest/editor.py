@@ -88,6 +88,7 @@ class ScriptedModel:
     log_prob: float = -0.1
     finish_reason: Literal["stop", "length", "deadline"] = "stop"
     loading: bool = False
+    reads_ahead: bool = False
     hold: bool = False
     requests: list[CompleteRequest] = field(default_factory=list)
     running: int = 0
@@ -123,7 +124,7 @@ class ScriptedModel:
     async def info(self) -> ModelInfo:
         if self.loading:
             await asyncio.Event().wait()
-        return ModelInfo("scripted", "0", self.kinds, 8192, 2048, None, "1")
+        return ModelInfo("scripted", "0", self.kinds, 8192, 2048, None, "1", reads_ahead=self.reads_ahead)
 
     async def aclose(self) -> None:
         pass
@@ -245,6 +246,8 @@ async def editing(
     model.reply = (lambda _: reply) if isinstance(reply, str) else reply
     before = asyncio.all_tasks()
     editor = Editor(model, settings or SuggestSettings(debounce_seconds=0.1), privacy).open(text)
+    if model.reads_ahead:
+        editor.suggester.contexts_changed(await model.info())
     yield editor
     await editor.suggester.aclose()
     await settle()

@@ -164,7 +164,17 @@ export class Watch implements vscode.Disposable {
     const busy = this.timer !== undefined || this.preview.in(editor) !== null || this.inline.id !== null;
     if (elsewhere && !busy && Date.now() - this.edited < AFTER_EDIT_MS) {
       this.askSoon(editor, MOVE_MS);
+    } else if (elsewhere && editor === vscode.window.activeTextEditor) {
+      this.focused(editor);
     }
+  }
+
+  /** Tell where the cursor is: the model reads what stands there once it rests. */
+  private focused(editor: vscode.TextEditor | undefined): void {
+    const document = editor?.document;
+    const served = document !== undefined && this.server.serves(document);
+    const place = { textDocument: { uri: document?.uri.toString() }, position: editor?.selection.active };
+    this.server.notify("textDocument/didFocus", served ? place : {});
   }
 
   private askSoon(editor: vscode.TextEditor, delay: number): void {
@@ -186,9 +196,7 @@ export class Watch implements vscode.Disposable {
       this.preview.ignore("left_buffer");
     }
     this.inline.ignore("left_buffer");
-    const document = editor?.document;
-    const served = document !== undefined && this.server.serves(document);
-    this.server.notify("textDocument/didFocus", served ? { textDocument: { uri: document.uri.toString() } } : {});
+    this.focused(editor);
   }
 }
 

@@ -17,7 +17,7 @@ from calomel.workspace.workspace import Situation
 
 # Of what related code would be chosen now, in tokens, so much must have been chosen before.
 _RELATED_SHARE: Final = 0.5
-# A snapshot with more changed characters than this share of its own misleads more than its cached tokens save.
+# A snapshot of which more than this share is changed misleads more than its cached tokens save.
 _CHANGED_SHARE: Final = 0.25
 # Characters of a token, at most, on average: what is longer is not even counted.
 _LONGEST: Final = 12
@@ -35,7 +35,8 @@ class Front:
         snapshot: of the current file; None when the window held the whole file, or the budget is small.
         first_edit: the hunk that the stream begins with.
         hops: of the stream's own beginning, at that moment.
-        changed: characters that were inserted and removed in the file since the snapshot.
+        changed: characters that were inserted and removed in the file since the snapshot; what was typed and deleted
+            again counts, so that at most so many differ.
         why: what made it be chosen.
     """
 
@@ -79,8 +80,8 @@ def choose(
       waits for the window alone, and what was worked at is there when the cursor comes back.
     * Related code stays as long as the window does (`stays`). When that moves, it stays if at least half of what would
       be chosen now is in it. Otherwise everything is chosen anew.
-    * Snapshot and stream stay while the window is inside the snapshot, the characters changed since are at most a
-      quarter of the snapshot, and the stream still has its beginning and fits its room. Otherwise both start anew: what
+    * Snapshot and stream stay while the window is inside the snapshot, the lines changed since are at most a quarter of
+      the snapshot, and the stream still has its beginning and fits its room. Otherwise both start anew: what
       the stream lets go is in the new snapshot. Related code, which stands before them, stays.
     """
     why = ""
@@ -110,7 +111,7 @@ def _worn(front: Front, situation: Situation, window: Window, shares: Budget, co
             return "the file outgrew the window"
     elif not snapshot.holds(window) and not _only_looks(snapshot, window, situation):
         return "the edits left the snapshot"
-    elif front.changed > _CHANGED_SHARE * len(snapshot):
+    elif front.changed > (most := _CHANGED_SHARE * len(snapshot)) and snapshot.changed(situation.text) > most:
         return "a quarter of the snapshot was rewritten"
     taken = counter.excerpts(front.related) + counter.excerpts(front.far) + stream
     left = shares.total - MARKS - taken

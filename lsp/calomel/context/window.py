@@ -7,6 +7,7 @@ the text through edits, until the cursor has used up the room; then they move by
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -173,6 +174,12 @@ class Snapshot:
     def __len__(self) -> int:
         """In characters."""
         return sum(len(excerpt.text) for excerpt in self.excerpts)
+
+    def changed(self, text: str) -> int:
+        """Characters of lines that only one of the snapshot and its span of `text` has."""
+        then = Counter(line for excerpt in self.excerpts for line in excerpt.text.splitlines())
+        now = Counter(text[self.span.start : self.span.end].splitlines())
+        return sum(len(line) * count for line, count in ((then - now) + (now - then)).items())
 
 
 def take(

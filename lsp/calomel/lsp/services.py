@@ -85,6 +85,8 @@ class ModelLink:
             self._retry()
             code = "unreachable" if self.state == "error" else "loading"
             raise CompleterError(code, self.message)
+        if request.ahead:  # nobody waits for it
+            return await self._completer.complete(request)
         began = self._clock()
         try:
             answer = await self._completer.complete(request)
@@ -273,6 +275,7 @@ class Services:
 
     async def model_is(self, info: ModelInfo) -> None:
         """Count tokens exactly from now on, when the model's tokenizer lies on this machine."""
+        self.suggester.contexts_changed(info)
         if info.tokenizer is None:
             return
         try:
@@ -283,6 +286,7 @@ class Services:
             self.builder.counter = ExactCounter(tokenizer)
             # Parts that were cut by estimates may have half the tokens that there is room for.
             self.builder.clear()
+            self.suggester.contexts_changed()
 
     @property
     def indexes(self) -> bool:
@@ -316,6 +320,7 @@ class Services:
         await done.wait()
         # What was taken while little was known, or of a folder that is gone, stays in the prompt otherwise.
         self.builder.clear()
+        self.suggester.contexts_changed()
 
     def folders_changed(self, folders: tuple[Path, ...]) -> None:
         """The editor has other folders."""

@@ -22,8 +22,8 @@ from calomel.lsp.connection import Connection, Message
 from calomel.lsp.log import describe, log_path, open_log, set_level
 from calomel.lsp.protocol import Editor, Progress
 from calomel.lsp.services import CompleterFactory, Connect, ModelLink, Services
-from calomel.lsp.suggestions import Suggestions
-from calomel.lsp.text_sync import TextSync
+from calomel.lsp.suggestions import Suggestions, place_of
+from calomel.lsp.text_sync import Cursor, TextSync
 from calomel.lsp.transport import Transport, watch_parent
 from calomel.storage.system import ENDING
 from calomel.suggest.completer import Completer, CompleterError
@@ -250,6 +250,11 @@ class Session:
         document = params.get("textDocument")
         uri = document.get("uri") if isinstance(document, dict) else None
         self._workspace.focus(uri if isinstance(uri, str) else None)
+        if uri and "position" in params:
+            uri, position = place_of(params)
+            cursor = self._sync.find(uri, position)
+            if isinstance(cursor, Cursor):
+                self._suggester.rests(uri, cursor.offset)
 
     def _apply(self, settings: Settings) -> None:
         set_level(settings.log.level)

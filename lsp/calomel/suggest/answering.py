@@ -46,9 +46,9 @@ _REASONS: Final = {
 async def answer(session: Session, asked: Asked) -> Answer:
     """Text for the cursor, or the next edit; or why there is none."""
     uri, document, selected = asked.document.uri, asked.document, asked.selected
-    forbidden = _forbidden(session, asked)
-    if forbidden is not None:
-        return forbidden
+    refusal = forbidden(session, asked)
+    if refusal is not None:
+        return refusal
     if asked.version is not None and document.version is not None and asked.version != document.version:
         return Silence.of(SilenceReason.STALE)
     if selected is not None and not 0 <= selected.start <= asked.offset <= selected.end <= len(document):
@@ -73,7 +73,7 @@ async def answer(session: Session, asked: Asked) -> Answer:
     return replace(found, waited=waited)
 
 
-def _forbidden(session: Session, asked: Asked) -> Silence | None:
+def forbidden(session: Session, asked: Asked) -> Silence | None:
     """Why nothing may be suggested there; None when something may.
 
     An explicit question is answered within comments and strings too, but nothing that is off or ignored is ever read.
@@ -167,7 +167,7 @@ async def _from_model(session: Session, asked: Asked) -> Answer:
     session.source.filter.know(info)
     if session.workspace.syntax is not None:
         await session.workspace.syntax.parse(document)
-    question = _question(session, asked, info)
+    question = question_at(session, asked, info)
     # Whatever changed the document meanwhile will be followed by a question of its own.
     if question is None:
         return Silence.of(SilenceReason.STALE)
@@ -194,7 +194,7 @@ def _is_open(session: Session, document: Document) -> bool:
     return session.workspace.documents.get(document.uri) is document
 
 
-def _question(session: Session, asked: Asked, info: ModelInfo) -> Question | None:
+def question_at(session: Session, asked: Asked, info: ModelInfo) -> Question | None:
     """What the model is asked; None when the document is not the one any more."""
     document, revision, workspace = asked.document, asked.document.revision, session.workspace
     if not _is_open(session, document) or asked.offset > len(document):

@@ -234,6 +234,12 @@ class CandidateSource:
                 best = better(best, self.filter.decide("fill", question, proposed))
         return best or SilenceReason.EMPTY
 
+    async def read_ahead(self, question: Question) -> None:
+        """Have the model read what a question for text at the cursor would show it."""
+        parts = self._builder.build(question.situation, question.context_tokens).parts
+        most, limit = question.context_tokens, question.max_tokens
+        await self._model(CompleteRequest("fill", parts, max_tokens=limit, max_context=most, ahead=True))
+
     async def rewrite(
         self, question: Question, situation: Situation, region: tuple[int, int], drafts: Sequence[EditDraft] = ()
     ) -> Answered:

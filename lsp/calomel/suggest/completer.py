@@ -83,6 +83,8 @@ class CompleteRequest:
         drafts: texts that compete with the model's own, likeliest first.
         own: an `edit` also wants texts of the model's own; without, it only judges the drafts, which takes a third of
             the time.
+        ahead: nothing is answered: the prompt is encoded while nobody waits for anything else, so that the next
+            question behind it waits for less. Of a model that `ModelInfo.reads_ahead` alone.
     """
 
     kind: Kind
@@ -96,6 +98,7 @@ class CompleteRequest:
     deadline: Annotated[float, Meta(ge=0, le=MAX_DEADLINE)] | None = None
     drafts: Annotated[tuple[Draft, ...], Meta(max_length=MAX_DRAFTS)] = ()
     own: bool = True
+    ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +282,7 @@ class ModelInfo:
         tokenizer: path of its `tokenizer.json` when it lies on this machine; None elsewhere.
         version: of the Calomel that runs it.
         region: how much it may rewrite at once.
+        reads_ahead: what was encoded for one question serves the next one.
     """
 
     id: _Name
@@ -289,6 +293,7 @@ class ModelInfo:
     tokenizer: Annotated[str, Meta(max_length=4096)] | None
     version: _Name
     region: RegionBounds = field(default_factory=RegionBounds)
+    reads_ahead: bool = False
 
 
 class CompleterError(Exception):

@@ -13,13 +13,14 @@ from typing import Any, Final
 
 from calomel.suggest.answering import answer
 from calomel.suggest.candidates import CandidateSource
-from calomel.suggest.completer import Completer, Kind
+from calomel.suggest.completer import Completer, Kind, ModelInfo
 from calomel.suggest.edit import Answer, Suggestion, apply, edits_of
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.offers import Offer, OutcomeSink
 from calomel.suggest.pace import Cooldown, Debounce
 from calomel.suggest.question import Builder, Diagnostic, Selected, Trigger
+from calomel.suggest.reading import ReadAhead
 from calomel.suggest.session import Asked, Session, Switches
 from calomel.suggest.silence import Silence, SilenceReason, Status
 from calomel.workspace.documents import Document, TextChange
@@ -60,6 +61,7 @@ class Suggester(Listener):
             debounce=Debounce(clock, settings.debounce_seconds),
             switches=Switches(clock),
         )
+        self._ahead = ReadAhead(self._session)
         workspace.listeners += [self._session.matches, self]
         for document in workspace.documents.values():
             self._session.matches.opened(document)
@@ -154,6 +156,14 @@ class Suggester(Listener):
         self.filter.by_language = settings.aggressiveness_by_language
         session.cache.clear()
 
+    def rests(self, uri: str, offset: int) -> None:
+        """The cursor is there, and nobody has asked yet."""
+        self._ahead.rests(uri, offset)
+
+    def contexts_changed(self, info: ModelInfo | None = None) -> None:
+        """What a model sees of a place is another thing than before: there is a model, or more of the workspace."""
+        self._ahead.again(info)
+
     def toggle(
         self, scope: str = "global", *, uri: str | None = None, language: str | None = None, enabled: bool | None = None
     ) -> bool:
@@ -189,6 +199,7 @@ class Suggester(Listener):
             self._session.workspace.listeners.remove(self)
             self._session.workspace.listeners.remove(self._session.matches)
             self._session.workspace.is_acceptance = None
+        self._ahead.stop()
         await self._session.flight.aclose()
         self._session.ledger.close()
 
@@ -203,6 +214,8 @@ class Suggester(Listener):
         session, uri = self._session, document.uri
         if origin is Origin.TYPED:
             session.debounce.key()
+        if origin in {Origin.TYPED, Origin.PREDICTED}:
+            self.rests(uri, change.start + len(change.inserted))
         run = session.flight.running
         if run is not None and run.uri == uri:
             run.changes.append(change)
@@ -239,6 +252,7 @@ class Suggester(Listener):
 
     async def _answer(self, kind: Kind, uri: str, offset: int, trigger: Trigger, **known: Any) -> Answer:
         session = self._session
+        self._ahead.stop()
         session.tally.requests += 1
         session.ledger.settle()
         session.ledger.held_back.settle()
@@ -258,6 +272,7 @@ class Suggester(Listener):
                 found = Silence.of(SilenceReason.FAILED, _where(error))
                 LOG.error("a question ended with %s", found.message)  # noqa: TRY400 (an error may quote the user's text)
         session.tally.cached += isinstance(found, Suggestion) and found.cached
+        self.rests(uri, offset)
         if isinstance(found, Suggestion):
             session.tally.last = {"shown": found.id}
         else:

@@ -14,9 +14,11 @@ import platformdirs
 
 Aggressiveness = Literal["quiet", "balanced", "eager"] | float
 LogLevel = Literal["debug", "info", "warning", "error"]
+ReadAhead = Literal["always", "plugged_in", "never"]
 
 AGGRESSIVENESS: Final = ("quiet", "balanced", "eager")
 LOG_LEVELS: Final[tuple[str, ...]] = get_args(LogLevel)
+READ_AHEAD: Final[tuple[str, ...]] = get_args(ReadAhead)
 
 
 def setting(default: Any, why: str, **rules: Any) -> Any:
@@ -99,6 +101,13 @@ class SuggestSettings:
         None, "How much of your code the model reads, in tokens. Unset: what it is good and quick with.",
         low=64, high=32_768, limit=True, optional=True,
     )  # fmt: skip
+
+    read_ahead: ReadAhead = setting(
+        "plugged_in",
+        "When the model may read what stands around a resting cursor before it is asked: always, not on battery "
+        "(plugged_in), or never.",
+        choices=READ_AHEAD,
+    )
 
     def language_enabled(self, language_id: str) -> bool:
         """Suggest in documents of this language."""

@@ -33,7 +33,16 @@ from calomel.engine.decoder import Common, TransformerDecoder
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
 from calomel.engine.job import Canvas, Job, generator
-from calomel.engine.policies import Joint, Paced, PromptLookup, RevealPolicy, agreement, parse_policy, read_ahead
+from calomel.engine.policies import (
+    Joint,
+    Paced,
+    Prefix,
+    PromptLookup,
+    RevealPolicy,
+    agreement,
+    parse_policy,
+    read_ahead,
+)
 from calomel.engine.request import FinishReason, Request, SamplingParams
 from calomel.engine.sampling import Choice, Draw, Prediction
 from calomel.engine.transformer import Transformer
@@ -51,6 +60,7 @@ class BlockCanvas(Canvas):
 
     Attributes:
         draft: tokens to verify; none while a canvas is denoised.
+        verifies: nothing is denoised: the causal mode decides what stands behind the answer and the draft.
         opening: the next forward decides the first position, and nothing else.
         steps: so many have been made; `whole_steps` of them found nothing masked.
         masked_first: so many positions were not known when it began.
@@ -59,6 +69,7 @@ class BlockCanvas(Canvas):
     """
 
     draft: Sequence[int] = ()
+    verifies: bool = False
     opening: bool = False
     steps: int = 0
     whole_steps: int = 0
@@ -198,12 +209,13 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
 
     def _readable(self, job: BlockJob) -> int:
         """So many leading tokens may come from the prefix cache, where another request left them."""
-        needed = 1 if job.policy is None or self.diffusion.logit_shift or self.diffusion.opens else 0
+        verifies = job.policy is None or self._slides(job)
+        needed = 1 if verifies or self.diffusion.logit_shift or self.diffusion.opens else 0
         return self._whole(len(job.request.context) - needed)
 
     def _head(self, job: BlockJob) -> list[int]:
         """The final tokens that are rows of the canvas: those that fill no block; with shifted logits, the last one."""
-        if job.policy is None:
+        if job.canvas.verifies:
             return []
         if self.diffusion.block > 1:
             return job.tokens[self._whole(len(job.tokens)) :]
@@ -217,6 +229,11 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
     def _joint(self, job: BlockJob) -> Joint | None:
         """The policy, where it changes what is revealed."""
         return job.policy if isinstance(job.policy, Joint) and job.walk is None else None
+
+    def _slides(self, job: BlockJob) -> bool:
+        """Whether what is revealed joins the answer at once, and what stood elsewhere is verified first."""
+        asked = isinstance(job.policy, Prefix) and job.policy.ahead > 0
+        return asked and self.diffusion.verifiable and self.diffusion.block == 1 and not self.diffusion.opens
 
     def _last_step(self, job: BlockJob) -> bool:
         """Whether the next step of the canvas is its last one, which reveals everything."""
@@ -242,10 +259,13 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
 
     def _begin_canvas(self, job: BlockJob) -> None:
         """Set up the next canvas, or the next verification."""
-        canvas, given = BlockCanvas(self.diffusion.mask_token_id, lookup=job.canvas.lookup), job.request.given
-        if job.policy is None:
-            room = job.room - 1
+        last, given, room = job.canvas, job.request.given, job.room - 1
+        canvas = BlockCanvas(self.diffusion.mask_token_id, lookup=last.lookup)
+        if job.policy is None or self._slides(job):
             canvas.draft = canvas.lookup.ahead(room) if given is None else given
+            canvas.steps = last.steps
+            canvas.verifies = job.policy is None or bool(canvas.draft and canvas.steps + 1 < job.request.max_steps)
+        if canvas.verifies:
             # A draft of one token saves no forward.
             if self.diffusion.opens and given is None and not canvas.draft and job.offset and room > 1:
                 canvas.insert(0, self.diffusion.max_canvas - 1)
@@ -288,11 +308,11 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         if job.prefill_rows:
             return [Piece(job.tokens[length : length + job.prefill_rows], buffer, length, causal=True)]
         behind = job.tokens[length : len(job.tokens) - len(head)]
-        if job.policy is None and canvas.ids:  # which becomes a draft in this step
+        if canvas.verifies and canvas.ids:  # which becomes a draft in this step
             rows = [*behind, *canvas.ids]
             asked = range(len(behind), min(len(rows), len(behind) + job.room - 1))
             return [Piece(rows, buffer, length, causal=False, read=asked)]
-        if job.policy is None or canvas.opening:
+        if canvas.verifies or canvas.opening:
             rows = [*behind, *canvas.draft]
             return [Piece(rows, buffer, length, causal=True, read=range(len(behind) - 1, len(rows)))]
         pieces = [Piece(behind, buffer, length, causal=True)] if behind else []
@@ -333,11 +353,11 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
             return
         canvas = job.canvas
         job.forwards += 1
-        if job.policy is None and canvas.ids:
+        if canvas.verifies and canvas.ids:
             canvas.draft = [found.token for found in choice.predictions[first : first + len(pieces[0].read)]]
             canvas.drop(0)
             return
-        if job.policy is None or canvas.opening:
+        if canvas.verifies or canvas.opening:
             found = choice.predictions[first : first + len(pieces[0].read)]
             if job.walk is not None:
                 found = decide(job, job.walk, found, choice, first, canvas.draft)
@@ -379,6 +399,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         job.extend(found[:count])
         self._commit(job, length)
         job.canvas.lookup.found(tokens[:count])
+        job.canvas.steps += count == 1  # the draft was wrong
         self._go_on(job)
 
     def _denoised(self, job: BlockJob, columns: Sequence[int], choice: Choice, first: int) -> None:
@@ -394,6 +415,13 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         if joint is None:
             self._drop_tail(job)
         job.show(canvas.ids, canvas.revealed)
+        if self._slides(job):
+            known = job.settled(canvas.prefix())
+            canvas.lookup.found(canvas.ids[:known])
+            job.extend_by(canvas, known)
+            canvas.steps *= not last
+            self._go_on(job)
+            return
         # Where revealed tokens may change, a step on a whole canvas has the last word.
         again = joint is not None and (changed or not whole) and canvas.whole_steps < joint.after and not last
         if canvas.masked() or again:
@@ -459,5 +487,5 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
             self.finish(job, reason)
             return
         self._begin_canvas(job)
-        if job.policy is None:
+        if job.canvas.verifies:
             job.show()

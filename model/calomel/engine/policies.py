@@ -23,8 +23,9 @@ from calomel.engine.errors import UnknownPolicyError
 
 # How far ahead the answer is looked for in a guess once it has left it: a replaced name or a dropped argument.
 _REACH: Final = 24
-# So many tokens that stood there before, in a row, are worth reading ahead behind them: longer runs first.
-_RUNS: Final = (4, 3)
+# So many tokens that stood there before, in a row, are worth reading ahead behind them: longer runs first. Behind a
+# shorter one less is right: each run has that share of what may be read ahead.
+_RUNS: Final = {4: 1.0, 3: 0.5, 2: 0.2}
 
 
 class RevealPolicy(Protocol):
@@ -81,9 +82,15 @@ class Prefix:
 
     From left to right, as many at once as the model is sure of: the order of adaptive parallel decoding (arXiv
     2506.00413), without its second model.
+
+    Attributes:
+        probability: of each of those behind the first.
+        ahead: so many tokens that stood behind the same ones before are verified first, by the causal mode, and what is
+            revealed joins the answer at once; 0 for neither.
     """
 
     probability: float = 0.9
+    ahead: int = 0
 
     def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:  # noqa: ARG002
         """[B, L] each to [B, L] bool."""
@@ -149,7 +156,7 @@ class Paced:
 def parse_policy(text: str) -> RevealPolicy | Paced | None:  # noqa: PLR0911  (a table)
     """Read `name:parameter`; None for `left_to_right`, where the causal mode of the model decides every token.
 
-    `left_to_right:10` (see `read_ahead`), `threshold:0.9`, `prefix:0.9`, `entropy_bound:0.1`, `fixed:1`. Those of
+    `left_to_right:10` and `prefix:0.9/10` (see `read_ahead`), `threshold:0.9`, `entropy_bound:0.1`, `fixed:1`. Those of
     published block diffusion models: `low_confidence:4` (steps of a canvas), `low_confidence_dynamic:0.85/4`
     (probability and steps) and, of LLaDA2.1, `joint:0.95/0.9/16` (probability of a reveal, of a change, and steps
     behind the last reveal).
@@ -166,7 +173,7 @@ def parse_policy(text: str) -> RevealPolicy | Paced | None:  # noqa: PLR0911  (a
         case "threshold":
             return Threshold(_probability(text, parameter, 0.9))
         case "prefix":
-            return Prefix(_probability(text, parameter, 0.9))
+            return Prefix(_probability(text, first, 0.9), read_ahead(text))
         case "entropy_bound":
             return EntropyBound(parse_number(text, parameter, 0.1))
         case "fixed":
@@ -181,19 +188,20 @@ def parse_policy(text: str) -> RevealPolicy | Paced | None:  # noqa: PLR0911  (a
             return Joint(_probability(text, first, 0.95), _probability(text, edit, 0.9), most)
         case _:
             raise UnknownPolicyError(
-                f"unknown policy {text!r}; there are threshold:P, prefix:P, entropy_bound:NATS, fixed:K, "
+                f"unknown policy {text!r}; there are threshold:P, prefix:P/AHEAD, entropy_bound:NATS, fixed:K, "
                 "low_confidence:STEPS, low_confidence_dynamic:P/STEPS, joint:P/EDIT/STEPS and left_to_right:AHEAD"
             )
 
 
 def read_ahead(text: str) -> int:
-    """So many tokens the policy `left_to_right:AHEAD` takes out of the context at a time; 0 for every other policy.
+    """So many tokens `left_to_right:AHEAD` and `prefix:P/AHEAD` take out of the context at a time; else 0.
 
     Raises:
         UnknownPolicyError: the parameter is no whole number above 0.
     """
     name, _, parameter = text.partition(":")
-    return _count(text, parameter) if name == "left_to_right" and parameter else 0
+    ahead = parameter if name == "left_to_right" else parameter.partition("/")[2] if name == "prefix" else ""
+    return _count(text, ahead) if ahead else 0
 
 
 def _count(text: str, parameter: str) -> int:
@@ -270,14 +278,14 @@ class PromptLookup:
     def _copy(self, most: int) -> list[int]:
         """At most so many tokens of those that stand behind the last ones where they stood last."""
         text, width = self._text, array("i").itemsize
-        for run in _RUNS if most > 0 else ():
-            size = run * width
+        for run, share in _RUNS.items() if most > 0 else ():
+            size, count = run * width, math.ceil(share * most)
             if len(text) <= size:
                 continue
             at = len(text) - size
             while (at := text.rfind(text[-size:], 0, at + size - 1)) >= 0:
                 if not at % width:
-                    return array("i", bytes(text[at + size : at + size + most * width])).tolist()
+                    return array("i", bytes(text[at + size : at + size + count * width])).tolist()
         return []
 
     def _follow(self, tokens: Sequence[int]) -> None:

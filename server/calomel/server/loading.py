@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from calomel.server.errors import ModelFailedError, ModelLoadingError
@@ -145,8 +146,10 @@ class ModelLoader:
         """What the loaded model can do. Raises as `filler` does, and where its folder does not tell."""
         if self._state != "unloaded":
             self.filler()
+        # An engine that keeps what it has encoded has a cache for it.
+        kept = hasattr(getattr(getattr(self._filler, "engine", None), "decoder", None), "cache")
         try:
-            return self._describe()
+            return replace(self._describe(), reads_ahead=kept)
         except (OSError, ValueError) as error:
             _log.error("the model's folder does not say what it is: %s", type(error).__name__)
             raise ModelFailedError from error

@@ -87,6 +87,15 @@ local function changed(state)
     ask_soon(state, config.current.debounce_ms)
 end
 
+--- Tell where the cursor is: the model reads what stands there once it rests.
+---@param buf integer
+local function focused(buf)
+    local client = server.client(buf)
+    if client then
+        client:notify("textDocument/didFocus", vim.lsp.util.make_position_params(0, client.offset_encoding))
+    end
+end
+
 ---@param state calomel.State
 ---@param row_before integer
 local function moved(state, row_before)
@@ -108,6 +117,8 @@ local function moved(state, row_before)
         ask_soon(state, config.current.debounce_ms)
     elseif recently and state.row ~= row_before then
         ask_soon(state, MOVE_MS)
+    elseif state.row ~= row_before then
+        focused(state.buf)
     end
 end
 
@@ -166,11 +177,11 @@ end
 
 ---@param buf integer
 local function entered(buf)
-    local state, client = states[buf], server.client(buf)
-    if state and client then
+    local state = states[buf]
+    if state and server.client(buf) then
         state.tick = vim.api.nvim_buf_get_changedtick(buf)
         state.row, state.col = situation.cursor()
-        client:notify("textDocument/didFocus", { textDocument = { uri = vim.uri_from_bufnr(buf) } })
+        focused(buf)
     end
 end
 
@@ -215,6 +226,7 @@ function M.attach(buf)
     }
     if vim.api.nvim_get_current_buf() == buf then
         states[buf].row, states[buf].col = situation.cursor()
+        focused(buf)
     end
     watch_lines(states[buf])
     local group = vim.api.nvim_create_augroup(group_of(buf), { clear = true })

@@ -1,0 +1,84 @@
+"""Before it is asked: while nothing else is to be done, the model reads what stands around a resting cursor."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Final
+
+import psutil
+
+from calomel.suggest.answering import forbidden, question_at
+from calomel.suggest.completer import CompleterError, ModelInfo
+from calomel.suggest.question import Trigger
+from calomel.suggest.session import Asked, Session
+
+LOG: Final = logging.getLogger(__name__)
+
+# Where nothing happens for so long, the cursor rests.
+_REST_SECONDS: Final = 0.25
+
+
+class ReadAhead:
+    """Has one place read at a time, the last one; every question comes first.
+
+    The server gives it the lowest priority. What was encoded until it is cancelled stays for the next question.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._task: asyncio.Task[None] | None = None
+        self._place: tuple[str, int] | None = None
+        self._known: tuple[str, int, int] | None = None
+        self._info: ModelInfo | None = None
+
+    def rests(self, uri: str, offset: int) -> None:
+        """The cursor is at `offset`: read what stands there once it has rested, unless that is known."""
+        self.stop()
+        self._place = (uri, offset)
+        info, wanted = self._info, self._session.settings.read_ahead != "never"
+        if wanted and info is not None and info.reads_ahead and self._key(uri, offset) not in {None, self._known}:
+            self._task = asyncio.ensure_future(self._read(uri, offset, info))
+
+    def again(self, info: ModelInfo | None = None) -> None:
+        """Contexts are made in another way from now on; before a model is known, nothing is read."""
+        self._info, self._known = info or self._info, None
+        if self._place is not None:
+            self.rests(*self._place)
+
+    def stop(self) -> None:
+        """Somebody asks, or there is no use for it any more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def _key(self, uri: str, offset: int) -> tuple[str, int, int] | None:
+        document = self._session.workspace.documents.get(uri)
+        return None if document is None else (uri, document.revision, offset)
+
+    async def _read(self, uri: str, offset: int, info: ModelInfo) -> None:
+        session = self._session
+        await session.sleep(_REST_SECONDS)
+        try:
+            with suppress(CompleterError):
+                if session.settings.read_ahead == "plugged_in" and _on_battery():
+                    return
+                document = session.workspace.documents.get(uri)
+                if document is None or offset > len(document) or session.flight.running is not None:
+                    return
+                place = Asked("fill", document, offset, Trigger.CURSOR)
+                if forbidden(session, place) is not None:
+                    return
+                if session.workspace.syntax is not None:
+                    await session.workspace.syntax.parse(document)
+                question = question_at(session, place, info)
+                if question is not None:
+                    await session.source.read_ahead(question)
+                    self._known = self._key(uri, offset)
+        except Exception as error:  # noqa: BLE001 (nobody asked: nothing of the session may end with it)
+            LOG.error("reading ahead ended with %s", type(error).__name__)  # noqa: TRY400 (an error may quote the text)
+
+
+def _on_battery() -> bool:
+    battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
+    return battery is not None and battery.power_plugged is False
