@@ -20,6 +20,9 @@ REST = "turn a + b\n\n\ndef sub(a, b):\n    return a - b"
 # A name to be changed in the first line, whose other use is far below, and how the scripted model goes on.
 FAR = "old = 1\n" + "\n" * 8 + "print(old)\n"
 RENAME = {"print(old)": "print(new)"}
+# A function to be renamed, and a file that calls it.
+SHOP = "def total(prices):\n    return sum(prices)\n"
+HELPER = "from shop import total\n" + "\n" * 8 + "print(total([]))\n"
 
 
 def here(folder: Path, command: Sequence[str]) -> Here:

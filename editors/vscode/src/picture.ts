@@ -110,6 +110,12 @@ export function picture(lines: Lines, changes: readonly Hunk[], scene: Scene): P
   return { struck, insertions, boxes, seams, hints, signs, far };
 }
 
+/** What announces an edit of another file at a place such as `helper.py:12`. */
+export function announcement(place: string, { cursor, hints, key, passed }: Scene): Picture {
+  const said = hints && !passed ? [{ row: cursor, text: `${key}: edit in ${place}` }] : [];
+  return { struck: [], insertions: [], boxes: [], seams: [], hints: said, signs: [], far: true };
+}
+
 function boxOf(lines: Lines, hunk: Hunk, scene: Scene, foot: string): Box {
   const shown = hunk.lines.slice(0, MOST_LINES).map((line) => {
     const flat = untabbed(line, scene.tabSize);

@@ -1,9 +1,10 @@
 // The next edit that is shown by decorations of our own, and what the keys do with it.
 
+import { posix } from "node:path";
 import * as vscode from "vscode";
 import type { Change, Edit } from "./edit";
 import type { Painter } from "./painter";
-import { picture } from "./picture";
+import { announcement, picture } from "./picture";
 import type { Scene } from "./picture";
 import type { View } from "./placement";
 import { isFar, rowsAway } from "./placement";
@@ -28,6 +29,10 @@ interface Shown {
   readonly kind: Kind;
   /** A piece of it was taken. */
   readonly begun: boolean;
+  /** The document that it is of, where the editor has another one. */
+  readonly there: vscode.TextDocument | null;
+  /** Of the cursor. */
+  readonly row: number;
 }
 
 export class Preview {
@@ -55,14 +60,14 @@ export class Preview {
   }
 
   /** Show an edit in the place of what is shown. */
-  show(editor: vscode.TextEditor, suggestion: Suggestion, kind: Kind, begun = false): void {
+  show(editor: vscode.TextEditor, suggestion: Suggestion, kind: Kind, more: Partial<Shown> = {}): void {
     const before = this.shown;
     if (before !== null && before.suggestion.id !== suggestion.id) {
       this.ignore("replaced");
     } else if (before !== null && before.editor !== editor) {
       this.painter.clear(before.editor);
     }
-    this.shown = { suggestion, editor, kind, begun };
+    this.shown = { suggestion, editor, kind, begun: false, there: null, row: editor.selection.active.line, ...more };
     this.server.spoke(editor.document.uri);
     this.draw();
     this.tellTab(editor);
@@ -100,10 +105,11 @@ export class Preview {
   /** Go along with changes of a document. */
   changed(document: vscode.TextDocument, changes: readonly Change[]): void {
     const shown = this.shown;
-    if (shown?.editor.document !== document) {
+    const own = document === (shown?.there ?? shown?.editor.document);
+    if (shown === null || (!own && document !== shown.editor.document)) {
       return;
     }
-    const suggestion = shown.suggestion.follow(document.getText(), changes);
+    const suggestion = own ? shown.suggestion.follow(document.getText(), changes) : shown.suggestion;
     if (suggestion === null) {
       this.hide();
     } else {
@@ -127,8 +133,9 @@ export class Preview {
     if (shown?.editor !== editor) {
       return;
     }
-    const away = rowsAway(row, shown.suggestion.rows);
-    if (!editor.selection.isEmpty || away > shown.suggestion.distance + PATIENT_ROWS) {
+    const { rows, distance } = shown.suggestion;
+    const away = shown.there === null ? rowsAway(row, rows) - distance : Math.abs(row - shown.row);
+    if (!editor.selection.isEmpty || away > PATIENT_ROWS) {
       this.ignore("moved_away");
     } else {
       this.draw();
@@ -154,6 +161,11 @@ export class Preview {
       return false;
     }
     this.passed = null;
+    const there = this.shown?.there ?? null;
+    if (there !== null) {
+      await this.visit(there, suggestion);
+      return true;
+    }
     if (this.isFar(editor)) {
       const place = editor.document.positionAt(suggestion.start);
       editor.selection = new vscode.Selection(place, place);
@@ -190,7 +202,7 @@ export class Preview {
       acceptedLength: Math.min(accepted, item.text.length - 1),
     });
     if (editor.document.getText() === rest.lines.text) {
-      this.show(editor, rest, shown.kind, true);
+      this.show(editor, rest, shown.kind, { begun: true });
     }
     return true;
   }
@@ -205,6 +217,23 @@ export class Preview {
     return suggestion !== null;
   }
 
+  /** Go to an edit of another document, which shows it from now on. */
+  private async visit(document: vscode.TextDocument, suggestion: Suggestion): Promise<void> {
+    const holds = (): boolean => !document.isClosed && document.getText() === suggestion.lines.text;
+    if (!holds()) {
+      this.ignore("stale");
+      return;
+    }
+    this.hide();
+    const place = document.positionAt(suggestion.start);
+    const column = vscode.window.visibleTextEditors.find((each) => each.document === document)?.viewColumn;
+    const options = { selection: new vscode.Range(place, place), ...(column === undefined ? {} : { viewColumn: column }) };
+    const editor = await vscode.window.showTextDocument(document, options);
+    if (holds()) {
+      this.show(editor, suggestion, "edit");
+    }
+  }
+
   private isPassed(editor: vscode.TextEditor): boolean {
     const suggestion = this.in(editor);
     return suggestion !== null && this.passed?.same(suggestion) === true;
@@ -212,7 +241,8 @@ export class Preview {
 
   private isFar(editor: vscode.TextEditor): boolean {
     const suggestion = this.in(editor);
-    return suggestion !== null && isFar(editor.selection.active.line, suggestion.rows, viewOf(editor));
+    const elsewhere = (this.shown?.there ?? null) !== null;
+    return suggestion !== null && (elsewhere || isFar(editor.selection.active.line, suggestion.rows, viewOf(editor)));
   }
 
   private tellTab(editor: vscode.TextEditor): void {
@@ -228,13 +258,17 @@ export class Preview {
     if (shown === null) {
       return;
     }
-    const { suggestion, editor } = shown;
+    const { suggestion, editor, there } = shown;
     const scene = {
       ...sceneOf(editor),
       key: this.tabIndents(editor) ? "Alt+L" : "Tab",
       passed: this.isPassed(editor),
     };
-    this.painter.paint(editor, picture(suggestion.lines, suggestion.hunks, scene));
+    const painted =
+      there === null
+        ? picture(suggestion.lines, suggestion.hunks, scene)
+        : announcement(`${posix.basename(there.uri.path)}:${suggestion.rows.first + 1}`, scene);
+    this.painter.paint(editor, painted);
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       this.tellShown();
@@ -244,7 +278,7 @@ export class Preview {
   private tellShown(): void {
     const shown = this.shown;
     const view = shown === null ? null : viewOf(shown.editor);
-    if (shown === null || this.told === shown.suggestion.id) {
+    if (shown?.there !== null || this.told === shown.suggestion.id) {
       return;
     }
     const { first } = shown.suggestion.rows;

@@ -17,13 +17,19 @@ import type { ServerState, Silence } from "./state";
 import type { EditItem } from "./suggestion";
 
 /** How the editor's own agreement with the server is called. */
-const OPTIONS = { extensions: true, configuration_replaces: true };
+const OPTIONS = { extensions: true, other_files: true, configuration_replaces: true };
 // A server that ends so often within so long would end again.
 const MOST_ENDS = 3;
 const ENDS_MS = 3 * 60_000;
 const STOP_MS = 3000;
 // A sentence of the status bar is read in less.
 const READ_MS = 10_000;
+
+/** A next edit, and the document that it is of: where nothing is left in the one that was asked about, another one. */
+export interface NextEdit {
+  readonly item: EditItem;
+  readonly document: vscode.TextDocument;
+}
 
 /** Something that the user must know, and what can be done about it. */
 export interface Fault {
@@ -167,7 +173,7 @@ export class Server implements vscode.Disposable {
     position: vscode.Position,
     invoked: boolean,
     token: vscode.CancellationToken,
-  ): Promise<EditItem | null> {
+  ): Promise<NextEdit | null> {
     const client = this.client;
     if (client === null || !this.isRunning) {
       return null;
@@ -186,9 +192,13 @@ export class Server implements vscode.Disposable {
         token,
       );
       const item = answer?.edits?.[0];
-      const named = item?.textDocument?.version ?? version;
+      const named = item?.textDocument ?? params.textDocument;
+      const uri = client.protocol2CodeConverter.asUri(named.uri).toString();
+      const found = [document, ...vscode.workspace.textDocuments].find(
+        (each) => each.uri.toString() === uri && (named.version ?? each.version) === each.version,
+      );
       const stale = isCancelled(token) || document.isClosed || document.version !== version;
-      return item === undefined || stale || named !== version ? null : item;
+      return item === undefined || stale || found === undefined ? null : { item, document: found };
     } catch (error) {
       this.output.debug(`no answer: ${String(error)}`);
       return null;

@@ -6,9 +6,8 @@ import { isCancelled } from "./cancelled";
 import type { Change } from "./edit";
 import type { Asked, Inline } from "./inline";
 import type { Preview } from "./preview";
-import type { Server } from "./server";
+import type { NextEdit, Server } from "./server";
 import { Suggestion } from "./suggestion";
-import type { EditItem } from "./suggestion";
 
 // A cursor that moves tells of a next edit only for so long after an edit; the server's rule for ghost text.
 const AFTER_EDIT_MS = 10_000;
@@ -60,17 +59,17 @@ export class Watch implements vscode.Disposable {
     if (editor?.document !== document || !this.server.serves(document)) {
       return null;
     }
-    const item = await this.server.nextEdit(document, position, invoked, token);
+    const found = await this.server.nextEdit(document, position, invoked, token);
     if (isCancelled(token) || !isAt(editor, position)) {
       return null;
     }
-    const made = item === null ? null : this.asItem(document, position, item);
+    const made = this.asItem(document, position, found);
     if (made !== null) {
       this.preview.hide();
       this.inline.keep(document, made.ghost);
       return made.item;
     }
-    this.present(editor, item);
+    this.present(editor, found);
     return null;
   }
 
@@ -84,19 +83,19 @@ export class Watch implements vscode.Disposable {
     const asking = new vscode.CancellationTokenSource();
     this.asking = asking;
     const position = selection.active;
-    const item = await this.server.nextEdit(document, position, invoked, asking.token);
+    const found = await this.server.nextEdit(document, position, invoked, asking.token);
     if (isCancelled(asking.token) || !isAt(editor, position)) {
       return;
     }
     this.asking = null;
     asking.dispose();
     const shows = vscode.workspace.getConfiguration("editor", document).get<boolean>("inlineSuggest.enabled", true);
-    const made = item === null || !shows ? null : this.asItem(document, position, item);
+    const made = shows ? this.asItem(document, position, found) : null;
     if (made !== null) {
       this.preview.hide();
       await this.inline.push(document, position, made);
     } else {
-      this.present(editor, item);
+      this.present(editor, found);
     }
   }
 
@@ -126,22 +125,27 @@ export class Watch implements vscode.Disposable {
   private asItem(
     document: vscode.TextDocument,
     position: vscode.Position,
-    item: EditItem,
+    found: NextEdit | null,
   ): ReturnType<Inline["item"]> {
+    if (found?.document !== document) {
+      return null;
+    }
+    const { item } = found;
     const suggestion = Suggestion.of(item, document.getText(), position.line);
     return suggestion === null
       ? null
       : this.inline.item(document, position, suggestion.edit, { id: suggestion.id, kind: "edit", item });
   }
 
-  private present(editor: vscode.TextEditor, item: EditItem | null): void {
-    const row = editor.selection.active.line;
-    const suggestion = item === null ? null : Suggestion.of(item, editor.document.getText(), row);
-    if (suggestion === null) {
+  private present(editor: vscode.TextEditor, found: NextEdit | null): void {
+    const here = found?.document === editor.document;
+    const row = here || found === null ? editor.selection.active.line : found.item.range.start.line;
+    const suggestion = found === null ? null : Suggestion.of(found.item, found.document.getText(), row);
+    if (suggestion === null || found === null) {
       this.preview.yield();
     } else {
       this.inline.ignore("replaced");
-      this.preview.show(editor, suggestion, "edit");
+      this.preview.show(editor, suggestion, "edit", here ? {} : { there: found.document });
     }
   }
 

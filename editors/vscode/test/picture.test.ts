@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hunks } from "../src/hunk";
 import { Lines } from "../src/lines";
-import { picture } from "../src/picture";
+import { announcement, picture } from "../src/picture";
 import type { Picture, Scene } from "../src/picture";
 
 const SCENE: Scene = { cursor: 0, view: { first: 0, last: 50 }, tabSize: 4, preview: "auto", hints: true, key: "Tab", passed: false };
@@ -98,4 +98,11 @@ test("while one types past it, an edit far away is not announced, and one nearby
   const there = drawn(far, far.replace("old", "new"), { passed: true, key: "Alt+L" });
   assert.deepEqual([there.hints, there.far], [[], true]);
   assert.deepEqual(drawn("a\nf(old)\n", "a\nf(new)\n", { passed: true, key: "Alt+L" }).hints, [{ row: 1, text: "Alt+L" }]);
+});
+
+test("an edit of another file is announced at the cursor alone, unless the user types past it", () => {
+  const found = announcement("helper.py:12", { ...SCENE, cursor: 3 });
+  assert.deepEqual(found.hints, [{ row: 3, text: "Tab: edit in helper.py:12" }]);
+  assert.deepEqual([found.struck, found.insertions, found.boxes, found.signs], [[], [], [], []]);
+  assert.deepEqual(announcement("helper.py:12", { ...SCENE, passed: true }).hints, []);
 });

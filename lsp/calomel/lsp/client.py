@@ -23,6 +23,7 @@ class Client:
         document_changes: it takes versioned edits in a `WorkspaceEdit`.
         code_action_literals: it takes code actions that carry their edit.
         extensions: it knows our own notifications and reports what it shows.
+        other_files: it can show a next edit in another document than the one that it asks about.
         configuration_replaces: its answer to `workspace/configuration` is all of its settings: what `initialize` said
             is old by then.
         completion_item: the user wants suggestions as items of the completion popup.
@@ -39,6 +40,7 @@ class Client:
     document_changes: bool = False
     code_action_literals: bool = False
     extensions: bool = False
+    other_files: bool = False
     configuration_replaces: bool = False
     completion_item: bool = False
     debug: bool = False
@@ -65,6 +67,7 @@ def read_client(params: Mapping[str, Any]) -> Client:
         code_action_literals=_at(params, "capabilities", "textDocument", "codeAction", "codeActionLiteralSupport")
         is not None,
         extensions=own.get("extensions") is True,
+        other_files=own.get("other_files") is True,
         configuration_replaces=own.get("configuration_replaces") is True,
         completion_item=own.get("completion_item") is True,
         debug=own.get("debug") is True,
@@ -73,7 +76,7 @@ def read_client(params: Mapping[str, Any]) -> Client:
 
 # What `initializationOptions` may hold beside each other; everything else there belongs to other servers' clients.
 _OWN = ("workspace", "privacy", "suggest", "server", "log")
-_DOOR = ("extensions", "configuration_replaces", "completion_item", "debug")
+_DOOR = ("extensions", "other_files", "configuration_replaces", "completion_item", "debug")
 
 
 def own_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -104,11 +104,13 @@ class Suggestions:
                 severity = one.get("severity") if isinstance(one, dict) else None
                 named = {"severity": _SEVERITIES.index(severity) + 1} if isinstance(severity, str) else {}
                 diagnostics.append(read({**one, **named}, types.Diagnostic, "A diagnostic"))
-        suggestion = await self._edit(uri, cursor, version, diagnostics, Trigger.EXPLICIT if invoked else Trigger.EDIT)
-        if suggestion is None or isinstance(cursor, Silence):
+        trigger = Trigger.EXPLICIT if invoked else Trigger.EDIT
+        suggestion = await self._edit(uri, cursor, version, diagnostics, trigger, elsewhere=self._client.other_files)
+        document = None if suggestion is None else self._sync.document(suggestion)
+        if suggestion is None or document is None:
             return {"edits": []}
         self._sent(suggestion)
-        return {"edits": [copilot_edit(suggestion, cursor.document)]}
+        return {"edits": [copilot_edit(suggestion, document)]}
 
     async def actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
         """Handle `textDocument/codeAction`.
@@ -122,7 +124,7 @@ class Suggestions:
         if isinstance(cursor, Silence) or not self._client.code_action_literals or not _wanted(params.context.only):
             return []
         known = self._last
-        if known is None or known.uri != uri or not self._sync.fits(known, cursor.document):
+        if known is None or known.uri != uri or self._sync.document(known) is not cursor.document:
             kind = params.context.trigger_kind
             if kind == types.CodeActionTriggerKind.Automatic or self._spoken:
                 return []
@@ -183,6 +185,8 @@ class Suggestions:
         version: int | None,
         diagnostics: Sequence[types.Diagnostic],
         trigger: Trigger,
+        *,
+        elsewhere: bool = False,
     ) -> Suggestion | None:
         if isinstance(cursor, Silence):
             self._editor.tell_silence(uri, "edit", cursor)
@@ -192,7 +196,9 @@ class Suggestions:
             Diagnostic(*_span(document, one.range), one.message, _SEVERITIES[(one.severity or 1) - 1])
             for one in diagnostics[:MAX_DIAGNOSTICS]
         ]
-        asking = self._suggester.next_edit(uri, version, cursor.offset, diagnostics=known, trigger=trigger)
+        asking = self._suggester.next_edit(
+            uri, version, cursor.offset, diagnostics=known, trigger=trigger, elsewhere=elsewhere
+        )
         suggestion = await self._answer("edit", document, asking)
         self._last = suggestion or self._last
         return suggestion
@@ -201,8 +207,10 @@ class Suggestions:
         self, kind: Kind, document: Document, asking: Awaitable[Suggestion | Silence]
     ) -> Suggestion | None:
         answer = await asking
-        if not isinstance(answer, Silence) and not self._sync.fits(answer, document):
-            answer = Silence.of(SilenceReason.STALE)
+        if not isinstance(answer, Silence):
+            found = self._sync.document(answer)
+            if found is None or (found is not document and answer.uri == document.uri):
+                answer = Silence.of(SilenceReason.STALE)
         if isinstance(answer, Silence):
             self._editor.tell_silence(document.uri, kind, answer)
             return None

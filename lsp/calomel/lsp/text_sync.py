@@ -78,10 +78,11 @@ class TextSync:
             return Silence.of(SilenceReason.UNKNOWN_DOCUMENT)
         return Cursor(document, offset_at(document, position))
 
-    def fits(self, suggestion: Suggestion, document: Document) -> bool:
-        """Whether a suggestion refers to the present text, in the document that was asked about."""
-        present = self._workspace.documents.get(document.uri)
-        return present is document and suggestion.revision == document.revision and document.uri not in self._lost
+    def document(self, suggestion: Suggestion) -> Document | None:
+        """The document of a suggestion; None when that does not refer to its present text."""
+        present = self._workspace.documents.get(suggestion.uri)
+        fits = present is not None and present.revision == suggestion.revision and suggestion.uri not in self._lost
+        return present if fits else None
 
     def opened(self, params: types.DidOpenTextDocumentParams) -> None:
         """Take over a document; one that is open already is replaced."""

@@ -8,11 +8,13 @@ from dataclasses import replace
 from typing import Final
 
 from calomel.prompts.parts import Hunk, RegionBounds, region_around
+from calomel.selectivity.filters import FILTERS
 from calomel.suggest.cache import Entry
 from calomel.suggest.candidates import context_tokens
 from calomel.suggest.completer import CompleterError, ModelInfo
 from calomel.suggest.drafts.propose import continuation, drafts
 from calomel.suggest.edit import Answer, Suggestion
+from calomel.suggest.elsewhere import drafts_elsewhere, others
 from calomel.suggest.fitting import splits_word
 from calomel.suggest.judging import Answered, Decision
 from calomel.suggest.locations import continuations
@@ -35,6 +37,11 @@ _AFTER_EDIT: Final = 10.0
 _ASK_AGAIN: Final = frozenset(
     {SilenceReason.DISAGREES_WITH_SELECTED, SilenceReason.REVERTS_EDIT, SilenceReason.RESUMES_UNDONE}
 )
+# The model had its say, and nothing of it is offered.
+_NOTHING_LEFT: Final = frozenset({
+    SilenceReason.NO_CHANGE, SilenceReason.EMPTY, SilenceReason.LOW_CONFIDENCE, SilenceReason.REJECTED_BEFORE,
+    SilenceReason.NOT_TRAINED_FOR_EDITS, *map(SilenceReason, FILTERS),
+})  # fmt: skip
 _REASONS: Final = {
     "unreachable": SilenceReason.NO_MODEL,
     "loading": SilenceReason.LOADING,
@@ -59,18 +66,50 @@ async def answer(session: Session, asked: Asked) -> Answer:
     hunks = session.last_edits(document) if asked.kind == "edit" else ()
     if hunks and not standing(document.text, hunks, prompt_path(document)):
         session.cache.closed(uri, "edit")
-    known = _known(session, asked) or _unwelcome(session, asked)
-    if known is not None:
-        return known
-    began = session.clock()
-    found = await _pause(session, asked)
-    waited = session.clock() - began
+    found = _known(session, asked) or _unwelcome(session, asked)
+    waited = 0.0
+    if found is None:
+        began = session.clock()
+        found = await _pause(session, asked)
+        waited = session.clock() - began
     if found is None:
         found = await _from_model(session, asked)
         if isinstance(found, Silence) and found.asked and found.reason is SilenceReason.LOADING:
             # The server ended under the question, which waits for the next one as it would have for the first.
             found = await _from_model(session, asked)
+    if asked.elsewhere and isinstance(found, Silence) and found.reason in _NOTHING_LEFT:
+        found = await _elsewhere(session, asked) or found
     return replace(found, waited=waited)
+
+
+async def _elsewhere(session: Session, asked: Asked) -> Suggestion | None:
+    """The next edit in another open document, of those that the user was in last."""
+    document, workspace, revision = asked.document, session.workspace, asked.document.revision
+    undone = workspace.history.latest(document.uri) is Origin.UNDO
+    hunks = () if undone else standing(document.text, session.last_edits(document), prompt_path(document))
+    hunks = _masked(session, hunks)
+    for other in others(workspace.documents, document) if hunks else ():
+        await asyncio.sleep(0)
+        if document.revision != revision:
+            return None
+        if not workspace.shows(other):
+            continue
+        proposed = drafts_elsewhere(workspace.documents, document, other, hunks, workspace.mask)
+        state = other.revision, proposed
+        if not proposed or session.unlikely.get(other.uri) == state:
+            continue
+        there = Asked("edit", other, proposed[0].start, Trigger.EDIT, drafts=proposed)
+        if forbidden(session, there) is not None:
+            continue
+        found = _known(session, there)
+        if not isinstance(found, Suggestion):
+            # What was silent there did not know of these edits.
+            session.cache.closed(other.uri, "edit")
+            found = await _from_model(session, there)
+        if isinstance(found, Suggestion):
+            return found if (document.revision, other.revision) == (revision, state[0]) else None
+        session.unlikely[other.uri] = state
+    return None
 
 
 def forbidden(session: Session, asked: Asked) -> Silence | None:
@@ -250,8 +289,9 @@ async def _entry(session: Session, asked: Asked, question: Question, info: Model
     # As far as the cursor may go while the suggestion stays, which a model with a small region does not change.
     window = region_around(question.text, asked.offset, RegionBounds())
     entry = Entry(asked.document.uri, asked.kind, asked.offset, found, window)
-    if asked.selected is None:
-        # With a selected item the text is one that the document does not have: nothing to keep.
+    if asked.selected is None and (asked.drafts is None or isinstance(found, Decision)):
+        # With a selected item the text is one that the document does not have: nothing to keep. Nor is it known that
+        # nothing comes there, where drafts alone were asked about.
         session.cache.put(question.text, entry)
     for change in run.changes:
         entry.changed(change)
@@ -267,17 +307,21 @@ async def _text_for_cursor(session: Session, asked: Asked, question: Question, _
 async def _next_edit(session: Session, asked: Asked, question: Question, info: ModelInfo, run: Run) -> Answered:
     """At the cursor, then where the last edits probably go on; nothing goes on where one was just taken back."""
     document, situation, workspace = asked.document, question.situation, session.workspace
-    path, state = prompt_path(document), session.state(document.uri)
-    undone = workspace.history.latest(document.uri) is Origin.UNDO
-    hunks = () if undone else session.last_edits(document)
-    own = [hunk for hunk in hunks if hunk.path == path]
-    places = continuations(question.text, own, situation.offset, asked.diagnostics)
 
     def there(place: int) -> Situation | None:
         if place == situation.offset:
             return situation
         return None if run.changes else workspace.situation(document.uri, place)
 
+    if asked.drafts is not None:
+        if "edit" not in info.kinds:
+            return (await agreed(session.source, question, asked.drafts, there))[0]
+        return (await next_edits(session.source, question, asked.drafts, (), there, finishing=False))[0]
+    path, state = prompt_path(document), session.state(document.uri)
+    undone = workspace.history.latest(document.uri) is Origin.UNDO
+    hunks = () if undone else session.last_edits(document)
+    own = [hunk for hunk in hunks if hunk.path == path]
+    places = continuations(question.text, own, situation.offset, asked.diagnostics)
     proposed = drafts(situation.text, _masked(session, hunks), situation.offset, path)
     if "edit" not in info.kinds:
         return (await agreed(session.source, question, proposed, there))[0]

@@ -11,6 +11,7 @@ from calomel.prompts.parts import Hunk
 from calomel.suggest.cache import Cache
 from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.completer import Completer, Kind
+from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.edit import Planned
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.offers import Place
@@ -180,7 +181,13 @@ class DocumentState:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question of the editor; `version` is that of the document that it asks about, None for the newest."""
+    """One question of the editor.
+
+    Attributes:
+        version: of the document that it asks about; None for the newest.
+        elsewhere: an edit of another document would be shown, too.
+        drafts: what is left to be done in a document that is not the editor's own; None in that one.
+    """
 
     kind: Kind
     document: Document
@@ -189,6 +196,8 @@ class Asked:
     selected: Selected | None = None
     version: int | None = None
     diagnostics: Sequence[Diagnostic] = ()
+    elsewhere: bool = False
+    drafts: tuple[EditDraft, ...] | None = None
 
     @property
     def explicit(self) -> bool:
@@ -203,7 +212,10 @@ class Asked:
 
 @dataclass(slots=True)
 class Session:
-    """One editor: what is open, what was asked, offered and decided, and the way to ask."""
+    """One editor: what is open, what was asked, offered and decided, and the way to ask.
+
+    `unlikely`: of documents, the revision and the drafts of which nothing was offered from elsewhere.
+    """
 
     workspace: Workspace
     settings: SuggestSettings
@@ -224,6 +236,7 @@ class Session:
     latency: Latency = field(default_factory=Latency)
     tally: Status = field(default_factory=Status)
     states: dict[str, DocumentState] = field(default_factory=dict)
+    unlikely: dict[str, tuple[int, tuple[EditDraft, ...]]] = field(default_factory=dict)
 
     def state(self, uri: str) -> DocumentState:
         """What is kept of a document."""

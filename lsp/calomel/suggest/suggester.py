@@ -85,6 +85,7 @@ class Suggester(Listener):
         *,
         diagnostics: Sequence[Diagnostic] = (),
         trigger: Trigger = Trigger.EDIT,
+        elsewhere: bool = False,
     ) -> Answer:
         """The next edit of the document, near the cursor or elsewhere in it. Raises as `inline` does.
 
@@ -94,8 +95,10 @@ class Suggester(Listener):
             offset: of the cursor.
             diagnostics: problems that the editor shows, as hints.
             trigger: what made the editor ask.
+            elsewhere: where nothing is left to be done in it, an edit of another open document will do.
         """
-        return await self._answer("edit", uri, offset, trigger, version=version, diagnostics=diagnostics)
+        known = {"version": version, "diagnostics": diagnostics, "elsewhere": elsewhere}
+        return await self._answer("edit", uri, offset, trigger, **known)
 
     # What the user did with a suggestion. Unknown ids are tolerated everywhere.
 
@@ -236,6 +239,7 @@ class Suggester(Listener):
         session.cache.closed(document.uri)
         session.rejections.closed(document.uri)
         session.states.pop(document.uri, None)
+        session.unlikely.pop(document.uri, None)
 
     def withdrawn(self) -> None:
         """Some answer may have been made of what no model may see any more; nobody knows which."""

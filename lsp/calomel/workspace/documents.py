@@ -244,12 +244,18 @@ class Document:
 
 
 class Documents(dict[str, Document]):
-    """All open documents, by uri."""
+    """All open documents, by uri, the one that was touched last at the end."""
 
     def open(self, uri: str, language_id: str, version: int | None, text: str, path: str | None = None) -> Document:
         """Take over a document; one that is open already is replaced, since the editor's word counts."""
         self[uri] = document = Document(uri, language_id, version, text, path)
+        self.touch(uri)
         return document
+
+    def touch(self, uri: str) -> None:
+        """The user looks at a document or changes it."""
+        if uri in self:
+            self[uri] = self.pop(uri)
 
     def change(self, uri: str, version: int | None, changes: Sequence[Change]) -> Iterator[tuple[Document, TextChange]]:
         """Apply the changes one after another, each seen in the text that the one before left.
@@ -260,6 +266,7 @@ class Documents(dict[str, Document]):
         document = self.get(uri)
         if document is None:
             raise ResyncNeeded("a change came for a document that is not open")
+        self.touch(uri)
         if version is not None and document.version is not None:
             full = all(_replaces_all(change, document) for change in changes)
             # Some clients repeat the whole text under the version that is known.

@@ -149,6 +149,8 @@ class Workspace:
         if uri != self.focused and self.focused is not None:
             self.history.settle()
         self.focused = uri
+        if uri is not None:
+            self.documents.touch(uri)
 
     def expect_prediction(self, uri: str, after: str) -> None:
         """A suggestion was accepted: the change that gives the document the text `after` comes from the model."""

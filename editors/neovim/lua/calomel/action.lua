@@ -47,9 +47,17 @@ end
 --- Go to the edit.
 ---@param state calomel.State
 local function jump(state)
-    local row, col = suggestion.start(state.shown)
+    local s = assert(state.shown)
     state.passed = nil
     vim.cmd("normal! m'")
+    if s.elsewhere then
+        local there = buffer.state(s.buf)
+        if not display.hand_over(state, there) then
+            return
+        end
+        state = assert(there)
+    end
+    local row, col = suggestion.start(s)
     vim.api.nvim_win_set_cursor(0, { row + 1, col })
     vim.cmd("silent! normal! zv")
     state.row, state.col = situation.cursor()

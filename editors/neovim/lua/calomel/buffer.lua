@@ -105,7 +105,8 @@ local function moved(state, row_before)
             display.ignore(state, "moved_away")
         end
     elseif s then
-        if suggestion.rows_away(s, state.row) > s.distance + PATIENT_ROWS then
+        local away = s.elsewhere and math.abs(state.row - s.row) or suggestion.rows_away(s, state.row) - s.distance
+        if away > PATIENT_ROWS then
             display.ignore(state, "moved_away")
         else
             display.draw(state)

@@ -53,7 +53,8 @@ end
 ---@param row integer Of the cursor.
 ---@return boolean
 function M.is_far(s, row)
-    return s.kind == "edit" and (suggestion.rows_away(s, row) > suggestion.JUMP_ROWS or not in_window(s))
+    local far = s.elsewhere or suggestion.rows_away(s, row) > suggestion.JUMP_ROWS or not in_window(s)
+    return s.kind == "edit" and far
 end
 
 --- The user saw this edit and typed on.
@@ -77,7 +78,7 @@ end
 local function tell_shown(state)
     local s = state.shown
     local client = server.client(state.buf)
-    if not s or s.told or not client or not in_window(s) then
+    if not s or s.told or s.elsewhere or not client or not in_window(s) then
         return
     end
     s.told = true
@@ -103,6 +104,9 @@ local function hint(state)
             return nil
         end
         local what = ("edit on line %d %s"):format(first + 1, first > row and "↓" or "↑")
+        if s.elsewhere then
+            what = ("edit in %s:%d"):format(vim.fs.basename(vim.api.nvim_buf_get_name(s.buf)), first + 1)
+        end
         return { row = row, text = key and ("%s: %s"):format(key, what) or what }
     end
     return key and { row = first, text = key } or nil
@@ -117,7 +121,7 @@ function M.draw(state)
     if s.ghost then
         render.ghost(state.buf, s.row, s.col, s.text, hint(state))
     else
-        render.edit(state.buf, s.hunks, hint(state))
+        render.edit(state.buf, s.elsewhere and {} or s.hunks, hint(state))
     end
     if not s.told then
         vim.defer_fn(function()
@@ -126,6 +130,30 @@ function M.draw(state)
             end
         end, DRAWN_MS)
     end
+end
+
+--- From now on the buffer that an edit is of shows it, and the user looks there. False: it no longer holds.
+---@param state calomel.State
+---@param there calomel.State?
+---@return boolean
+function M.hand_over(state, there)
+    local s = assert(state.shown)
+    if not there or not suggestion.follow(s, 0, 0) then
+        M.ignore(state, "stale")
+        return false
+    end
+    state.shown = nil
+    render.clear(state.buf)
+    local window = vim.fn.bufwinid(s.buf)
+    if window == -1 then
+        vim.api.nvim_win_set_buf(0, s.buf)
+    else
+        vim.api.nvim_set_current_win(window)
+    end
+    M.ignore(there, "replaced")
+    s.elsewhere, s.distance = nil, 0
+    there.shown = s
+    return true
 end
 
 --- Show a suggestion in the place of what is shown.

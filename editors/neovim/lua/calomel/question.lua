@@ -56,22 +56,35 @@ local function request(state, method, params, done)
     end
 end
 
+--- The buffer that an edit is of; nil when it is of another text than the one that is there.
+---@param state calomel.State
+---@param item table?
+---@return integer?
+local function buffer_of(state, item)
+    local named = item and item.textDocument or {}
+    local client = server.client(state.buf)
+    for buf in pairs(item and client and client.attached_buffers or {}) do
+        local is_it = named.uri == nil and buf == state.buf or named.uri == vim.uri_from_bufnr(buf)
+        if is_it and (named.version == nil or named.version == vim.lsp.util.buf_versions[buf]) then
+            return buf
+        end
+    end
+end
+
 ---@param state calomel.State
 ---@param kind integer
 local function ask_edit(state, kind)
-    local version = vim.lsp.util.buf_versions[state.buf]
     local params = {
-        textDocument = { uri = vim.uri_from_bufnr(state.buf), version = version },
+        textDocument = { uri = vim.uri_from_bufnr(state.buf), version = vim.lsp.util.buf_versions[state.buf] },
         position = text.position(state.buf, state.row, state.col),
         context = { triggerKind = kind },
     }
     request(state, "textDocument/copilotInlineEdit", params, function(result)
         local item = result and type(result.edits) == "table" and result.edits[1]
-        local named = item and item.textDocument and item.textDocument.version
-        local s = item
-            and (named == nil or named == version)
-            and suggestion.edit(state.buf, item, state.row, state.col)
+        local buf = buffer_of(state, item)
+        local s = buf and suggestion.edit(buf, item, state.row, state.col)
         if s then
+            s.elsewhere = buf ~= state.buf or nil
             display.show(state, s)
         elseif state.shown and state.shown.kind == "edit" then
             display.hide(state)

@@ -141,7 +141,7 @@ function M.enable()
         cmd = cfg.cmd,
         filetypes = cfg.filetypes,
         root_dir = root_dir,
-        init_options = { calomel = vim.tbl_extend("force", cfg.settings, { extensions = true }) },
+        init_options = { calomel = vim.tbl_extend("force", cfg.settings, { extensions = true, other_files = true }) },
         capabilities = {
             general = { positionEncodings = { "utf-16" } },
             textDocument = { inlineCompletion = { dynamicRegistration = false } },

@@ -29,6 +29,7 @@ M.JUMP_ROWS = 2
 ---@field first integer? Anchors of that text.
 ---@field last integer?
 ---@field distance integer? Rows from the cursor when it was shown first.
+---@field elsewhere boolean? It is of another buffer than the one that announces it.
 
 ---@param item table
 ---@return string?
@@ -159,7 +160,7 @@ function M.follow(s, row, col)
     if s.ghost then
         return follow_ghost(s, row, col)
     end
-    if s.kind == "fill" then
+    if s.kind == "fill" or not vim.api.nvim_buf_is_loaded(s.buf) then
         return false
     end
     local from = vim.api.nvim_buf_get_extmark_by_id(s.buf, anchors, s.first, {})
