@@ -27,6 +27,7 @@ class Script:
 
     def __init__(self) -> None:
         self.fill: str | None = "return a + b"
+        self.also: tuple[str, ...] = ()  # other texts for holes, each less likely than the one before
         self.edit: dict[str, str] = {}
         self.log_prob = -0.01
         self.error: str | None = None
@@ -59,8 +60,12 @@ class Script:
                 text = text.replace(before, after)
         if text is None:
             return CompleteAnswer((), reason="empty", model="scripted")
-        candidate = Candidate(text, log_probs=(self.log_prob,), entropies=(0.01,), end_log_prob=-0.01)
-        return CompleteAnswer((candidate,), context_tokens=100, cached_tokens=90, model="scripted")
+        texts = (text, *(self.also if request.kind == "fill" else ()))
+        candidates = tuple(
+            Candidate(each, log_probs=(self.log_prob * (1 + at),), entropies=(0.01,), end_log_prob=-0.01)
+            for at, each in enumerate(texts)
+        )
+        return CompleteAnswer(candidates, context_tokens=100, cached_tokens=90, model="scripted")
 
     async def info(self) -> ModelInfo:
         if self.loading is not None:

@@ -1,9 +1,9 @@
 """The real language server over stdio, with a model that follows a script: started as a program by the tests.
 
-The script is a JSON file named by CALOMEL_TEST_SCRIPT: `{"fill": ..., "edit": ..., "seconds": ..., "error": ...,
-"loading_seconds": ..., "log_prob": ...}`. `fill` is the text for every hole, or an object from the end of the prefix to
-the text. `edit` is an object of texts and what they become in the region. What the model was asked is appended to the
-file named by CALOMEL_TEST_ASKED, one JSON object a line.
+The script is a JSON file named by CALOMEL_TEST_SCRIPT: `{"fill": ..., "also": [...], "edit": ..., "seconds": ...,
+"error": ..., "loading_seconds": ..., "log_prob": ...}`. `fill` is the text for every hole, or an object from the end of
+the prefix to the text, and `also` are other texts for it. `edit` is an object of texts and what they become in the
+region. What the model was asked is appended to the file named by CALOMEL_TEST_ASKED, one JSON object a line.
 """
 
 from __future__ import annotations
@@ -41,8 +41,11 @@ class ScriptedCompleter:
         text = self._fill(script, request) if request.kind == "fill" else self._edit(script, request)
         if text is None:
             return CompleteAnswer((), reason="empty", model="scripted")
-        candidate = Candidate(text, log_probs=(script.get("log_prob", -0.01),), entropies=(0.01,), end_log_prob=-0.01)
-        return CompleteAnswer((candidate,), context_tokens=100, cached_tokens=95, model="scripted")
+        candidates = tuple(
+            Candidate(each, log_probs=(script.get("log_prob", -0.01),), entropies=(0.01,), end_log_prob=-0.01)
+            for each in (text, *(script.get("also", []) if request.kind == "fill" else []))
+        )
+        return CompleteAnswer(candidates, context_tokens=100, cached_tokens=95, model="scripted")
 
     async def info(self) -> ModelInfo:
         await asyncio.sleep(self._read().get("loading_seconds", 0))

@@ -25,7 +25,7 @@ async def test_the_capability_is_advertised_as_an_object(editor: Editor) -> None
 async def test_lines_end_as_the_one_being_typed_on(editor: Editor, text: str, line_end: str) -> None:
     editor.script.fill = "total = a + b\n    return total"
     await editor.begin(text)
-    (item,) = (await editor.inline(2, 4))["items"]
+    item, *_ = (await editor.inline(2, 4))["items"]
     assert item["insertText"] == f"total = a + b{line_end}    return total"
 
 

@@ -34,7 +34,8 @@ export interface Asked {
 export type Otherwise = (asked: Asked) => Promise<vscode.InlineCompletionItem | null>;
 
 export class Inline implements vscode.Disposable {
-  private ghost: Ghost | null = null;
+  /** What the editor has to show, the first one first: it does not tell which of them it shows. */
+  private ghosts: readonly Ghost[] = [];
   private document: vscode.TextDocument | null = null;
   private offer: { asked: string; item: vscode.InlineCompletionItem; ghost: Ghost } | null = null;
   private latest = "";
@@ -54,7 +55,7 @@ export class Inline implements vscode.Disposable {
       this.offer = null;
       this.latest = keyOf(document);
       if (offer?.asked === placeOf(document, position)) {
-        this.keep(document, offer.ghost);
+        this.keep(document, [offer.ghost]);
         return [offer.item];
       }
       const editor = vscode.window.activeTextEditor;
@@ -69,12 +70,15 @@ export class Inline implements vscode.Disposable {
         return null;
       }
       const items = answer instanceof vscode.InlineCompletionList ? answer.items : (answer ?? []);
-      const first = items[0];
-      if (first !== undefined) {
+      if (items.length > 0) {
         this.answers.fire(Date.now() - began);
-        const ready = this.prepare(document, position, first);
-        if (ready !== null) {
-          return [ready];
+        const made = items.map((each) => this.prepare(document, position, each)).filter((each) => each !== null);
+        if (made.length > 0) {
+          this.keep(
+            document,
+            made.map(({ ghost }) => ghost),
+          );
+          return made.map(({ item }) => item);
         }
       }
       const item = await this.otherwise({ document, position, invoked, token });
@@ -96,7 +100,7 @@ export class Inline implements vscode.Disposable {
 
   /** The name of what should be on the screen. */
   get id(): string | null {
-    return this.ghost?.item.id ?? null;
+    return this.ghosts[0]?.item.id ?? null;
   }
 
   /** An edit as an item for a question of the editor; null where ghost text can not show it. */
@@ -122,10 +126,14 @@ export class Inline implements vscode.Disposable {
     await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
   }
 
-  /** An item is on its way to the screen. */
-  keep(document: vscode.TextDocument, ghost: Ghost): void {
+  /** Items are on their way to the screen. */
+  keep(document: vscode.TextDocument, ghosts: readonly Ghost[]): void {
+    const ghost = ghosts[0];
+    if (ghost === undefined) {
+      return;
+    }
     this.replaces();
-    this.ghost = ghost;
+    this.ghosts = ghosts;
     this.document = document;
     this.server?.spoke(document.uri);
     setContext(true);
@@ -133,7 +141,7 @@ export class Inline implements vscode.Disposable {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       const { id, kind, item } = ghost.item;
-      const current = this.ghost === ghost && document.version === version;
+      const current = this.ghosts[0] === ghost && document.version === version;
       if (current && this.told !== id && vscode.window.activeTextEditor?.document === document) {
         this.told = id;
         const method = kind === "fill" ? "didShowCompletion" : "didShowInlineEdit";
@@ -144,22 +152,21 @@ export class Inline implements vscode.Disposable {
 
   /** Go along with changes of a document. */
   changed(document: vscode.TextDocument, changes: readonly Change[]): void {
-    if (this.ghost === null || this.document !== document) {
+    if (this.ghosts.length === 0 || this.document !== document) {
       return;
     }
-    const left = this.ghost.follow(changes);
-    if (left === null || left === "taken") {
-      // The server sees from the text what became of it.
+    const left = this.ghosts.map((each) => each.follow(changes));
+    this.ghosts = left.filter((each) => each instanceof Ghost);
+    if (this.ghosts.length === 0 || left.includes("taken")) {
+      // The server sees from the text what became of them.
       this.clear();
-    } else {
-      this.ghost = left;
     }
   }
 
   /** The cursor moved. */
   moved(editor: vscode.TextEditor): void {
-    const { ghost } = this;
-    if (ghost === null || this.document !== editor.document) {
+    const ghost = this.ghosts[0];
+    if (ghost === undefined || this.document !== editor.document) {
       return;
     }
     const { selection } = editor;
@@ -179,7 +186,7 @@ export class Inline implements vscode.Disposable {
 
   /** The user took it. */
   taken(id: string): void {
-    if (this.id === id) {
+    if (this.ghosts.some((each) => each.item.id === id)) {
       this.clear();
     }
     this.server?.tell("accept", id);
@@ -198,13 +205,15 @@ export class Inline implements vscode.Disposable {
 
   /** Take the next word or line of it. */
   async acceptPiece(size: "word" | "line"): Promise<void> {
-    const before = this.ghost;
+    const before = this.ghosts;
     const name = size === "word" ? "acceptNextWord" : "acceptNextLine";
     await vscode.commands.executeCommand(`editor.action.inlineSuggest.${name}`);
-    const after = this.ghost;
-    if (before !== null && after?.item.id === before.item.id && after.lead > before.lead) {
+    // The first one that goes on with what was put in is the one of which a piece was taken.
+    const after = this.ghosts[0];
+    const taken = before.find((each) => each.item.id === after?.item.id);
+    if (taken !== undefined && after !== undefined && after.lead > taken.lead) {
       this.server?.notify("textDocument/didPartiallyAcceptCompletion", {
-        item: before.item.item,
+        item: taken.item.item,
         acceptedLength: after.lead,
       });
     }
@@ -220,7 +229,7 @@ export class Inline implements vscode.Disposable {
     document: vscode.TextDocument,
     position: vscode.Position,
     item: vscode.InlineCompletionItem,
-  ): vscode.InlineCompletionItem | null {
+  ): Made | null {
     const id = idOf(item.command);
     if (id === null || typeof item.insertText !== "string") {
       return null;
@@ -243,13 +252,12 @@ export class Inline implements vscode.Disposable {
     }
     // Units of the item's text that stand in the document already.
     const lead = Math.max(0, document.offsetAt(position) - edit.start);
-    this.keep(document, new Ghost(made.ghost.item, made.ghost.offset, made.ghost.rest, lead));
-    return made.item;
+    return { item: made.item, ghost: new Ghost(made.ghost.item, made.ghost.offset, made.ghost.rest, lead) };
   }
 
   private clear(): void {
-    if (this.ghost !== null) {
-      this.ghost = null;
+    if (this.ghosts.length > 0 || this.timer !== undefined) {
+      this.ghosts = [];
       clearTimeout(this.timer);
       setContext(false);
     }

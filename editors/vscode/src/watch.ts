@@ -66,7 +66,7 @@ export class Watch implements vscode.Disposable {
     const made = this.asItem(document, position, found);
     if (made !== null) {
       this.preview.hide();
-      this.inline.keep(document, made.ghost);
+      this.inline.keep(document, [made.ghost]);
       return made.item;
     }
     this.present(editor, found);

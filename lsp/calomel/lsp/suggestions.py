@@ -67,13 +67,13 @@ class Suggestions:
         found = await self._fill(params, params.context.selected_completion_info, invoked=invoked)
         if found is None:
             return None
-        item = inline_item(*found)
-        if item is None:
+        items = [inline_item(each, found[1]) for each in (found[0], *found[0].others)]
+        if items[0] is None:
             # Rare: a fill that replaces a line end. Only the next-edit method can carry it.
             self._editor.tell_silence(params.text_document.uri, "fill", Silence.of(SilenceReason.STALE))
             return None
         self._sent(found[0])
-        return types.InlineCompletionList(items=[item])
+        return types.InlineCompletionList(items=[item for item in items if item is not None])
 
     async def popup(self, params: types.CompletionParams) -> types.CompletionList:
         """Handle `textDocument/completion`; incomplete always, since the next key makes another suggestion."""

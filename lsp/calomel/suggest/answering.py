@@ -14,11 +14,11 @@ from calomel.suggest.candidates import context_tokens
 from calomel.suggest.completer import CompleterError, ModelInfo
 from calomel.suggest.drafts.propose import continuation, drafts
 from calomel.suggest.edit import Answer, Suggestion
-from calomel.suggest.elsewhere import drafts_elsewhere, others
+from calomel.suggest.elsewhere import drafts_elsewhere, others_of
 from calomel.suggest.fitting import splits_word
 from calomel.suggest.judging import Answered, Decision
 from calomel.suggest.locations import continuations
-from calomel.suggest.offering import hold_back, offered
+from calomel.suggest.offering import hold_back, offered, others
 from calomel.suggest.pace import Run, ended, within
 from calomel.suggest.question import Question, Trigger
 from calomel.suggest.recent import standing
@@ -77,9 +77,16 @@ async def answer(session: Session, asked: Asked) -> Answer:
         if isinstance(found, Silence) and found.asked and found.reason is SilenceReason.LOADING:
             # The server ended under the question, which waits for the next one as it would have for the first.
             found = await _from_model(session, asked)
-    if asked.elsewhere and isinstance(found, Silence) and found.reason in _NOTHING_LEFT:
-        found = await _elsewhere(session, asked) or found
-    return replace(found, waited=waited)
+    return replace(await _completed(session, asked, found), waited=waited)
+
+
+async def _completed(session: Session, asked: Asked, found: Answer) -> Answer:
+    """With what may take its place; where nothing is left in this document, what is left in another one."""
+    if isinstance(found, Suggestion):
+        alone = asked.kind == "edit" or asked.selected is not None
+        return found if alone else replace(found, others=others(session, asked, found))
+    left = asked.elsewhere and found.reason in _NOTHING_LEFT
+    return (await _elsewhere(session, asked) if left else None) or found
 
 
 async def _elsewhere(session: Session, asked: Asked) -> Suggestion | None:
@@ -88,7 +95,7 @@ async def _elsewhere(session: Session, asked: Asked) -> Suggestion | None:
     undone = workspace.history.latest(document.uri) is Origin.UNDO
     hunks = () if undone else standing(document.text, session.last_edits(document), prompt_path(document))
     hunks = _masked(session, hunks)
-    for other in others(workspace.documents, document) if hunks else ():
+    for other in others_of(workspace.documents, document) if hunks else ():
         await asyncio.sleep(0)
         if document.revision != revision:
             return None
@@ -288,14 +295,16 @@ async def _entry(session: Session, asked: Asked, question: Question, info: Model
         found = found.reason
     # As far as the cursor may go while the suggestion stays, which a model with a small region does not change.
     window = region_around(question.text, asked.offset, RegionBounds())
-    entry = Entry(asked.document.uri, asked.kind, asked.offset, found, window)
-    if asked.selected is None and (asked.drafts is None or isinstance(found, Decision)):
-        # With a selected item the text is one that the document does not have: nothing to keep. Nor is it known that
-        # nothing comes there, where drafts alone were asked about.
-        session.cache.put(question.text, entry)
-    for change in run.changes:
-        entry.changed(change)
-    return entry
+    every = (found, *(found.others if isinstance(found, Decision) else ()))
+    entries = [Entry(asked.document.uri, asked.kind, asked.offset, each, window) for each in every]
+    for rank, entry in reversed([*enumerate(entries)]):
+        if asked.selected is None and (asked.drafts is None or isinstance(found, Decision)):
+            # With a selected item the text is one that the document does not have: nothing to keep. Nor is it known
+            # that nothing comes there, where drafts alone were asked about.
+            session.cache.put(question.text, entry, rank)
+        for change in run.changes:
+            entry.changed(change)
+    return entries[0]
 
 
 async def _text_for_cursor(session: Session, asked: Asked, question: Question, _: ModelInfo, __: Run) -> Answered:

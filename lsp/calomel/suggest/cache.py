@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -100,7 +100,7 @@ def _does_all(touched: Sequence[Planned], done: Planned) -> bool:
 # As many as Copilot's cache of next edits has.
 _ENTRIES: Final = 50
 
-_State = tuple[str, Kind, int, int, int]
+_State = tuple[str, Kind, int, int, int, int]
 
 
 @dataclass(slots=True)
@@ -153,9 +153,9 @@ class Cache:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def put(self, text: str, entry: Entry) -> None:
-        """Keep an answer for `text`, the document's."""
-        state = _state(entry.uri, entry.kind, text, entry.offset)
+    def put(self, text: str, entry: Entry, rank: int = 0) -> None:
+        """Keep an answer for `text`, the document's; of several for one state, that of rank 0 is found by `find`."""
+        state = _state(entry.uri, entry.kind, text, entry.offset, rank)
         self._entries.pop(state, None)
         self._entries[state] = entry
         entry.goal = hash(apply(text, edits_of(entry.original)))
@@ -178,6 +178,14 @@ class Cache:
                 self._entries.move_to_end(known)
                 return other
         return None
+
+    def every(self, uri: str, kind: Kind, text: str, cursor: int) -> Iterator[Entry]:
+        """All that is kept and may be shown in this state, the newest first."""
+        for state, entry in reversed(self._entries.items()):
+            if state == _state(uri, kind, text, cursor, state[-1]) and all(edit.fits(text) for edit in entry.original):
+                entry.edits, entry.agreed = entry.original or None, True
+            if (entry.uri, entry.kind) == (uri, kind) and self._holds(entry, text, cursor):
+                yield entry
 
     def changed(self, uri: str, change: TextChange) -> None:
         """Rebase what is kept for a document over one change of it."""
@@ -206,8 +214,8 @@ class Cache:
         return near and (not entry.agreed or hash(apply(text, edits_of(entry.edits))) == entry.goal)
 
 
-def _state(uri: str, kind: Kind, text: str, cursor: int) -> _State:
-    return uri, kind, len(text), hash(text), cursor
+def _state(uri: str, kind: Kind, text: str, cursor: int, rank: int = 0) -> _State:
+    return uri, kind, len(text), hash(text), cursor, rank
 
 
 def _moved(window: tuple[int, int], change: TextChange) -> tuple[int, int]:

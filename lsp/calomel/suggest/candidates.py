@@ -44,13 +44,23 @@ from calomel.suggest.fitting import (
     without_echo,
     without_overlap,
 )
-from calomel.suggest.judging import Answered, Decision, Proposed, SuggestionFilter, better, proposal_of
+from calomel.suggest.judging import (
+    Answered,
+    Decision,
+    Proposed,
+    SuggestionFilter,
+    better,
+    proposal_of,
+    shows,
+    with_others,
+)
 from calomel.suggest.pace import within
 from calomel.suggest.question import Builder, Question, Selected, Trigger
 from calomel.suggest.signals import Drafted, agreement_of
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.workspace import Situation
 
+_FIRST_LINE: Final = re.compile(r"\s*\S[^\r\n]*")
 _LAST_LINE_END: Final = re.compile(r"(?:\r\n|\r|\n)[^\r\n]*\Z")
 
 
@@ -195,7 +205,7 @@ class CandidateSource:
     ) -> Answered:
         """Text for the cursor; with a selected completion item, as if it had been accepted already.
 
-        Of all that is proposed, the best that passes every check.
+        Of all that is proposed, the best that passes every check, with what else does.
         """
         situation, text = question.situation, question.text
         start = end = offset = situation.offset
@@ -211,6 +221,7 @@ class CandidateSource:
         stop = () if is_inert(line_rest(text[offset : offset + 4096])) else ("\n", "\r")
         request, answer = await self._ask("fill", question, situation, stop=stop, drafts=drafts)
         best: Answered | None = None
+        decided: list[Decision] = []
         for candidate in answer.candidates:
 
             def edits(new: str) -> tuple[Planned, ...]:
@@ -231,7 +242,13 @@ class CandidateSource:
                     agreement=agreement_of(candidate, answer),
                     request=request,
                 )
-                best = better(best, self.filter.decide("fill", question, proposed))
+                found = self.filter.decide("fill", question, proposed)
+                best = better(best, found)
+                decided += [found] if isinstance(found, Decision) else []
+        if isinstance(best, Decision) and shows(best) and selected is None:
+            line = self._first_line(question, best)
+            decided += [line] if isinstance(line, Decision) else []
+            best = with_others(best, decided) if len(decided) > 1 else best
         return best or SilenceReason.EMPTY
 
     async def read_ahead(self, question: Question) -> None:
@@ -239,6 +256,16 @@ class CandidateSource:
         parts = self._builder.build(question.situation, question.context_tokens).parts
         most, limit = question.context_tokens, question.max_tokens
         await self._model(CompleteRequest("fill", parts, max_tokens=limit, max_context=most, ahead=True))
+
+    def _first_line(self, question: Question, whole: Decision) -> Answered | None:
+        """The same text up to the end of its first line that is not blank; None where it has no other."""
+        edit = whole.edits[0]
+        line = _FIRST_LINE.match(edit.text)
+        if len(whole.edits) > 1 or line is None or line[0].rstrip() == edit.text.rstrip():
+            return None
+        left = edit._replace(text=line[0].rstrip())
+        cut = whole.proposed.cut + len(edit.text) - len(left.text)
+        return self.filter.decide("fill", question, replace(whole.proposed, edits=(left,), cut=cut, cut_off=False))
 
     async def rewrite(
         self, question: Question, situation: Situation, region: tuple[int, int], drafts: Sequence[EditDraft] = ()

@@ -126,6 +126,7 @@ class Suggestion:
         candidate: the model's own account of it.
         waited: seconds of debounce before the model was asked.
         cached: no model was asked for this answer.
+        others: what may take its place, likeliest first.
     """
 
     id: str
@@ -139,6 +140,7 @@ class Suggestion:
     candidate: Candidate = field(default_factory=lambda: Candidate(""), repr=False)
     waited: float = 0.0
     cached: bool = False
+    others: tuple[Suggestion, ...] = ()
 
     @property
     def maker(self) -> str:

@@ -42,7 +42,7 @@ _BOUND: Final = (
 )
 
 
-def others(documents: Documents, document: Document) -> Iterator[Document]:
+def others_of(documents: Documents, document: Document) -> Iterator[Document]:
     """The other open files of its kind of language, the one that was touched last first."""
     found = 0
     for other in reversed(tuple(documents.values())):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -14,7 +14,7 @@ from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, Calibrat
 from calomel.selectivity.filters import QUICK, THOROUGH, fired
 from calomel.selectivity.proposal import Proposal
 from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInfo
-from calomel.suggest.edit import Planned, edits_of, joined, row_of, rows_between
+from calomel.suggest.edit import Planned, TextEdit, edits_of, joined, row_of, rows_between
 from calomel.suggest.question import Question, Trigger
 from calomel.suggest.signals import (
     CandidateAgreement,
@@ -105,6 +105,7 @@ class Decision:
         reason: why it is not shown; None when it may be.
         filters: the hard filters that drop it; the first one alone, unless in an audit.
         seconds: that filters and calibrator took.
+        others: of what may be shown, what may be shown in its place, likeliest first.
     """
 
     proposed: Proposed
@@ -114,6 +115,7 @@ class Decision:
     reason: SilenceReason | None = None
     filters: tuple[str, ...] = ()
     seconds: float = 0.0
+    others: tuple[Decision, ...] = ()
 
     @property
     def edits(self) -> tuple[Planned, ...]:
@@ -133,6 +135,23 @@ Answered = Decision | SilenceReason
 def shows(answer: Answered | None) -> bool:
     """Whether it may be shown."""
     return isinstance(answer, Decision) and answer.reason is None
+
+
+# Items beside the first one: editors count them, and nobody looks through more.
+MOST_OTHERS: Final = 2
+
+
+def with_others(best: Decision, found: Iterable[Decision]) -> Decision:
+    """The best of several with those that may take its place; no two differ in white space at their end alone."""
+    distinct = {words_of(best.edits): best}
+    for each in sorted(filter(shows, found), key=lambda each: -each.probability):
+        distinct.setdefault(words_of(each.edits), each)
+    return replace(best, others=tuple(distinct.values())[1 : 1 + MOST_OTHERS])
+
+
+def words_of(edits: Iterable[TextEdit | Planned]) -> tuple[tuple[int, int, str], ...]:
+    """What edits do, white space at the ends of their texts aside."""
+    return tuple((edit.start, edit.end, edit.text.rstrip()) for edit in edits)
 
 
 def better(one: Answered | None, other: Answered) -> Answered:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from calomel.suggest.completer import Kind
+from calomel.suggest.edit import Planned
 from calomel.suggest.offers import SEEN_SECONDS, Offer, OutcomeKind, OutcomeSink, SuppressedTracker
 from calomel.workspace.documents import TextChange
 from calomel.workspace.history import Origin
@@ -43,12 +44,16 @@ class Ledger:
 
     def visible(self, uri: str, kind: Kind) -> Offer | None:
         """The open suggestion of a document."""
-        return next((offer for offer in self._open(uri) if offer.outcome.kind == kind), None)
+        return next((offer for offer in self._open(uri) if offer.outcome.kind == kind and not offer.beside), None)
+
+    def same(self, uri: str, kind: Kind, edits: tuple[Planned, ...]) -> Offer | None:
+        """The open suggestion that has these edits."""
+        return next((each for each in self._open(uri) if each.outcome.kind == kind and each.edits == edits), None)
 
     def give(self, offer: Offer) -> None:
-        """A new suggestion goes to the editor and takes the place of the one that it has."""
+        """A suggestion goes to the editor and takes the place of those that it has, or comes beside them."""
         self.settle()
-        for other in list(self._open(offer.outcome.uri)):
+        for other in [] if offer.beside else list(self._open(offer.outcome.uri)):
             if other.outcome.kind == offer.outcome.kind and other.outcome.id != offer.outcome.id:
                 self._tell(other, "superseded", "")
                 other.edits = ()
@@ -72,6 +77,10 @@ class Ledger:
                 offer.pending = "typed_against" if left is None else "typed_out"
         self.settle()
         return tuple(accepted)
+
+    def accepts(self, uri: str, change: TextChange) -> bool:
+        """Whether a change takes an open suggestion, or whole words of it, in one go."""
+        return any(offer.was_accepted_by(change) for offer in self._open(uri))
 
     def wants(self, uri: str, change: TextChange) -> bool:
         """Whether a change does some of a visible suggestion: editors make an edit of several places one by one."""
@@ -189,7 +198,7 @@ class Ledger:
         if offer.seen:
             self._send(offer, kind, reason)
         else:
-            self.counts["unseen"] += 1
+            self.counts["unseen"] += not offer.beside
 
     def _send(self, offer: Offer, kind: OutcomeKind, reason: str) -> None:
         self.counts[kind] += 1

@@ -15,7 +15,7 @@ from calomel.suggest.edit import (
     near_cursor,
     utf16_length,
 )
-from calomel.suggest.judging import Decision
+from calomel.suggest.judging import MOST_OTHERS, Decision, words_of
 from calomel.suggest.offers import Offer, Outcome
 from calomel.suggest.question import Selected
 from calomel.suggest.session import Asked, Session
@@ -45,15 +45,49 @@ def offered(
         if around is None:
             return SilenceReason.DISAGREES_WITH_SELECTED
         delivered = (around,)
+    return _given(session, asked, decision, chosen, delivered)
+
+
+def others(session: Session, asked: Asked, first: Suggestion) -> tuple[Suggestion, ...]:
+    """What else may be inserted at the cursor than `first`, likeliest first."""
+    document, text = asked.document, asked.document.text
+    kept = [*session.cache.every(document.uri, asked.kind, text, asked.offset)]
+    distinct: dict[object, tuple[Decision, tuple[Planned, ...]]] = {}
+    for entry in kept if len(kept) > 1 else ():
+        decision, chosen = entry.decision, entry.edits or ()
+        if isinstance(decision, Decision) and not session.rejections.has(document.uri, text, chosen):
+            distinct.setdefault(words_of(chosen), (decision, chosen))
+    if not distinct:
+        return ()
+    distinct.pop(words_of(first.edits), None)
+    likeliest = sorted(distinct.values(), key=lambda each: -each[0].probability)[:MOST_OTHERS]
+    return tuple(
+        _given(session, asked, decision, chosen, edits_of(chosen), beside=True) for decision, chosen in likeliest
+    )
+
+
+def _given(
+    session: Session,
+    asked: Asked,
+    decision: Decision,
+    chosen: tuple[Planned, ...],
+    delivered: tuple[TextEdit, ...],
+    *,
+    beside: bool = False,
+) -> Suggestion:
+    """What the editor is given, under the name that it has already if it has it."""
+    document, text, ledger = asked.document, asked.document.text, session.ledger
     given = joined(text, delivered).text
-    if visible is not None and visible.edits == chosen:
-        offer = visible
-        if offer.outcome.text != given:
-            offer.outcome, offer.taken = replace(offer.outcome, text=given, length=utf16_length(given)), 0
-    else:
+    offer = ledger.same(document.uri, asked.kind, chosen)
+    if offer is None:
         known = ledger.held_back.taken_over(document.uri, asked.kind, chosen, text)
-        offer = Offer(_outcome(session, asked, decision, chosen, given, known), chosen)
+        offer = Offer(_outcome(session, asked, decision, chosen, given, known), chosen, beside=beside)
         ledger.give(offer)
+    elif offer.beside and not beside:
+        offer.beside = False
+        ledger.give(offer)
+    if offer.outcome.text != given:
+        offer.outcome, offer.taken = replace(offer.outcome, text=given, length=utf16_length(given)), 0
     return Suggestion(
         id=offer.outcome.id,
         uri=document.uri,

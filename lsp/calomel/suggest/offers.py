@@ -174,6 +174,7 @@ class Offer:
         taken: UTF-16 units of its text that were accepted in parts.
         decided: the last outcome that was told; None while it is open.
         pending: why it will count as ignored in a moment, unless the user's decision comes before.
+        beside: it came beside another one, to be looked at by those who want another.
     """
 
     outcome: Outcome
@@ -184,6 +185,7 @@ class Offer:
     taken: int = 0
     decided: OutcomeKind | None = None
     pending: str | None = None
+    beside: bool = False
 
     @property
     def is_open(self) -> bool:

@@ -247,8 +247,7 @@ class Suggester(Listener):
 
     def is_acceptance(self, document: Document, change: TextChange) -> bool:
         """Whether a change takes a visible suggestion, or whole words of it, in one go; asked before `changed`."""
-        visible = [self._session.ledger.visible(document.uri, kind) for kind in ("fill", "edit")]
-        return any(offer is not None and offer.was_accepted_by(change) for offer in visible)
+        return self._session.ledger.accepts(document.uri, change)
 
     def _was_accepted(self, offer: Offer) -> None:
         self._session.cooldown.accepted()

@@ -56,6 +56,20 @@ def test_words_and_lines_are_taken_one_by_one(workbench: Workbench) -> None:
         workbench.until(lambda: workbench.ghost().strip() == "b)", "the rest is shown")
 
 
+def test_the_editor_turns_to_other_texts_and_the_one_that_is_shown_is_taken(workbench: Workbench) -> None:
+    workbench.offered(HEAD, (2, 5), "re", "turn a + b", also=["turn a - b", "turn b"])
+    workbench.press("Alt+]")
+    workbench.until_ghost("turn a - b")
+    workbench.press("Alt+]")
+    workbench.until_ghost("turn b")
+    workbench.press("Alt+[")
+    workbench.until_ghost("turn a - b")
+    with workbench.learns("accepted"):
+        workbench.press("Tab")
+        workbench.until_saved("def add(a, b):\n    return a - b\n")
+    assert workbench.records()[-1]["length"] == len("turn a - b")
+
+
 def test_one_edit_at_the_cursor_is_ghost_text(workbench: Workbench) -> None:
     edit = {"x = 33": "x = 33\nthird = 3"}
     workbench.offered("new = 1\nx = 3\n", (2, 6), "3", "third = 3", fill=None, edit=edit)

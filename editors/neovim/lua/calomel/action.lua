@@ -10,7 +10,7 @@ local text = require("calomel.text")
 local M = {}
 
 --- Whether a key has something to do now; if not, it does what it does without this plugin.
----@param action "accept"|"accept_always"|"accept_word"|"accept_line"|"dismiss"
+---@param action "accept"|"accept_always"|"accept_word"|"accept_line"|"dismiss"|"next"|"previous"
 ---@param buf integer?
 ---@return boolean
 function M.ready(action, buf)
@@ -25,7 +25,8 @@ function M.ready(action, buf)
     end
     local where = situation.mode()
     if s.kind == "fill" then
-        return where == "insert"
+        local others = state.offered and #state.offered > 1
+        return where == "insert" and (others or action ~= "next" and action ~= "previous")
     end
     return where ~= "other" and (action == "accept" or action == "accept_always" or action == "dismiss")
 end
@@ -142,6 +143,15 @@ function M.dismiss(buf)
     display.hide(state)
     display.tell(state, "reject", s.id)
     return true
+end
+
+--- Show another text for the cursor in the place of the one that is shown.
+---@param step integer 1 for the next one, -1 for the one before.
+---@param buf integer?
+---@return boolean done False: there is no other.
+function M.turn(step, buf)
+    local state = buffer.state(buf)
+    return state ~= nil and M.ready("next", state.buf) and display.turn(state, step)
 end
 
 --- Ask now, and do not hold back what was rejected or is unsure.

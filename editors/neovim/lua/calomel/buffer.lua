@@ -23,6 +23,8 @@ local PATIENT_ROWS = 5
 ---@field col integer
 ---@field edited number When the text changed last, in ms.
 ---@field shown calomel.Suggestion?
+---@field offered calomel.Suggestion[]? Of which `shown` is one.
+---@field chosen integer? Which of them the user turned to.
 ---@field pending calomel.Pending?
 ---@field timer uv.uv_timer_t
 ---@field lines_tick integer? When lines changed last.

@@ -7,6 +7,8 @@ local M = {}
 ---@field accept_always string|false
 ---@field accept_word string|false
 ---@field accept_line string|false
+---@field next string|false
+---@field previous string|false
 ---@field dismiss string|false
 ---@field suggest string|false
 
@@ -34,6 +36,8 @@ M.defaults = {
         accept_always = "<M-l>",
         accept_word = "<C-Right>",
         accept_line = "<C-l>",
+        next = "<M-]>",
+        previous = "<M-[>",
         dismiss = "<C-]>",
         suggest = "<M-\\>",
     },

@@ -27,6 +27,7 @@ function M.hide(state)
         suggestion.release(state.shown)
         state.shown = nil
     end
+    state.offered, state.chosen = nil, nil
     render.clear(state.buf)
 end
 
@@ -92,6 +93,9 @@ end
 local function hint(state)
     local s, row, key = state.shown, state.row, config.current.keys.accept
     local yields = config.accepts_by_tab() and not M.takes_tab(state)
+    if config.current.hint and state.chosen and #state.offered > 1 then
+        return { row = row, text = ("%d/%d"):format(state.chosen, #state.offered) }
+    end
     if not config.current.hint or (s.kind == "fill" and not yields) then
         return nil
     end
@@ -175,6 +179,49 @@ function M.show(state, s)
     if not same then
         M.draw(state)
     end
+end
+
+--- Which of several texts for the cursor is shown; 1 where none is.
+---@param state calomel.State
+---@param offered calomel.Suggestion[]
+---@return integer
+local function place_of(state, offered)
+    for at, s in ipairs(offered) do
+        if state.shown and s.id == state.shown.id then
+            return at
+        end
+    end
+    return 1
+end
+
+--- Show one of several texts for the cursor: the one that the user turned to, else the first.
+---@param state calomel.State
+---@param offered calomel.Suggestion[]
+function M.offer(state, offered)
+    local at = state.chosen and place_of(state, offered) or 1
+    local chosen = at > 1 and at or nil
+    M.show(state, offered[at])
+    state.offered, state.chosen = offered, chosen
+    if chosen then
+        M.draw(state)
+    end
+end
+
+--- Show the next of several texts for the cursor, or the one before. False: there is no other.
+---@param state calomel.State
+---@param step integer
+---@return boolean
+function M.turn(state, step)
+    local offered = state.offered or {}
+    local at = (place_of(state, offered) - 1 + step) % math.max(#offered, 1) + 1
+    -- What was typed since has shortened the one alone that is shown; the next answer has them all.
+    local s = offered[at]
+    if #offered < 2 or s.row ~= state.row or s.col ~= state.col then
+        return false
+    end
+    state.chosen = at
+    M.show(state, s)
+    return true
 end
 
 return M

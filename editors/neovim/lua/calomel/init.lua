@@ -85,6 +85,18 @@ function M.accept_line()
     return require("calomel.action").accept_line()
 end
 
+--- Show the next of several texts for the cursor.
+---@return boolean
+function M.next()
+    return require("calomel.action").turn(1)
+end
+
+--- Show the one before.
+---@return boolean
+function M.previous()
+    return require("calomel.action").turn(-1)
+end
+
 --- Reject what is shown.
 ---@return boolean
 function M.dismiss()
@@ -97,8 +109,8 @@ function M.suggest()
     return require("calomel.action").suggest()
 end
 
---- Something is shown in the current buffer that an action could take: "accept", "accept_word", "accept_line" or
---- "dismiss".
+--- Something is shown in the current buffer that an action could take: "accept", "accept_word", "accept_line",
+--- "next", "previous" or "dismiss".
 ---@param action string?
 ---@return boolean
 function M.visible(action)

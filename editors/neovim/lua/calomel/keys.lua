@@ -105,7 +105,7 @@ local function map_key(buf, mode, lhs, action)
     local call = codes(("<Cmd>lua require('calomel').%s()<CR>"):format(accepts and "accept" or action))
     local is_tab = action == "accept" and config.accepts_by_tab()
     -- Taking a suggestion is an undo step of its own.
-    local step = mode == "i" and action ~= "dismiss" and codes("<C-g>u") or ""
+    local step = mode == "i" and action:find("accept") and codes("<C-g>u") or ""
     vim.keymap.set(mode, lhs, function()
         if action == "suggest" then
             return call
@@ -121,6 +121,9 @@ local function map_key(buf, mode, lhs, action)
     end, { buffer = buf, expr = true, replace_keycodes = false, desc = "Calomel: " .. action:gsub("_", " ") })
 end
 
+--- What is done with text at the cursor alone.
+M.OF_TEXT = { accept_word = true, accept_line = true, next = true, previous = true }
+
 --- Map the keys in a buffer.
 ---@param buf integer
 function M.attach(buf)
@@ -132,7 +135,7 @@ function M.attach(buf)
         if lhs then
             map_key(buf, "i", lhs, action)
             -- Beyond Insert mode there are only next edits, which are taken as a whole.
-            if config.current.next_edit and action ~= "accept_word" and action ~= "accept_line" then
+            if config.current.next_edit and not M.OF_TEXT[action] then
                 map_key(buf, "n", lhs, action)
             end
         end

@@ -101,12 +101,17 @@ local function ask_fill(state, kind)
         context = { triggerKind = kind },
     }
     request(state, "textDocument/inlineCompletion", params, function(result)
-        local item = result and (result.items or result)[1]
-        local s = item
-            and situation.mode() == "insert"
-            and suggestion.fill(state.buf, item, state.row, state.col)
-        if s then
-            display.show(state, s)
+        local found = {}
+        for _, item in ipairs(situation.mode() == "insert" and result and (result.items or result) or {}) do
+            local s = suggestion.fill(state.buf, item, state.row, state.col)
+            if s and (s.ghost or #found == 0) then
+                found[#found + 1] = s
+            elseif s then
+                suggestion.release(s)
+            end
+        end
+        if #found > 0 then
+            display.offer(state, found)
             return
         end
         if state.shown and state.shown.kind == "fill" then
