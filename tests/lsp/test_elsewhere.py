@@ -96,6 +96,7 @@ async def test_what_changed_while_the_model_was_asked_is_left_alone(editor: Edit
         before.set()
         await editor.until_asked(len(editor.script.requests) + 1)
     editor.change(2, {"range": span(0, 17, 22), "text": "mean"}, uri=B)
+    assert "mean" in await editor.text(B)
     held.set()
     assert (await editor.answer(asked))["result"] == {"edits": []}
 
