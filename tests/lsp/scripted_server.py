@@ -29,7 +29,8 @@ class ScriptedCompleter:
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         script = self._read()
-        note: dict[str, Any] = {"kind": request.kind, "prefix": request.parts.prefix[-200:]}
+        kind = "ahead" if request.ahead else request.kind
+        note: dict[str, Any] = {"kind": kind, "prefix": request.parts.prefix[-200:]}
         try:
             await asyncio.sleep(script.get("seconds", 0))
         except asyncio.CancelledError:
@@ -51,7 +52,8 @@ class ScriptedCompleter:
         await asyncio.sleep(self._read().get("loading_seconds", 0))
         if self._read().get("broken"):
             raise CompleterError("failed", "The weights are damaged.")
-        return ModelInfo("scripted", "0", ("fill", "edit"), 32768, 2048, None, "0")
+        ahead = self._read().get("reads_ahead", False)
+        return ModelInfo("scripted", "0", ("fill", "edit"), 32768, 2048, None, "0", reads_ahead=ahead)
 
     async def aclose(self) -> None:
         pass

@@ -74,3 +74,13 @@ def test_a_file_that_is_ignored_and_a_language_that_is_off_are_named_once(bare: 
         "Calomel: Suggestions are turned off for this language.",
     ]
     assert bare.asked() == []
+
+
+def test_the_model_reads_what_stands_around_a_resting_cursor_before_it_is_asked(bare: Neovim) -> None:
+    bare.script(fill="value", reads_ahead=True)
+    bare.setup()
+    bare.open("first = 1\nsecond = 2\nthird = 3\n")
+    bare.until(lambda: bare.asked() == [{"kind": "ahead", "prefix": ""}], "the file that was opened is read")
+    bare.type("jj")
+    moved = {"kind": "ahead", "prefix": "first = 1\nsecond = 2\n"}
+    bare.until(lambda: bare.asked()[1:] == [moved], "so is the line that the cursor rests in")
