@@ -21,6 +21,7 @@ export class Watch implements vscode.Disposable {
   private asking: vscode.CancellationTokenSource | null = null;
   private edited = Number.NEGATIVE_INFINITY;
   private row = -1;
+  private runs = false;
   private readonly listeners: vscode.Disposable[];
 
   constructor(
@@ -48,6 +49,13 @@ export class Watch implements vscode.Disposable {
       }),
       window.onDidChangeActiveTextEditor((editor) => {
         this.entered(editor);
+      }),
+      server.onChange(() => {
+        const runs = server.isRunning;
+        if (runs && !this.runs) {
+          this.focused(window.activeTextEditor);
+        }
+        this.runs = runs;
       }),
     ];
   }

@@ -138,6 +138,7 @@ class Session:
         self._services = Services(settings, client, self._model, clock, self._warn_from_elsewhere)
         self._workspace, self._suggester = self._services.workspace, self._services.suggester
         self._sync = TextSync(self._workspace, self._editor.warn)
+        self._place: tuple[str, types.Position] | None = None  # where the user looks
         commands = Commands(self._services, self._configuration, self._sync, self._tell_state, clock, log)
         self._editor.protocol.fm.features.update(self._handlers(client, commands))
         self._editor.protocol.misunderstood = self._sync.misunderstood
@@ -241,6 +242,8 @@ class Session:
     def _opened(self, params: types.DidOpenTextDocumentParams) -> None:
         # No coroutine: the next message may be about this document already.
         self._sync.opened(params)
+        if self._place is not None and self._place[0] == params.text_document.uri:
+            self._look()
         # A client may never say `initialized`.
         if not self._begun:
             self._spawn(self._initialized(None))
@@ -250,11 +253,14 @@ class Session:
         document = params.get("textDocument")
         uri = document.get("uri") if isinstance(document, dict) else None
         self._workspace.focus(uri if isinstance(uri, str) else None)
-        if uri and "position" in params:
-            uri, position = place_of(params)
-            cursor = self._sync.find(uri, position)
-            if isinstance(cursor, Cursor):
-                self._suggester.rests(uri, cursor.offset)
+        self._place = place_of(params) if uri and "position" in params else None
+        self._look()
+
+    def _look(self) -> None:
+        """Have the model read where the user looks; VS Code says that before it opens the document here."""
+        cursor = self._sync.find(*self._place) if self._place is not None else None
+        if isinstance(cursor, Cursor):
+            self._suggester.rests(cursor.document.uri, cursor.offset)
 
     def _apply(self, settings: Settings) -> None:
         set_level(settings.log.level)

@@ -52,3 +52,15 @@ def test_a_server_that_dies_is_started_again(start: Callable[..., Workbench]) ->
     workbench.until_status("Calomel")
     assert workbench.toasts() == []
     workbench.offered("\n", (1, 1), "x = ", "value_of(x)")
+
+
+def test_the_model_reads_what_stands_around_a_resting_cursor_before_it_is_asked(
+    start: Callable[..., Workbench],
+) -> None:
+    workbench = start()
+    workbench.script(fill="value", reads_ahead=True)
+    workbench.open("first = 1\nsecond = 2\nthird = 3\n")
+    workbench.until(lambda: {"kind": "ahead", "prefix": ""} in workbench.asked(), "the file that was opened is read")
+    workbench.go(3, 1)
+    there = {"kind": "ahead", "prefix": "first = 1\nsecond = 2\n"}
+    workbench.until(lambda: there in workbench.asked(), "so is the line that the cursor rests in")
