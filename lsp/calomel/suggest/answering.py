@@ -101,7 +101,7 @@ async def _elsewhere(session: Session, asked: Asked) -> Suggestion | None:
             return None
         if not workspace.shows(other):
             continue
-        proposed = drafts_elsewhere(workspace.documents, document, other, hunks, workspace.mask)
+        proposed = drafts_elsewhere(workspace.documents, other, hunks, workspace.mask)
         state = other.revision, proposed
         if not proposed or session.unlikely.get(other.uri) == state:
             continue
