@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from tests.replay.scripted import Scripted, log_of, typed
 
 from calomel.replay.events import Changed, Edit, ReplayLog
 from calomel.replay.opportunity import Latency, LogResult, ReplayOptions
-from calomel.replay.runs import ReplayError, replay_logs
+from calomel.replay.runs import replay_logs
 from calomel.report.result import CONVERTER
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest
 
@@ -63,21 +62,6 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     if latency != "measured":
         assert results == replay_logs([first, second], options, open_model=open_scripted, folder=tmp_path / "other")
     assert list(tmp_path.glob("*.jsonl")) == []
-
-
-def test_ray_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ReplayError, match=r"extra cluster"):
-        replay_logs(logs(), OPTIONS, ray=True, open_model=open_scripted, folder=tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:::ray", "ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_ray_gives_what_one_process_gives(tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed")
-    alone = replay_logs(logs(), OPTIONS, open_model=open_scripted, folder=tmp_path)
-    there = replay_logs(logs(), OPTIONS, jobs=2, ray=True, open_model=open_scripted, folder=tmp_path)
-    assert CONVERTER.unstructure(there) == CONVERTER.unstructure(alone)
 
 
 def test_several_processes_give_what_one_gives_in_the_same_order(tmp_path: Path) -> None:

@@ -1,16 +1,15 @@
-"""Replays many logs: in this process, in several, or on a Ray cluster, going on where an interrupted run stopped."""
+"""Replays many logs: in this process or in several, going on where an interrupted run stopped."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from calomel.replay.events import ReplayLog
 from calomel.replay.log_time import StuckError, run
@@ -27,10 +26,6 @@ _EVENTS_PER_REPORT: Final = 50
 OpenModel = Callable[[ReplayOptions], Completer]
 # Number and log.
 Task = tuple[int, ReplayLog]
-
-
-class ReplayError(Exception):
-    """A run cannot be done; the message is a sentence for its user."""
 
 
 # Told how far each log is: its number, and how many of how many of its events are done.
@@ -53,7 +48,6 @@ def replay_logs(
     open_model: OpenModel = open_engine,
     folder: Path | None = None,
     resume: bool = True,
-    ray: bool = False,
 ) -> list[LogResult]:
     """The results of all logs, in their order, however they were computed.
 
@@ -68,14 +62,10 @@ def replay_logs(
         open_model: makes a model.
         folder: of the journal.
         resume: go on where an interrupted run stopped.
-        ray: compute on a Ray cluster instead of here.
-
-    Raises:
-        ReplayError: Ray is not installed.
     """
-    if options.threads is None and (ray or jobs > 1):
+    if options.threads is None and jobs > 1:
         # Several engines share the processors; one has what torch takes.
-        options = replace(options, threads=1 if ray else max(1, (os.cpu_count() or 1) // jobs))
+        options = replace(options, threads=max(1, (os.cpu_count() or 1) // jobs))
     digests = [_digest(log) for log in logs]
     # Two runs at once, of other logs, must not share a journal: the first to end would take it from the other.
     depends_on = {
@@ -90,7 +80,7 @@ def replay_logs(
     for number in results:
         report(number, len(logs[number].events), len(logs[number].events))
     todo = [(number, log) for number, log in enumerate(logs) if number not in results]
-    for number, result in _computed(todo, options, jobs, report, open_model, ray=ray):
+    for number, result in _computed(todo, options, jobs, report, open_model):
         journal.put(digests[number], result)
         results[number] = result
     journal.path.unlink(missing_ok=True)
@@ -121,12 +111,12 @@ def replay_log(
 
 
 def _computed(
-    todo: Sequence[Task], options: ReplayOptions, jobs: int, report: Report, open_model: OpenModel, *, ray: bool
+    todo: Sequence[Task], options: ReplayOptions, jobs: int, report: Report, open_model: OpenModel
 ) -> Iterator[tuple[int, LogResult]]:
     """The results by number, as they come."""
     if not todo:
         return
-    if not ray and (jobs == 1 or len(todo) == 1):
+    if jobs == 1 or len(todo) == 1:
         completer = open_model(options)
         try:
             for number, log in todo:
@@ -134,9 +124,8 @@ def _computed(
         finally:
             run(completer.aclose())
         return
-    compute = _on_ray if ray else _in_processes
     logs = dict(todo)
-    for number, result in compute(todo, options, min(jobs, len(todo)), open_model):
+    for number, result in _in_processes(todo, options, min(jobs, len(todo)), open_model):
         _told(report, number, logs[number])(len(logs[number].events))
         yield number, result
 
@@ -170,26 +159,6 @@ def _in_processes(
                 yield future.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _on_ray(
-    todo: Sequence[Task], options: ReplayOptions, jobs: int, open_model: OpenModel
-) -> Iterator[tuple[int, LogResult]]:
-    try:
-        ray: Any = importlib.import_module("ray")
-        pools: Any = importlib.import_module("ray.util.multiprocessing")
-    except ImportError as error:
-        raise ReplayError("--ray needs Ray, which is not installed here: install Calomel's extra cluster") from error
-    began = not ray.is_initialized()
-    if began:
-        ray.init(log_to_driver=False, include_dashboard=False)
-    try:
-        with pools.Pool(jobs, _begin, (options, open_model)) as pool:
-            # A log is a long piece of work.
-            yield from pool.imap_unordered(_play, todo, chunksize=1)
-    finally:
-        if began:
-            ray.shutdown()
 
 
 def _digest(log: ReplayLog) -> str:

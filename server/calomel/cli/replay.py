@@ -53,7 +53,6 @@ def replay(
     device: Device = "cpu",
     threads: Threads = None,
     jobs: Annotated[int, typer.Option(min=1, help="Logs at once, each in a process with its own engine.")] = 1,
-    ray: Annotated[bool, typer.Option("--ray", help="On a Ray cluster (needs the extra: cluster).")] = False,
     kinds: Annotated[
         Any, typer.Option(metavar="fill,edit", parser=_kinds, help="Default: what the model was trained for.")
     ] = None,
@@ -94,7 +93,7 @@ def replay(
             done[log] = min(so_far, total)
             progress.step(sum(done))
 
-        results = replay_logs(read, options, jobs=jobs, report=report, resume=resume, ray=ray)
+        results = replay_logs(read, options, jobs=jobs, report=report, resume=resume)
     whole = document(results, seed, {"options": asdict(options) | {"model": None if model is None else str(model)}})
     for listing in listings(whole):
         console(wrap=True).print(listing.to_rich())
