@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # What is sure from left to right fills more holes than what is sure anywhere, and what stood elsewhere is sure at once
 # (docs/decisions/013 and 022).
 DEFAULT_POLICY: Final = "prefix:0.8/10"
-DEFAULT_MAX_STEPS: Final = 8
+DEFAULT_MAX_STEPS: Final = 6
 # A step reveals two positions as a rule; more rows cost time, and fill no more holes.
 DEFAULT_CANVAS: Final = 8
 # nano was trained on canvases of so many tokens for edits.

@@ -164,7 +164,7 @@ OWN: Final = Family(
     ),
     prompts=PromptStyle(fim="calomel", edit="calomel", mask="<|mask|>", ends=("<|end|>",)),
     generation=Generation(
-        policy="prefix:0.8/10", max_steps=8, fill_canvases=(8,), edit_canvas=48, source="docs/decisions/022"
+        policy="prefix:0.8/10", max_steps=6, fill_canvases=(8,), edit_canvas=48, source="docs/decisions/022"
     ),
 )
 
