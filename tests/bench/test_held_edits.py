@@ -104,7 +104,8 @@ class Scripted:
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         self.asked += 1
         region = request.parts.region
-        assert region is not None
+        if region is None:  # nothing to fill in where something is unfinished
+            return CompleteAnswer((), model="scripted")
         # What was begun is not to be rewritten: a canvas that proposes nothing is a text like any other.
         text = region.text.replace("total", self.new)
         made = [

@@ -76,6 +76,7 @@ def fills(text: str) -> Callable[[CompleteRequest], str]:
     return reply
 
 
+@pytest.mark.parametrize("held_back", [False, True])
 @pytest.mark.parametrize(
     ("text", "typed", "filling", "finished"),
     [
@@ -86,9 +87,15 @@ def fills(text: str) -> Callable[[CompleteRequest], str]:
     ],
 )
 async def test_what_was_left_within_a_line_is_finished_if_that_mends_it(
-    text: str, typed: str, filling: str, *, finished: bool
+    text: str, typed: str, filling: str, *, finished: bool, held_back: bool
 ) -> None:
-    async with editing(text, fills(filling), settings=NOW) as editor:
+    def cut_off(request: CompleteRequest) -> str | tuple[Candidate, ...]:
+        """Rewrites what is held back."""
+        if request.kind == "fill":
+            return filling
+        return (Candidate(f"{region(request)}more", (-0.1,), finish_reason="length"),)
+
+    async with editing(text, cut_off if held_back else fills(filling), settings=NOW) as editor:
         editor.workspace.syntax = SyntaxTrees(parse_seconds=60.0)
         editor.workspace.syntax.opened(editor.document)
         editor.type(typed)
@@ -137,7 +144,7 @@ async def test_a_rewriting_that_was_cut_off_deletes_nothing() -> None:
     async with editing(LINES.replace("line_9", "line_9|"), "line_7 = old_name\n", settings=NOW) as editor:
         editor.type("x")
         assert reason(await editor.next_edit()) == "deletes_too_much"
-        editor.model.reply = lambda request: region(request)[:-30]
+        editor.model.reply = lambda request: region(request)[:-30] if request.kind == "edit" else ""
         editor.model.finish_reason = "length"
         editor.type("y")
         assert reason(await editor.next_edit()) == "cut_off"

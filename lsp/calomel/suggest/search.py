@@ -9,7 +9,7 @@ from calomel.prompts.parts import region_around
 from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.fitting import is_half_word, is_inert, line_rest
-from calomel.suggest.judging import Answered, Decision, better
+from calomel.suggest.judging import Answered, Decision, better, shows
 from calomel.suggest.locations import Location
 from calomel.suggest.question import Question
 from calomel.suggest.silence import SilenceReason
@@ -65,8 +65,11 @@ async def next_edits(
             found.append(answered)
         if len(asked) > _PLACES or (found and within is None):
             break
-    if finishing and within is None and not isinstance(best, Decision) and unfinished(question):
-        best = better(best, await source.finish(question))
+    if finishing and within is None and not found and unfinished(question):
+        finished = await source.finish(question)
+        # What is held back of it tells less than what is held back of a rewriting.
+        if shows(finished) or not isinstance(best, Decision):
+            best = better(best, finished)
     return found or [best or SilenceReason.NO_CHANGE]
 
 
