@@ -341,6 +341,60 @@ def test_gos_packages_stand_in_the_order_of_the_alphabet() -> None:
     assert imported("a.go", GO, "{\n}", "{\n\tx := filepath.Join(a)\n}") == ['\t"path/filepath"']
 
 
+PYTHON = "from b import load, save\n\nsave(1)\nload()\n"
+OWN_LINES = "from b import (\n    load,\n    save,\n)\n\nsave(1)\nload()\n"
+RUST = "use b::{load, save};\n\nfn f() {\n    save(1);\n    load();\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "old", "new", "wanted"),
+    [
+        ("a.py", "import os\nimport sys\n\nx = sys.path\n", "sys.path", "[]", "import os\n\n"),
+        ("a.py", PYTHON, "save(1)\n", "", "from b import load\n"),
+        ("a.py", OWN_LINES, "save(1)\n", "", "from b import (\n    load,\n)\n"),
+        ("a.ts", "import { load, save } from './b';\n\nsave(1);\n", "save(1);", "", "import { load } from './b';\n"),
+        ("a.rs", RUST, "    save(1);\n", "", "use b::{load};\n"),
+        ("a.rs", RUST.replace("{load, save}", "save"), "    save(1);\n", "", "\nfn f()"),
+        # Another name took its place, so that its import becomes another; and it is used elsewhere.
+        ("a.py", PYTHON, "save(1)", "keep(1)", None),
+        ("a.py", PYTHON + "save(2)\n", "save(1)\n", "", None),
+    ],
+)
+def test_what_is_used_no_more_is_imported_no_more(path: str, text: str, old: str, new: str, wanted: str | None) -> None:
+    after = text.replace(old, new)
+    found = drafts(after, text_hunks(path, text, after), len(after) - 1, path)
+    texts = [draft.apply(after) for draft in found if draft.maker == "imports"]
+    assert [text.startswith(wanted or "") for text in texts] == [True] * (wanted is not None)
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "use", "wanted"),
+    [
+        ("a.py", "from pathlib import Path", "y = Path(x)", True),
+        ("a.ts", 'import { Path } from "./path";', "const y = new Path(x);", True),
+        ("a.rs", "use std::path::Path;", "let y = Path::new(x);", True),
+        ("a.py", "from pathlib import Path", "y = x.Path", False),
+        ("a.py", "from pathlib import Path", "Path = 1", False),
+        ("a.py", "from pathlib import Path", "# Path", False),
+    ],
+)
+def test_a_name_is_imported_as_another_file_imports_it(path: str, line: str, use: str, *, wanted: bool) -> None:
+    head = {"a.py": "import json", "a.ts": 'import { a } from "./a";', "a.rs": "use a::b;"}[path]
+    before, after = f"{head}\n\nx = 1\n", f"{head}\n\nx = 1\n{use}\n"
+    found = drafts(after, text_hunks(path, before, after), len(after) - 1, path, [line])
+    results = [draft.apply(after) for draft in found if draft.maker == "imports"]
+    assert len(results) == wanted
+    assert all(line in result.splitlines()[:2] for result in results)
+
+
+def test_a_name_that_two_files_import_otherwise_is_not_imported() -> None:
+    before, after = "import json\n\nx = 1\n", "import json\n\nx = 1\ny = Path(x)\n"
+    others = ["from pathlib import Path", "from shop.path import Path"]
+    assert not [
+        each for each in drafts(after, text_hunks("a.py", before, after), 20, "a.py", others) if each.maker == "imports"
+    ]
+
+
 def test_names_that_are_known_or_made_here_are_not_imported() -> None:
     assert imported("a.go", GO, "{\n}", "{\n\tfmt := a.fmt\n\tfmt.Println()\n}") == []
     assert imported("a.go", GO, "{\n}", '{\n\tlog("fmt.Println")  // fmt.Println\n}') == []

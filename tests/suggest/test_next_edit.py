@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.suggest.editor import (
@@ -22,6 +23,7 @@ from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInf
 from calomel.suggest.edit import Suggestion
 from calomel.suggest.question import Diagnostic, Trigger
 from calomel.workspace.privacy import Privacy
+from calomel.workspace.settings import PrivacySettings
 from calomel.workspace.syntax import SyntaxTrees
 
 FILLS: tuple[Kind, ...] = ("fill",)
@@ -123,6 +125,18 @@ async def test_a_model_that_only_fills_in_fills_in_what_no_rule_knows() -> None:
         editor.type(", tries")
         answer = suggestion(await editor.next_edit())
         assert editor.after(answer).endswith("load('a', 3)\n")
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+async def test_a_name_is_imported_as_another_open_file_imports_it(tmp_path: Path, *, hidden: bool) -> None:
+    privacy = Privacy([tmp_path], PrivacySettings(ignore=("other.py",) if hidden else ()))
+    async with editing("import json\n\nx = json.loads('1')\n|", fills(""), settings=NOW, privacy=privacy) as editor:
+        editor.workspace.open(f"{tmp_path.as_uri()}/other.py", "python", 1, "import json\nfrom pathlib import Path\n")
+        editor.type("y = Path(x)\n")
+        answer = await editor.next_edit()
+        assert isinstance(answer, Suggestion) != hidden
+        if isinstance(answer, Suggestion):
+            assert editor.after(answer).startswith("import json\nfrom pathlib import Path\n")
 
 
 async def test_diagnostics_tell_where_to_look() -> None:

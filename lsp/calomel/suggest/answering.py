@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Final
 
 from calomel.prompts.parts import Hunk, RegionBounds, region_around
@@ -12,6 +13,7 @@ from calomel.selectivity.filters import FILTERS
 from calomel.suggest.cache import Entry
 from calomel.suggest.candidates import context_tokens
 from calomel.suggest.completer import CompleterError, ModelInfo
+from calomel.suggest.drafts.imports import import_lines
 from calomel.suggest.drafts.propose import continuation, drafts
 from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.elsewhere import drafts_elsewhere, others_of
@@ -278,6 +280,18 @@ def _masked(session: Session, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
     return tuple(replace(each, before=mask(each.before), after=mask(each.after)) for each in hunks)
 
 
+def _imported(session: Session, document: Document) -> tuple[str, ...]:
+    """What the other open files of the language import, as far as a model may see it."""
+    workspace, folder = session.workspace, PurePath(prompt_path(document)).parent
+    lines = (
+        line
+        for other in others_of(workspace.documents, document)
+        if workspace.shows(other)
+        for line in import_lines(other.text, near=PurePath(prompt_path(other)).parent == folder)
+    )
+    return tuple(line for line in dict.fromkeys(lines) if workspace.mask(line) == line)
+
+
 async def _entry(session: Session, asked: Asked, question: Question, info: ModelInfo, run: Run) -> Entry | Silence:
     """Ask the model and keep what it says; a silence when it could not answer."""
     began = session.clock()
@@ -331,7 +345,7 @@ async def _next_edit(session: Session, asked: Asked, question: Question, info: M
     hunks = () if undone else session.last_edits(document)
     own = [hunk for hunk in hunks if hunk.path == path]
     places = continuations(question.text, own, situation.offset, asked.diagnostics)
-    proposed = drafts(situation.text, _masked(session, hunks), situation.offset, path)
+    proposed = drafts(situation.text, _masked(session, hunks), situation.offset, path, _imported(session, document))
     if "edit" not in info.kinds:
         return (await agreed(session.source, question, proposed, there))[0]
     extended, state.extended = state.extended, False

@@ -66,7 +66,7 @@ _OF_MAKERS: Final = (*_PAIRED[:4], "likeness", "drafts", "nearest", "remaining",
 # docs/decisions/017 for imports; those of `fields` and `whole_lines` are chosen), for a model that judges none, and for
 # a maker that no fit has seen.
 _RIGHT: Final[Mapping[str, float]] = {
-    "arguments": 0.87, "awaited": 0.9, "by_name": 0.9, "extraction": 0.5, "fields": 0.8, "imports": 0.9, "rename": 0.92,
+    "arguments": 0.87, "awaited": 0.9, "by_name": 0.9, "extraction": 0.5, "fields": 0.8, "imports": 0.5, "rename": 0.92,
     "shape": 0.13, "substitution": 0.62, "template": 0.64, "whole_lines": 0.5,
 }  # fmt: skip
 # Nats; further away from even the fit speaks of what it has not seen.

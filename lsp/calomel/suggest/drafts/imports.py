@@ -1,16 +1,19 @@
-"""Go: a package of the standard library is used that the file does not import (docs/decisions/017).
+"""Imports that the newest edits want: of what they use, and no more of what they used last.
 
-In the other languages no such draft was right at any moment that was measured, and their editors mend it by a key.
+Of Go's library the paths are known. In Python, TypeScript, JavaScript and Rust a name is imported as another open file
+imports it, or as this one did; nothing else is guessed (docs/decisions/017).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import PurePosixPath
 from typing import Final
 
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
-from calomel.suggest.drafts.text import Rows, is_prose, is_quoted, whole
+from calomel.suggest.drafts.text import Rows, is_import, is_name, is_prose, is_quoted, read_list, removed, whole, words
 
 MAKER: Final = "imports"
 _PACKAGES: Final = (
@@ -31,8 +34,18 @@ _HEAD: Final = re.compile(
 )
 
 
-def imports(rows: Rows, seen: Evidence, path: str | None) -> Iterator[EditDraft]:
-    """Drafts for packages that only the newest edits use; `path` of the document tells its language."""
+def imports(rows: Rows, seen: Evidence, path: str | None, others: Sequence[str] = ()) -> Iterator[EditDraft]:
+    """Drafts for what only the newest edits use, and for what they were the last to use.
+
+    Args:
+        rows: of the document.
+        seen: the last edits.
+        path: of the document; its end tells the language.
+        others: import lines of other files of the language, as they would stand in this one.
+    """
+    yield from _unused(rows, seen)
+    if path is not None and PurePosixPath(path).suffix in _SUFFIXES:
+        yield from _wanted(rows, seen, others)
     for name in dict.fromkeys(_new_names(rows, seen)) if path is not None and path.endswith(".go") else ():
         draft = _placed(rows, f'"{_PATHS[name]}"')
         if draft is not None:
@@ -66,3 +79,122 @@ def _placed(rows: Rows, line: str) -> EditDraft | None:
     before = [row for row in range(block + 1, end) if rows.lines[row].strip() < line]
     at = rows.start(before[-1] + 1 if before else block + 1)
     return EditDraft(at, at, f"\t{line}{rows.line_end}", MAKER, 1, 0.8) if end > block + 1 else None
+
+
+_SUFFIXES: Final = frozenset({".py", ".pyi", ".ts", ".tsx", ".mts", ".js", ".jsx", ".mjs", ".rs"})
+_FEWEST_LETTERS: Final = 3
+_ALIAS: Final = re.compile(r"\bas\b")
+# What a line imports, and from where: Python, TypeScript and JavaScript, Rust.
+_FORMS: Final = tuple(
+    map(
+        re.compile,
+        (
+            r"from [\w.]+ import (\w+)",
+            r"import (\w+)",
+            r"import (?:type )?\{ ?(\w+) ?\} from ([\"'])[^\"']+\2;?",
+            r"import (?:\* as )?(\w+) from ([\"'])[^\"']+\2;?",
+            r"use (?:\w+::)+(\w+);",
+        ),
+    )
+)
+
+
+def imported(line: str) -> str | None:
+    """The one name that a line imports; None for any other line."""
+    return next((match[1] for form in _FORMS if (match := form.fullmatch(line)) is not None), None)
+
+
+# Nothing is imported further down.
+_HEAD_LINES: Final = 300
+_RELATIVE: Final = re.compile(r"from \.|.*[\"']\.|use (?:super|self)::")
+
+
+def import_lines(text: str, *, near: bool) -> Iterator[str]:
+    """The lines of another file that import one name each; paths beside it only if it is `near`."""
+    for line in islice(text.splitlines(), _HEAD_LINES):
+        if imported(line) is not None and (near or _RELATIVE.match(line) is None):
+            yield line
+
+
+def _unused(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
+    """Drafts that take out the imports of names that the newest edits used last."""
+    # What took another one's place is renamed where it is imported.
+    fewer = (hunk.before for hunk in seen.own if len(words(hunk.after)) < len(words(hunk.before)))
+    gone = [line for before in fewer for line in before.splitlines() if not is_import(line)]
+    for name in dict.fromkeys(word for line in gone if not is_prose(line) for word in words(line)):
+        # What stands once, not even as a part of other names: counting those would cost what a question has.
+        at = rows.text.find(name)
+        once = at >= 0 and at == rows.text.rfind(name) and whole(name).match(rows.text, at) is not None
+        if once and is_name(name) and len(name) >= _FEWEST_LETTERS:
+            yield from _without(rows, at)
+
+
+def _without(rows: Rows, at: int) -> Iterator[EditDraft]:
+    """The draft that imports all but the name at an offset, if it is imported there."""
+    row = rows.row(at)
+    line, name = rows.lines[row], words(rows.text[at : rows.end(row)])[0]
+    if imported(line.strip()) == name:
+        yield EditDraft(rows.start(row), rows.start(row + 1), "", MAKER, 1, 0.8)
+        return
+    bracket = rows.opening(at, rows.start(max(0, row - _LINES)))
+    head = rows.row(at if bracket is None else bracket)
+    if not is_import(rows.lines[head]) or _ALIAS.search(line):
+        return
+    if bracket is None:
+        # Python needs no brackets.
+        match = re.match(r"\s*from \S+ import ", line)
+        names = [] if match is None else re.split(r"\s*,\s*", line[match.end() :].strip())
+        if match is not None and name in names and len(names) > 1 and all(map(str.isidentifier, names)):
+            start, left = rows.start(row) + match.end(), [each for each in names if each != name]
+            yield EditDraft(start, rows.start(row) + len(line.rstrip()), ", ".join(left), MAKER, 1, 0.8)
+        return
+    listed = read_list(rows.text, bracket)
+    if listed is None:
+        return
+    index = next((index for index, item in enumerate(listed.texts(rows.text)) if item == name), None)
+    if index is None:
+        return
+    if len(listed.items) > 1:
+        yield EditDraft(*removed(listed, index), MAKER, 1, 0.8)
+    elif rows.before(bracket).count("{") == 0:
+        yield EditDraft(rows.start(head), rows.start(rows.row(listed.end) + 1), "", MAKER, 1, 0.8)
+
+
+# A list of names that are imported is not longer.
+_LINES: Final = 40
+
+
+def _wanted(rows: Rows, seen: Evidence, others: Sequence[str]) -> Iterator[EditDraft]:
+    """Drafts that import what only the newest edits use, as others import it or this document did."""
+    known: dict[str, set[str]] = {}
+    for line in (*others, *(each.strip() for each in seen.deleted)):
+        name = imported(line)
+        if name is not None and len(name) >= _FEWEST_LETTERS:
+            known.setdefault(name, set()).add(line)
+    fresh = [(edit.new, edit.old) for edit in seen.edits if edit.row is not None and not edit.age]
+    fresh += [(line, "") for each in seen.insertions if each.row is not None and not each.age for line in each.lines]
+    together = "\n".join(line for line, _ in fresh if not is_prose(line) and not is_import(line))
+    for name in dict.fromkeys(words(together)):
+        lines = known.get(name, set())
+        uses = [use for use in whole(name).finditer(together) if together[use.start() - 1 : use.start()] != "."]
+        if len(lines) == 1 and uses and len(list(rows.uses(name))) == len(list(whole(name).finditer(together))):
+            declared = re.search(_DECLARES.format(re.escape(name)), together)
+            if declared is None and not all(is_quoted(together, use.start()) for use in uses):
+                yield from _among(rows, *lines)
+
+
+_DECLARES: Final = (
+    r"\b(?:def|class|function|fn|let|const|var|struct|enum|trait|type|interface|mod|for|as|lambda)\s+(?:mut\s+)?{0}\b"
+    r"|(?<![\w.]){0}\s*(?:=(?!=)|:(?!:))"
+)
+
+
+def _among(rows: Rows, line: str) -> Iterator[EditDraft]:
+    """Below the last import that stands above it in the order of the alphabet, of those of its kind if any."""
+    kind = line.split(" ", 1)[0]
+    known = [row for row, each in enumerate(rows.lines) if imported(each) is not None]
+    alike = [row for row in known if rows.lines[row].startswith(f"{kind} ")]
+    above = [row for row in alike if rows.lines[row].casefold() < line.casefold()] if alike else known
+    if known:
+        at = rows.start(above[-1] + 1 if above else alike[0])
+        yield EditDraft(at, at, line + rows.line_end, MAKER, 1, 0.8)

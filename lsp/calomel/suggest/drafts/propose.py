@@ -156,7 +156,9 @@ _LONGEST: Final = 120_000
 _AROUND: Final = 120
 
 
-def drafts(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None = None) -> tuple[EditDraft, ...]:
+def drafts(
+    text: str, hunks: Sequence[Hunk], cursor: int, path: str | None = None, others: Sequence[str] = ()
+) -> tuple[EditDraft, ...]:
     """What would go on with the last edits, best first, one for each text that would result.
 
     The order: what more edits agree with, what is more alike, what is nearer to the cursor, below before above.
@@ -166,13 +168,14 @@ def drafts(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None = Non
         hunks: the last edits, newest last, the one that is being made included.
         cursor: offset.
         path: of the document, as hunks name it; None when all hunks are its own.
+        others: import lines of other files, as they would stand in this one.
     """
     hunks = standing(text, hunks, path)
     if not hunks:
         return ()
     low, high = _window(text, cursor)
     part, cursor = text[low:high], cursor - low
-    found = [*_unfinished(part, hunks, cursor, path), *_all(part, hunks, cursor, path)]
+    found = [*_unfinished(part, hunks, cursor, path), *_all(part, hunks, cursor, path, others)]
     return tuple(_moved(draft, low) for draft in _ordered(part, found, cursor))
 
 
@@ -180,7 +183,9 @@ def _moved(draft: EditDraft, by: int) -> EditDraft:
     return replace(draft, start=draft.start + by, end=draft.end + by)
 
 
-def _all(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None) -> list[EditDraft]:
+def _all(
+    text: str, hunks: Sequence[Hunk], cursor: int, path: str | None, others: Sequence[str] = ()
+) -> list[EditDraft]:
     rows = Rows(text)
     seen = evidence(rows, hunks, path)
     row = rows.row(cursor)
@@ -195,7 +200,7 @@ def _all(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None) -> lis
         template(rows, seen),
         substitution(rows, seen),
         extraction(rows, seen),
-        imports(rows, seen, path),
+        imports(rows, seen, path, others),
         whole_lines(rows, seen),
     )
     found = [draft for maker in makers for draft in islice(maker, _MOST_OF_ONE)]
