@@ -15,14 +15,14 @@ from typing import Any, Final
 
 from calomel.bench.baselines import repeat_last, with_rival
 from calomel.bench.harm import NOTE, Offered, harm_figures, harm_table, harms
-from calomel.bench.held_summary import BASELINES, DRAFTS, LEFT_TO_RIGHT, NAMES, REPEAT
+from calomel.bench.held_summary import BASELINES, DRAFTS, LEFT_TO_RIGHT, LOSSES, NAMES, REPEAT, loss
 from calomel.bench.room import Room, silences
 from calomel.bench.suite import Case, CaseScore, Reply, SuiteError, figures, read_suite, score_above, score_case
 from calomel.replay.events import Changed, Closed, Focused, Opened
 from calomel.report.result import Report, Table, Value, flat_cell, number_cell
 from calomel.suggest.completer import Completer, ModelInfo
 from calomel.suggest.drafts.propose import drafts
-from calomel.suggest.edit import Suggestion, TextEdit, apply
+from calomel.suggest.edit import Suggestion, TextEdit, apply, edits_of
 from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
@@ -114,9 +114,10 @@ async def _ask(case: Case, completer: Completer, settings: SuggestSettings | Non
     room = _room(case, completer, settings)
     answer, latency_ms = await room.ask(case.name, case.scenario.file, case.offset, Trigger.EXPLICIT)
     await room.suggester.aclose()
+    proposed = tuple(apply(case.text, edits_of(each.edits)) for each in room.decisions.all)
     if isinstance(answer, Silence):
-        return Reply(None, str(answer.reason), latency_ms)
-    return Reply(apply(case.text, answer.edits), None, latency_ms, harms(_offered(case, answer)))
+        return Reply(None, str(answer.reason), latency_ms, proposed=proposed)
+    return Reply(apply(case.text, answer.edits), None, latency_ms, harms(_offered(case, answer)), proposed)
 
 
 def _room(case: Case, completer: Completer, settings: SuggestSettings | None) -> Room:
@@ -171,7 +172,7 @@ def _report(
     return Report(
         bench="bench edits",
         flat=flat,
-        tables=(_whole_table(table, published), harm_table(offers), _case_table(rows)),
+        tables=(_whole_table(table, published), _loss_table(rows), harm_table(offers), _case_table(rows)),
         notes=(*notes, *silences(row.reason for row in rows), *problems),
         details={
             "scenarios": [asdict(row) for row in rows],
@@ -207,6 +208,12 @@ def _whole_table(mine: Sequence[tuple[str, ...]], published: tuple[str, dict[str
     ]
     columns = ("", "score", "deltaChrF", "trimmed", "show rate", "quiet rate", "exact match")
     return Table("Next-edit scenarios", columns, (*mine, *rows))
+
+
+def _loss_table(rows: Sequence[CaseScore]) -> Table:
+    lost = [loss(row.proposed, shown=row.shown, right=row.right) for row in rows if row.expects == "edit"]
+    cells = [("all", *(str(lost.count(name)) for name in LOSSES))]
+    return Table("Where edits are lost", ("", *LOSSES.values()), cells)
 
 
 def _case_table(rows: Sequence[CaseScore]) -> Table:

@@ -181,21 +181,25 @@ LOSSES: Final = {
 }
 
 
-def loss(row: Row) -> str:
-    """Where the edit to come was lost, by its name in `LOSSES`."""
-    said = row.said[CALOMEL]
-    if said.right:
+def loss(proposed: Sequence[bool], *, shown: bool, right: bool) -> str:
+    """Where an edit to come was lost, by its name in `LOSSES`; `proposed`: whether each proposal was right."""
+    if right:
         return "right"
-    if any(any(right) for right in row.proposed.values()):
-        return "another" if said.shown else "held_back"
-    return "wrong_text" if said.shown or any(row.proposed.values()) else "no_place"
+    if any(proposed):
+        return "another" if shown else "held_back"
+    return "wrong_text" if shown or proposed else "no_place"
+
+
+def _loss(row: Row) -> str:
+    said = row.said[CALOMEL]
+    return loss([each for right in row.proposed.values() for each in right], shown=said.shown, right=said.right)
 
 
 def losses(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
     """By kind of edit, how many moments were lost where."""
     found = {}
     for kind, part in _parts([row for row in rows if not row.silent], "kind"):
-        lost = [loss(row) for row in part]
+        lost = [_loss(row) for row in part]
         found[kind] = {name: lost.count(name) for name in LOSSES}
     return found
 

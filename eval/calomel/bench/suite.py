@@ -68,12 +68,14 @@ class Reply:
         reason: for silence, where one is known.
         latency_ms: until the answer was there; None when nobody was asked.
         harms: what is wrong with it whatever is expected, of `calomel.bench.harm`; None where nobody looked.
+        proposed: the document after each proposal that was judged for it.
     """
 
     text: str | None
     reason: str | None = None
     latency_ms: float | None = None
     harms: tuple[str, ...] | None = None
+    proposed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class CaseScore:
         reason: of silence.
         latency_ms: of the answer.
         harms: of the answer.
+        proposed: whether each proposal that was judged is the expected text.
     """
 
     name: str
@@ -101,6 +104,7 @@ class CaseScore:
     delta_chrf: float | None = None
     delta_chrf_trimmed: float | None = None
     harms: tuple[str, ...] | None = None
+    proposed: tuple[bool, ...] = ()
 
 
 def read_suite(path: Path) -> tuple[tuple[Case, ...], tuple[str, ...]]:
@@ -152,6 +156,7 @@ def score_case(case: Case, reply: Reply) -> CaseScore:
     return CaseScore(
         expects="edit",
         right=is_exact(after, expected),
+        proposed=tuple(is_exact(each.rstrip("\n"), expected) for each in reply.proposed),
         delta_chrf=suite_delta_chrf(before, after, expected + "\n" * case.blank_end),
         delta_chrf_trimmed=suite_delta_chrf(before, after, expected),
         **common,
