@@ -43,6 +43,8 @@ _PERSON: Final = {"model": "m", "prompt": "def add(a, b):\n    return ", "suffix
 _PERSON_SECONDS: Final = 0.5
 # A refused client of the bench comes back sooner than it is told to: the server must stand that.
 _PAUSE_SECONDS: Final = 0.1
+# Tokens of a context beyond what is asked for: marks, and what is typed.
+_GROWTH: Final = 512
 _PATH: Final = "/v1/fim/completions"
 _LATER: Final = frozenset({429, 503})
 _RUNNING: Final = re.compile(r"^calomel_requests_running (\S+)$", re.MULTILINE)
@@ -54,7 +56,7 @@ NOTES: Final = (
         f" one request in {_LEAVES} is left within {_LEAVES_WITHIN} seconds. Throughput is answers a second; times are"
         " from the first byte sent to the last one received."
     ),
-    "`throughput_ratio`: all clients over one.",
+    "`throughput_ratio`: all clients over one, on a server that is told to keep a context of each (`--cache-tokens`).",
     (
         f"`errors`: requests that were neither answered within {PATIENCE:.0f} seconds nor told to come back later, in"
         " all phases. `rejected`: those that were told to (429 or 503 with Retry-After), as are clients beyond the"
@@ -208,7 +210,10 @@ def run_load(options: LoadOptions) -> Report:
     """
     load = load_before()
     places = make_places(options.clients, options.context, read_heldout(), seed=options.seed)
-    arguments = () if options.max_requests is None else ("--max-requests", str(options.max_requests))
+    # On a CPU it keeps the contexts of one person, unless it is told that there are more.
+    arguments = ("--cache-tokens", str(options.clients * (options.context + _GROWTH)))
+    if options.max_requests is not None:
+        arguments += ("--max-requests", str(options.max_requests))
     with served(options.model, options.device, options.threads, arguments) as server:
         seen = asyncio.run(_measure(options, server, places, Progress()))
     flat = {**flat_figures(seen), "clients": options.clients, **load}
