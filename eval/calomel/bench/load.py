@@ -211,7 +211,7 @@ def run_load(options: LoadOptions) -> Report:
     load = load_before()
     places = make_places(options.clients, options.context, read_heldout(), seed=options.seed)
     # On a CPU it keeps the contexts of one person, unless it is told that there are more.
-    arguments = ("--cache-tokens", str(options.clients * (options.context + _GROWTH)))
+    arguments: tuple[str, ...] = ("--cache-tokens", str(options.clients * (options.context + _GROWTH)))
     if options.max_requests is not None:
         arguments += ("--max-requests", str(options.max_requests))
     with served(options.model, options.device, options.threads, arguments) as server:
