@@ -130,11 +130,13 @@ async def _measure(model: Path | None, folder: Path, times: _Times, progress: Pr
         try:
             editor = _Editor(session, workspace / FILE)
             await _initialize(session, workspace, budget, model)
-            editor.open()
             if budget == BUDGETS[0]:
+                editor.open()
                 await editor.first_answer()
                 times.first.append((time.perf_counter() - began) * 1e3)
             else:
+                await editor.status()  # the program is there
+                editor.open()
                 await asyncio.sleep(REST_SECONDS)
                 began = time.perf_counter()
                 await editor.first_answer()

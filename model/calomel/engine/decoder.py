@@ -39,10 +39,10 @@ B = TypeVar("B", bound=Encoded)
 # Tokens of a chunk on a CPU, and elsewhere. 8,000 of nano took 4.1 s of a core by 64 tokens, 2.7 s by 256 and 2.5 s by
 # 512; whoever is next waits for one.
 _CHUNK, _CHUNK_ELSEWHERE = 256, 512
-# Multiplications of a forward from which on several threads are faster than one: with passive waiting a thread is woken
-# for every operation. Steps of a model of 6M parameters, on one thread and on two: 24 rows behind 2K tokens, 0.2
-# billion, 20 and 27 ms; 35 rows behind 8K tokens, 0.6 billion, 50 and 45 ms.
-_PARALLEL_WORK = 500_000_000
+# Multiplications of a forward from which on all threads are used; below, two. Keystrokes of nano on two cores, by one
+# thread below and by two: 79 to 88 and 66 to 72 ms with 2K tokens, 103 to 133 and 93 to 95 with 8K. Going to and fro
+# between two numbers costs more than a small forward gains: PyTorch makes its threads anew.
+_PARALLEL_WORK, _FEW = 500_000_000, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Common(TypedDict, total=False):
 
     Attributes:
         prefill_chunk: context tokens encoded per step at most; so long does a cancellation wait.
-        threads: of a large CPU forward; None for PyTorch's own choice. A small one runs on one thread.
+        threads: of a large CPU forward; None for PyTorch's own choice. A small one runs on two at most.
         clock: seconds that deadlines are compared with.
         observe: called behind every forward.
     """
@@ -162,7 +162,7 @@ class Decoder(ABC, Generic[P, C, B]):
     def use_threads(self, rows: int, attention: int = 0) -> None:
         """Choose the threads of a forward of `rows` rows, whose attention takes so many multiplications."""
         work = rows * self._weights + attention
-        torch.set_num_threads(self._threads if work >= _PARALLEL_WORK else 1)
+        torch.set_num_threads(self._threads if work >= _PARALLEL_WORK else min(_FEW, self._threads))
 
 
 TransformerJob: TypeAlias = Job[P, K, KeyValueBuffer]
