@@ -7,8 +7,6 @@ import logging
 from contextlib import suppress
 from typing import Final
 
-import psutil
-
 from calomel.suggest.answering import forbidden, question_at
 from calomel.suggest.completer import CompleterError, ModelInfo
 from calomel.suggest.question import Trigger
@@ -80,5 +78,7 @@ class ReadAhead:
 
 
 def _on_battery() -> bool:
+    import psutil  # takes 10 ms, which the start of an editor need not wait for
+
     battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
     return battery is not None and battery.power_plugged is False

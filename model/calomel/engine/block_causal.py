@@ -419,7 +419,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
             known = job.settled(canvas.prefix())
             canvas.lookup.found(canvas.ids[:known])
             job.extend_by(canvas, known)
-            canvas.steps *= not last
+            canvas.steps = 0 if last else canvas.steps
             self._go_on(job)
             return
         # Where revealed tokens may change, a step on a whole canvas has the last word.
