@@ -17,6 +17,7 @@ from calomel.selectivity.fit import (
     corrected_together,
     fit,
     hopeless_makers,
+    named_floors,
     named_thresholds,
     quality_of,
     upper_bound,
@@ -177,6 +178,23 @@ def test_thresholds_lose_no_more_than_their_names_promise() -> None:
     shown = [each.accepted for each, likely in zip(samples, probabilities, strict=True) if likely >= found["quiet"]]
     assert len(shown) > 10
     assert sum(shown) / len(shown) > 0.5
+
+
+def test_a_floor_gives_up_next_to_nothing_that_would_be_taken() -> None:
+    samples = [
+        replace(each, signals={**each.signals, "tokens": 1 + number % 9}) for number, each in enumerate(drawn(2000))
+    ]
+    probabilities = [TRUTH.probability(each) for each in samples]
+    found = named_floors(samples, probabilities, {"balanced": 0.3, "quiet": 0.5, "nothing": 1.1})
+    assert found.keys() == {"balanced", "quiet"}
+    for name, least in (("balanced", 0.3), ("quiet", 0.5)):
+        taken = [
+            each.number("mean_log_prob") * each.count("tokens")
+            for each, likely in zip(samples, probabilities, strict=True)
+            if each.accepted and each.maker == "canvas" and likely >= least
+        ]
+        lost, more = (sum(total < bound for total in taken) / len(taken) for bound in (found[name], found[name] + 2))
+        assert lost <= 0.01 < more
 
 
 @pytest.mark.parametrize(

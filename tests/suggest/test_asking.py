@@ -9,6 +9,8 @@ from dataclasses import replace
 import pytest
 from tests.suggest.editor import NOW, URI, ScriptedModel, editing, reason, settle, suggestion
 
+from calomel.selectivity.calibrator import Calibrator, KindCalibrator
+from calomel.suggest.completer import Candidate, CompleteRequest
 from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.privacy import Privacy
@@ -137,6 +139,22 @@ async def test_what_the_model_is_not_sure_of_is_hidden_unless_asked() -> None:
         assert reason(await editor.inline()) == "low_confidence"
         assert len(model.requests) == 1
         assert suggestion(await editor.inline(Trigger.EXPLICIT))
+
+
+async def test_a_text_that_would_not_be_shown_is_not_written_to_its_end_unless_asked() -> None:
+    def given_up(request: CompleteRequest) -> tuple[Candidate, ...]:
+        return (Candidate("computed", (-4.0,), finish_reason="stop" if request.floor is None else "unlikely"),)
+
+    async with editing("x = |\n", given_up, settings=NOW) as editor:
+        await editor.inline()
+        fill = KindCalibrator({}, 3.0, floors={"balanced": -3.5})
+        editor.suggester.filter.calibrator = Calibrator({"fill": fill})
+        editor.type("c")
+        assert reason(await editor.inline()) == "low_confidence"
+        assert suggestion(await editor.inline(Trigger.EXPLICIT))
+        editor.suggester.apply_settings(replace(NOW, aggressiveness=0.1))
+        assert suggestion(await editor.inline())
+        assert [request.floor for request in editor.model.requests] == [None, -3.5, None, None]
 
 
 async def test_what_was_just_deleted_does_not_come_back() -> None:

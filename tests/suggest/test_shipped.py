@@ -49,6 +49,19 @@ def test_bounds_count_what_is_said_and_a_stream_says_the_same(nano: Filler, pref
     assert plain.finish_reason == "stop" or plain.completion_tokens == most
 
 
+@pytest.mark.parametrize("prefix", ["import os\n\nplan_of_wo", "import os\n\nx = "])
+def test_an_answer_that_nobody_would_see_is_given_up_early(nano: Filler, prefix: str) -> None:
+    """What the half word costs is no part of it."""
+    request = FillRequest("fill", PromptParts(path="a.py", prefix=prefix), max_tokens=48, min_tokens=40)
+    whole = nano.fill(request)
+    score = sum(whole.result.log_probs)
+    assert nano.fill(replace(request, floor=score - 0.1)).text == whole.text
+    early = nano.fill(replace(request, floor=score / 4))
+    assert (whole.finish_reason, early.finish_reason) == ("length", "unlikely")
+    assert early.forwards < whole.forwards
+    assert whole.result.ids[: len(early.result.ids)] == early.result.ids
+
+
 def test_a_cursor_behind_white_space_changes_nothing(nano: Filler) -> None:
     prefix = PREFIX[: PREFIX.rindex("\n") + 1] + "        "
     asked = FillRequest("fill", PromptParts(path="a.py", prefix=prefix, suffix=SUFFIX), max_tokens=8)

@@ -60,6 +60,8 @@ NOTES = (
     (
         "A keystroke is a didChange of one character and an inlineCompletion request behind it; its time runs from"
         " sending the first to receiving the answer of the second, with no debounce. The next key waits for the answer."
+        " The filter is as shipped: where it holds back, the next key asks the model anew. `answered_share`: keystrokes"
+        " behind which something is shown."
     ),
     (
         "`change_p50_ms`: a didChange and a trivial request behind it, less the median of the trivial request alone,"
@@ -285,7 +287,7 @@ def _note_reuse(times: _Times, name: str, budget: int, status: dict[str, Any]) -
 
 async def _initialize(session: LspSession, workspace: Path, budget: int, model: Path | None) -> None:
     options: dict[str, Any] = {
-        "suggest": {"debounce_seconds": 0, "context_tokens": budget, "aggressiveness": 0.0},
+        "suggest": {"debounce_seconds": 0, "context_tokens": budget},
         "server": {"idle_minutes": 2, **({"model": str(model)} if model else {})},
     }
     await session.request(

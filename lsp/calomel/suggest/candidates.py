@@ -87,6 +87,8 @@ def read_fill(
     What repeats the text behind the cursor, or the word before it, is taken off, and what it leaves open, unless
     nothing else would be left. Whether an answer is worth anything is not decided here.
     """
+    if candidate.finish_reason == "unlikely":
+        return SilenceReason.LOW_CONFIDENCE
     if not candidate.text:
         return SilenceReason.EMPTY
     whole = text = with_line_ends_between(candidate.text, prefix, suffix)
@@ -384,6 +386,7 @@ class CandidateSource:
             # Half of the region's bytes are more tokens than it has; rewriting it takes about as many.
             limit = min(_REGION_TOKENS, (region[1] - region[0]) // 2 + question.max_tokens)
         deadline = _PATIENT_DEADLINE if explicit or kind == "edit" else _DEADLINE
+        beside = kind == "edit" or max_tokens is not None  # what goes into an edit is judged as one
         request = CompleteRequest(
             kind=kind,
             parts=parts,
@@ -394,6 +397,7 @@ class CandidateSource:
             deadline=deadline,
             drafts=drafts,
             own=own,
+            floor=None if beside else self.filter.floor(question.trigger, situation.language_id),
         )
         try:
             answer = await within(self._model(request), self._sleep(deadline + _GRACE))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from calomel.prompts.renderer import PromptRenderer
 
 Kind = Literal["fill", "edit"]
-FinishReason = Literal["stop", "length", "deadline"]
+FinishReason = Literal["stop", "length", "deadline", "unlikely"]
 
 # Changes whenever an older client or server would misread the other.
 PROTOCOL_VERSION = 1
@@ -83,6 +83,8 @@ class CompleteRequest:
         drafts: texts that compete with the model's own, likeliest first.
         own: an `edit` also wants texts of the model's own; without, it only judges the drafts, which takes a third of
             the time.
+        floor: nats; the model's own text is given up, with reason `unlikely`, once the log-probabilities of its tokens
+            sum to less; None where any text is wanted.
         ahead: nothing is answered: the prompt is encoded while nobody waits for anything else, so that the next
             question behind it waits for less. Of a model that `ModelInfo.reads_ahead` alone.
     """
@@ -98,6 +100,7 @@ class CompleteRequest:
     deadline: Annotated[float, Meta(ge=0, le=MAX_DEADLINE)] | None = None
     drafts: Annotated[tuple[Draft, ...], Meta(max_length=MAX_DRAFTS)] = ()
     own: bool = True
+    floor: float | None = None
     ahead: bool = False
 
 
@@ -164,7 +167,7 @@ class Candidate:
         log_probs: of each token when it was revealed.
         entropies: in nats, of each token's distribution when it was revealed.
         end_log_prob: of the end token; None when the answer was cut.
-        finish_reason: `stop` for the end token or a stop string.
+        finish_reason: `stop` for the end token or a stop string; `unlikely` where `CompleteRequest.floor` cut it.
         steps: denoising steps.
         length_scores: canvas length to its score, when lengths were probed.
         maker: `canvas`, or the maker of the draft.

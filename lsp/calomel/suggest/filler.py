@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from copy import copy
 from dataclasses import dataclass, fields, replace
@@ -27,6 +27,7 @@ from calomel.suggest.completer import (
     Drawing,
     Fill,
     FillRequest,
+    FinishReason,
     GenerationConfig,
     Timings,
     canvas_text,
@@ -296,6 +297,10 @@ class Filler:
             # the answer may have tells an answer that was cut from one that ends there.
             least, constraint = 0, healing.constraint(self.tokenizer, least=least, most=request.max_tokens + 1)
         usual = request.max_tokens + len(self.tokenizer.encode(healing.text))
+
+        def hopeless(ids: Sequence[int], log_probs: Sequence[float]) -> bool:
+            return sum(log_probs[healing.tokens(ids, self.tokenizer) :]) < (request.floor or 0.0)
+
         lengths = request.canvas_lengths or generation.lengths(longest, usual)
         return Request(
             context=prompt.context,
@@ -309,6 +314,7 @@ class Filler:
             record_canvases=record,
             reuse=prompt.reuse,
             until=ending(self.generation, request.stop),
+            hopeless=None if request.floor is None else hopeless,
             constraint=constraint,
             suffix=prompt.suffix,
         )
@@ -380,12 +386,14 @@ class Filler:
             fits = hole.fitted(text, truncated=not ended)
             text, shorter = fits, stopped or fits != text
         kept = len(self.tokenizer.encode(text)) if shorter else len(result.ids)
+        low = request.floor is not None and result.end_log_prob is None and sum(result.log_probs) < request.floor
+        reason: FinishReason = "unlikely" if low else result.finish_reason
         scores = list(result.log_probs[:kept])
         if result.end_log_prob is not None and not shorter and not cut:
             scores.append(result.end_log_prob)
         return Fill(
             text=text,
-            finish_reason="stop" if stopped or over else "length" if cut else result.finish_reason,
+            finish_reason="stop" if stopped or over else "length" if cut else reason,
             confidence=math.exp(sum(scores) / len(scores)) if scores else 0.0,
             prompt_tokens=result.cached_tokens + result.computed_tokens,
             completion_tokens=kept,

@@ -200,11 +200,24 @@ class SuggestionFilter:
 
     def threshold(self, kind: Kind, language_id: str = "") -> float:
         """The probability that a kind of suggestion wants in a language; an unknown name counts as `balanced`."""
-        wanted = self.by_language.get(language_id, self.by_language.get("*", self.aggressiveness))
+        wanted = self._wanted(language_id)
         if not isinstance(wanted, str):
             return wanted
         names = self.calibrator.thresholds(kind)
         return names.get(wanted, names["balanced"])
+
+    def floor(self, trigger: Trigger, language_id: str = "") -> float | None:
+        """What the tokens of a text for the cursor must come to, in nats, for it to be shown at all; None for anything.
+
+        Only a fit says so, and of the names alone.
+        """
+        wanted = self._wanted(language_id)
+        told = self.audit or (trigger is Trigger.EXPLICIT and not self.strict)
+        fitted = self.calibrator.kinds.get("fill")
+        return None if told or fitted is None or not isinstance(wanted, str) else fitted.floors.get(wanted)
+
+    def _wanted(self, language_id: str) -> Aggressiveness:
+        return self.by_language.get(language_id, self.by_language.get("*", self.aggressiveness))
 
     def decide(self, kind: Kind, question: Question, proposed: Proposed) -> Answered:
         """What becomes of one proposal. Whoever asked explicitly gets an answer, sure or not."""

@@ -205,8 +205,9 @@ class Job(Generic[P, C, B]):
             return "stop"
         if not self.room:
             return "length"
-        until = self.request.until
-        return "stop" if until is not None and until(self.answer) else None
+        until, hopeless = self.request.until, self.request.hopeless
+        ended = until is not None and until(self.answer)
+        return "stop" if ended or (hopeless is not None and hopeless(self.answer, self.log_probs)) else None
 
     def show(self, ids: Sequence[int] = (), revealed: Sequence[bool] = ()) -> None:
         """Record the answer and a canvas as they are, where that is asked for."""

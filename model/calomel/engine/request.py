@@ -178,6 +178,8 @@ class Request:
         min_new_tokens: the end token is not predicted before so many tokens.
         until: asked with the answer, or with its beginning that is settled, whenever that has grown, on the engine's
             thread; True ends it there with reason `stop`.
+        hopeless: asked with the final tokens of the answer and their log-probabilities, whenever they have grown; True
+            gives the answer up there, with reason `stop`.
         given: nothing is chosen: the answer is these tokens and the end token, and the result has the exact causal
             log-probability of each, from one forward. Of the other fields only `context`, `deadline`, `priority` and
             `reuse` have a meaning then. Needs a checkpoint that is `verifiable`.
@@ -203,6 +205,7 @@ class Request:
     reuse: int | None = None
     min_new_tokens: int = 0
     until: Callable[[Sequence[int]], bool] | None = None
+    hopeless: Callable[[Sequence[int], Sequence[float]], bool] | None = None
     given: tuple[int, ...] | None = None
     guess: tuple[int, ...] = ()
     constraint: Constraint | None = None

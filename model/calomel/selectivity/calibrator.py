@@ -116,6 +116,8 @@ class KindCalibrator:
         bias: added to the sum.
         hopeless: makers of whose proposals next to none were accepted: nobody need ask them.
         thresholds: what `quiet`, `balanced` and `eager` come to, as `calomel.selectivity.fit` says.
+        floors: by the same names, nats that the log-probabilities of a text's tokens sum to at least, where it is the
+            model's own and shown; a text is given up once they sum to less.
         report: figures of the fit, for people: counts, ECE, AUROC, reliability.
     """
 
@@ -123,6 +125,7 @@ class KindCalibrator:
     bias: float
     hopeless: frozenset[str] = frozenset()
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    floors: Mapping[str, float] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict)
 
     def probability(self, subject: Subject) -> float:

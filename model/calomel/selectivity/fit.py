@@ -124,7 +124,8 @@ def fit(samples: Sequence[Sample], start: KindCalibrator | None = None, penaltie
     thresholds = named_thresholds(samples, tried[best].tolist())
     # Whoever is hopeless is not asked, so that nothing new is known of them.
     unheard = base.hopeless - {sample.maker for sample in samples}
-    made = replace(made, hopeless=hopeless_makers(samples) | unheard, thresholds=thresholds)
+    floors = named_floors(samples, tried[best].tolist(), thresholds)
+    made = replace(made, hopeless=hopeless_makers(samples) | unheard, thresholds=thresholds, floors=floors)
     before = np.asarray([base.probability(sample) for sample in samples])
     return Fit(made, quality_of(before, truth), after, tuple(tried[best].tolist()))
 
@@ -255,6 +256,23 @@ def named_thresholds(samples: Sequence[Sample], probabilities: Sequence[float]) 
         return {}
     balanced = losing(taken, BALANCED_LOSS)
     return {"quiet": max(balanced, QUIET), "balanced": balanced, "eager": min(balanced, losing(taken, EAGER_LOSS))}
+
+
+def named_floors(
+    samples: Sequence[Sample], probabilities: Sequence[float], thresholds: Mapping[str, float]
+) -> dict[str, float]:
+    """For each threshold, what gives up at most one in a hundred texts of a model's own that would be shown and taken.
+
+    In nats: the sum of a text's tokens never grows, so that one which is lower need not be written to its end. None
+    where fewer than `FEWEST` would be shown and taken.
+    """
+    taken = [
+        (sample.number("mean_log_prob") * sample.count("tokens"), probability)
+        for sample, probability in zip(samples, probabilities, strict=True)
+        if (sample.kind, sample.maker) == ("fill", "canvas") and sample.outcome != "rejected"
+    ]
+    shown = {name: [total for total, each in taken if each >= least] for name, least in thresholds.items()}
+    return {name: losing(sorted(totals), EAGER_LOSS) for name, totals in shown.items() if len(totals) >= FEWEST}
 
 
 def losing(taken: Sequence[float], share: float) -> float:
