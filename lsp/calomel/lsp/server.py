@@ -51,7 +51,7 @@ class Server:
         return await self._serve(Connection(transport.write), transport)
 
     async def _serve(self, connection: Connection, transport: Transport) -> int:
-        # What is imported stays: looking through it for garbage held up the start, and later a keystroke by 20 to 40 ms.
+        # What is imported stays. Looking through it for garbage held up the start, and keystrokes for 20 to 40 ms.
         gc.disable()
         from calomel.lsp import session
 
