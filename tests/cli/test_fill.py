@@ -1,4 +1,4 @@
-"""`calomel fill`, `calomel try` and `calomel context`."""
+"""`calomel fill` and `calomel try`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,9 +17,8 @@ from hypothesis import strategies as st
 from calomel.cli.errors import InputError
 from calomel.cli.fill import KINDS, Hole, bundled_samples, offset_of
 from calomel.engine.errors import CacheFullError, UnknownPolicyError
-from calomel.prompts.parts import Excerpt, PromptParts
+from calomel.prompts.parts import PromptParts
 from calomel.suggest.completer import Fill, FillRequest
-from calomel.workspace import related
 
 
 @pytest.fixture
@@ -195,103 +193,3 @@ def test_right_and_wrong_answers_are_told_apart(run: Callable[..., Any], filler:
     counts = re.findall(r"(\d+) of (\d+) are what the author wrote", result.out)
     near = sum(sample.kind == "near" for sample in samples)
     assert counts == [(str(near - 1), str(near)), (str(len(samples) - near),) * 2]
-
-
-SOURCE = "def area(width, height):\n    return width * height\n\n\nprint(area(2, 3))\n"
-
-
-class FakeRelated:
-    """Knows one excerpt, at once."""
-
-    indexer = SimpleNamespace(wait=lambda _seconds: True)
-
-    def __init__(self, *_: object) -> None:
-        self.folders: Sequence[Path] = ()
-
-    def start(self, folders: Sequence[Path]) -> None:
-        self.folders = folders
-
-    def stop(self) -> None:
-        pass
-
-    def excerpts(self, *_: object) -> tuple[Excerpt, ...]:
-        return (Excerpt("shapes.py", 11, "class Shape:\n    token = 'x'\n"),) if self.folders else ()
-
-    def opened(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def _related(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(related, "Related", FakeRelated)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-
-
-@pytest.fixture
-def file(tmp_path: Path, _related: None) -> Path:
-    path = tmp_path / "work" / "area.py"
-    path.parent.mkdir()
-    path.write_text(SOURCE, encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def parts(run: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
-    """What `--json` says, with the parts by name."""
-
-    def call(*arguments: object) -> dict[str, Any]:
-        done = run("context", *arguments, "--json")
-        assert done.status == 0, done.err
-        said: dict[str, Any] = json.loads(done.out)
-        return said | {"parts": {each["part"]: each for each in said["parts"]}}
-
-    return call
-
-
-def test_the_window_is_the_text_around_the_cursor(parts: Callable[..., dict[str, Any]], file: Path) -> None:
-    said = parts(file, "--at", "2:12")
-    assert said["parts"]["prefix"]["text"] == "def area(width, height):\n    return "
-    assert said["parts"]["suffix"]["text"] == SOURCE[36:]
-    assert said["parts"]["prefix"]["tokens"] > 0
-
-
-def test_related_code_of_the_workspace_is_in_it(parts: Callable[..., dict[str, Any]], file: Path) -> None:
-    said = parts(file, "--at", "2:12", "--workspace", file.parent)
-    assert said["parts"]["related"]["text"] == "--- shapes.py:12\nclass Shape:\n    token = 'x'\n"
-    assert said["parts"]["related"]["why"].startswith("1 excerpts")
-
-
-def test_the_repository_around_the_file_is_the_workspace(parts: Callable[..., dict[str, Any]], file: Path) -> None:
-    assert parts(file, "--at", "1:1")["parts"]["related"]["text"] == ""
-    (file.parent / ".git").mkdir()
-    assert "class Shape" in parts(file, "--at", "1:1")["parts"]["related"]["text"]
-
-
-def test_a_budget_is_kept(parts: Callable[..., dict[str, Any]], file: Path) -> None:
-    file.write_text(SOURCE * 300, encoding="utf-8")
-    default = parts(file, "--at", "1:1")
-    assert default["budget"] == default["default_budget"]
-    assert "the longest context that pays" in default["budget_why"]
-    assert "100,000 asked for" in parts(file, "--at", "1:1", "--budget", 100_000)["budget_why"]
-    for budget in (64, 8192):
-        said = parts(file, "--at", "400:5", "--budget", budget)
-        assert said["tokens"] <= said["budget"] == budget
-
-
-def test_secrets_are_masked(parts: Callable[..., dict[str, Any]], file: Path) -> None:
-    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    file.write_text(f'TOKEN = "{secret}"\n{SOURCE}', encoding="utf-8")
-    assert secret not in json.dumps(parts(file, "--at", "3:5"))
-
-
-def test_a_secret_file_is_refused(run: Callable[..., Any], file: Path) -> None:
-    secret = file.with_name(".env")
-    secret.write_text("TOKEN=1\n", encoding="utf-8")
-    done = run("context", secret, "--at", "1:1")
-    assert done.status == 2
-    assert ".env is kept from every model: secret_file" in done.err
-
-
-def test_control_characters_do_not_reach_the_terminal(run: Callable[..., Any], file: Path) -> None:
-    file.write_text("x = '\x1b[31m'\n" + SOURCE, encoding="utf-8")
-    assert "\x1b" not in run("context", file, "--at", "2:1").out

@@ -28,7 +28,7 @@ from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
 from calomel.suggest.prompt_log import PromptLog, prompt_log_path
 from calomel.suggest.signals import OutcomeSignals
-from calomel.suggest.wire import encode_request
+from calomel.suggest.wire import encode
 from calomel.training.alignment import data as judged_module
 from calomel.training.alignment import run as run_module
 from calomel.training.alignment.data import AlignConfig, Preference
@@ -90,7 +90,7 @@ def aligner(monkeypatch: pytest.MonkeyPatch) -> Aligner:
 
 
 def sample(request: CompleteRequest, text: str, outcome: str, **more: Any) -> Sample:
-    asked = json.loads(encode_request(request))
+    asked = json.loads(encode(request))
     return Sample(
         request.kind, question="log:1:fill", outcome=outcome, text=text, request=asked, group="package", **more
     )

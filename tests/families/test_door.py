@@ -16,9 +16,9 @@ from calomel.families.table import FAMILIES, find
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
-from calomel.suggest.completer import CANVAS, CompleteRequest, Draft
+from calomel.suggest.completer import CANVAS, CompleteAnswer, CompleteRequest, Draft
 from calomel.suggest.in_process import open_filler
-from calomel.suggest.wire import decode_answer, encode_request
+from calomel.suggest.wire import decode, encode
 
 NEXT_EDIT = {"zeta2", "zeta2.1", "sweep-next-edit", "sweep-next-edit-v2"}
 LEFT_TO_RIGHT = {"qwen2", "qwen3", "llama", *NEXT_EDIT}
@@ -91,10 +91,10 @@ def test_a_region_is_rewritten_and_a_draft_is_judged_where_the_model_can(
     )
     asked = CompleteRequest("edit", parts, max_tokens=24, drafts=(Draft(REGION, "rename"),))
 
-    answer = door.post("/calomel/v1/complete", content=encode_request(asked), headers=JSON)
+    answer = door.post("/calomel/v1/complete", content=encode(asked), headers=JSON)
 
     assert answer.status_code == 200, answer.text
-    told = decode_answer(answer.content)
+    told = decode(answer.content, CompleteAnswer)
     by_maker = {each.maker: each for each in told.candidates}
     draft = by_maker.pop("rename")
     assert (draft.text, draft.log_prob is not None) == (REGION, told.judged)

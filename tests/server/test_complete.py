@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from calomel.prompts.parts import EditRegion, PromptParts
 from calomel.server.lifetime import DrainingServer
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, Draft, Kind
-from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode_answer, decode_info, encode_request
+from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode, decode_info, encode
 
 JSON = {"content-type": "application/json"}
 
@@ -36,11 +36,11 @@ def learned(client: TestClient, *kinds: Kind) -> None:
 
 
 def ask(client: TestClient, request: CompleteRequest = QUESTION) -> Any:
-    return client.post(COMPLETE_PATH, content=encode_request(request), headers=JSON)
+    return client.post(COMPLETE_PATH, content=encode(request), headers=JSON)
 
 
 def test_an_answer_carries_the_engines_signals(client: TestClient) -> None:
-    found = decode_answer(ask(client).content)
+    found = decode(ask(client).content, CompleteAnswer)
     (candidate,) = found.candidates
     assert candidate.text == "return n"
     assert (candidate.log_probs, candidate.entropies) == ((-0.25, -0.5), (0.5, 0.75))
@@ -59,7 +59,7 @@ def test_the_parts_reach_the_model(client: TestClient, filler: Any) -> None:
 
 def test_a_rewrite_is_left_to_models_that_learned_it(client: TestClient, filler: Any) -> None:
     learned(client, "fill")
-    found = decode_answer(ask(client, REWRITE).content)
+    found = decode(ask(client, REWRITE).content, CompleteAnswer)
     assert (found.candidates, found.reason) == ((), "not_trained_for_edits")
     assert filler.requests == []
 
@@ -76,7 +76,7 @@ def test_a_rewrite_carries_every_makers_text_and_how_it_was_judged(client: TestC
         return CompleteAnswer(said, context_tokens=9, cached_tokens=8)
 
     filler.complete = complete
-    found = decode_answer(ask(client, REWRITE).content)
+    found = decode(ask(client, REWRITE).content, CompleteAnswer)
     assert found.candidates == said
     assert [candidate.log_ratio for candidate in found.candidates] == [2.0, -1.0]
     assert (found.context_tokens, found.cached_tokens, found.model) == (9, 8, "calomel-nano")

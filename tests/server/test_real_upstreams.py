@@ -27,9 +27,9 @@ from calomel.server.errors import StartError
 from calomel.server.run import open_upstream, upstream_of
 from calomel.server.settings import ServerSettings
 from calomel.suggest import edit
-from calomel.suggest.completer import CompleteRequest
+from calomel.suggest.completer import CompleteAnswer, CompleteRequest
 from calomel.suggest.in_process import open_folder
-from calomel.suggest.wire import COMPLETE_PATH, decode_answer, encode_request
+from calomel.suggest.wire import COMPLETE_PATH, decode, encode
 
 HEADERS = {"authorization": f"Bearer {TOKEN}"}
 
@@ -73,9 +73,9 @@ def test_a_real_llama_cpp_fills_holes_and_says_how_sure_it_is(llama: Any, asked:
         (Excerpt("lib.py", 0, "LIMIT = 3\n"),), path="a.py", prefix="def f(n):\n    return ", suffix="\n"
     )
     request = CompleteRequest("fill", parts, max_tokens=12)
-    said = client.post(COMPLETE_PATH, content=encode_request(request), headers={"content-type": "application/json"})
+    said = client.post(COMPLETE_PATH, content=encode(request), headers={"content-type": "application/json"})
 
-    answer = decode_answer(said.content)
+    answer = decode(said.content, CompleteAnswer)
     (own,) = answer.candidates
     assert own.text
     assert 0 < len(own.log_probs) <= 12
@@ -152,8 +152,8 @@ def test_the_twin_of_a_checkpoint_of_ours_answers_as_it_does_here(llama: Any, as
     same = []
     for parts in holes(100):
         request = CompleteRequest("fill", parts, max_tokens=12)
-        said = client.post(COMPLETE_PATH, content=encode_request(request), headers={"content-type": "application/json"})
-        (own,) = decode_answer(said.content).candidates
+        said = client.post(COMPLETE_PATH, content=encode(request), headers={"content-type": "application/json"})
+        (own,) = decode(said.content, CompleteAnswer).candidates
         # llama.cpp puts a repository's name before a hole: the same tokens are put to the engine here.
         hole = {"input_prefix": parts.prefix, "input_suffix": parts.suffix, "n_predict": 1}
         written = httpx.post(f"{url}/infill", json=hole, trust_env=False, timeout=60).json()["prompt"]
@@ -175,8 +175,8 @@ SHORT = {"model": "m", "prompt": "x = ", "suffix": "\n", "max_tokens": 8}
 def test_a_real_llama_cpp_server_is_known_and_streams_and_says_how_sure_it_is(llama: Any, asked: Any) -> None:
     client = asked(llama(package=()))
     request = CompleteRequest("fill", PromptParts(prefix="x = ", suffix="\n"), max_tokens=8)
-    said = client.post(COMPLETE_PATH, content=encode_request(request), headers={"content-type": "application/json"})
-    (own,) = decode_answer(said.content).candidates
+    said = client.post(COMPLETE_PATH, content=encode(request), headers={"content-type": "application/json"})
+    (own,) = decode(said.content, CompleteAnswer).candidates
     assert own.text
     assert 0 < len(own.log_probs) <= 8
     assert max(own.log_probs) <= 0

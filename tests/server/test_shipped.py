@@ -24,7 +24,7 @@ from calomel.server.settings import ServerSettings
 from calomel.suggest.completer import CompleteRequest
 from calomel.suggest.filler import Filler
 from calomel.suggest.in_process import open_filler
-from calomel.suggest.wire import encode_request
+from calomel.suggest.wire import encode
 from calomel.weights import nano_path
 
 pytestmark = [pytest.mark.e2e, needs_weights]
@@ -139,7 +139,7 @@ def test_memory_stays_below_a_gigabyte_whatever_the_contexts(two: Two) -> None:
         _ask(two.ann, _text(seed, 3500), 2)
     for seed in range(3):
         long = CompleteRequest("fill", PromptParts(prefix=_text(seed, 200_000)), max_tokens=2, max_context=32_000)
-        answer = two.ann.post("/calomel/v1/complete", content=encode_request(long), headers=JSON)
+        answer = two.ann.post("/calomel/v1/complete", content=encode(long), headers=JSON)
         assert answer.json()["context_tokens"] > 30_000
 
     peak = next(

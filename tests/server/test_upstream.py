@@ -31,7 +31,7 @@ from calomel.server.errors import StartError
 from calomel.server.run import open_upstream, upstream_of
 from calomel.server.settings import ServerSettings
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
-from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode_answer, decode_info, encode_request
+from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode, decode_info, encode
 
 FIM = "/v1/fim/completions"
 HOLE = {"model": "m", "prompt": "def twice(n):\n    return ", "suffix": "\n"}
@@ -102,9 +102,9 @@ def asked(stack: ExitStack, door: Open) -> Open:
 
 
 def completed(client: httpx.Client, request: CompleteRequest) -> CompleteAnswer:
-    response = client.post(COMPLETE_PATH, content=encode_request(request), headers=JSON)
+    response = client.post(COMPLETE_PATH, content=encode(request), headers=JSON)
     assert response.status_code == 200, response.text
-    return decode_answer(response.content)
+    return decode(response.content, CompleteAnswer)
 
 
 def error_of(response: httpx.Response) -> tuple[int, str, str]:

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from calomel.prompts.parts import PromptParts
 from calomel.suggest.completer import CompleteRequest
-from calomel.suggest.wire import COMPLETE_PATH, encode_request
+from calomel.suggest.wire import COMPLETE_PATH, encode
 
 MANY_STOPS = ["x"] * 17
 SECRET = "s3cret-text"
@@ -97,7 +97,7 @@ WRONG: dict[str, tuple[dict[str, Any], dict[str, list[Any]]]] = {
         ),
     ),
     COMPLETE_PATH: (
-        json.loads(encode_request(CompleteRequest("fill", PromptParts(path="a.py", prefix="x"), max_tokens=32))),
+        json.loads(encode(CompleteRequest("fill", PromptParts(path="a.py", prefix="x"), max_tokens=32))),
         {
             "protocol": [999],
             "kind": [SECRET],

@@ -6,9 +6,11 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from calomel.context.budget import EstimateCounter
+from calomel.context.builder import BuiltContext, ContextBuilder
 from calomel.prompts.parts import PromptParts
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, Kind, ModelInfo
 from calomel.suggest.edit import Answer, Suggestion, apply
@@ -130,17 +132,16 @@ class ScriptedModel:
         pass
 
 
-@dataclass(frozen=True)
-class Built:
-    parts: PromptParts
-
-
-class WholeFile:
+class WholeFile(ContextBuilder):
     """Shows the model the whole file."""
 
-    def build(self, situation: Situation, budget: int) -> Built:
+    def __init__(self) -> None:
+        super().__init__(EstimateCounter())
+
+    def build(self, situation: Situation, budget: int) -> BuiltContext:
         text, at = situation.text, situation.offset
-        return Built(PromptParts(path=situation.path, prefix=text[:at], suffix=text[at:]))
+        parts = PromptParts(path=situation.path, prefix=text[:at], suffix=text[at:])
+        return replace(super().build(situation, budget), parts=parts)
 
 
 class Outcomes:
@@ -247,7 +248,7 @@ async def editing(
     before = asyncio.all_tasks()
     editor = Editor(model, settings or SuggestSettings(debounce_seconds=0.1), privacy).open(text)
     if model.reads_ahead:
-        editor.suggester.contexts_changed(await model.info())
+        editor.suggester.reading.again(await model.info())
     yield editor
     await editor.suggester.aclose()
     await settle()

@@ -60,7 +60,7 @@ def test_a_line_inserted_below_the_cursor_is_shown_at_the_cursor() -> None:
 @given(st.text("ab\n", max_size=12), st.text("ab\n", min_size=1, max_size=6), st.integers(0, 12), st.integers(0, 12))
 def test_sliding_an_insertion_changes_nothing_in_the_result(text: str, new: str, at: int, cursor: int) -> None:
     edit = Planned(min(at, len(text)), min(at, len(text)), new, "")
-    assert apply(text, [slid(edit, text, min(cursor, len(text))).edit]) == apply(text, [edit.edit])
+    assert apply(text, edits_of([slid(edit, text, min(cursor, len(text)))])) == apply(text, edits_of([edit]))
 
 
 @pytest.mark.parametrize(

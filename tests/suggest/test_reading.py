@@ -25,7 +25,7 @@ def reader() -> ScriptedModel:
 async def test_what_stands_around_a_resting_cursor_is_read_once() -> None:
     async with editing("x = |\n", model=reader(), settings=NOW) as editor:
         for _ in range(3):
-            editor.suggester.rests(URI, editor.cursor)
+            editor.suggester.reading.rests(URI, editor.cursor)
             await settle()
             await editor.time.advance(1.0)
 
@@ -48,7 +48,7 @@ async def test_whoever_asks_does_not_wait_for_it() -> None:
     model = reader()
     model.hold = True
     async with editing("x = |\n", model=model, settings=NOW) as editor:
-        editor.suggester.rests(URI, editor.cursor)
+        editor.suggester.reading.rests(URI, editor.cursor)
         await settle()
         await editor.time.advance(1.0)
         assert model.running == 1
@@ -76,7 +76,7 @@ async def test_nothing_is_read_where_nobody_wants_it(
 ) -> None:
     monkeypatch.setattr(psutil, "sensors_battery", lambda: battery, raising=False)
     async with editing("x = |\n", model=model, settings=settings) as editor:
-        editor.suggester.rests(URI, editor.cursor)
+        editor.suggester.reading.rests(URI, editor.cursor)
         await settle()
         await editor.time.advance(1.0)
         assert len(model.requests) == times
@@ -86,7 +86,7 @@ async def test_nothing_is_read_where_nobody_wants_it(
 async def test_secrets_are_masked_in_what_is_read() -> None:
     key = "ghp_" + "a1B2c3D4e5F6" * 3
     async with editing(f'token = "{key}"\nx = |\n', model=reader(), privacy=Privacy([])) as editor:
-        editor.suggester.rests(URI, editor.cursor)
+        editor.suggester.reading.rests(URI, editor.cursor)
         await settle()
         await editor.time.advance(1.0)
         (asked,) = editor.model.requests

@@ -32,11 +32,9 @@ from calomel.suggest.remote import Endpoint, HttpCompleter
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, published, read
 from calomel.suggest.wire import (
     FieldError,
-    decode_answer,
+    decode,
     decode_request,
-    encode_answer,
-    encode_info,
-    encode_request,
+    encode,
 )
 
 QUESTION = CompleteRequest("fill", PromptParts(prefix="def f"))
@@ -121,7 +119,7 @@ async def test_a_question_reaches_the_server_with_its_token_and_the_answer_comes
 
     async def handler(path: str, headers: dict[str, str], body: bytes, writer: asyncio.StreamWriter) -> None:
         seen.append((path, headers.get("authorization"), decode_request(body)))
-        writer.write(response(200, encode_answer(ANSWER)))
+        writer.write(response(200, encode(ANSWER)))
 
     assert await asked(handler) == ANSWER
     assert seen == [("/calomel/v1/complete", "Bearer t0ken", QUESTION)]
@@ -151,10 +149,10 @@ async def test_a_wrong_token_says_what_to_check() -> None:
 
 async def test_a_server_that_dies_in_the_middle_of_an_answer_is_unreachable_and_looked_for_again() -> None:
     async def dying(_: str, __: dict[str, str], ___: bytes, writer: asyncio.StreamWriter) -> None:
-        writer.write(response(200, encode_answer(ANSWER))[:-20])
+        writer.write(response(200, encode(ANSWER))[:-20])
         writer.close()
 
-    async with serving(dying) as first, serving(always(response(200, encode_answer(ANSWER)))) as second:
+    async with serving(dying) as first, serving(always(response(200, encode(ANSWER)))) as second:
         places = [first, second]
 
         async def resolve() -> Endpoint:
@@ -201,7 +199,7 @@ async def test_cancelling_closes_the_request() -> None:
 
 
 async def test_info_waits_until_the_model_is_loaded() -> None:
-    answers = [refusal(503, "model_loading"), refusal(503, "model_loading"), response(200, encode_info(INFO))]
+    answers = [refusal(503, "model_loading"), refusal(503, "model_loading"), response(200, encode(INFO))]
 
     async def loading(path: str, _: dict[str, str], __: bytes, writer: asyncio.StreamWriter) -> None:
         assert path == "/calomel/v1/info"
@@ -216,7 +214,7 @@ async def test_info_waits_until_the_model_is_loaded() -> None:
 async def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
-    assert await asked(always(response(200, encode_answer(ANSWER)))) == ANSWER
+    assert await asked(always(response(200, encode(ANSWER)))) == ANSWER
 
 
 EDIT = CompleteRequest(
@@ -245,26 +243,26 @@ def test_whatever_stands_around_comes_to_the_other_side_as_it_is(
     )
     question = CompleteRequest("fill", parts, drafts=(Draft(texts[2], "made"),))
 
-    assert decode_request(encode_request(question)) == question
+    assert decode_request(encode(question)) == question
 
 
 def test_an_excerpt_that_is_no_valid_unicode_is_refused_each_time() -> None:
     for _ in range(2):
         with pytest.raises(FieldError, match="not valid Unicode"):
-            encode_request(CompleteRequest("fill", PromptParts(related=(Excerpt("a", 0, "\ud83d"),))))
+            encode(CompleteRequest("fill", PromptParts(related=(Excerpt("a", 0, "\ud83d"),))))
 
 
 def test_a_question_of_an_older_editors_side_has_no_drafts() -> None:
-    older = json.loads(encode_request(EDIT))
+    older = json.loads(encode(EDIT))
     del older["drafts"]
     assert decode_request(json.dumps(older)) == replace(EDIT, drafts=())
 
 
 def test_an_answer_of_an_older_server_has_a_canvas_that_nobody_judged() -> None:
-    older = json.loads(encode_answer(CompleteAnswer((Candidate("x"),))))
+    older = json.loads(encode(CompleteAnswer((Candidate("x"),))))
     for name in ("maker", "log_prob", "keep_log_prob"):
         del older["candidates"][0][name]
-    assert decode_answer(json.dumps(older)).candidates == (Candidate("x"),)
+    assert decode(json.dumps(older), CompleteAnswer).candidates == (Candidate("x"),)
 
 
 @pytest.mark.parametrize(
@@ -276,7 +274,7 @@ def test_an_answer_of_an_older_server_has_a_canvas_that_nobody_judged() -> None:
     ],
 )
 def test_drafts_out_of_bounds_are_refused_by_name(drafts: object, field: str) -> None:
-    body = json.loads(encode_request(EDIT)) | {"drafts": drafts}
+    body = json.loads(encode(EDIT)) | {"drafts": drafts}
     with pytest.raises(FieldError) as refused:
         decode_request(json.dumps(body))
     assert refused.value.field == field

@@ -27,7 +27,7 @@ from calomel.replay.samples import SampleBook, by_alternatives, numbers, raw_con
 from calomel.replay.text_metrics import parse_error_delta
 from calomel.replay.watching import Decisions, TimedCompleter
 from calomel.suggest.completer import Completer, Kind, ModelInfo
-from calomel.suggest.edit import Answer, Suggestion
+from calomel.suggest.edit import Answer, Suggestion, edits_of
 from calomel.suggest.judging import Decision
 from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence, SilenceReason
@@ -251,7 +251,7 @@ class Player:
         decision = None if self._book is not None else self._decisions.surest(question.decided)
         if decision is None or question.document.revision != question.revision:
             return None
-        return self._judged(question, [edit.edit for edit in decision.edits], decision)
+        return self._judged(question, edits_of(decision.edits), decision)
 
     def _goes_on(self, question: _Question) -> bool:
         """Whether the person changes the document before a silence could be noticed."""

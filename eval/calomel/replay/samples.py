@@ -16,9 +16,9 @@ from calomel.replay.events import Changed, Edit, Event, Expected, ReplayLog, app
 from calomel.replay.opportunity import Opportunity, Shown, Verdict
 from calomel.replay.person import Moment, difference, judge
 from calomel.selectivity.sample import Sample
-from calomel.suggest.edit import plan
+from calomel.suggest.edit import edits_of, plan
 from calomel.suggest.judging import Decision
-from calomel.suggest.wire import encode_request
+from calomel.suggest.wire import encode
 
 # What somebody does within half an hour is alike: samples of it stay together.
 _SITTING: Final = 1800.0
@@ -81,7 +81,7 @@ class SampleBook:
         goals: set[int] = set()
         before = self._goals.get((moment.document, opportunity.kind), set())
         for found in self._seen:
-            edits = tuple(each.edit for each in found.edits)
+            edits = edits_of(found.edits)
             goal = hash((apply_edits(moment.text, edits), found.maker))
             if goal not in goals | before:
                 verdict = judge(moment, edits, self.log.events)
@@ -110,7 +110,7 @@ class SampleBook:
             shown=False,
             text=proposed.candidate.text if keep else None,
             wanted=_wanted(moment.text, cursor, verdict) if keep and opportunity.kind == "fill" else None,
-            request=json.loads(encode_request(proposed.request)) if keep and proposed.request is not None else None,
+            request=json.loads(encode(proposed.request)) if keep and proposed.request is not None else None,
         )
 
 

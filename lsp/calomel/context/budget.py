@@ -57,39 +57,6 @@ def share_out(total: int, *, has_edits: bool, has_related: bool) -> Budget:
     return Budget(total, window - suffix, suffix, edits, far, related or max(0, total - edits - far - window - MARKS))
 
 
-MAX_BUDGET: Final = 32_768
-
-
-@dataclass(frozen=True, slots=True)
-class ContextLimit:
-    """Tokens of a context, and which bound decided."""
-
-    tokens: int
-    why: str
-
-
-def default_budget(*, positions: int, supported: int, answer_tokens: int, wanted: int | None = None) -> ContextLimit:
-    """The tokens of a context; the smallest bound wins, and is named.
-
-    Args:
-        positions: of the model, which the answer needs some of.
-        supported: the longest context that pays for the model.
-        answer_tokens: of the longest answer.
-        wanted: by the user, who may have more than is supported; None for what is best.
-    """
-    most = max(1, min(MAX_BUDGET, positions - answer_tokens))
-    if wanted is not None:
-        if wanted <= most:
-            return ContextLimit(wanted, "asked for")
-        return ContextLimit(most, f"{wanted:,} asked for; {_positions(positions, answer_tokens)}")
-    bounds = [(most, _positions(positions, answer_tokens)), (supported, "the longest context that pays for this model")]
-    return ContextLimit(*min(bounds, key=lambda bound: bound[0]))
-
-
-def _positions(positions: int, answer_tokens: int) -> str:
-    return f"the model has {positions:,} positions, {answer_tokens} of them are the answer's"
-
-
 # Low on purpose, so that an estimate rarely promises room that is not there.
 _BYTES_PER_TOKEN: Final = 3
 # Markers and path of an excerpt.

@@ -14,45 +14,19 @@ from calomel.prompts.parts import Excerpt, Hunk, PromptParts, changed_span
 from calomel.workspace.workspace import Situation
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Some text of a context.
-
-    Attributes:
-        heading: where it comes from.
-    """
-
-    part: Literal["related", "far", "edits", "suffix", "prefix", "region"]
-    heading: str
-    text: str
-
-
-def pieces(parts: PromptParts) -> tuple[Piece, ...]:
-    """All text of a context, in the order in which a model reads it."""
-    name = parts.path or "this file"
-    found = [Piece("related", location(excerpt), excerpt.text) for excerpt in parts.related]
-    if parts.far:
-        found.append(Piece("far", location(parts.far[0]), "".join(excerpt.text for excerpt in parts.far)))
-    found += [Piece("edits", location(hunk), diff_text(hunk)) for hunk in parts.edits]
-    found.append(Piece("suffix", f"{name}, behind the cursor", parts.suffix))
-    found.append(Piece("prefix", f"{name}, up to the cursor", parts.prefix))
-    if parts.region is not None:
-        found.append(Piece("region", f"{name}, to be rewritten", parts.region.text))
-    return tuple(found)
-
-
 def part_texts(parts: PromptParts) -> dict[str, str]:
     """The text of each part as one, with a heading before each excerpt and each edit."""
-    found: dict[str, list[str]] = {name: [] for name in ("related", "far", "edits", "suffix", "prefix")}
-    for piece in pieces(parts):
-        window = piece.part in {"suffix", "prefix", "region"}
-        found.setdefault(piece.part, []).append(piece.text if window else f"--- {piece.heading}\n{piece.text}")
-    return {name: "\n".join(texts) for name, texts in found.items()}
+    texts = {
+        "related": [_headed(excerpt, excerpt.text) for excerpt in parts.related],
+        "far": [_headed(parts.far[0], "".join(excerpt.text for excerpt in parts.far))] if parts.far else [],
+        "edits": [_headed(hunk, diff_text(hunk)) for hunk in parts.edits],
+    }
+    return {**{name: "\n".join(found) for name, found in texts.items()}, "suffix": parts.suffix, "prefix": parts.prefix}
 
 
-def location(value: Excerpt | Hunk) -> str:
-    """`path:line`, the line counted from 1."""
-    return f"{value.path}:{value.start_line + 1}"
+def _headed(value: Excerpt | Hunk, text: str) -> str:
+    """`text` below `path:line`, the line counted from 1."""
+    return f"--- {value.path}:{value.start_line + 1}\n{text}"
 
 
 # Documents that are remembered; of each, places that the cursor goes back to.
@@ -71,21 +45,41 @@ class PartAccount:
 
 @dataclass(frozen=True, slots=True)
 class BuiltContext:
-    """A prompt's data, and an account of each part in the order in which a model reads them.
+    """A prompt's data, and what it was chosen by.
 
     Attributes:
-        rebuilt: the front (everything before the window) was chosen anew.
+        parts: what a model sees.
+        front: everything before the window.
+        shares: of the budget.
+        window: the part of the document around the cursor.
+        length: of the document.
+        rebuilt: the front was chosen anew.
+        counter: of tokens.
     """
 
     parts: PromptParts
-    accounts: tuple[PartAccount, ...]
-    budget: int
+    front: Front
+    shares: Budget
+    window: Window
+    length: int
     rebuilt: bool
+    counter: TokenCounter
 
     @property
-    def tokens(self) -> int:
-        """Of all parts together, as counted."""
-        return sum(account.tokens for account in self.accounts)
+    def accounts(self) -> tuple[PartAccount, ...]:
+        """What became of each part, in the order in which a model reads them."""
+        parts, counter, start, room = self.parts, self.counter, self.window.start, self.shares.prefix
+        prefix = "from the beginning of the file" if start == 0 else f"cut at a line: room for {room}"
+        suffix = counter.suffix(parts.suffix)
+        whole = self.window.end == self.length and suffix >= counter.text(parts.suffix)
+        left_out = "cut at a line: what is near the cursor, and lines behind it"
+        return (
+            PartAccount("related", counter.excerpts(parts.related), _why_related(self.front)),
+            PartAccount("far", counter.excerpts(parts.far), _why_far(self.front, self.shares)),
+            PartAccount("edits", counter.edits(parts.edits), _why_edits(parts, self.front)),
+            PartAccount("suffix", suffix, "up to the end of the file" if whole else left_out),
+            PartAccount("prefix", counter.text(parts.prefix), prefix),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +146,7 @@ class ContextBuilder:
             text[window.start : offset],
             text[offset : window.end],
         )
-        return BuiltContext(parts, self._accounts(parts, front, window, shares, text), budget, rebuilt)
+        return BuiltContext(parts, front, shares, window, len(text), rebuilt, counter)
 
     def forget(self, uri: str) -> None:
         """The document was closed."""
@@ -178,19 +172,6 @@ class ContextBuilder:
             self._memories.popitem(last=False)
         return memory.now(situation.text)
 
-    def _accounts(
-        self, parts: PromptParts, front: Front, window: Window, shares: Budget, text: str
-    ) -> tuple[PartAccount, ...]:
-        counter = self.counter
-        prefix = "from the beginning of the file" if window.start == 0 else f"cut at a line: room for {shares.prefix}"
-        return (
-            PartAccount("related", counter.excerpts(parts.related), _why_related(front)),
-            PartAccount("far", counter.excerpts(parts.far), _why_far(front, shares)),
-            PartAccount("edits", counter.edits(parts.edits), _why_edits(parts, front)),
-            PartAccount("suffix", counter.suffix(parts.suffix), _why_suffix(parts, window, text, counter)),
-            PartAccount("prefix", counter.text(parts.prefix), prefix),
-        )
-
 
 def _why_related(front: Front) -> str:
     if not front.related:
@@ -211,8 +192,3 @@ def _why_edits(parts: PromptParts, front: Front) -> str:
     if not parts.edits and not front.first_edit:
         return "no settled edit yet"
     return f"{len(parts.edits)} edits" + (f", {front.first_edit} older ones left out: no room" * bool(front.first_edit))
-
-
-def _why_suffix(parts: PromptParts, window: Window, text: str, counter: TokenCounter) -> str:
-    whole = window.end == len(text) and counter.suffix(parts.suffix) >= counter.text(parts.suffix)
-    return "up to the end of the file" if whole else "cut at a line: what is near the cursor, and lines behind it"

@@ -275,7 +275,7 @@ class Services:
 
     async def model_is(self, info: ModelInfo) -> None:
         """Count tokens exactly from now on, when the model's tokenizer lies on this machine."""
-        self.suggester.contexts_changed(info)
+        self.suggester.reading.again(info)
         if info.tokenizer is None:
             return
         try:
@@ -286,7 +286,7 @@ class Services:
             self.builder.counter = ExactCounter(tokenizer)
             # Parts that were cut by estimates may have half the tokens that there is room for.
             self.builder.clear()
-            self.suggester.contexts_changed()
+            self.suggester.reading.again()
 
     @property
     def indexes(self) -> bool:
@@ -320,7 +320,7 @@ class Services:
         await done.wait()
         # What was taken while little was known, or of a folder that is gone, stays in the prompt otherwise.
         self.builder.clear()
-        self.suggester.contexts_changed()
+        self.suggester.reading.again()
 
     def folders_changed(self, folders: tuple[Path, ...]) -> None:
         """The editor has other folders."""

@@ -260,7 +260,7 @@ class Session:
         """Have the model read where the user looks; VS Code says that before it opens the document here."""
         cursor = self._sync.find(*self._place) if self._place is not None else None
         if isinstance(cursor, Cursor):
-            self._suggester.rests(cursor.document.uri, cursor.offset)
+            self._suggester.reading.rests(cursor.document.uri, cursor.offset)
 
     def _apply(self, settings: Settings) -> None:
         set_level(settings.log.level)

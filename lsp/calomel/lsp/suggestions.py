@@ -19,7 +19,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from calomel.lsp.client import CODE_ACTION_KIND
 from calomel.lsp.protocol import Editor, read
-from calomel.lsp.text_sync import Cursor, TextSync, offset_at
+from calomel.lsp.text_sync import Cursor, TextSync
 from calomel.suggest.completer import Kind
 from calomel.suggest.edit import Suggestion, TextEdit, joined, utf16_length
 from calomel.suggest.question import Diagnostic, Selected, Trigger
@@ -228,7 +228,8 @@ def place_of(params: object) -> tuple[str, types.Position]:
 
 
 def _span(document: Document, where: types.Range) -> tuple[int, int]:
-    return offset_at(document, where.start), offset_at(document, where.end)
+    start, end = where.start, where.end
+    return document.offset_at(start.line, start.character), document.offset_at(end.line, end.character)
 
 
 def _wanted(only: Sequence[str] | None) -> bool:

@@ -43,11 +43,6 @@ class Cursor:
     offset: int
 
 
-def offset_at(document: Document, position: types.Position) -> int:
-    """Where a position of the protocol lies."""
-    return document.offset_at(Position(position.line, position.character))
-
-
 class TextSync:
     """The handlers of text synchronization.
 
@@ -76,7 +71,7 @@ class TextSync:
         document = self._workspace.documents.get(uri)
         if document is None:
             return Silence.of(SilenceReason.UNKNOWN_DOCUMENT)
-        return Cursor(document, offset_at(document, position))
+        return Cursor(document, document.offset_at(position.line, position.character))
 
     def document(self, suggestion: Suggestion) -> Document | None:
         """The document of a suggestion; None when that does not refer to its present text."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 from typing import Final
 
@@ -27,7 +28,7 @@ from calomel.suggest.recent import standing
 from calomel.suggest.search import agreed, next_edits
 from calomel.suggest.session import Asked, Session
 from calomel.suggest.silence import Silence, SilenceReason
-from calomel.workspace.documents import Document, file_of
+from calomel.workspace.documents import Document
 from calomel.workspace.history import Origin, prompt_path
 from calomel.workspace.workspace import Situation
 
@@ -130,12 +131,10 @@ def forbidden(session: Session, asked: Asked) -> Silence | None:
     reason = session.switches.off(settings, document)
     if reason is None and asked.kind == "edit" and not settings.next_edit:
         reason = SilenceReason.OFF_NEXT_EDIT
-    if reason is None and workspace.privacy is not None:
-        verdict = workspace.privacy.allowed(file_of(document.uri), document.language_id)
-        if verdict.allowed:
-            verdict = session.state(document.uri).content_verdict(workspace.privacy, document)
-        if not verdict.allowed:
-            return Silence.kept(verdict.reason)
+    if reason is None:
+        unfit = workspace.verdict(document).reason or session.state(document.uri).unfit(document)
+        if unfit:
+            return Silence.kept(unfit)
     if reason is None and session.state(document.uri).cursors.several_at(asked.offset):
         reason = SilenceReason.MULTI_CURSOR
     if reason is None and not asked.explicit and not (settings.in_comments and settings.in_strings):
@@ -205,7 +204,7 @@ async def _pause(session: Session, asked: Asked) -> Answer | None:
 
 async def _from_model(session: Session, asked: Asked) -> Answer:
     """Ask once the model is there, and offer what is found."""
-    uri, document = asked.document.uri, asked.document
+    document = asked.document
     try:
         info = await within(session.completer.info(), session.sleep(_LOADING_PATIENCE))
     except TimeoutError:
@@ -219,11 +218,8 @@ async def _from_model(session: Session, asked: Asked) -> Answer:
     # Whatever changed the document meanwhile will be followed by a question of its own.
     if question is None:
         return Silence.of(SilenceReason.STALE)
-
-    async def work(run: Run) -> Entry | Silence:
-        return await _entry(session, asked, question, info, run)
-
-    entry = await session.flight.run(asked.kind, uri, work, now=asked.explicit)
+    work = partial(_entry, session, asked, question, info)
+    entry = await session.flight.run(asked.kind, document.uri, work, now=asked.explicit)
     if isinstance(entry, Silence):
         return replace(entry, asked=True)
     found: Suggestion | SilenceReason = SilenceReason.STALE
@@ -296,9 +292,12 @@ async def _entry(session: Session, asked: Asked, question: Question, info: Model
     """Ask the model and keep what it says; a silence when it could not answer."""
     began = session.clock()
     session.tally.asked += 1
-    look = _text_for_cursor if asked.kind == "fill" else _next_edit
     try:
-        found = await look(session, asked, question, info, run)
+        if asked.kind == "edit":
+            found = await _next_edit(session, asked, question, info, run)
+        else:
+            seen = () if asked.selected else continuation(session.matches, asked.document, asked.offset, question.mask)
+            found = await session.source.fill(question, asked.selected, seen)
     except CompleterError as error:
         return _failure(error)
     session.latency.add(session.clock() - began)
@@ -319,12 +318,6 @@ async def _entry(session: Session, asked: Asked, question: Question, info: Model
         for change in run.changes:
             entry.changed(change)
     return entries[0]
-
-
-async def _text_for_cursor(session: Session, asked: Asked, question: Question, _: ModelInfo, __: Run) -> Answered:
-    """From the model, and from the rest of what is open."""
-    proposed = () if asked.selected else continuation(session.matches, asked.document, asked.offset, question.mask)
-    return await session.source.fill(question, asked.selected, proposed)
 
 
 async def _next_edit(session: Session, asked: Asked, question: Question, info: ModelInfo, run: Run) -> Answered:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from calomel.context.builder import ContextBuilder
 from calomel.prompts.parts import EditRegion, PromptParts
 from calomel.selectivity.filters import fired
 from calomel.suggest.completer import (
@@ -55,7 +56,7 @@ from calomel.suggest.judging import (
     with_others,
 )
 from calomel.suggest.pace import within
-from calomel.suggest.question import Builder, Question, Selected, Trigger
+from calomel.suggest.question import Question, Selected, Trigger
 from calomel.suggest.signals import Drafted, agreement_of
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.workspace import Situation
@@ -188,7 +189,7 @@ class CandidateSource:
 
     def __init__(
         self,
-        builder: Builder,
+        builder: ContextBuilder,
         ask: Callable[[CompleteRequest], Coroutine[Any, Any, CompleteAnswer]],
         filter: SuggestionFilter,  # noqa: A002 (what it is)
         sleep: Callable[[float], Awaitable[None]],

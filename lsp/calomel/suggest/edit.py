@@ -50,7 +50,7 @@ def common_prefix(first: str, second: str) -> int:
 
 def common_suffix(first: str, second: str) -> int:
     """Length of the longest common end that begins at a boundary of both."""
-    count = parts.common_prefix(first[::-1], second[::-1])
+    count = parts.common_suffix(first, second)
     while count and not (is_boundary(first, len(first) - count) and is_boundary(second, len(second) - count)):
         count -= 1
     return count
@@ -153,17 +153,12 @@ Answer = Suggestion | Silence
 
 # Edits whose rows are this near to each other are shown together (Zed shows neighbours at most one row apart).
 NEIGHBOUR_ROWS: Final = 1
-_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 def split_lines(text: str) -> list[str]:
     r"""Lines with their ends; a line ends at \n, \r\n or \r and at nothing else, unlike `str.splitlines`."""
-    if "\r" in text:
-        return _LINE.findall(text)
-    # In steps of the interpreter, unlike the search: others have their turn in a long text.
-    *lines, last = text.split("\n")
-    found = [line + "\n" for line in lines]
-    return [*found, last] if last else found
+    lines = parts.split_lines(text)
+    return lines if lines[-1] else lines[:-1]
 
 
 def minimal_edits(text: str, start: int, end: int, rewritten: str) -> tuple[Planned, ...]:
@@ -262,11 +257,6 @@ class Planned(NamedTuple):
     text: str
     removed: str
 
-    @property
-    def edit(self) -> TextEdit:
-        """The same without its memory."""
-        return TextEdit(self.start, self.end, self.text)
-
     def shifted(self, by: int) -> Planned:
         """The same, `by` characters further on."""
         return Planned(self.start + by, self.end + by, self.text, self.removed)
@@ -314,4 +304,4 @@ def slid(edit: Planned, text: str, cursor: int) -> Planned:
 
 def edits_of(planned: Sequence[Planned]) -> tuple[TextEdit, ...]:
     """The edits without their memory."""
-    return tuple(edit.edit for edit in planned)
+    return tuple(TextEdit(*edit[:3]) for edit in planned)

@@ -117,7 +117,7 @@ class Filler:
             own_renderer(tokenizer), DEFAULT_POLICY, DEFAULT_MAX_STEPS, (DEFAULT_CANVAS,)
         )
         own_edits = GenerationConfig(self.generation.renderer, _EDIT_POLICY, _EDIT_STEPS, (_EDIT_CANVAS,))
-        self._rewriter = Rewriter(engine, tokenizer, edits or own_edits)
+        self._rewriter = Rewriter(tokenizer, edits or own_edits)
         self._copies = copies
         if isinstance(tokenizer, Tokenizer):
             pieces_of(tokenizer)  # here, and not when the first half word comes: that takes 20 ms
@@ -132,7 +132,7 @@ class Filler:
             EngineError: the engine refused or failed.
         """
         if request.kind == "edit":
-            return await self._rewriter.rewrite(request)
+            return await self._rewriter.rewrite(self.engine, request)
         if isinstance(request, FillRequest):
             asked = request
         else:  # of an editor, which copies from all that is open, and sends drafts
@@ -223,7 +223,6 @@ class Filler:
 
         found = copy(self)
         found.engine = ClientEngine(self.engine, client)
-        found._rewriter = self._rewriter.at(found.engine)  # noqa: SLF001  (of this class)
         return found
 
     async def _read_ahead(self, request: FillRequest) -> CompleteAnswer:

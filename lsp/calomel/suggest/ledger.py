@@ -15,7 +15,7 @@ from typing import Final
 
 from calomel.suggest.completer import Kind
 from calomel.suggest.edit import Planned
-from calomel.suggest.offers import SEEN_SECONDS, Offer, OutcomeKind, OutcomeSink, SuppressedTracker
+from calomel.suggest.offers import SEEN_SECONDS, Offer, OutcomeKind, OutcomeSink, SuppressedTracker, size
 from calomel.workspace.documents import TextChange
 from calomel.workspace.history import Origin
 
@@ -62,12 +62,18 @@ class Ledger:
             _, oldest = self._offers.popitem(last=False)
             self._finish(oldest)
 
-    def changed(self, uri: str, change: TextChange, origin: Origin = Origin.TYPED) -> tuple[Offer, ...]:
-        """Go along with a change; returns the suggestions that it accepts."""
+    def changed(self, uri: str, change: TextChange, origin: Origin = Origin.TYPED) -> tuple[tuple[Offer, ...], bool]:
+        """Go along with a change: the suggestions that it accepts, and whether it does some of one.
+
+        Editors make an edit of several places one by one.
+        """
         self.held_back.changed(uri, change, origin)
         accepted: list[Offer] = []
+        nearer = False
         for offer in list(self._open(uri)):
-            accepting, left = offer.was_accepted_by(change), offer.after(change)
+            left = offer.after(change)
+            accepting = offer.is_accepted(change, left)
+            nearer = nearer or (left is not None and size(left) < size(offer.edits))
             offer.edits = offer.edits if left is None else left
             if left == () and accepting:
                 self._tell(offer, "accepted", "by_text")
@@ -76,15 +82,11 @@ class Ledger:
                 offer.gone = self._clock()
                 offer.pending = "typed_against" if left is None else "typed_out"
         self.settle()
-        return tuple(accepted)
+        return tuple(accepted), nearer
 
     def accepts(self, uri: str, change: TextChange) -> bool:
         """Whether a change takes an open suggestion, or whole words of it, in one go."""
-        return any(offer.was_accepted_by(change) for offer in self._open(uri))
-
-    def wants(self, uri: str, change: TextChange) -> bool:
-        """Whether a change does some of a visible suggestion: editors make an edit of several places one by one."""
-        return any(offer.is_nearer_by(change) for offer in self._open(uri))
+        return any(offer.is_accepted(change, offer.after(change)) for offer in self._open(uri))
 
     def shown(self, suggestion_id: str) -> None:
         """The editor displays it now."""

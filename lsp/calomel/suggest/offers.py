@@ -196,17 +196,10 @@ class Offer:
         """What would be left of it after `change`; None when the change disagrees."""
         return rebase(self.edits, change, kind=self.outcome.kind)
 
-    def is_nearer_by(self, change: TextChange) -> bool:
-        """Whether `change` leaves less of it to be done."""
-        left = self.after(change)
-        return left is not None and size(left) < size(self.edits)
-
-    def was_accepted_by(self, change: TextChange) -> bool:
-        """Whether `change` must be an acceptance: it does the suggestion, or whole words of it, in one go."""
-        if not self.is_open or max(len(change.inserted), len(change.removed)) <= _MOST_BY_HAND:
-            return False
-        left = self.after(change)
-        if left is None or size(left) >= size(self.edits):
+    def is_accepted(self, change: TextChange, left: tuple[Planned, ...] | None) -> bool:
+        """Whether `change`, which leaves this, must be an acceptance: of all of it, or of whole words, in one go."""
+        by_hand = max(len(change.inserted), len(change.removed)) <= _MOST_BY_HAND
+        if by_hand or left is None or size(left) >= size(self.edits):
             return False
         return len(left) < len(self.edits) or (
             len(left) == len(self.edits) and _ends_word(self.edits[0].text, left[0].text)

@@ -20,7 +20,7 @@ from calomel.prompts.tokenizer import encodable
 from calomel.suggest.completer import CompleteRequest, Kind
 from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import History, LineLog
-from calomel.suggest.wire import FieldError, decode_request, encode_request, read_json
+from calomel.suggest.wire import FieldError, decode_request, encode, read_json
 
 # Grows when an older reader would misunderstand a line.
 FORMAT: Final = 1
@@ -98,7 +98,7 @@ def prompt_line(name: str, session: str, request: CompleteRequest, text: str, *,
     """The line of a suggestion, with its end. Raises FieldError where a text is not valid Unicode."""
     parts = request.parts
     # Drafts are guesses that nobody saw.
-    asked = encode_request(replace(request, parts=_masked(parts, mask), drafts=(), deadline=None))
+    asked = encode(replace(request, parts=_masked(parts, mask), drafts=(), deadline=None))
     head = {"format": FORMAT, "time": round(time, 3), "session": session, "id": name, "kind": request.kind}
     tail = {"text": encodable(_masked_between(parts, text, mask))}
     return json.encode({**head, "request": Raw(asked), **tail}) + b"\n"

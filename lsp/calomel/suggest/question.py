@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
 
-from calomel.prompts.parts import Hunk, PromptParts, RegionBounds
+from calomel.prompts.parts import Hunk, RegionBounds
 from calomel.selectivity.proposal import Recent
 from calomel.suggest.recent import Past
 from calomel.workspace.workspace import Situation
@@ -80,18 +79,3 @@ class Question:
     place: str = ""
     errors: Callable[[int, int, str], tuple[int, int] | None] | None = None
     past: Past = field(default_factory=Past)
-
-
-class Built(Protocol):
-    """A prompt's data; `calomel.context.builder.BuiltContext` is one."""
-
-    @property
-    def parts(self) -> PromptParts:
-        """What the model sees."""
-
-
-class Builder(Protocol):
-    """Chooses what the model sees; `calomel.context.builder.ContextBuilder` is one."""
-
-    def build(self, situation: Situation, budget: int) -> Built:
-        """The prompt's data within `budget` tokens."""

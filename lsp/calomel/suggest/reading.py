@@ -40,7 +40,7 @@ class ReadAhead:
             self._task = asyncio.ensure_future(self._read(uri, offset, info))
 
     def again(self, info: ModelInfo | None = None) -> None:
-        """Contexts are made in another way from now on; before a model is known, nothing is read."""
+        """What a model sees of a place is another thing from now on; before a model is known, nothing is read."""
         self._info, self._known = info or self._info, None
         if self._place is not None:
             self.rests(*self._place)

@@ -13,7 +13,7 @@ from typing import Final
 from calomel.prompts.parts import Hunk
 from calomel.selectivity.intent import words_changed
 from calomel.selectivity.proposal import Recent
-from calomel.suggest.edit import minimal_edits
+from calomel.suggest.edit import edits_of, minimal_edits
 from calomel.workspace.documents import TextChange
 
 # Edits that are looked at: what was done before them was another matter.
@@ -263,7 +263,7 @@ def _changed(hunk: Hunk) -> tuple[Recent, ...]:
         return ()
     found: list[Recent] = []
     by = 0
-    for start, end, new in words_changed(before, [each.edit for each in minimal_edits(before, 0, len(before), after)]):
+    for start, end, new in words_changed(before, edits_of(minimal_edits(before, 0, len(before), after))):
         found.append(Recent(start + by, start + by + len(new), before[start:end], new))
         by += len(new) - (end - start)
     return tuple(found)

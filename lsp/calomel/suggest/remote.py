@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
-from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, FieldError, decode_answer, decode_info, encode_request
+from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, FieldError, decode, decode_info, encode
 
 if TYPE_CHECKING:
     from httpx import AsyncClient, HTTPError, Response
@@ -80,13 +80,13 @@ class HttpCompleter:
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         """Answer one question. Cancelling closes the request. Raises CompleterError."""
         try:
-            body = encode_request(request)
+            body = encode(request)
         except FieldError as error:
             raise CompleterError("refused", str(error)) from None
         patience = ANSWER_SECONDS if request.deadline is None else request.deadline + CONNECT_SECONDS
         response = await self._send("POST", COMPLETE_PATH, body, patience)
         try:
-            return decode_answer(response)
+            return decode(response, CompleteAnswer)
         except FieldError as error:
             raise CompleterError("failed", f"the server's answer cannot be read: {error}") from None
 

@@ -49,39 +49,37 @@ _Proposed = tuple[tuple[int, ...], Candidate]
 
 
 class Rewriter:
-    """Answers questions of kind `edit` with one engine and its tokenizer. Safe to share between tasks.
+    """Answers questions of kind `edit` with the tokenizer of one checkpoint. Safe to share between tasks.
 
     Args:
-        engine: of a checkpoint that was trained for edits.
-        tokenizer: of that checkpoint.
+        tokenizer: of a checkpoint that was trained for edits.
         generation: how it is asked.
     """
 
-    def __init__(self, engine: AnyEngine, tokenizer: TextTokenizer, generation: GenerationConfig) -> None:
-        self._engine = engine
+    def __init__(self, tokenizer: TextTokenizer, generation: GenerationConfig) -> None:
         self._tokenizer = tokenizer
         self.generation = generation
 
-    def at(self, engine: AnyEngine) -> Rewriter:
-        """The same at another engine of the same checkpoint."""
-        return Rewriter(engine, self._tokenizer, self.generation)
-
-    async def rewrite(self, request: CompleteRequest) -> CompleteAnswer:
+    async def rewrite(self, engine: AnyEngine, request: CompleteRequest) -> CompleteAnswer:
         """Every maker's texts, judged, best first; cancelling the task cancels all that the engine does for it.
 
         A text that two makers propose is there twice. Texts that were not judged in time come last.
+
+        Args:
+            engine: of the checkpoint.
+            request: of kind `edit`.
 
         Raises:
             EngineError: the engine refused or failed, or the deadline passed before the current text was judged.
         """
         began = time.monotonic()
-        current, drafts, base, prompt = await asyncio.to_thread(self._base, request, began)
-        longest = self._engine.config.diffusion.max_canvas
+        current, drafts, base, prompt = await asyncio.to_thread(self._base, engine, request, began)
+        longest = engine.config.diffusion.max_canvas
         lengths = self.generation.lengths(longest, base.max_new_tokens)
         guess = current if prompt.reply is None else tuple(self._tokenizer.encode(prompt.reply.guess))
         canvas = replace(base, canvas_lengths=lengths, guess=guess)
-        async with RequestGroup(self._engine) as group:
-            if not self._engine.config.diffusion.verifiable:
+        async with RequestGroup(engine) as group:
+            if not engine.config.diffusion.verifiable:
                 made = await group.need(canvas)
                 candidates = [candidate for _, candidate in (self._proposed(made, prompt, request), *drafts)]
                 return _answer(candidates, made, began, judged=False)
@@ -95,7 +93,7 @@ class Rewriter:
             return _answer(_judged((*own, *drafts), scorer, keep.log_prob), first, began)
 
     def _base(
-        self, request: CompleteRequest, began: float
+        self, engine: AnyEngine, request: CompleteRequest, began: float
     ) -> tuple[tuple[int, ...], list[_Proposed], Request, FimTokens]:
         """The current text, the drafts, what all requests of one question have in common, and their prompt.
 
@@ -106,7 +104,7 @@ class Rewriter:
         region = request.parts.region or EditRegion("", 0)
         texts = (region.text, *(draft.text for draft in request.drafts))
         room = max(request.max_tokens, *(len(self._tokenizer.encode(text)) + _AROUND for text in texts))
-        positions = self._engine.config.max_position_embeddings
+        positions = engine.config.max_position_embeddings
         generation = self.generation
         prompt = generation.renderer.render(request.parts, min(request.max_context, positions - room))
         current = self._encode(region.text, prompt)

@@ -22,7 +22,7 @@ from calomel.suggest.silence import SilenceReason, Status
 from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.history import prompt_path
 from calomel.workspace.longest_match import LongestMatch
-from calomel.workspace.privacy import Privacy, Verdict
+from calomel.workspace.privacy import content_refusal
 from calomel.workspace.settings import SuggestSettings
 from calomel.workspace.workspace import Workspace
 
@@ -169,13 +169,13 @@ class DocumentState:
         self.cursors = Cursors()
         self.extended = False
         self._clock = clock
-        self._content: tuple[Verdict, float] | None = None
+        self._content: tuple[str, float] | None = None
 
-    def content_verdict(self, rules: Privacy, document: Document) -> Verdict:
-        """Whether the text is one that a person wrote; looked at anew every few seconds, not at each key."""
+    def unfit(self, document: Document) -> str:
+        """Why the text is none that a person wrote; looked at anew every few seconds, not at each key."""
         now = self._clock()
         if self._content is None or now - self._content[1] > _LOOK_AGAIN_SECONDS:
-            self._content = rules.allowed_text(document.text), now
+            self._content = content_refusal(document.text) or "", now
         return self._content[0]
 
 
@@ -240,7 +240,9 @@ class Session:
 
     def state(self, uri: str) -> DocumentState:
         """What is kept of a document."""
-        return self.states.setdefault(uri, DocumentState(self.clock))
+        if uri not in self.states:
+            self.states[uri] = DocumentState(self.clock)
+        return self.states[uri]
 
     def last_edits(self, document: Document) -> tuple[Hunk, ...]:
         """The last edits of all documents, newest last, the one that is being made in this one included."""

@@ -11,15 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from calomel.context.builder import ContextBuilder
 from calomel.suggest.answering import answer
 from calomel.suggest.candidates import CandidateSource
-from calomel.suggest.completer import Completer, Kind, ModelInfo
+from calomel.suggest.completer import Completer, Kind
 from calomel.suggest.edit import Answer, Suggestion, apply, edits_of
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.offers import Offer, OutcomeSink
 from calomel.suggest.pace import Cooldown, Debounce
-from calomel.suggest.question import Builder, Diagnostic, Selected, Trigger
+from calomel.suggest.question import Diagnostic, Selected, Trigger
 from calomel.suggest.reading import ReadAhead
 from calomel.suggest.session import Asked, Session, Switches
 from calomel.suggest.silence import Silence, SilenceReason, Status
@@ -32,12 +33,17 @@ LOG: Final = logging.getLogger(__name__)
 
 
 class Suggester(Listener):
-    """One per editor client; asyncio, single-threaded. Registers itself as a listener of the workspace."""
+    """One per editor client; asyncio, single-threaded. Registers itself as a listener of the workspace.
+
+    Attributes:
+        filter: decides about what is proposed.
+        reading: reads ahead where the cursor rests.
+    """
 
     def __init__(
         self,
         workspace: Workspace,
-        builder: Builder,
+        builder: ContextBuilder,
         completer: Completer,
         settings: SuggestSettings,
         *,
@@ -61,11 +67,11 @@ class Suggester(Listener):
             debounce=Debounce(clock, settings.debounce_seconds),
             switches=Switches(clock),
         )
-        self._ahead = ReadAhead(self._session)
+        self.reading = ReadAhead(self._session)
         workspace.listeners += [self._session.matches, self]
         for document in workspace.documents.values():
             self._session.matches.opened(document)
-        workspace.is_acceptance = self.is_acceptance
+        workspace.is_acceptance = self._session.ledger.accepts
 
     def shows_text(self) -> None:
         """The editor asks for text at the cursor too, which a next edit then need not be."""
@@ -159,14 +165,6 @@ class Suggester(Listener):
         self.filter.by_language = settings.aggressiveness_by_language
         session.cache.clear()
 
-    def rests(self, uri: str, offset: int) -> None:
-        """The cursor is there, and nobody has asked yet."""
-        self._ahead.rests(uri, offset)
-
-    def contexts_changed(self, info: ModelInfo | None = None) -> None:
-        """What a model sees of a place is another thing than before: there is a model, or more of the workspace."""
-        self._ahead.again(info)
-
     def toggle(
         self, scope: str = "global", *, uri: str | None = None, language: str | None = None, enabled: bool | None = None
     ) -> bool:
@@ -202,7 +200,7 @@ class Suggester(Listener):
             self._session.workspace.listeners.remove(self)
             self._session.workspace.listeners.remove(self._session.matches)
             self._session.workspace.is_acceptance = None
-        self._ahead.stop()
+        self.reading.stop()
         await self._session.flight.aclose()
         self._session.ledger.close()
 
@@ -218,18 +216,19 @@ class Suggester(Listener):
         if origin is Origin.TYPED:
             session.debounce.key()
         if origin in {Origin.TYPED, Origin.PREDICTED}:
-            self.rests(uri, change.start + len(change.inserted))
+            self.reading.rests(uri, change.start + len(change.inserted))
         run = session.flight.running
         if run is not None and run.uri == uri:
             run.changes.append(change)
-        state, by_keys = session.state(uri), origin is Origin.TYPED and not session.ledger.wants(uri, change)
+        accepted, wanted = session.ledger.changed(uri, change, origin)
+        state = session.state(uri)
         state.recent.changed(change)
-        state.cursors.changed(document.version, change, by_keys=by_keys)
+        state.cursors.changed(document.version, change, by_keys=origin is Origin.TYPED and not wanted)
         session.cache.changed(uri, change)
         if origin in {Origin.UNDO, Origin.EXTERNAL}:
             session.cache.closed(uri, "edit")  # what followed from an edit that is gone
         session.rejections.changed(uri, change)
-        for offer in session.ledger.changed(uri, change, origin):
+        for offer in accepted:
             self._was_accepted(offer)
 
     def closed(self, document: Document) -> None:
@@ -245,17 +244,13 @@ class Suggester(Listener):
         """Some answer may have been made of what no model may see any more; nobody knows which."""
         self._session.cache.clear()
 
-    def is_acceptance(self, document: Document, change: TextChange) -> bool:
-        """Whether a change takes a visible suggestion, or whole words of it, in one go; asked before `changed`."""
-        return self._session.ledger.accepts(document.uri, change)
-
     def _was_accepted(self, offer: Offer) -> None:
         self._session.cooldown.accepted()
         self._session.state(offer.outcome.uri).extended = True
 
     async def _answer(self, kind: Kind, uri: str, offset: int, trigger: Trigger, **known: Any) -> Answer:
         session = self._session
-        self._ahead.stop()
+        self.reading.stop()
         session.tally.requests += 1
         session.ledger.settle()
         session.ledger.held_back.settle()
@@ -275,7 +270,7 @@ class Suggester(Listener):
                 found = Silence.of(SilenceReason.FAILED, _where(error))
                 LOG.error("a question ended with %s", found.message)  # noqa: TRY400 (an error may quote the user's text)
         session.tally.cached += isinstance(found, Suggestion) and found.cached
-        self.rests(uri, offset)
+        self.reading.rests(uri, offset)
         if isinstance(found, Suggestion):
             session.tally.last = {"shown": found.id}
         else:

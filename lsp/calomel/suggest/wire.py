@@ -67,14 +67,20 @@ def read_json(data: bytes | str, kind: type[Value]) -> Value:
         raise FieldError("", "not valid JSON") from None
 
 
-def encode_request(request: CompleteRequest) -> bytes:
-    """A request as a JSON document. Raises FieldError where a text is not valid Unicode."""
-    return _dump(request)
+def encode(value: CompleteRequest | CompleteAnswer | ModelInfo) -> bytes:
+    """A value as a JSON document. Raises FieldError where a text is not valid Unicode."""
+    if isinstance(value, CompleteAnswer):
+        value = replace(value, candidates=tuple(map(_finite, value.candidates)))
+    try:
+        return b'{"protocol":%d,' % PROTOCOL_VERSION + msgspec.json.encode(value)[1:]
+    except UnicodeEncodeError:
+        # Its message and its attributes would carry the text along.
+        raise FieldError("", "a text is not valid Unicode") from None
 
 
 def decode_request(data: bytes | str) -> CompleteRequest:
     """The request in a JSON document. Raises FieldError, ProtocolError."""
-    request = _open(data, CompleteRequest)
+    request = decode(data, CompleteRequest)
     region = request.parts.region
     if request.min_tokens > request.max_tokens:
         raise FieldError("min_tokens", "must not be above max_tokens")
@@ -89,22 +95,7 @@ def decode_request(data: bytes | str) -> CompleteRequest:
 
 def check_request(request: CompleteRequest) -> None:
     """Refuse, with the same words, what `decode_request` would refuse. Raises FieldError."""
-    decode_request(encode_request(request))
-
-
-def encode_answer(answer: CompleteAnswer) -> bytes:
-    """An answer as a JSON document."""
-    return _dump(replace(answer, candidates=tuple(map(_finite, answer.candidates))))
-
-
-def decode_answer(data: bytes | str) -> CompleteAnswer:
-    """The answer in a JSON document. Raises FieldError, ProtocolError."""
-    return _open(data, CompleteAnswer)
-
-
-def encode_info(info: ModelInfo) -> bytes:
-    """What a model can do, as a JSON document."""
-    return _dump(info)
+    decode_request(encode(request))
 
 
 def decode_info(data: bytes | str) -> ModelInfo:
@@ -112,7 +103,7 @@ def decode_info(data: bytes | str) -> ModelInfo:
 
     Raises FieldError, ProtocolError.
     """
-    values = _open(data, dict[str, Any])
+    values = decode(data, dict[str, Any])
     if isinstance(values.get("kinds"), list):
         values["kinds"] = [kind for kind in get_args(Kind) if kind in values["kinds"]]
     try:
@@ -121,18 +112,11 @@ def decode_info(data: bytes | str) -> ModelInfo:
         raise _field_error(str(error)) from None
 
 
-def _open(data: bytes | str, kind: type[Value]) -> Value:
+def decode(data: bytes | str, kind: type[Value]) -> Value:
+    """What is in a JSON document of this protocol. Raises FieldError, ProtocolError."""
     if read_json(data, _Protocol).protocol != PROTOCOL_VERSION:
         raise ProtocolError
     return read_json(data, kind)
-
-
-def _dump(value: CompleteRequest | CompleteAnswer | ModelInfo) -> bytes:
-    try:
-        return b'{"protocol":%d,' % PROTOCOL_VERSION + msgspec.json.encode(value)[1:]
-    except UnicodeEncodeError:
-        # Its message and its attributes would carry the text along.
-        raise FieldError("", "a text is not valid Unicode") from None
 
 
 def _field_error(said: str) -> FieldError:

@@ -165,66 +165,50 @@ class Document:
             self._starts = list(accumulate(map(len, self._lines), initial=0))
         return self._starts
 
-    def offset_at(self, position: Position) -> int:
+    def offset_at(self, line: int, character: int) -> int:
         """The offset of a position; beyond the end of a line or of the text it is that end."""
-        line, inside = self.place_at(position)
-        return self.line_start(line) + inside
+        if line >= len(self._lines):
+            return len(self)
+        number = max(0, line)
+        return self.line_start(number) + column(self._lines[number].rstrip("\r\n"), character)
 
     def position_at(self, offset: int) -> Position:
         """The position of an offset."""
-        offset = max(0, min(offset, len(self)))
-        number, inside = self.place(offset)
+        number, inside = self.place(max(0, min(offset, len(self))))
         return Position(number, units(self._lines[number][:inside]))
-
-    def place_at(self, position: Position) -> tuple[int, int]:
-        """Line and column, in code points, of a position; clamped as in `offset_at`."""
-        if position.line >= len(self._lines):
-            last = len(self._lines) - 1
-            return last, len(self._lines[last])
-        number = max(0, position.line)
-        return number, column(_bare(self._lines[number]), position.character)
-
-    def apply(self, change: Change) -> TextChange | None:
-        """Change the text; None when the change changes nothing.
-
-        Raises ResyncNeeded for a range that ends before it starts.
-        """
-        done = self._replace_all(change.text) if isinstance(change, FullChange) else self._replace_range(change)
-        if done is not None:
-            self.revision += 1
-            self._text = self._starts = None
-        return done
-
-    def _replace_range(self, change: RangeChange) -> TextChange | None:
-        if change.end < change.start:
-            raise ResyncNeeded("a change ends before it starts")
-        return self._replace(self.place_at(change.start), self.place_at(change.end), change.text)
-
-    def _replace_all(self, text: str) -> TextChange | None:
-        """As the smallest single replacement, so that the diff stream sees what changed and not a new file."""
-        start, end, new_end = changed_span(self.text, text)
-        return self._replace(self.place(start), self.place(end), text[start:new_end])
-
-    def replacing(self, start: int, end: int, text: str) -> TextChange:
-        """What it would be to replace the characters from `start` to `end` by `text`."""
-        (first, head), (last, tail) = self.place(start), self.place(end)
-        return TextChange(start, end, text, self.text[start:end], first, last, head, tail)
 
     def place(self, offset: int) -> tuple[int, int]:
         """The line that `offset` lies in, and the column in it, in code points."""
         line = self.line_of(offset)
         return line, offset - self.line_start(line)
 
-    def _replace(self, start: tuple[int, int], end: tuple[int, int], text: str) -> TextChange | None:
-        (first, head), (last, tail) = start, end
-        old = self._lines[first : last + 1]
-        before, after = old[0][:head], old[-1][tail:]
-        removed = old[0][head:tail] if first == last else "".join([old[0][head:], *old[1:-1], old[-1][:tail]])
-        if removed == text:
+    def replacing(self, start: int, end: int, text: str) -> TextChange:
+        """What it would be to replace the characters from `start` to `end` by `text`."""
+        (first, head), (last, tail) = self.place(start), self.place(end)
+        removed = "".join(self._lines[first : last + 1])[head : head + end - start]
+        return TextChange(start, end, text, removed, first, last, head, tail)
+
+    def apply(self, change: Change) -> TextChange | None:
+        """Change the text; None when the change changes nothing.
+
+        Raises ResyncNeeded for a range that ends before it starts.
+        """
+        if isinstance(change, FullChange):
+            # As the smallest single replacement, so that the diff stream sees what changed and not a new file.
+            start, end, new_end = changed_span(self.text, change.text)
+            text = change.text[start:new_end]
+        elif change.end < change.start:
+            raise ResyncNeeded("a change ends before it starts")
+        else:
+            start, end, text = self.offset_at(*change.start), self.offset_at(*change.end), change.text
+        done = self.replacing(start, end, text)
+        if done.removed == text:
             return None
-        offset = self.line_start(first) + head
-        self._put(first, last + 1, before + text + after)
-        return TextChange(offset, offset + len(removed), text, removed, first, last, head, tail)
+        before, after = self._lines[done.start_line][: done.start_column], self._lines[done.end_line][done.end_column :]
+        self._put(done.start_line, done.end_line + 1, before + text + after)
+        self.revision += 1
+        self._text = self._starts = None
+        return done
 
     def _put(self, first: int, end: int, text: str) -> None:
         """Replace lines by the lines of `text`, joining a CR and an LF that have become neighbours."""
@@ -283,7 +267,3 @@ class Documents(dict[str, Document]):
 def _replaces_all(change: Change, document: Document) -> bool:
     """Whether a change carries the whole text; some clients say so with a range beyond every end."""
     return isinstance(change, FullChange) or (change.start == (0, 0) and change.end.line >= document.line_count)
-
-
-def _bare(line: str) -> str:
-    return line.rstrip("\r\n") if line and line[-1] in "\r\n" else line

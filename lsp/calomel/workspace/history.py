@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final
@@ -169,7 +169,7 @@ class History:
         self._open: Episode | None = None
         # The document of the open edit.
         self._document: Document | None = None
-        self._steps: dict[str, _Steps] = {}
+        self._steps: defaultdict[str, _Steps] = defaultdict(_Steps)
         # Counts the hops of the stream's beginning: whoever keeps a copy of the stream starts anew when it grows.
         self.hops = 0
 
@@ -177,7 +177,7 @@ class History:
         """Note a change; the document holds the text after it. Returns what the change was recognised as."""
         if max(len(change.inserted), len(change.removed)) > SIZE_LIMIT:
             origin = Origin.EXTERNAL
-        origin = self._steps.setdefault(document.uri, _Steps()).add(change, origin)
+        origin = self._steps[document.uri].add(change, origin)
         if origin is Origin.EXTERNAL:
             self._settle_before(document, change)
             return origin

@@ -162,24 +162,18 @@ class LazyTree:
 
 
 def _edit(change: TextChange) -> Edit:
-    lines, column = _extent(change.inserted)
+    inserted = re.sub(r"\r(?!\n)", "\n", change.inserted) if "\r" in change.inserted else change.inserted
+    lines, column = inserted.count("\n"), len(inserted) - inserted.rfind("\n") - 1
     if lines == 0:
         column += change.start_column
     return (
         2 * change.start,
         2 * change.end,
-        2 * (change.start + len(change.inserted)),
+        2 * (change.start + len(inserted)),
         (change.start_line, 2 * change.start_column),
         (change.end_line, 2 * change.end_column),
         (change.start_line + lines, 2 * column),
     )
-
-
-def _extent(text: str) -> tuple[int, int]:
-    """Line ends in a text, and the characters behind the last one."""
-    if "\r" in text:
-        text = re.sub(r"\r(?!\n)", "\n", text)
-    return text.count("\n"), len(text) - text.rfind("\n") - 1
 
 
 def _touches_cr(document: Document, change: TextChange) -> bool:

@@ -269,11 +269,6 @@ class Privacy:
             reason = self._by_content(target, wanted=wanted)
         return _ALLOWED if reason is None else _refused(reason)
 
-    def allowed_text(self, text: str) -> Verdict:
-        """Whether a text is one that a person wrote."""
-        reason = content_refusal(text)
-        return _ALLOWED if reason is None else _refused(reason)
-
     def mask(self, text: str) -> str:
         """The text with every character of a secret replaced by `*`, line ends kept; the same object without any."""
         return secrets.masked(text, self.spans(text))

@@ -138,7 +138,8 @@ def find_shapes(text: str) -> Iterator[Found]:
 
 def find_phrases(text: str, lower: str) -> Iterator[Found]:
     """Credentials behind what announces them; `lower` is `text` in lower case."""
-    for phrase, pattern in _PHRASES.items():
+    for phrase in filter(lower.__contains__, _PHRASES):
+        pattern = _PHRASES[phrase]
         at, patience = lower.find(phrase), Patience()
         while at >= 0:
             found = pattern.match(text, at + len(phrase))
@@ -213,7 +214,7 @@ def find_values(text: str, lower: str) -> Iterator[Found]:
     Where `start` is `end`, the value stands on lines below, see `find_below`. `lower` is `text` in lower case, of
     the same length.
     """
-    for keyword in _KEYWORDS:
+    for keyword in filter(lower.__contains__, _KEYWORDS):
         at, patience = lower.find(keyword), Patience()
         while at >= 0:
             kind, end = _named(text, keyword, at)

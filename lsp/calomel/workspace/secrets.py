@@ -254,16 +254,9 @@ class SecretFinder:
 
 
 _FINDER: Final = SecretFinder()
-
-
-def spans(text: str) -> tuple[Span, ...]:
-    """The secrets in `text`, ascending and apart; what is known about its lines is kept for the next time."""
-    return _FINDER.spans(text)
-
-
-def mask(text: str) -> str:
-    """The text with every character of a secret replaced by `*`, line ends kept; the very same object without any."""
-    return _FINDER.mask(text)
+# What is known about lines is kept for the next time.
+spans = _FINDER.spans
+mask = _FINDER.mask
 
 
 def masked(text: str, spans: tuple[Span, ...]) -> str:

@@ -76,7 +76,7 @@ class Workspace:
         self.focused: str | None = None
         self.listeners: list[Listener] = []
         # Whether a typed change takes a visible suggestion: editors report an acceptance behind its change, or never.
-        self.is_acceptance: Callable[[Document, TextChange], bool] | None = None
+        self.is_acceptance: Callable[[str, TextChange], bool] | None = None
         self._clock = clock
         # Open documents that no model may see: neither listeners nor history hear of them.
         self._hidden: set[str] = set()
@@ -118,7 +118,7 @@ class Workspace:
         for document, change in self.documents.change(uri, version, changes):
             if not shown:
                 continue
-            accepts = origin is Origin.TYPED and self.is_acceptance is not None and self.is_acceptance(document, change)
+            accepts = origin is Origin.TYPED and self.is_acceptance is not None and self.is_acceptance(uri, change)
             source = Origin.PREDICTED if accepts else origin
             recognised = self.history.record(document, change, source, self._clock())
             done.append(change)

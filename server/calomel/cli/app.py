@@ -10,7 +10,6 @@ import typer
 from calomel.cli.bench import bench
 from calomel.cli.calibrate import calibrate
 from calomel.cli.config import config
-from calomel.cli.context import context
 from calomel.cli.editor import editor
 from calomel.cli.fill import fill, tryout
 from calomel.cli.models import models
@@ -28,7 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("try")(tryout)
-for command in (demo, fill, context, lsp, serve, doctor, replay, stats, corpus, edits, train, align, calibrate):
+for command in (demo, fill, lsp, serve, doctor, replay, stats, corpus, edits, train, align, calibrate):
     app.command()(command)
 for name, group in {"config": config, "editor": editor, "models": models, "bench": bench}.items():
     app.add_typer(group, name=name)
@@ -44,7 +43,7 @@ def _print_version(wanted: bool) -> None:
 
 
 # These take their time, say nothing of how far they are, and print at the end or as they go.
-_SLOW: Final = frozenset({"fill", "context", "doctor", "stats", "calibrate", "corpus", "edits", "models"})
+_SLOW: Final = frozenset({"fill", "doctor", "stats", "calibrate", "corpus", "edits", "models"})
 
 
 @app.callback(invoke_without_command=True)

@@ -11,7 +11,7 @@ from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
 from calomel.suggest.completer import CompleteAnswer
 from calomel.suggest.in_process import answer
-from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, FieldError, decode_request, encode_answer, encode_info
+from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, FieldError, decode_request, encode
 
 _JSON = "application/json"
 
@@ -23,7 +23,7 @@ async def model_info(request: Request) -> Response:
     """What the loaded model can do; 503 `model_loading` until it is loaded."""
     loader = door_of(request).loader
     await loader.acquire()
-    return Response(encode_info(loader.info()), media_type=_JSON)
+    return Response(encode(loader.info()), media_type=_JSON)
 
 
 @router.post(COMPLETE_PATH, response_class=Response)
@@ -37,7 +37,7 @@ async def complete(request: Request) -> Response:
         # Asks `Filler.complete` (`calomel.suggest.filler`).
         found = await visiting.run(answer(visiting.filler, visiting.info, wanted))
         _count(visiting, found)
-        return Response(encode_answer(found), media_type=_JSON)
+        return Response(encode(found), media_type=_JSON)
 
 
 def _count(visiting: Visit, found: CompleteAnswer) -> None:
