@@ -8,9 +8,7 @@ import re
 import socket
 from collections.abc import Callable
 from dataclasses import asdict
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -102,31 +100,6 @@ def test_a_server_that_hangs_is_found(run: Callable[..., Any], home: Path, monke
     assert done.status == 1
     assert f"fail  running server: process {os.getpid()} at {url} does not answer" in done.out
     assert "secret" not in done.out
-
-
-def test_a_server_a_part_of_which_ended_is_found(run: Callable[..., Any], home: Path) -> None:
-    class Degraded(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            dead = {"name": "calomel-engine", "error": "KeyError", "place": "a.py:1"}
-            body = json.dumps({"status": "degraded", "dead_threads": [dead]}).encode()
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Nothing to the output."""
-
-    with HTTPServer(("127.0.0.1", 0), Degraded) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}"
-        path = home / "run" / "calomel" / "server.json"
-        path.write_text(json.dumps(asdict(ServerRecord(url, "t", os.getpid(), 0, None, "", "cpu", "0", 1))))
-        path.chmod(0o600)
-        done = run("doctor")
-        server.shutdown()
-    assert f"at {url}: degraded, for its thread calomel-engine ended with KeyError" in " ".join(done.out.split())
 
 
 ZED = """{

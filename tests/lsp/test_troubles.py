@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,8 @@ from typing import Any
 import pytest
 from tests.lsp.editor import SECONDS, Editor, at
 from tests.other_program import NO_HTTP, REFUSED, listening
-from tests.suggest.test_dead_threads import end_badly
 
 from calomel.suggest.launch import connect
-from calomel.suggest.process import dead_threads_logged
 from calomel.suggest.remote import Endpoint, HttpCompleter
 
 LANGUAGES = {"languages": {"python": False}}
@@ -83,18 +80,6 @@ async def test_a_wrong_token_is_named(editor: Editor) -> None:
     editor.script.connect = connect
     with listening(REFUSED) as url:
         assert await told(editor, server={"url": url, "token": "wrong"}) == [f"Calomel: {TOKEN}{ENDING}"]
-
-
-async def test_a_part_of_the_server_that_ended_is_named(editor: Editor) -> None:
-    await editor.initialize()
-    with dead_threads_logged(logging.getLogger("calomel.test")):
-        await asyncio.to_thread(end_badly, "calomel-index")
-        status = await editor.command("calomel.status")
-    assert [(dead["name"], dead["error"]) for dead in status["dead_threads"]] == [("calomel-index", "ValueError")]
-    assert "Degraded: the thread calomel-index ended with ValueError" in status["message"]
-    shown = await editor.notice("window/showMessage")
-    assert not editor.shown()
-    assert shown["message"].startswith("Calomel: Degraded: the thread calomel-index")
 
 
 async def test_what_stands_before_an_address_is_kept_to_oneself() -> None:

@@ -110,8 +110,7 @@ def test_what_is_offered_is_remembered_and_counted_and_silence_is_counted_by_its
     assert (delivered.kind, delivered.maker, delivered.language_id) == ("edit", "rename", "python")
     assert silent["choices"][0]["message"]["content"] == "```\n    return w * height\n```"
     assert door.deliveries.find(silent["id"]) is None
-    count = door.metrics.registry.get_sample_value
-    assert [count("calomel_suggestions_total", {"verdict": verdict}) for verdict in ("shown", "empty")] == [1, 1]
+    assert door.metrics.verdicts == {"shown": 1, "empty": 1}
 
 
 def test_the_merged_file_is_the_whole_answer(client: TestClient) -> None:

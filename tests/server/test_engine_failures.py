@@ -1,9 +1,8 @@
-"""An engine that dies, again and again; a model that sleeps."""
+"""An engine that dies, again and again."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -128,38 +127,14 @@ def test_requests_that_fail_together_open_the_model_once(open_client: Callable[.
     assert len(factory.made) == 2
 
 
-def test_a_model_that_nobody_uses_is_closed_and_opened_for_the_next_request(
-    open_client: Callable[..., TestClient],
+async def test_whoever_waits_for_a_model_that_is_opened_again_does_not_wait_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    factory = Factory()
-    client = open_client(factory=factory, idle_unload=0.1 / 60)
-    app: Any = client.app
-    until(lambda: app.state.door.loader.state == "unloaded")
-    until(lambda: factory.made[0].closed)
-
-    assert client.get("/health").json() == {"status": "ok"}
-    assert client.post(URL, json=ASK).status_code == 200
-    assert len(factory.made) == 2
-
-
-def test_a_request_that_runs_keeps_the_model(open_client: Callable[..., TestClient], filler: FakeFiller) -> None:
-    client = open_client(idle_unload=0.05 / 60)
-    filler.gate = Event()
-    with ThreadPoolExecutor(1) as pool:
-        app: Any = client.app
-        asked = pool.submit(client.post, URL, json=ASK)
-        until(lambda: app.state.door.admission.taken == 1)
-        time.sleep(0.3)
-        assert app.state.door.loader.state == "ready"
-        filler.gate.set()
-        assert asked.result(10).status_code == 200
-
-
-async def test_whoever_waits_for_a_model_to_wake_waits_no_longer_than_said() -> None:
+    monkeypatch.setattr("calomel.server.loading.WAKE_SECONDS", 0.05)
     gate, factory = Event(), Factory()
     factory.before_next = lambda: gate.wait(10)
-    loader = await started(factory, wake_seconds=0.05)
-    await loader.unload()
+    loader = await started(factory)
+    loader.stopped(await loader.acquire())
     with pytest.raises(ModelLoadingError):
         await loader.acquire()
     gate.set()
@@ -175,7 +150,7 @@ async def test_a_model_that_does_not_open_again_says_so() -> None:
     factory = Factory()
     factory.before_next = refuse
     loader = await started(factory)
-    await loader.unload()
+    loader.stopped(await loader.acquire())
     with pytest.raises(ModelFailedError):
         await loader.acquire()
     loader.close()

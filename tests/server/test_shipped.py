@@ -213,26 +213,3 @@ def test_an_engine_that_dies_is_started_again_and_answers_the_same(monkeypatch: 
     assert "add(a, b)" not in died.text
     assert after["choices"] == before["choices"]
     assert len(opened) == 2
-
-
-@pytest.mark.slow
-def test_a_model_that_sleeps_gives_its_memory_back_and_wakes_for_the_next_request() -> None:
-    app = create_app(ServerSettings(token=SecretStr(TOKEN), idle_unload=0.5 / 60), open_filler)
-    headers = {"authorization": f"Bearer {TOKEN}"}
-    long = {**SHORT, "prompt": "x = 1\n" * 4000}
-    with TestClient(app, base_url="http://127.0.0.1", headers=headers) as client:
-        until(lambda: app.state.door.loader.state == "ready", 60)
-        sizes = []
-        for _ in range(3):
-            assert client.post(FIM, json=long).status_code == 200
-            used = _memory()
-            until(lambda: app.state.door.loader.state == "unloaded", 60)
-            until(lambda used=used: _memory() < used - 8 * 2**20, 20)  # type: ignore[misc]
-            sizes.append(_memory())
-        assert client.post(FIM, json=SHORT).status_code == 200
-    # What PyTorch itself took at the first use stays; nothing more is added.
-    assert sizes[2] - sizes[1] < 32 * 2**20
-
-
-def _memory() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

@@ -1,4 +1,4 @@
-"""How the server is: /health, the status page and its numbers, Prometheus, the list of models, the log."""
+"""How the server is: /health, the status page and its numbers, the list of models, the log."""
 
 from __future__ import annotations
 
@@ -15,15 +15,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 from tests.server.conftest import until
-from tests.suggest.test_dead_threads import end_badly
 
 from calomel.server.logs import log_to, say
-from calomel.server.metrics import Recent, Spent
+from calomel.server.metrics import Metrics, Spent
 from calomel.server.middleware import log_failure
-from calomel.suggest.process import dead_threads_logged
 
 ASK = {"model": "m", "prompt": "SECRET = "}
 
@@ -32,17 +29,6 @@ HOSTILE = "ok\n2026-01-01 INFO forged \x1b[31mred\x1b[0m\r\x00\u2028 é"
 
 
 _log = logging.getLogger("calomel.server")
-
-
-def scraped(client: TestClient) -> dict[tuple[str, ...], float]:
-    """Samples by their name and the values of their labels."""
-    answer = client.get("/metrics")
-    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
-    return {
-        (sample.name, *sample.labels.values()): sample.value
-        for family in text_string_to_metric_families(answer.text)
-        for sample in family.samples
-    }
 
 
 FIM, STATUS = "/v1/fim/completions", "/calomel/v1/status"
@@ -77,22 +63,18 @@ def test_the_status_is_there_while_the_model_loads(open_client: Callable[..., Te
 
     client = open_client(ready=False, factory=load)
     model = client.get(STATUS).json()["model"]
-    metrics = client.get("/metrics")
     loaded.set()
 
     assert (model["state"], model["id"], model["device"]) == ("loading", None, "cpu")
-    assert 'calomel_model_state{state="loading"} 1.0' in metrics.text
 
 
 def test_suggestions_are_counted_as_shown_or_by_the_reason_of_the_silence(client: TestClient) -> None:
     app: Any = client.app
     for verdict in ("shown", "low_confidence", "repeated", "low_confidence"):
-        app.state.door.metrics.judged(verdict)
+        app.state.door.metrics.verdicts[verdict] += 1
 
     suppressed = {"low_confidence": 2, "repeated": 1}
     assert client.get(STATUS).json()["suggestions"] == {"shown": 1, "suppressed": suppressed}
-    found = scraped(client)
-    assert [found["calomel_suggestions_total", verdict] for verdict in ("shown", "low_confidence")] == [1, 2]
 
 
 def test_while_the_model_loads_the_door_answers_and_says_so(
@@ -145,58 +127,6 @@ def test_a_model_that_could_not_be_loaded_is_told_without_its_reason(
     assert client.post("/v1/fim/completions", json={"model": "m", "prompt": "x"}).status_code == 503
 
 
-def test_a_thread_that_ended_is_told_of(client: TestClient) -> None:
-    with dead_threads_logged(logging.getLogger("calomel.server")):
-        end_badly("calomel-merge")
-        health, status = client.get("/health"), client.get("/calomel/v1/status").json()
-    assert (health.status_code, health.json()) == (200, {"status": "degraded"})
-    assert [(dead["name"], dead["error"]) for dead in status["dead_threads"]] == [("calomel-merge", "ValueError")]
-    assert client.get("/health").json() == {"status": "ok"}
-
-
-FIM = "/v1/fim/completions"
-
-
-def test_requests_are_counted_by_route_and_status(client: TestClient) -> None:
-    for body in (ASK, ASK, {"model": "m"}):
-        client.post(FIM, json=body)
-
-    found = scraped(client)
-    assert found["calomel_requests_total", FIM, "200"] == 2
-    assert found["calomel_requests_total", FIM, "400"] == 1
-    assert found["calomel_request_seconds_count", FIM] == 3
-    assert found["calomel_requests_running",] == 0
-
-
-@pytest.mark.parametrize("path", ["/nothing", "/v1/fim/completions/", "/%0a%00", "/x" * 500])
-def test_unknown_paths_make_no_series_of_their_own(client: TestClient, path: str) -> None:
-    client.get(path)
-
-    found = scraped(client)
-    assert found["calomel_requests_total", "none", "404"] == 1
-    assert not any(path in label for labels in found for label in labels)
-
-
-def test_tokens_steps_and_cached_tokens_of_answers_are_counted(client: TestClient) -> None:
-    for _ in range(2):
-        client.post(FIM, json=ASK)
-
-    found = scraped(client)
-    counted = ("prompt_tokens", "cached_tokens", "completion_tokens", "denoising_steps")
-    assert [found[f"calomel_{name}_total",] for name in counted] == [48, 32, 28, 6]
-    assert found["calomel_steps_per_token_sum",] == pytest.approx(2 * 3 / 14)
-
-
-def test_the_state_of_the_model_is_one_of_all_states(client: TestClient) -> None:
-    found = scraped(client)
-
-    states = {name[1]: value for name, value in found.items() if name[0] == "calomel_model_state"}
-    assert states == {"loading": 0, "ready": 1, "failed": 0, "unloaded": 0}
-    assert found["calomel_uptime_seconds",] > 0
-    assert found["calomel_resident_memory_bytes",] > 1_000_000
-    assert found["calomel_requests_limit",] == 128
-
-
 def test_queue_and_cache_of_the_engine_are_read(client: TestClient, filler: Any) -> None:
     class Cache:
         pages, free_pages, page_size = 100, 40, 16
@@ -206,15 +136,21 @@ def test_queue_and_cache_of_the_engine_are_read(client: TestClient, filler: Any)
 
     filler.engine = Engine()
 
-    found = scraped(client)
-    assert (found["calomel_engine_requests", "running"], found["calomel_engine_requests", "waiting"]) == (8, 3)
-    assert (found["calomel_cache_tokens",], found["calomel_cache_capacity_tokens",]) == (960, 1600)
+    found = client.get(STATUS).json()
+    assert (found["queue"]["engine_running"], found["queue"]["engine_waiting"], found["queue"]["limit"]) == (8, 3, 128)
+    assert (found["cache"]["tokens"], found["cache"]["capacity"]) == (960, 1600)
 
 
-def test_no_sample_has_words_of_a_client(client: TestClient) -> None:
-    client.post(FIM, json={**ASK, "model": "SECRETMODEL", "prompt": "SECRETPROMPT"}, headers={"x-secret": "SECRETHEAD"})
+def test_the_status_has_no_words_of_a_client_and_sums_over_answers(client: TestClient) -> None:
+    for _ in range(2):
+        client.post(FIM, json={**ASK, "model": "SECRETMODEL", "prompt": "SECRET"}, headers={"x-secret": "SECRETHEAD"})
 
-    assert "SECRET" not in client.get("/metrics").text
+    answer = client.get(STATUS)
+    assert "SECRET" not in answer.text
+    found = answer.json()
+    assert (found["cache"]["hit_share"], len(found["recent"]), found["queue"]["running"]) == (32 / 48, 2, 0)
+    assert found["uptime_seconds"] > 0
+    assert found["resident_bytes"] > 1_000_000
 
 
 class Clock:
@@ -227,12 +163,12 @@ class Clock:
 
 def test_the_pace_is_that_of_the_last_minute() -> None:
     clock = Clock()
-    recent = Recent(clock)
-    recent.add("old", "fim", Spent(completion_tokens=99, seconds=9.0))
+    recent = Metrics(clock)
+    recent.answered("old", "fim", Spent(completion_tokens=99, seconds=9.0))
     clock.at += 100
     for number in range(20):
         clock.at += 1
-        recent.add(str(number), "fim", Spent(completion_tokens=3, seconds=number / 1000))
+        recent.answered(str(number), "fim", Spent(completion_tokens=3, seconds=number / 1000))
     clock.at += 1
 
     pace = recent.pace()

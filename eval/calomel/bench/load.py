@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -47,7 +46,6 @@ _PAUSE_SECONDS: Final = 0.1
 _GROWTH: Final = 512
 _PATH: Final = "/v1/fim/completions"
 _LATER: Final = frozenset({429, 503})
-_RUNNING: Final = re.compile(r"^calomel_requests_running (\S+)$", re.MULTILINE)
 
 NOTES: Final = (
     (
@@ -284,8 +282,7 @@ async def _measure(options: LoadOptions, server: Served, places: Sequence[Place]
     await asyncio.gather(*beside, return_exceptions=True)
     await asyncio.sleep(_SETTLE_SECONDS)
     async with server.client() as client:
-        running = _RUNNING.search((await client.get("/metrics")).text)
-    seen.places_left = None if running is None else int(float(running[1]))
+        seen.places_left = (await client.get("/calomel/v1/status")).json()["queue"]["running"]
     await asyncio.sleep(_SETTLE_SECONDS)
     seen.after = look(server.pid)
     return seen

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +14,6 @@ from calomel.lsp.configuration import Configuration
 from calomel.lsp.services import Services
 from calomel.lsp.suggestions import place_of
 from calomel.lsp.text_sync import TextSync
-from calomel.suggest.process import DEAD_THREADS, DeadThread
 from calomel.suggest.silence import Silence
 
 SECONDS_PER_MINUTE: Final = 60.0
@@ -86,7 +84,7 @@ class Commands:
         return {
             "state": "off" if status.off else model.state,
             "model": model.known.id if model.known else None,
-            "message": " ".join([model.message, *map(account_of, DEAD_THREADS.seen)]),
+            "message": model.message,
             "silences": dict(status.silences),
             "outcomes": dict(status.outcomes),
             "requests": status.requests,
@@ -98,7 +96,6 @@ class Commands:
             "last_request": model.last_request,
             "withheld": status.withheld,
             "index": self._services.index_status,
-            "dead_threads": [asdict(dead) for dead in DEAD_THREADS.seen],
         }
 
     def _toggle(self, arguments: Arguments) -> dict[str, Any]:
@@ -154,11 +151,6 @@ class Commands:
         self._suggester.filter.forget()
         await self._configuration.pull()
         return {"problems": self._configuration.problems}
-
-
-def account_of(dead: DeadThread) -> str:
-    """What a user is told of a part of this server that has ended."""
-    return f"Degraded: {dead}; restart the language server if suggestions get worse."
 
 
 def _named(arguments: Arguments) -> tuple[str, str | None]:

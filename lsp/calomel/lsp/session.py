@@ -16,7 +16,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from calomel.lsp.client import ANSWERS, Client, local_path
-from calomel.lsp.commands import Commands, account_of
+from calomel.lsp.commands import Commands
 from calomel.lsp.configuration import Configuration
 from calomel.lsp.connection import Connection, Message
 from calomel.lsp.log import describe, log_path, open_log, set_level
@@ -28,7 +28,6 @@ from calomel.lsp.transport import Transport, watch_parent
 from calomel.storage.system import ENDING
 from calomel.suggest.completer import Completer, CompleterError
 from calomel.suggest.launch import version
-from calomel.suggest.process import DEAD_THREADS, DeadThread
 from calomel.workspace.settings import Settings
 
 LOG: Final = logging.getLogger(__name__)
@@ -131,18 +130,16 @@ class Session:
         self._begun = False
         self._tasks: set[asyncio.Task[object]] = set()
         self._editor = Editor(client, connection.send)
-        self._warn_from_elsewhere = partial(_call_in, loop, self._editor.warn)
         self._configuration = Configuration(self._editor, self._apply)
         settings = self._configuration.settings
         self._model = ModelLink(self._connect(), self._tell_state, clock, self._editor.warn)
-        self._services = Services(settings, client, self._model, clock, self._warn_from_elsewhere)
+        self._services = Services(settings, client, self._model, clock, partial(_call_in, loop, self._editor.warn))
         self._workspace, self._suggester = self._services.workspace, self._services.suggester
         self._sync = TextSync(self._workspace, self._editor.warn)
         self._place: tuple[str, types.Position] | None = None  # where the user looks
         commands = Commands(self._services, self._configuration, self._sync, self._tell_state, clock, log)
         self._editor.protocol.fm.features.update(self._handlers(client, commands))
         self._editor.protocol.misunderstood = self._sync.misunderstood
-        DEAD_THREADS.tell.add(self._thread_died)
         set_level(settings.log.level)
 
     async def receive(self, message: Message) -> None:
@@ -155,7 +152,6 @@ class Session:
 
     async def aclose(self) -> None:
         """Settle outcomes, let go of files, threads and connections."""
-        DEAD_THREADS.tell.discard(self._thread_died)
         self._editor.protocol.cancel_all()
         for task in self._tasks:
             task.cancel()
@@ -308,9 +304,6 @@ class Session:
             self._editor.tell_state("off", off.message)
         else:
             self._editor.tell_state(self._model.state, self._model.message)
-
-    def _thread_died(self, dead: DeadThread) -> None:
-        self._warn_from_elsewhere(f"Calomel: {account_of(dead)}")
 
     def _debug_document(self, params: Mapping[str, Any]) -> dict[str, Any]:
         document = self._workspace.documents.get(str(params.get("uri")))

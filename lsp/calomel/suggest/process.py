@@ -1,4 +1,4 @@
-"""Threads and processes of our own: which threads ended with a mistake, and whether a process is still the same one.
+"""Threads and processes of our own: what is said of threads that end with a mistake, and whether a process still runs.
 
 Small on purpose: the language server imports it before it has answered `initialize`.
 """
@@ -8,9 +8,8 @@ from __future__ import annotations
 import logging
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -23,39 +22,9 @@ _START_TIME: Final = 19
 _ENDED: Final = frozenset({"Z", "X", "x"})
 
 
-@dataclass(frozen=True, slots=True)
-class DeadThread:
-    """A thread that ended with an exception, whose own words are left out: they may quote a user's text.
-
-    Attributes:
-        name: of the thread.
-        error: the exception's type.
-        place: where it was raised, as file and line.
-    """
-
-    name: str
-    error: str
-    place: str
-
-    def __str__(self) -> str:
-        return f"the thread {self.name} ended with {self.error} at {self.place}"
-
-
-@dataclass(frozen=True, slots=True)
-class DeadThreads:
-    """The threads of this process that ended with an exception, and who is told of further ones, in that thread."""
-
-    seen: list[DeadThread] = field(default_factory=list)
-    tell: set[Callable[[DeadThread], None]] = field(default_factory=set)
-
-
-# Python has one hook for the process.
-DEAD_THREADS: Final = DeadThreads()
-
-
 @contextmanager
 def dead_threads_logged(log: logging.Logger) -> Iterator[None]:
-    """Log each thread that ends with an exception, and keep it in `DEAD_THREADS` for as long as the context is open.
+    """Log each thread that ends with an exception for as long as the context is open.
 
     Python's own way prints the message, too, which may quote a user's text.
     """
@@ -63,18 +32,14 @@ def dead_threads_logged(log: logging.Logger) -> Iterator[None]:
     def died(args: threading.ExceptHookArgs) -> None:
         last = traceback.extract_tb(args.exc_traceback)[-1]
         name = "?" if args.thread is None else args.thread.name
-        dead = DeadThread(name, args.exc_type.__name__, f"{Path(last.filename).name}:{last.lineno}")
-        log.error("%s", dead)
-        DEAD_THREADS.seen.append(dead)
-        for tell in tuple(DEAD_THREADS.tell):
-            tell(dead)
+        place = f"{Path(last.filename).name}:{last.lineno}"
+        log.error("the thread %s ended with %s at %s", name, args.exc_type.__name__, place)
 
     before, threading.excepthook = threading.excepthook, died
     try:
         yield
     finally:
         threading.excepthook = before
-        DEAD_THREADS.seen.clear()
 
 
 def started(pid: int, proc: Path = _PROC) -> int:

@@ -133,9 +133,6 @@ def _answer(record: ServerRecord) -> Finding:
         return fail("running server", f"{told} does not answer ({type(error).__name__})", f"kill {record.pid}")
     if allowed.status_code != httpx.codes.OK:
         return fail("running server", f"{told} refuses its own token", "start the server again")
-    if state == "degraded":
-        dead = [f"its thread {each['name']} ended with {each['error']}" for each in _status(record)["dead_threads"]]
-        return warn("running server", f"{told}: degraded, for {', '.join(dead)}", "restart it; its log says where")
     if state != "ok":
         return warn("running server", f"{told}: {state}", "wait a moment; the server's log says more")
     return ok("running server", told)

@@ -63,7 +63,6 @@ def serve(
     workspace: Annotated[Path | None, typer.Option(help="Folder whose files complete prompts.")] = None,
     runtime_file: Annotated[Path | None, typer.Option(help="Where editors find address and token.")] = None,
     idle_minutes: Annotated[float | None, typer.Option(help="End after so long idle. Default: stay.")] = None,
-    idle_unload: Annotated[float | None, typer.Option(help="Idle minutes until the model is closed.")] = None,
     offline: Annotated[bool | None, typer.Option("--offline", help="Refuse connections to other machines.")] = None,
     max_requests: Annotated[int | None, typer.Option(help="Requests running or waiting at once. Default: 128.")] = None,
     cache_tokens: Annotated[int | None, typer.Option(help="Context tokens kept. Default: what fits.")] = None,

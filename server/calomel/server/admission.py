@@ -66,7 +66,6 @@ class Admission:
     Attributes:
         taken: places that are in use.
         draining: no further request is taken; those that have a place keep it.
-        last: when a place was given back last.
     """
 
     def __init__(
@@ -81,13 +80,11 @@ class Admission:
         self._limit = limit
         self._each = math.ceil(limit * share)
         self._metrics = metrics
-        self._clock = clock
         # A minute's worth at once: editors come in bursts, with a keystroke each.
         self._rates = None if per_minute is None else Rates(per_minute, per_minute, clock)
         self._held: Counter[str] = Counter()
         self.taken = 0
         self.draining = False
-        self.last = clock()
 
     @contextmanager
     def place(self, client: str) -> Iterator[None]:
@@ -98,11 +95,10 @@ class Admission:
         """
         refusal = self._refusal(client)
         if refusal is not None:
-            self._metrics.refused.labels(refusal.code).inc()
+            self._metrics.refused[refusal.code] += 1
             raise refusal
         self.taken += 1
         self._held[client] += 1
-        self._metrics.running.inc()
         try:
             yield
         finally:
@@ -110,8 +106,6 @@ class Admission:
             self._held[client] -= 1
             if not self._held[client]:
                 del self._held[client]
-            self._metrics.running.dec()
-            self.last = self._clock()
 
     def _refusal(self, client: str) -> DoorError | None:
         if self.draining:

@@ -226,7 +226,7 @@ def decided(visiting: Visit, answer: RegionAnswer, path: str | None) -> Usage:
     visiting.answered(
         Spent(work.context_tokens, work.cached_tokens, work.answer_tokens, work.steps, work.seconds, verdict)
     )
-    visiting.door.metrics.judged(verdict)
+    visiting.door.metrics.verdicts[verdict] += 1
     if answer.found:
         best = answer.found[0]
         visiting.door.deliveries.remember(

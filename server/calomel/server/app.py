@@ -22,7 +22,6 @@ from calomel.server.deliveries import Deliveries
 from calomel.server.door import Door
 from calomel.server.errors import DoorError, StartError, response_to
 from calomel.server.known_workspace import KnownWorkspace
-from calomel.server.lifetime import unload_when_idle
 from calomel.server.loading import FillerFactory, InfoFactory, ModelLoader
 from calomel.server.metrics import Metrics
 from calomel.server.middleware import Boundary, Gate
@@ -100,7 +99,7 @@ def create_app(
         tokens = Tokens({"": settings.token.get_secret_value()})
 
     in_folder = cache(lambda: describe(settings.model))
-    loader = ModelLoader(filler_factory, describing or in_folder, wake_seconds=settings.wake_seconds)
+    loader = ModelLoader(filler_factory, describing or in_folder)
     metrics = Metrics()
     admission = Admission(
         settings.max_requests, metrics, share=settings.client_share, per_minute=settings.requests_per_minute
@@ -113,12 +112,9 @@ def create_app(
         loader.start()
         if workspace is not None:
             workspace.start()
-        watch = asyncio.create_task(unload_when_idle(loader, admission, settings.idle_unload))
         try:
             yield
         finally:
-            watch.cancel()
-            await asyncio.gather(watch, return_exceptions=True)
             if workspace is not None:
                 await asyncio.to_thread(workspace.close)
             await asyncio.to_thread(loader.close)
@@ -141,7 +137,7 @@ def create_app(
                 allow_headers=("authorization", "content-type", "x-api-key"),
                 expose_headers=("retry-after",),
             ),
-            Middleware(Boundary, metrics=metrics),
+            Middleware(Boundary),
             Middleware(TrustedHostMiddleware, allowed_hosts=settings.hosts(), www_redirect=False),
             Middleware(Gate, tokens=tokens, origins=origins),
             Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_body_bytes),
@@ -160,7 +156,6 @@ def create_app(
         edits=EditRoom(SuggestionFilter(settings.aggressiveness), context=settings.context_tokens),
         workspace=workspace,
     )
-    metrics.registry.register(status.Gauges(app.state.door))
     for router in ROUTERS:
         app.include_router(router)
     app.state.public_paths = public_paths(app)

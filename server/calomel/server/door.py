@@ -23,7 +23,7 @@ from calomel.server.deliveries import Deliveries
 from calomel.server.errors import ClientGoneError, DoorError, DrainingError, EngineStoppedError, from_engine
 from calomel.server.known_workspace import KnownWorkspace
 from calomel.server.loading import ModelLoader
-from calomel.server.metrics import Metrics, Recent, Spent
+from calomel.server.metrics import Metrics, Spent
 from calomel.server.middleware import CLIENT_STATE, log_failure
 from calomel.server.settings import ServerSettings
 from calomel.server.wire import Canvas, ErrorResponse, ModelObject
@@ -96,12 +96,11 @@ class Door:
         settings: how it was started.
         loader: the model.
         admission: places for requests.
-        metrics: counters.
+        metrics: counters, and what was answered in the last minutes.
         deliveries: what was answered lately, for feedback on it.
         model: what `/v1/models` says.
         edits: answers questions about next edits.
         workspace: completes prompts from the folder that the user named, if there is one.
-        recent: what was answered in the last minutes, for the status page.
         turns: of each client whose texts are being prepared.
     """
 
@@ -113,7 +112,6 @@ class Door:
     model: ModelObject
     edits: EditRoom
     workspace: KnownWorkspace | None = None
-    recent: Recent = field(default_factory=Recent)
     turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     def mask(self, text: str) -> str:
@@ -203,8 +201,7 @@ class Visit:
 
     def answered(self, spent: Spent) -> None:
         """Count and log the work behind the answer; the log gets numbers and never text."""
-        self.door.metrics.answered(spent)
-        self.door.recent.add(self.id, self.route, spent)
+        self.door.metrics.answered(self.id, self.route, spent)
         _log.info(
             "%s %s: %d prompt tokens (%d cached), %d tokens in %d steps, %.0f ms, %s",
             self.route,

@@ -8,18 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from typing import Final, Protocol, cast
 
-from prometheus_client import generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from prometheus_client.parser import text_string_to_metric_families
-from prometheus_client.registry import Collector
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from calomel.server.door import Door, client_of, event, session_of, while_there
@@ -65,8 +59,7 @@ class Replicas(Protocol):
 class Forwarding:
     """ASGI middleware, the innermost: has replicas answer, once they are there.
 
-    `/health` is answered here, feedback goes to all of them (an id does not tell whose it is), and `/metrics` are
-    those of all.
+    `/health` is answered here, and feedback goes to all of them: an id does not tell whose it is.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -89,10 +82,7 @@ class Forwarding:
         sent = {**{name: scope[name] for name in _KEPT if name in scope}, "state": {"replicas": count}}
         asks = scope["method"] == "POST" and path != _FEEDBACK
         with door.admission.place(client_of(request)) if asks else nullcontext():
-            if path == "/metrics":
-                found = await _metrics(replicas, sent)
-                await Response(found, headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})(scope, receive, send)
-            elif path == _FEEDBACK:
+            if path == _FEEDBACK:
                 for message in next(iter((await replicas.ask_all(sent, body)).values())):
                     await send(message)
             else:
@@ -119,32 +109,6 @@ async def _pass_on(replicas: Replicas, session: str, scope: Scope, body: bytes, 
             last = event(ErrorResponse.model_validate(error.body()))
             await send({"type": "http.response.body", "body": last})
         return
-
-
-class _Found(Collector):
-    """What was collected already."""
-
-    def __init__(self, families: Iterable[Metric]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterable[Metric]:
-        """All of it."""
-        return self._families
-
-
-async def _metrics(replicas: Replicas, scope: Scope) -> bytes:
-    """What all replicas count, each with its name as a label, and how many there are."""
-    count = GaugeMetricFamily("calomel_replicas", "Processes with the model, wanted and ready", labels=("state",))
-    count.add_metric(("wanted",), replicas.wanted)
-    count.add_metric(("ready",), replicas.ready)
-    families: dict[str, Metric] = {count.name: count}
-    for replica, messages in (await replicas.ask_all(scope, b"")).items():
-        text = b"".join(message.get("body", b"") for message in messages).decode()
-        for family in text_string_to_metric_families(text):
-            known = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
-            for sample in family.samples:
-                known.add_sample(sample.name, {"replica": replica, **sample.labels}, sample.value)
-    return generate_latest(_Found(families.values()))
 
 
 async def answers(app: ASGIApp, replica: str, scope: Scope, body: bytes) -> AsyncGenerator[Sequence[Message]]:

@@ -24,23 +24,6 @@ from calomel.server.errors import RETRY_OVERLOAD, OverloadedError, shape
 from calomel.server.loading import ModelLoader
 from calomel.storage.system import ENDING
 
-_CHECK_SECONDS: Final = 1.0
-
-
-async def unload_when_idle(
-    loader: ModelLoader, admission: Admission, minutes: float | None, clock: Callable[[], float] = time.monotonic
-) -> None:
-    """Watch for as long as the task lives; None minutes: do nothing."""
-    if minutes is None:
-        return
-    seconds = minutes * 60
-    while True:
-        await asyncio.sleep(min(_CHECK_SECONDS, seconds / 4))
-        last = max(loader.ready_at, admission.last)
-        if loader.state == "ready" and not admission.taken and clock() - last >= seconds:
-            await loader.unload()
-
-
 _log = logging.getLogger("calomel.server")
 
 _DRAIN_SECONDS: Final = 0.02

@@ -1,7 +1,7 @@
-"""Opens the model in a thread of its own, so that the door answers from the first moment; and opens it again.
+"""Opens the model in a thread of its own, so that the door answers from the first moment.
 
-It is opened again after its engine has failed, and when a request comes after its memory was given back. Such a request
-waits; one that comes while a server starts is told to come back.
+It is opened again after its engine has failed. A request waits for that; one that comes while a server starts is told
+to come back.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("calomel.server")
 
-State = Literal["loading", "ready", "failed", "unloaded"]
+State = Literal["loading", "ready", "failed"]
 
 # An engine that fails more often than so has a reason that opening it again does not mend.
 MAX_RESTARTS: Final = 3
 RESTART_WINDOW: Final = 600.0
+# A request waits so long for a model that is opened again.
+WAKE_SECONDS: Final = 30.0
 
 
 FillerFactory = Callable[[], "Filler"]
@@ -41,19 +43,17 @@ InfoFactory = Callable[[], ModelInfo]
 
 
 class ModelLoader:
-    """The model of this server: on its way, here, away to save memory, or failed.
+    """The model of this server: on its way, here, or failed.
 
     Used from the event loop; its threads only open and close.
 
     Args:
         factory: opens the model; called in a thread, once and again for each opening.
         describe: says what it can do; asked for every request.
-        wake_seconds: how long a request waits for a model that is opened again.
         clock: seconds, monotonic.
 
     Attributes:
         restarts: how often the engine failed and was opened again.
-        ready_at: when the model was opened last, by `clock`.
     """
 
     def __init__(
@@ -61,12 +61,10 @@ class ModelLoader:
         factory: FillerFactory,
         describe: InfoFactory,
         *,
-        wake_seconds: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._factory = factory
         self._describe = describe
-        self._wake_seconds = wake_seconds
         self._clock = clock
         self._filler: Filler | None = None
         self._state: State = "loading"
@@ -78,7 +76,6 @@ class ModelLoader:
         self._lock = threading.Lock()
         self._crashes: deque[float] = deque()
         self.restarts = 0
-        self.ready_at = 0.0
 
     def start(self) -> None:
         """Begin loading; returns at once."""
@@ -102,13 +99,9 @@ class ModelLoader:
 
     async def acquire(self) -> Filler:
         """The loaded model, for one request; waits a while for one that is opened again. Raises as `filler` does."""
-        if self._filler is None:
-            if self._state == "unloaded":
-                _log.info("the model is opened again")
-                self._open([])
-            if self._opened and self._state == "loading" and self._wake_seconds:
-                # It never raises, and whoever stops waiting does not stop the opening.
-                await asyncio.wait([asyncio.wrap_future(self._opening)], timeout=self._wake_seconds)
+        if self._filler is None and self._opened and self._state == "loading":
+            # It never raises, and whoever stops waiting does not stop the opening.
+            await asyncio.wait([asyncio.wrap_future(self._opening)], timeout=WAKE_SECONDS)
         return self.filler()
 
     def stopped(self, filler: Filler) -> None:
@@ -131,23 +124,10 @@ class ModelLoader:
         _log.error("the engine has failed; the model is opened again")
         self._open([filler])
 
-    async def unload(self) -> None:
-        """Give the model's memory back; the next request opens it again. Nobody may be using it."""
-        if self._state != "ready" or self._filler is None:
-            return
-        filler, self._filler = self._filler, None
-        self._state = "unloaded"
-        _log.info("nobody has used the model for its time: its memory is given back")
-        held = [filler]
-        del filler
-        await asyncio.to_thread(_close, held)
-
     def info(self) -> ModelInfo:
         """What the loaded model can do. Raises as `filler` does, and where its folder does not tell."""
-        if self._state != "unloaded":
-            self.filler()
         # An engine that keeps what it has encoded has a cache for it.
-        kept = hasattr(getattr(getattr(self._filler, "engine", None), "decoder", None), "cache")
+        kept = hasattr(getattr(getattr(self.filler(), "engine", None), "decoder", None), "cache")
         try:
             return replace(self._describe(), reads_ahead=kept)
         except (OSError, ValueError) as error:
@@ -190,7 +170,6 @@ class ModelLoader:
             _log.error("the model could not be loaded: %s", error)
             _log.debug("where it failed", exc_info=error)
         else:
-            self.ready_at = self._clock()
             self._filler = filler
             self._opened = True
             self._state = "ready"

@@ -1,28 +1,19 @@
-"""What the server counts, in the names of Prometheus, and what it answered in the last minutes, for its status page.
-
-Labels are few and fixed: never a path, a model id or a text. An entry of the page holds no text either.
-"""
+"""What the server counts, and what it answered in the last minutes, for its status page; numbers, and never a text."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from pydantic import BaseModel
 
 from calomel.suggest.completer import Fill
 
 if TYPE_CHECKING:
     from calomel.suggest.chat import Reply
-
-# Seconds: from an answer out of the cache to one that nobody waits for.
-_SECONDS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-_STEPS_PER_TOKEN: Final = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,45 +42,6 @@ class Spent:
         finish = "stop" if answer.finish_reason == "tool_calls" else answer.finish_reason
         prompt, cached, completion = answer.prompt_tokens, answer.cached_tokens, answer.completion_tokens
         return cls(prompt, cached, completion, answer.steps, answer.seconds, finish)
-
-
-class Metrics:
-    """The counters of one server, in a registry of its own. Safe to use from any thread."""
-
-    def __init__(self) -> None:
-        registry = self.registry = CollectorRegistry()
-        counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
-        self.requests = counter("calomel_requests", "Requests by route and status", ("route", "status"))
-        told = "From the request to its answer"
-        self.seconds = histogram("calomel_request_seconds", told, ("route",), buckets=_SECONDS)
-        self.running = Gauge("calomel_requests_running", "Requests that have a place", registry=registry)
-        self.refused = counter("calomel_requests_refused", "Requests refused before any work, by code", ("code",))
-        self.prompt_tokens = counter("calomel_prompt_tokens", "Tokens of contexts")
-        self.cached_tokens = counter("calomel_cached_tokens", "Of them, served from the cache")
-        self.completion_tokens = counter("calomel_completion_tokens", "Tokens of answers")
-        self.steps = counter("calomel_denoising_steps", "Denoising steps")
-        told = "Denoising steps by tokens of an answer"
-        self.steps_per_token = histogram("calomel_steps_per_token", told, buckets=_STEPS_PER_TOKEN)
-        self.verdicts = counter("calomel_suggestions", "Edits shown, and suppressed by reason", ("verdict",))
-
-    def answered(self, spent: Spent) -> None:
-        """Count the work behind one answer."""
-        self.prompt_tokens.inc(spent.prompt_tokens)
-        self.cached_tokens.inc(spent.cached_tokens)
-        self.completion_tokens.inc(spent.completion_tokens)
-        self.steps.inc(spent.steps)
-        if spent.completion_tokens:
-            self.steps_per_token.observe(spent.steps / spent.completion_tokens)
-
-    def judged(self, verdict: str) -> None:
-        """Count a suggestion: `shown`, or the name of the reason why it was not."""
-        self.verdicts.labels(verdict).inc()
-
-
-def counted(counter: Counter) -> dict[str, int]:
-    """The counts of a counter, by the value of its label; "" where it has none."""
-    samples = (sample for family in counter.collect() for sample in family.samples if sample.name.endswith("_total"))
-    return {next(iter(sample.labels.values()), ""): int(sample.value) for sample in samples}
 
 
 WINDOW_SECONDS: Final = 60.0
@@ -135,27 +87,37 @@ class PaceStatus(BaseModel):
     by_second: list[int]
 
 
-class Recent:
-    """The newest answers. Used from the event loop alone.
+class Metrics:
+    """Used from the event loop alone.
 
     Args:
         clock: seconds, monotonic.
         now: seconds since 1970.
+
+    Attributes:
+        refused: requests that were refused before any work, by code.
+        verdicts: edits: `shown`, or the reason why not.
+        prompt_tokens: of all answers; of them `cached_tokens` were served from the cache.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, now: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._now = now
-        self.began = clock()
+        self._began = clock()
+        self.refused = Counter[str]()
+        self.verdicts = Counter[str]()
+        self.prompt_tokens = self.cached_tokens = 0
         self._entries: deque[tuple[float, RecentStatus]] = deque(maxlen=_KEPT)
 
     @property
     def uptime(self) -> float:
         """Seconds since the server began."""
-        return self._clock() - self.began
+        return self._clock() - self._began
 
-    def add(self, completion_id: str, route: str, spent: Spent) -> None:
-        """Keep one answer."""
+    def answered(self, completion_id: str, route: str, spent: Spent) -> None:
+        """Count the work behind one answer, and keep it among the newest."""
+        self.prompt_tokens += spent.prompt_tokens
+        self.cached_tokens += spent.cached_tokens
         took = asdict(spent)
         milliseconds = took.pop("seconds") * 1e3
         entry = RecentStatus(id=completion_id, at=self._now(), route=route, milliseconds=milliseconds, **took)
@@ -168,7 +130,7 @@ class Recent:
     def pace(self) -> PaceStatus:
         """The last minute."""
         now = self._clock()
-        seconds = min(WINDOW_SECONDS, max(1.0, now - self.began))
+        seconds = min(WINDOW_SECONDS, max(1.0, now - self._began))
         newest = [(at, entry) for at, entry in self._entries if at > now - seconds]
         milliseconds = sorted(entry.milliseconds for _, entry in newest)
         p50, p95 = (milliseconds[int(len(milliseconds) * percent / 100)] if newest else None for percent in (50, 95))

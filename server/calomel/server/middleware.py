@@ -26,38 +26,23 @@ from calomel.server.errors import (
     OriginError,
     from_status,
 )
-from calomel.server.metrics import Metrics
 from calomel.server.tokens import Tokens
-
-# Of requests that no route took: a label that clients could choose would make as many series as they like.
-NO_ROUTE: Final = "none"
-# Of requests whose client left before an answer began (the number that nginx gave it).
-GONE: Final = "499"
-
 
 _log = logging.getLogger("calomel.server")
 
 
 class Boundary:
-    """ASGI middleware around all that may refuse: counts each request, and answers errors in the published shape.
+    """ASGI middleware around all that may refuse: answers errors in the published shape."""
 
-    Args:
-        app: what is inside.
-        metrics: where every request is counted by route, status and time.
-        clock: seconds, monotonic.
-    """
-
-    def __init__(self, app: ASGIApp, metrics: Metrics, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._metrics = metrics
-        self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; raises nothing."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        reply, began = _Reply(scope, receive, send), self._clock()
+        reply = _Reply(scope, receive, send)
         try:
             await self._app(scope, receive, reply.send)
         except DoorError as error:
@@ -70,28 +55,19 @@ class Boundary:
         except Exception as error:  # noqa: BLE001 (nothing is outside to catch it)
             log_failure(error)
             await reply.fail(DoorError())
-        finally:
-            # The router leaves the route that it chose; its template, never the path that the client sent.
-            route = str(getattr(scope.get("route"), "path_format", NO_ROUTE))
-            self._metrics.requests.labels(route, reply.status).inc()
-            self._metrics.seconds.labels(route).observe(self._clock() - began)
 
 
 class _Reply:
-    """The way out of one request. Plain-text errors of library middleware are put into the published shape.
-
-    Attributes:
-        status: that was sent.
-    """
+    """The way out of one request. Plain-text errors of library middleware are put into the published shape."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
         self._replaced: int | None = None
-        self.status = GONE
+        self._began = False
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.status = str(message["status"])
+            self._began = True
             plain = Headers(raw=message["headers"]).get("content-type", "").startswith("text/plain")
             if plain and message["status"] >= 400:  # noqa: PLR2004 (RFC 9110: errors)
                 self._replaced = message["status"]
@@ -104,7 +80,7 @@ class _Reply:
 
     async def fail(self, error: DoorError) -> None:
         """Send an error, unless an answer has begun: then the connection just ends."""
-        if self.status == GONE:
+        if not self._began:
             await error.response()(self._scope, self._receive, self.send)
 
 

@@ -84,7 +84,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
         app = create_app(settings, opened, allowed, describing=None if upstream is None else lambda: upstream.model)
     else:
         # What a model's process does by itself is theirs.
-        door = settings.model_copy(update={"idle_unload": None, "workspace": None})
+        door = settings.model_copy(update={"workspace": None})
         app = create_app(door, opened, allowed, [Middleware(Forwarding)])
     idle_seconds = None if settings.idle_minutes is None else settings.idle_minutes * 60
     server = DrainingServer(config(settings, app), app.state.door.admission, idle_seconds)

@@ -143,12 +143,6 @@ class ServerSettings(BaseSettings):
     """
     idle_minutes: Annotated[float | None, Field(gt=0, le=10_080)] = None
     """End after so long without a request. Unset: stay. Editors start their shared server with it."""
-    idle_unload: Annotated[float | None, Field(gt=0, le=10_080)] = None
-    """Minutes without a request after which the model's memory is given back; the next request waits while it is opened
-    again. Unset: it stays.
-    """
-    wake_seconds: Annotated[float, Field(ge=0, le=3600)] = 30.0
-    """How long a request waits for a model that is opened again; beyond, it is told to come back."""
     offline: bool = False
     """Refuse every connection to another machine, by whatever library. The server itself makes none."""
     cache_tokens: Annotated[int | None, Field(ge=1024, le=2**24)] = None

@@ -1,6 +1,6 @@
 """How the server is, for people and for programs.
 
-GET /health, /, /calomel/v1/status and /metrics; all but the first want the token.
+GET /health, / and /calomel/v1/status; all but the first want the token.
 """
 
 from __future__ import annotations
@@ -10,25 +10,20 @@ import contextlib
 import functools
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, NamedTuple
 
 from fastapi import Request
-from prometheus_client import generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
 from calomel.server.access import protected_router, public_router
 from calomel.server.door import Door, door_of
 from calomel.server.errors import DoorError, DrainingError, ReplicaLostError
-from calomel.server.loading import State
-from calomel.server.metrics import PaceStatus, RecentStatus, counted
+from calomel.server.metrics import PaceStatus, RecentStatus
 from calomel.storage.system import resident_bytes
 from calomel.suggest.launch import version
-from calomel.suggest.process import DEAD_THREADS, DeadThread
 
 
 class ModelStatus(BaseModel):
@@ -87,7 +82,6 @@ class Status(BaseModel):
     cache: CacheStatus
     suggestions: SuggestionStatus
     resident_bytes: int
-    dead_threads: list[DeadThread]
     replicas: ReplicasStatus | None = None
     recent: list[RecentStatus]
 
@@ -95,8 +89,6 @@ class Status(BaseModel):
 # Rows of the page.
 _ROWS: Final = 50
 _SHOWN: Final = "shown"
-# Of Prometheus' text format.
-_METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _SCRIPT: Final = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 _STYLE: Final = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
 
@@ -108,59 +100,50 @@ router = protected_router()
     "/health", responses={503: {"description": "The model is loading or failed, or the server is ending."}}
 )
 async def health(request: Request) -> Response:
-    """200 `{"status": "ok"}` when fills are served; else 503 with `status` "loading", "failed" or "draining".
-
-    "degraded" in the place of "ok" when a part of the server has ended with an error; `/calomel/v1/status` says which.
-    A model whose memory was given back counts as there: the next request opens it.
-    """
+    """200 `{"status": "ok"}` when fills are served; else 503 with `status` "loading", "failed" or "draining"."""
     door = door_of(request)
     try:
         if door.admission.draining:
             raise DrainingError
-        if door.loader.state != "unloaded":
-            door.loader.filler()
+        door.loader.filler()
     except DoorError as error:
         return error.response(status="draining" if isinstance(error, DrainingError) else door.loader.state)
     replicas: dict[str, int] | None = getattr(request.state, "replicas", None)
     more = {"replicas": replicas} if replicas else {}
     if replicas and not replicas["ready"]:
         return ReplicaLostError().response(status="loading", **more)
-    return JSONResponse({"status": "degraded" if DEAD_THREADS.seen else "ok", **more})
+    return JSONResponse({"status": "ok", **more})
 
 
 @router.get("/calomel/v1/status", response_model=Status)
 async def status(request: Request) -> Status:
     """Model, queue, pace of the last minute, cache, suggestions, and the newest answers in numbers."""
     door = door_of(request)
-    recent, metrics = door.recent, door.metrics
-    engine = look_at_engine(door)
-    prompt_tokens, cached_tokens = counted(metrics.prompt_tokens)[""], counted(metrics.cached_tokens)[""]
-    verdicts = counted(metrics.verdicts)
+    metrics, engine = door.metrics, look_at_engine(door)
     return Status(
         version=version(),
-        uptime_seconds=recent.uptime,
+        uptime_seconds=metrics.uptime,
         model=_model(door),
         queue=QueueStatus(
             running=door.admission.taken,
             limit=door.settings.max_requests,
             engine_running=engine.running,
             engine_waiting=engine.waiting,
-            refused=counted(metrics.refused),
+            refused=metrics.refused,
         ),
-        pace=recent.pace(),
+        pace=metrics.pace(),
         cache=CacheStatus(
-            hit_share=cached_tokens / prompt_tokens if prompt_tokens else None,
+            hit_share=metrics.cached_tokens / metrics.prompt_tokens if metrics.prompt_tokens else None,
             tokens=engine.cache_tokens,
             capacity=engine.cache_capacity,
         ),
         suggestions=SuggestionStatus(
-            shown=verdicts.get(_SHOWN, 0),
-            suppressed={name: count for name, count in sorted(verdicts.items()) if name != _SHOWN},
+            shown=metrics.verdicts[_SHOWN],
+            suppressed={name: count for name, count in sorted(metrics.verdicts.items()) if name != _SHOWN},
         ),
         resident_bytes=resident_bytes(),
-        dead_threads=DEAD_THREADS.seen,
         replicas=getattr(request.state, "replicas", None),
-        recent=recent.entries(_ROWS),
+        recent=metrics.entries(_ROWS),
     )
 
 
@@ -178,12 +161,6 @@ def _model(door: Door) -> ModelStatus:
             note=getattr(door.loader.filler(), "said", None) if state == "ready" else None,
         )
     return ModelStatus(state=state, device=device)
-
-
-@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-async def metrics(request: Request) -> Response:
-    """What the server counts, in Prometheus' text format."""
-    return Response(generate_latest(door_of(request).metrics.registry), headers={"content-type": _METRICS})
 
 
 @router.get("/", response_class=Response, responses={200: {"content": {"text/html": {}}}})
@@ -258,43 +235,3 @@ def look_at_engine(door: Door) -> EngineLook:
         return EngineLook(running, waiting)
     held = (cache.pages - cache.free_pages) * cache.page_size
     return EngineLook(running, waiting, held, cache.pages * cache.page_size)
-
-
-class Gauges(Collector):
-    """What Prometheus reads of `door` besides the counters: what is not counted but looked at when somebody asks."""
-
-    def __init__(self, door: Door) -> None:
-        self._door = door
-
-    def describe(self) -> Iterable[Metric]:
-        """Nothing: the registry must not look at a model that is not there yet."""
-        return ()
-
-    def collect(self) -> Iterable[Metric]:
-        """Look at everything once."""
-        door = self._door
-        engine = look_at_engine(door)
-        for name, told, value in (
-            ("calomel_uptime_seconds", "Since the server began", door.recent.uptime),
-            ("calomel_requests_limit", "Requests that may have a place", door.settings.max_requests),
-            ("calomel_engine_restarts", "Times that a failed engine was opened again", door.loader.restarts),
-            ("calomel_cache_tokens", "Tokens in the prefix cache", engine.cache_tokens),
-            ("calomel_cache_capacity_tokens", "And its room", engine.cache_capacity),
-            ("calomel_resident_memory_bytes", "Memory of the server's process", resident_bytes()),
-        ):
-            if value is not None:
-                yield GaugeMetricFamily(name, told, value)
-        states = {name: float(door.loader.state == name) for name in get_args(State)}
-        yield _gauge("calomel_model_state", "1 for the state that the model is in", "state", states)
-        if engine.running is not None and engine.waiting is not None:
-            told = "Requests in the engine, in its batch or waiting for it"
-            queue = {"running": engine.running, "waiting": engine.waiting}
-            yield _gauge("calomel_engine_requests", told, "state", queue)
-
-
-def _gauge(name: str, told: str, label: str, values: Mapping[str, float]) -> Metric:
-    """A gauge with a value for each value of its one label."""
-    gauge = GaugeMetricFamily(name, told, labels=(label,))
-    for each, value in values.items():
-        gauge.add_metric((each,), value)
-    return gauge
