@@ -24,9 +24,7 @@ from calomel.selectivity.sample import Sample
 from calomel.suggest.completer import CompleteRequest
 from calomel.suggest.judging import calibrator_for, user_calibrator_path
 from calomel.suggest.launch import describe
-from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
-from calomel.suggest.prompt_log import PromptLog, prompt_log_path
 from calomel.suggest.signals import OutcomeSignals
 from calomel.suggest.wire import encode
 from calomel.training.alignment import data as judged_module
@@ -49,9 +47,6 @@ SHIPPED = Calibrator(
 
 
 DAY = 86_400.0
-
-
-offer = partial(outcome, request=FILL, proposed="zero")
 
 
 @pytest.fixture(autouse=True)
@@ -124,58 +119,9 @@ def test_samples_of_a_replay_become_answers_that_are_wanted_or_not(
     assert (aligner.config, aligner.options) == (expected, {"resume": True, "device": "cpu"})
 
 
-def user_log(path: Path, *outcomes: Outcome, prompts: bool = True) -> Path:
-    log = OutcomeLog(path, session="s", warn=pytest.fail)
-    asked = PromptLog(prompt_log_path(path), session="s", mask=str, warn=pytest.fail)
-    for each in outcomes:
-        log.record(each)
-        if prompts:
-            asked.record(each)
-    return path
-
-
-def test_the_users_own_log_becomes_answers(run: Runner, tmp_path: Path, aligner: Aligner) -> None:
-    """The last word counts; what was ignored, or held back and not written, counts half."""
-    log = user_log(
-        tmp_path / "outcomes.jsonl",
-        offer("1", "shown", proposed="taken"),
-        offer("1", "ignored"),
-        offer("1", "accepted"),
-        offer("2", "shown", proposed="refused", request=EDIT),
-        offer("2", "rejected"),
-        offer("3", "withheld", proposed="typed"),
-        offer("3", "typed"),
-        offer("4", "withheld", proposed="held back"),
-        offer("5", "shown", proposed="still there"),
-        offer("6", "shown", proposed="overtaken"),
-        offer("6", "superseded"),
-    )
-
-    assert run("align", "--log", log, "--out", tmp_path / "out").status == 0
-
-    assert sorted((each.answer, each.desirable, each.weight) for each in aligner.preferences) == [
-        ("", False, 0.5),
-        ("b = 1\n", True, 0.5),
-        ("held back", False, 0.5),
-        ("refused", False, 1.0),
-        ("taken", True, 1.0),
-        ("typed", True, 1.0),
-    ]
-
-
-def test_a_log_without_text_says_how_to_keep_it(run: Runner, tmp_path: Path) -> None:
-    log = user_log(tmp_path / "outcomes.jsonl", offer("1", "shown"), offer("1", "accepted"), prompts=False)
-    result = run("align", "--log", log, "--out", tmp_path / "out")
-    assert result.status == 2
-    assert "1 suggestions" in result.err
-    assert "log.outcome_text = true" in result.err
-    assert "200" in result.err
-    assert not (tmp_path / "out").exists()
-
-
 def test_too_few_suggestions_are_refused(run: Runner, tmp_path: Path) -> None:
-    log = user_log(tmp_path / "outcomes.jsonl", offer("1", "shown"), offer("1", "accepted"))
-    result = run("align", "--log", log, "--out", tmp_path / "out")
+    samples = write(tmp_path / "1.jsonl", sample(FILL, "sum(values)", "accepted"))
+    result = run("align", "--samples", samples, "--out", tmp_path / "out")
     assert result.status == 2
     assert "1 judged suggestions with text, 1 of them taken and 0 rejected; alignment needs 200" in result.err
 
@@ -184,7 +130,6 @@ def test_too_few_suggestions_are_refused(run: Runner, tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         ((), "--samples"),
-        (("--log", "nowhere.jsonl"), "nowhere.jsonl does not exist"),
         (("--samples", "nowhere.jsonl"), "nowhere.jsonl: No such file"),
         (("--samples", "{bare}"), "--prompts"),
         (("--samples", "{torn}"), "torn.jsonl, line 1"),
@@ -427,9 +372,6 @@ def test_it_prints_what_became_of_suggestions(used: Path, capsys: pytest.Capture
     assert re.search(r"^ +accepted +4 +67 \[", out, re.MULTILINE)
     assert rows["python"][:2] == ["4", "4"]
     assert rows["low_confidence"][0] == "6"
-    assert rows["0.3"][:2] == ["6", "50"]
-    # What the names come to, the shipped model says.
-    assert [name for name in rows if name in {"quiet", "balanced", "eager"}] == ["eager", "balanced", "quiet"]
     for word in ("By language", "By maker", "By kind", "By day", "Why suggestions were held back", "rename", "rust"):
         assert word in out
 
@@ -445,10 +387,6 @@ def test_json_has_every_figure_with_its_bounds(used: Path) -> None:
     assert sorted(found["makers"]) == ["canvas", "rename"]
     assert sorted(found["kinds"]) == ["edit", "fill"]
     assert len(found["days"]) == 2
-    eager = next(each for each in found["thresholds"] if each["threshold"] == "eager")
-    assert (eager["shown"], eager["wanted"], eager["missed"]) == (12, 6, 0)
-    quiet = next(each for each in found["thresholds"] if each["threshold"] == "quiet")
-    assert (quiet["shown"], quiet["precision"], quiet["loss"]) == (0, None, 1.0)
 
 
 def test_only_the_last_days_are_looked_at(used: Path) -> None:

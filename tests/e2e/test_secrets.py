@@ -118,7 +118,7 @@ async def scenario(folder: Path, environment: dict[str, str]) -> list[object]:
                     "workspaceFolders": [{"uri": folder.as_uri(), "name": "w"}],
                     "capabilities": {},
                     "initializationOptions": {
-                        "log": {"level": "debug", "outcome_text": True},
+                        "log": {"level": "debug"},
                         "suggest": {"aggressiveness": 0.0, "debounce_seconds": 0.0, "context_tokens": 2048},
                         "server": {"idle_minutes": 1.0},
                     },

@@ -28,7 +28,7 @@ from calomel.families.table import FAMILIES
 from calomel.lsp import log
 from calomel.server import model_folders, tokens
 from calomel.server.settings import TABLE, ServerSettings
-from calomel.suggest import launch, outcome_log, prompt_log
+from calomel.suggest import launch, outcome_log
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace import settings
 from calomel.workspace.settings import Settings
@@ -251,14 +251,10 @@ def row(path: Path) -> str:
 def test_logs_are_as_large_as_the_page_says() -> None:
     outcomes = outcome_log.outcome_log_path()
     assert f"{outcome_log.KEPT_FILES} files of {outcome_log.MAX_BYTES // MB} MB" in row(outcomes)
-    prompts = prompt_log.prompt_log_path(outcomes)
-    assert f"{prompt_log.KEPT_FILES} files of {outcome_log.MAX_BYTES // MB} MB" in row(prompts)
     # Beside the newest, so many older ones.
     assert f"{log.KEPT_FILES + 1} files of {log.MAX_BYTES // MB} MB" in row(log.log_path())
     places = launch.log_path(), tokens.default_path(), settings.user_settings_path(), model_folders.models_folder()
     assert all(map(row, places))
-    assert settings.LogSettings().outcome_text is False
-    assert "`log.outcome_text = true`" in row(prompts)
 
 
 def found_in_the_browser(site: Path, word: str) -> str:

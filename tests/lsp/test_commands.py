@@ -12,7 +12,6 @@ from tests.lsp.editor import ADD, URI, Editor, at, inline_params, open_params, s
 from tests.lsp.program import Program
 
 from calomel.lsp.client import COMMANDS
-from calomel.suggest.prompt_log import read_prompts
 from calomel.suggest.silence import SilenceReason
 
 PLACE = {"textDocument": {"uri": URI}, "position": at(1, 4)}
@@ -174,33 +173,15 @@ async def decided(editor: Editor, tmp_path: Path, **settings: bool) -> list[dict
     return [json.loads(line) for log in logs for line in log.read_text().splitlines()]
 
 
-def prompt_logs(tmp_path: Path) -> list[Path]:
-    return list(tmp_path.rglob("prompts.jsonl*"))
-
-
 async def test_an_accepted_suggestion_is_logged_without_its_text(editor: Editor, tmp_path: Path) -> None:
     found = await decided(editor, tmp_path)
     assert [entry["outcome"] for entry in found][-1] == "accepted"
     assert "return a + b" not in json.dumps(found)
     assert "/workspace/" not in json.dumps(found)
-    assert prompt_logs(tmp_path) == []
-
-
-async def test_its_text_and_what_the_model_was_asked_are_kept_when_the_user_wants_it(
-    editor: Editor, tmp_path: Path
-) -> None:
-    found = await decided(editor, tmp_path, outcome_text=True)
-    assert "return a + b" in json.dumps(found)
-    (log,) = prompt_logs(tmp_path)
-    (prompt,) = read_prompts(log).records
-    assert {(entry["session"], entry["id"]) for entry in found} == {(prompt.session, prompt.id)}
-    assert prompt.text.startswith("return a + b")
-    assert prompt.request.parts.prefix.endswith("def add(a, b):\n    ")
 
 
 async def test_nothing_is_logged_when_the_user_wants_nothing(editor: Editor, tmp_path: Path) -> None:
-    assert await decided(editor, tmp_path, outcomes=False, outcome_text=True) == []
-    assert prompt_logs(tmp_path) == []
+    assert await decided(editor, tmp_path, outcomes=False) == []
 
 
 async def test_a_state_folder_that_cannot_be_written_is_named_once_and_suggestions_come_all_the_same(

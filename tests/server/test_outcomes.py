@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 from tests.server.program import program
+from tests.suggest.made_outcome import bad_lines, read
 
-from calomel.suggest.outcome_history import read_outcomes
 from calomel.suggest.outcome_log import outcome_log_path
 from calomel.weights import nano_path
 
@@ -34,14 +34,14 @@ def tell(client: TestClient, request_id: str, action: str = "accept", **fields: 
 
 
 def written() -> list[tuple[str, int]]:
-    return [(each.outcome, each.accepted_length) for each in read_outcomes(outcome_log_path()).records]
+    return [(each.outcome, each.accepted_length) for each in read(outcome_log_path())]
 
 
 def test_an_acceptance_is_written_down_without_a_token(client: TestClient, given: str) -> None:
     answer = tell(client, given)
 
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
-    shown, accepted = read_outcomes(outcome_log_path()).records
+    shown, accepted = read(outcome_log_path())
     assert (shown.outcome, shown.id, shown.kind, shown.trigger) == ("shown", given, "fill", "http")
     assert (accepted.outcome, accepted.id, accepted.unit) == ("accepted", given, "all")
     assert accepted.length == accepted.accepted_length == len("return n")
@@ -86,7 +86,7 @@ def test_an_unknown_id_gets_the_same_answer_and_writes_nothing(client: TestClien
     known = tell(client, given)
 
     assert unknown.content == nameless.content == known.content == b'{"status":"ok"}'
-    assert [each.id for each in read_outcomes(outcome_log_path()).records] == [given, given]
+    assert [each.id for each in read(outcome_log_path())] == [given, given]
 
 
 def test_the_log_can_be_turned_off(open_client: Callable[..., TestClient]) -> None:
@@ -121,7 +121,7 @@ def test_feedback_on_an_edit_knows_who_proposed_it(client: TestClient, tmp_path:
     body = {"model": "m", "messages": [{"role": "user", "content": content}]}
     tell(client, client.post("/v1/edit/completions", json=body).json()["id"], "reject")
 
-    _, rejected = read_outcomes(outcome_log_path()).records
+    _, rejected = read(outcome_log_path())
     assert (rejected.kind, rejected.language, rejected.outcome) == ("edit", "python", "rejected")
     assert rejected.maker
     assert outcome_log_path().is_relative_to(tmp_path)
@@ -153,12 +153,10 @@ def test_a_log_that_is_killed_in_the_middle_stays_readable(tmp_path: Path) -> No
             process.send_signal(signal.SIGKILL)
         assert process.returncode == -signal.SIGKILL
 
-        history = read_outcomes(log)
-
         # A torn line is left where it is, so each kill may have made one.
-        assert history.bad_lines <= round_
-        assert len(history.records) > written
-        written = len(history.records)
+        assert bad_lines(log) <= round_
+        assert len(read(log)) > written
+        written = len(read(log))
 
 
 @pytest.mark.e2e
@@ -176,7 +174,7 @@ def test_feedback_that_was_taken_before_a_kill_is_in_the_log(tmp_path: Path) -> 
             process.send_signal(signal.SIGKILL)
             process.wait(30)
 
-    history = read_outcomes(tmp_path / "xdg_state_home" / "calomel" / "outcomes.jsonl")
+    log = tmp_path / "xdg_state_home" / "calomel" / "outcomes.jsonl"
 
-    assert history.bad_lines == 0
-    assert [each.id for each in history.records if each.outcome == "accepted"] == taken
+    assert bad_lines(log) == 0
+    assert [each.id for each in read(log) if each.outcome == "accepted"] == taken

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from calomel.suggest.offers import Outcome
+from calomel.suggest.outcome_log import OutcomeRecord, each_record
 
 
 def an_outcome(**changes: Any) -> Outcome:
@@ -25,3 +27,13 @@ def an_outcome(**changes: Any) -> Outcome:
         text="launch(now)\n",
     )
     return replace(whole, **changes)
+
+
+def read(path: Path) -> list[OutcomeRecord]:
+    """The records of a log."""
+    return [each for each in each_record(path) if each is not None]
+
+
+def bad_lines(path: Path) -> int:
+    """How many lines of a log are none of ours."""
+    return [*each_record(path)].count(None)

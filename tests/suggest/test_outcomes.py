@@ -158,7 +158,6 @@ async def test_what_is_held_back_is_told_once_with_its_reason_and_its_numbers() 
         assert only.probability == pytest.approx(0.1353, abs=1e-3)
         assert only.signals is not None
         assert (only.signals.mean_log_prob, only.signals.characters_inserted) == (UNSURE, 10)
-        assert only.request is not None
 
 
 async def test_what_the_user_then_writes_by_hand_would_have_been_accepted() -> None:
@@ -168,7 +167,7 @@ async def test_what_the_user_then_writes_by_hand_would_have_been_accepted() -> N
         editor.type("b")
         assert told(editor) == [("withheld", "low_confidence"), ("typed", "low_confidence")]
         first, second = editor.outcomes.all
-        assert (second.id, second.signals, second.request) == (first.id, None, None)
+        assert (second.id, second.signals) == (first.id, None)
 
 
 async def test_what_is_shown_after_all_keeps_its_id() -> None:

@@ -196,7 +196,7 @@ REJECTED = replace(TAKEN, fate="rejected")
     [
         ([TAKEN], [("sum(values)", True, 1.0), ("", False, 0.5)]),
         ([replace(TAKEN, fate="partly")], [("sum(values)", True, 0.5), ("", False, 0.25)]),
-        ([replace(REJECTED, certainty=0.5)], [("sum(values)", False, 0.5), ("", True, 0.25)]),
+        ([REJECTED], [("sum(values)", False, 1.0), ("", True, 0.5)]),
         (
             [Judged(REGION, "edit", "b = 2\n", "rejected", wanted="b = 3\n")],
             [("b = 2\n", False, 1.0), ("b = 1\n", True, 0.5), ("b = 3\n", True, 0.5)],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
@@ -19,11 +18,10 @@ from calomel.suggest.completer import CompleteAnswer, Completer, CompleteRequest
 from calomel.suggest.launch import version
 from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
-from calomel.suggest.prompt_log import PromptLog, prompt_log_path
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.related import Related
-from calomel.workspace.settings import LogSettings, ServerSettings, Settings
+from calomel.workspace.settings import ServerSettings, Settings
 from calomel.workspace.syntax import SyntaxTrees
 from calomel.workspace.workspace import Workspace
 
@@ -190,38 +188,15 @@ class ModelLink:
         self._tell()
 
 
-class Outcomes:
-    """An `OutcomeSink` that follows the settings.
+class Outcomes(OutcomeLog):
+    """An outcome log that follows the settings."""
 
-    Args:
-        mask: hides secrets in texts, should the user want to keep them.
-        warn: shows a sentence to the user, from any thread.
-    """
-
-    def __init__(self, settings: LogSettings, mask: Callable[[str], str], warn: Callable[[str], None]) -> None:
-        self._mask = mask
-        path, session = outcome_log_path(), secrets.token_hex(4)
-        self._log = OutcomeLog(path, version=version(), session=session, warn=warn)
-        self._prompts = PromptLog(prompt_log_path(path), session=session, mask=mask, warn=warn)
-        self.apply(settings)
-
-    def apply(self, settings: LogSettings) -> None:
-        """Take over changed settings."""
-        self._wanted = settings.outcomes
-        self._text_wanted = settings.outcomes and settings.outcome_text
-        self._log.mask = self._mask if settings.outcome_text else None
+    wanted = True
 
     def record(self, outcome: Outcome) -> None:
         """Keep one, if outcomes are kept."""
-        if self._wanted:
-            self._log.record(outcome)
-        if self._text_wanted:
-            self._prompts.record(outcome)
-
-    def close(self) -> None:
-        """Let go of the files."""
-        self._log.close()
-        self._prompts.close()
+        if self.wanted:
+            super().record(outcome)
 
 
 class Services:
@@ -247,7 +222,8 @@ class Services:
         )
         self.workspace.listeners += [self._syntax, self._related]
         self.builder = ContextBuilder(EstimateCounter())
-        self._outcomes = Outcomes(settings.log, self.workspace.mask, say)
+        self._outcomes = Outcomes(outcome_log_path(), version=version(), warn=say)
+        self._outcomes.wanted = settings.log.outcomes
         self.suggester = Suggester(
             self.workspace, self.builder, model, settings.suggest, clock=clock, outcomes=self._outcomes
         )
@@ -267,7 +243,7 @@ class Services:
         before, self.settings = self.settings, settings
         if settings.suggest != before.suggest:
             self.suggester.apply_settings(settings.suggest)
-        self._outcomes.apply(settings.log)
+        self._outcomes.wanted = settings.log.outcomes
         if settings.privacy != before.privacy:
             self._privacy.update(self.workspace.folders, settings.privacy)
             # What the old rules let through is kept there.

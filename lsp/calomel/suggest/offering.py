@@ -125,7 +125,6 @@ def _outcome(
     known: str | None = None,
 ) -> Outcome:
     """What is told of a suggestion that changes `chosen` and is inserted as `given`, under a known id or a new one."""
-    proposed = decision.proposed
     return Outcome(
         id=known or f"{session.rng.getrandbits(64):016x}",
         outcome="shown",
@@ -141,9 +140,7 @@ def _outcome(
         accepted_length=0,
         text=given,
         signals=decision.signals.about(chosen),
-        maker=proposed.candidate.maker,
-        request=proposed.request,
-        proposed=proposed.candidate.text,
+        maker=decision.maker,
     )
 
 

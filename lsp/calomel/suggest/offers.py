@@ -1,7 +1,6 @@
 """A suggestion in the editor's hands, one that was kept from it, and what is told of either.
 
-What was held back is followed as if it had been shown, so that the log alone tells what another threshold would have
-done. The rules are those of what is shown: what would have been gone before anybody noticed it is not counted, typing
+What was held back is followed as if it had been shown, so that the filter can learn from it too. The rules are those of what is shown: what would have been gone before anybody noticed it is not counted, typing
 along keeps it the same suggestion. Beyond that the user may take detours: what counts is that the text comes to hold
 all of it at its place.
 """
@@ -17,7 +16,7 @@ from typing import Any, Final, Literal, Protocol, Self
 from calomel.prompts.parts import line_start
 from calomel.selectivity.proposal import is_word
 from calomel.suggest.cache import rebase
-from calomel.suggest.completer import CompleteRequest, Kind
+from calomel.suggest.completer import Kind
 from calomel.suggest.edit import Planned, edits_of, joined, line_end
 from calomel.suggest.signals import OutcomeSignals
 from calomel.workspace.documents import TextChange
@@ -31,7 +30,7 @@ SEEN_SECONDS: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One event in a suggestion's life. `text`, `proposed`, `request` and `uri` hold words of the user's.
+    """One event in a suggestion's life. `text` and `uri` hold words of the user's.
 
     Attributes:
         id: of the suggestion. Its last decision counts: who ignored it for ten seconds may accept it after all.
@@ -53,8 +52,6 @@ class Outcome:
         text: its insert text.
         signals: numbers about it, from before it was shown.
         maker: who proposed it, as in `Candidate.maker`.
-        request: what the model was asked, secrets masked.
-        proposed: the maker's own text.
     """
 
     id: str
@@ -72,8 +69,6 @@ class Outcome:
     text: str
     signals: OutcomeSignals | None = None
     maker: str = ""
-    request: CompleteRequest | None = None
-    proposed: str = ""
 
 
 class OutcomeSink(Protocol):
@@ -366,7 +361,7 @@ class SuppressedTracker:
         if item.typed:
             # Its numbers stand in the line before.
             self._typed[item.outcome.reason] += 1
-            self._send(replace(item.outcome, outcome="typed", signals=None, request=None))
+            self._send(replace(item.outcome, outcome="typed", signals=None))
 
     def _send(self, outcome: Outcome) -> None:
         if self._sink is not None:

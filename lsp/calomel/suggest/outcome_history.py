@@ -1,24 +1,15 @@
-"""What an outcome log tells: each suggestion and its fate, counts of them, what another threshold would have done."""
+"""What an outcome log tells: each suggestion and its fate, and counts of them."""
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Literal
 
 from calomel.selectivity.sample import Sample
-from calomel.suggest.outcome_log import History, OutcomeRecord, record_of
+from calomel.suggest.outcome_log import OutcomeRecord
 from calomel.suggest.question import Trigger
-from calomel.suggest.silence import SilenceReason
-
-
-def read_outcomes(path: Path) -> History[OutcomeRecord]:
-    """The records of a log and of its rotated files; none without a file. Raises OSError for an unreadable one."""
-    return History.of(path, record_of)
-
 
 # What the user typed by hand would have been taken; what went away without a decision was not. Of what gave way to
 # another suggestion, or was on the screen when the log ends, nobody knows.
@@ -171,8 +162,6 @@ class Story:
         language: as the editor calls it.
         kind: `fill` or `edit`.
         maker: who proposed it.
-        explicit: the user asked for it by hand.
-        probability: the highest that the gate gave it; NaN when the log does not say.
         shown: the user saw it.
         reason: why it was held back; empty when it was shown.
         fate: the last word about it: `typed` is what the user wrote by hand, whether it was shown or held back; `open`
@@ -184,22 +173,13 @@ class Story:
     language: str
     kind: str
     maker: str
-    explicit: bool
-    probability: float = math.nan
     shown: bool = False
     reason: str = ""
     fate: Fate = "withheld"
     saved: int = 0
 
-    @property
-    def wanted(self) -> bool:
-        """Whether it was what the user wanted: taken, in whole or in part, or written by hand."""
-        return self.fate in {"accepted", "partly_accepted", "typed"}
-
     def add(self, record: OutcomeRecord) -> None:
         """Read one of its lines, in their order."""
-        if math.isnan(self.probability) or record.probability > self.probability:
-            self.probability = record.probability
         fate = _FATES[record.outcome]
         if fate == "ignored" and record.reason == "typed_out":
             fate = "typed"
@@ -225,51 +205,6 @@ def _stories(records: Iterable[OutcomeRecord]) -> dict[tuple[str, str], Story]:
     found: dict[tuple[str, str], Story] = {}
     for each in records:
         if each.outcome in _FATES:
-            explicit = each.trigger == Trigger.EXPLICIT
-            new = Story(each.time, each.language, each.kind, each.maker, explicit)
+            new = Story(each.time, each.language, each.kind, each.maker)
             found.setdefault((each.session, each.id), new).add(each)
     return found
-
-
-STEPS: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-
-
-@dataclass(frozen=True, slots=True)
-class WhatIf:
-    """One threshold.
-
-    Attributes:
-        threshold: a name of the setting, or the least probability of what is shown.
-        shown: suggestions that it would have shown.
-        wanted: of these, taken or written by hand.
-        missed: wanted ones that it would not have shown.
-        of: suggestions of which the gate had the last word.
-    """
-
-    threshold: str
-    shown: int
-    wanted: int
-    missed: int
-    of: int
-
-
-def what_if(found: Sequence[Story], named: Mapping[str, Mapping[str, float]]) -> tuple[WhatIf, ...]:
-    """Each name and some numbers, lowest first, over what a threshold decides about.
-
-    Neither what the user asked for by hand, which is shown at any, nor what was held back for another reason.
-
-    Args:
-        found: suggestions of a log.
-        named: what the names of thresholds come to, by kind.
-    """
-    decided = [
-        story for story in found if not story.explicit and (story.shown or story.reason == SilenceReason.LOW_CONFIDENCE)
-    ]
-
-    def at(threshold: str, of_kinds: Mapping[str, float]) -> WhatIf:
-        shown = [story.wanted for story in decided if story.probability >= of_kinds[story.kind]]
-        wanted = sum(shown)
-        return WhatIf(threshold, len(shown), wanted, sum(story.wanted for story in decided) - wanted, len(decided))
-
-    names = [at(name, {kind: each[name] for kind, each in named.items()}) for name in ("eager", "balanced", "quiet")]
-    return (*names, *(at(f"{step:g}", dict.fromkeys(named, step)) for step in STEPS))

@@ -1,4 +1,4 @@
-"""The outcome log: what became of suggestions, on this machine, for calibrating the filter and aligning the model.
+"""The outcome log: what became of suggestions, on this machine, for calibrating the filter.
 
 One line of JSON for each outcome, in a file that its user alone can read and that is renamed when it is full. Whoever
 writes never fails; whoever reads leaves out the lines that are torn or not ours.
@@ -19,12 +19,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, ClassVar, Final, Generic, Self, TypeVar
+from typing import Annotated, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Meta
 
-from calomel.prompts.tokenizer import encodable
 from calomel.storage.system import keep_private, only_one, open_private, rights_of_others
 from calomel.suggest.offers import Outcome
 from calomel.suggest.wire import read_json
@@ -37,42 +36,36 @@ MAX_BYTES: Final = 10_000_000
 KEPT_FILES: Final = 8
 
 
-class LineLog:
-    """Appends lines to a file. Never raises: what cannot be written is counted, and said once.
+class OutcomeLog:
+    """Appends outcomes to a file. Never raises: what cannot be written is counted, and said once.
 
     Args:
         path: of the newest file; older ones lie beside it as `path.1`, `path.2`, …
         session: names the editor window; None to draw a name.
-        mask: hides secrets in texts, which are kept only when this is given.
         version: of Calomel.
         max_bytes: of one file.
-        kept_files: the newest included; None for as many as usual.
+        kept_files: the newest included.
         wall: seconds since 1970.
         warn: tells the user, once, that it cannot be written.
     """
-
-    what: ClassVar[str]
-    usually_kept: ClassVar[int]
 
     def __init__(
         self,
         path: Path,
         *,
         session: str | None = None,
-        mask: Callable[[str], str] | None = None,
         version: str = "",
         max_bytes: int = MAX_BYTES,
-        kept_files: int | None = None,
+        kept_files: int = KEPT_FILES,
         wall: Callable[[], float] = time.time,
         warn: Callable[[str], None] = LOG.warning,
     ) -> None:
         self.lost = 0
-        self.mask = mask
         self._path = path
         self._session = session or secrets.token_hex(4)
         self._version = version
         self._max_bytes = max_bytes
-        self._kept_files = max(1, kept_files or self.usually_kept)
+        self._kept_files = kept_files
         self._wall = wall
         self._warn = warn
         self._lock = threading.Lock()
@@ -80,14 +73,12 @@ class LineLog:
         # A line was written in part: the next one begins with a line end.
         self._torn = False
 
-    def write(self, line: Callable[[], bytes | None]) -> None:
-        """Append the line, with its end, that `line` makes; nothing for None."""
+    def record(self, outcome: Outcome) -> None:
+        """Append one."""
         try:
-            made = line()
-            if made is None:
-                return
+            line = line_of(outcome, time=self._wall(), session=self._session, version=self._version)
             with self._lock:
-                self._append(made)
+                self._append(line)
         except Exception as error:  # noqa: BLE001 - a log must not stop the typing, whatever happens
             self._lose(error)
 
@@ -164,7 +155,7 @@ class LineLog:
         if self.lost == 1:
             why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
             with contextlib.suppress(Exception):
-                self._warn(f"{self.what} cannot be written to {self._path} ({why}).")
+                self._warn(f"Outcomes of suggestions cannot be written to {self._path} ({why}).")
 
 
 def numbered(path: Path, number: int) -> Path:
@@ -179,7 +170,6 @@ _NAME: Final = re.compile(r"[^A-Za-z0-9_.+#-]+")
 _LONGEST_NAME: Final = 64
 # The last part of a name is its kind only when it is short and plain: `notes.about-somebody` has none.
 _EXTENSION: Final = re.compile(r"\.([A-Za-z0-9]{1,10})$")
-_LONGEST_TEXT: Final = 4_000
 # Seconds from 1970 to the end of the year 9999.
 _LATEST: Final = 253_402_300_799
 # Up to here every whole number is a float, too.
@@ -191,12 +181,10 @@ _LONGEST_LINE: Final = 1_000_000
 _Integer = Annotated[int, Meta(ge=-_LARGEST, le=_LARGEST)]
 _Number = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]
 
-Record = TypeVar("Record")
-
 
 @dataclass(frozen=True, slots=True)
 class OutcomeRecord:
-    """One outcome as it stands in the log. No path, and no text unless the user wants it.
+    """One outcome as it stands in the log. No path, and no text.
 
     Attributes:
         time: seconds since 1970.
@@ -217,7 +205,6 @@ class OutcomeRecord:
         accepted_length: how much of it was taken.
         unit: what was taken: `all`, `lines` or `words`; empty when nothing was.
         signals: `OutcomeSignals` by name.
-        text: of the suggestion, secrets masked; None unless the user wants it kept.
     """
 
     time: Annotated[float, Meta(ge=0, le=_LATEST)]
@@ -238,12 +225,9 @@ class OutcomeRecord:
     accepted_length: _Integer = 0
     unit: str = ""
     signals: Mapping[str, _Integer | _Number | str | list[Any] | None] = field(default_factory=dict)
-    text: str | None = None
 
 
-def line_of(
-    outcome: Outcome, *, time: float, session: str, version: str, mask: Callable[[str], str] | None = None
-) -> bytes:
+def line_of(outcome: Outcome, *, time: float, session: str, version: str) -> bytes:
     """The line of an outcome, with its end.
 
     Args:
@@ -251,7 +235,6 @@ def line_of(
         time: seconds since 1970.
         session: names the editor window.
         version: of Calomel.
-        mask: hides secrets; the text is written only when it is given.
     """
     values: dict[str, Any] = {
         "format": FORMAT,
@@ -277,9 +260,6 @@ def line_of(
     values = {name: value for name, value in values.items() if value or name in _ALWAYS}
     if outcome.signals is not None:
         values["signals"] = outcome.signals.flat()
-    if mask is not None:
-        # An editor may send half a surrogate pair, which is no UTF-8.
-        values["text"] = encodable(mask(outcome.text)[:_LONGEST_TEXT])
     return (json.dumps(_finite(values), separators=(",", ":"), allow_nan=False) + "\n").encode("ascii")
 
 
@@ -288,42 +268,18 @@ def record_of(line: bytes) -> OutcomeRecord:
     return read_json(line, OutcomeRecord)
 
 
-def each_record(path: Path, read: Callable[[bytes], Record]) -> Iterator[Record | None]:
+def each_record(path: Path) -> Iterator[OutcomeRecord | None]:
     """The lines of a log and of its rotated files, oldest first; None for a bad one: torn by a crash, or not ours.
 
     Nothing without a file. Raises OSError for an unreadable one.
-
-    Args:
-        path: of the newest file.
-        read: the record of a line; raises ValueError for a bad one.
     """
     for number in range(_MOST_FILES, -1, -1):
         for line in _lines(numbered(path, number)):
             try:
-                yield read(line)
+                yield record_of(line)
             except ValueError:
                 if line.strip():
                     yield None
-
-
-@dataclass(frozen=True, slots=True)
-class History(Generic[Record]):
-    """What a log holds.
-
-    Attributes:
-        records: oldest first.
-        bad_lines: lines that were left out: torn by a crash, or not ours.
-    """
-
-    records: tuple[Record, ...]
-    bad_lines: int
-
-    @classmethod
-    def of(cls, path: Path, read: Callable[[bytes], Record]) -> Self:
-        """The log at `path`; arguments and errors as those of `each_record`."""
-        found = list(each_record(path, read))
-        records = tuple(each for each in found if each is not None)
-        return cls(records, len(found) - len(records))
 
 
 def _lines(file: Path) -> Iterator[bytes]:
@@ -370,16 +326,3 @@ def outcome_log_path() -> Path:
     import platformdirs
 
     return platformdirs.user_state_path("calomel", appauthor=False) / "outcomes.jsonl"
-
-
-class OutcomeLog(LineLog):
-    """Appends outcomes to a file; of their texts nothing without a `mask`."""
-
-    what = "Outcomes of suggestions"
-    usually_kept = KEPT_FILES
-
-    def record(self, outcome: Outcome) -> None:
-        """Append one."""
-        self.write(
-            lambda: line_of(outcome, time=self._wall(), session=self._session, version=self._version, mask=self.mask)
-        )

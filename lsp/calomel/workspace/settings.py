@@ -166,11 +166,6 @@ class LogSettings:
         "Note what became of suggestions, without their text: `calomel stats` and `calomel calibrate` read it.",
         user=True,
     )
-    outcome_text: bool = setting(
-        False,
-        "Note the text of suggestions and prompts too, secrets masked: `calomel align` learns from it.",
-        user=True,
-    )
 
 
 @dataclass(frozen=True, slots=True)

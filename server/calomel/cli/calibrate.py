@@ -122,14 +122,14 @@ def _made(found: Sequence[Sample], fits: Mapping[str, Fit], known: Calibrator) -
 def _read(paths: Sequence[Path], log: Path | None, info: ModelInfo) -> list[Sample]:
     """Samples, or those of an outcome log."""
     from calomel.selectivity.sample import read_samples
-    from calomel.suggest.outcome_history import outcome_samples, read_outcomes
-    from calomel.suggest.outcome_log import outcome_log_path
+    from calomel.suggest.outcome_history import outcome_samples
+    from calomel.suggest.outcome_log import each_record, outcome_log_path
 
     if paths:
         return list(read_samples(paths))
     if log is not None and not log.exists():
         raise InputError(f"{log} does not exist")
-    return outcome_samples(read_outcomes(log or outcome_log_path()).records, info.id)
+    return outcome_samples(filter(None, each_record(log or outcome_log_path())), info.id)
 
 
 def _show(kind: str, made: Fit) -> None:

@@ -1,4 +1,4 @@
-"""`calomel stats`: what became of suggestions, and what another threshold would have done."""
+"""`calomel stats`: what became of suggestions."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def stats(
     since: Annotated[float | None, typer.Option(min=0, metavar="DAYS", help="Only the last days.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write every figure as JSON to this file.")] = None,
 ) -> None:
-    """Print what became of suggestions, and what another threshold would have done, from the outcome log alone."""
+    """Print what became of suggestions, from the outcome log alone."""
     from calomel.suggest.outcome_history import stories
-    from calomel.suggest.outcome_log import OutcomeRecord, each_record, outcome_log_path, record_of
+    from calomel.suggest.outcome_log import OutcomeRecord, each_record, outcome_log_path
 
     check_folders(json)
     path = log or outcome_log_path()
@@ -42,7 +42,7 @@ def stats(
 
     def wanted() -> Iterator[OutcomeRecord]:
         nonlocal bad
-        for each in each_record(path, record_of):
+        for each in each_record(path):
             if each is None:
                 bad += 1
             elif begin is None or each.time >= begin:
@@ -76,9 +76,7 @@ def _nothing(path: Path, since: float | None, bad: int) -> str:
 
 def _document(found: Sequence[Story]) -> dict[str, Any]:
     """Every figure, for JSON and for the tables."""
-    from calomel.suggest.judging import calibrator_for
-    from calomel.suggest.launch import describe
-    from calomel.suggest.outcome_history import day_of, grouped, total, what_if
+    from calomel.suggest.outcome_history import day_of, grouped, total
 
     groups: dict[str, Callable[[Story], str]] = {
         "days": day_of,
@@ -87,9 +85,6 @@ def _document(found: Sequence[Story]) -> dict[str, Any]:
         "kinds": lambda each: each.kind,
     }
     held_back = grouped((each for each in found if not each.shown), lambda each: each.reason)
-    # What the names come to with the shipped model, or with the user's own fit for it.
-    calibrator = calibrator_for(describe(None))
-    named = {kind: calibrator.thresholds(kind) for kind in {each.kind for each in found}}
     return {
         "total": _figures(total(found)),
         **{group: {name: _figures(each) for name, each in grouped(found, of).items()} for group, of in groups.items()},
@@ -97,15 +92,6 @@ def _document(found: Sequence[Story]) -> dict[str, Any]:
             reason: _with_shares({"times": each.withheld}, typed=(each.withheld_typed, each.withheld))
             for reason, each in sorted(held_back.items(), key=lambda item: -item[1].withheld)
         },
-        "thresholds": [
-            _with_shares(
-                asdict(each),
-                shown_share=(each.shown, each.of),
-                precision=(each.wanted, each.shown),
-                loss=(each.missed, each.wanted + each.missed),
-            )
-            for each in what_if(found, named)
-        ],
     }
 
 
@@ -137,11 +123,6 @@ _FATES = {
     "open": "left open",
 }
 _GROUPS = ("shown", "taken", "rejected", "typed", "acceptance_rate", "withheld", "withheld_typed", "saved")
-_THRESHOLDS = ("shown", "shown_share", "wanted", "precision", "loss")
-_WANTED = (
-    "Wanted: accepted, or written by hand. What is shown is accepted more often than it is written by hand, "
-    "so what was held back is worth rather more than this says."
-)
 
 
 def _tables(whole: Mapping[str, Any]) -> Iterator[Table]:
@@ -166,12 +147,6 @@ def _tables(whole: Mapping[str, Any]) -> Iterator[Table]:
     reasons = [(visible(name), _cell(each, "times"), _cell(each, "typed")) for name, each in whole["withheld"].items()]
     if reasons:
         yield Table("Why suggestions were held back", ("reason", "times", "then typed, % [95 %]"), reasons)
-    thresholds = [
-        (each["threshold"], *(_cell(each, key) for key in _THRESHOLDS)) for each in whole["thresholds"] if each["of"]
-    ]
-    if thresholds:
-        title = "What another threshold would have done, shares in % [95 %]"
-        yield Table(title, ("threshold", *_THRESHOLDS), thresholds, _WANTED)
 
 
 def _cell(flat: Mapping[str, Any], name: str) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -16,7 +15,6 @@ from calomel.cli.options import Device, Model, Threads, made_of
 from calomel.cli.output import console
 
 if TYPE_CHECKING:
-    from calomel.suggest.outcome_log import OutcomeRecord
     from calomel.training.alignment.data import Fate, Judged
     from calomel.training.alignment.run import Alignment, Evaluation
 
@@ -74,26 +72,11 @@ def train(
     run(settings, out, resume=resume, pause_file=pause_file, device=device)
 
 
-# A day of one window is no sign of a day of another: whoever is held out is held out for so long.
-_DAY: Final = 86_400
-# How the last word about a suggestion is judged, and how sure that is. What somebody said by doing nothing, or by not
-# writing what was held back, says half of what a refusal says; what was superseded, or never more than shown, nothing.
-_JUDGED: Final[Mapping[str, tuple[Fate, float]]] = {
-    "accepted": ("accepted", 1.0),
-    "typed": ("accepted", 1.0),
-    "partly_accepted": ("partly", 1.0),
-    "rejected": ("rejected", 1.0),
-    "ignored": ("rejected", 0.5),
-    "withheld": ("rejected", 0.5),
-}
-
-
 def align(
     out: Annotated[Path, typer.Option(help="Folder of the aligned checkpoint and the log.")],
     samples: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE...", help="What `calomel replay --samples --prompts` wrote.")
-    ] = None,
-    log: Annotated[Path | None, typer.Option(help="An outcome log; the prompts lie beside it.")] = None,
+        list[Path], typer.Option(metavar="FILE...", help="What `calomel replay --samples --prompts` wrote.")
+    ],
     model: Model = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="How often every answer is seen.")] = None,
     learning_rate: Annotated[float | None, typer.Option(min=0.0, help="Of AdamW.")] = None,
@@ -109,9 +92,7 @@ def align(
     from calomel.training.alignment.run import align as run
     from calomel.weights import nano_path
 
-    if not samples and log is None:
-        raise InputError("name files with --samples, or an outcome log with --log")
-    judged = [*_of_samples(samples or ()), *(_of_log(log) if log is not None else ())]
+    judged = list(_of_samples(samples))
     check_enough(judged)
     config = made_of(AlignConfig, given)
     done = run([*preferences_of(judged)], model or nano_path(), out, config, resume=resume, device=device)
@@ -144,41 +125,6 @@ def _of_samples(paths: Iterable[Path]) -> Iterator[Judged]:
             group=sample.group,
             max_context=request.max_context,
         )
-
-
-def _of_log(path: Path) -> Iterator[Judged]:
-    """Suggestions of an outcome log whose prompt was kept. Raises InputError."""
-    from calomel.suggest.outcome_history import read_outcomes, stories
-    from calomel.suggest.prompt_log import prompt_log_path, read_prompts
-    from calomel.training.alignment.data import NEEDED, Judged
-
-    if not path.is_file():
-        raise InputError(f"{path} does not exist")
-    prompts = read_prompts(prompt_log_path(path)).records
-    lines = sorted(read_outcomes(path).records, key=_suggestion)
-    found = {name: story for name, those in groupby(lines, _suggestion) for story in stories(those)}
-    if not prompts:
-        raise InputError(
-            f"{path} tells of {len(found)} suggestions, but {prompt_log_path(path)} holds no text: it is kept only "
-            f"with `log.outcome_text = true` in your own settings; alignment needs {NEEDED} suggestions with text"
-        )
-    for prompt in prompts:
-        story = found.get((prompt.session, prompt.id))
-        if story is not None and story.fate in _JUDGED:
-            fate, certainty = _JUDGED[story.fate]
-            yield Judged(
-                prompt.request.parts,
-                prompt.kind,
-                prompt.text,
-                fate,
-                group=f"{int(story.time // _DAY)}",
-                certainty=certainty,
-                max_context=prompt.request.max_context,
-            )
-
-
-def _suggestion(record: OutcomeRecord) -> tuple[str, str]:
-    return record.session, record.id
 
 
 def _tell(done: Alignment) -> None:

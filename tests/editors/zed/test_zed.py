@@ -9,9 +9,9 @@ from typing import Any
 from starlette.testclient import TestClient
 from tests.editors.zed.sources import files
 from tests.editors.zed.zed import STOP, Asked, Event, applied, ask
+from tests.suggest.made_outcome import read
 
 from calomel.prompts.zeta import parse_zeta
-from calomel.suggest.outcome_history import read_outcomes
 from calomel.suggest.outcome_log import outcome_log_path
 
 # Words of the format: Zed does not ask where it sees them, other clients may.
@@ -104,8 +104,7 @@ def post(client: TestClient, text: str, *events: Event) -> Any:
 
 
 def written() -> list[tuple[str, str]]:
-    path = outcome_log_path()
-    return [(each.id, each.outcome) for each in read_outcomes(path).records] if path.exists() else []
+    return [(each.id, each.outcome) for each in read(outcome_log_path())]
 
 
 def test_a_prediction_that_the_user_did_not_take_stays_unknown(client: TestClient) -> None:

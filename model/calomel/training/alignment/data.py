@@ -59,7 +59,6 @@ class Judged:
         fate: `accepted` as a whole, or typed by hand all the same; `partly`; or `rejected`.
         wanted: what the person wrote instead; None where that is not known.
         group: as in `Preference`.
-        certainty: how sure that fate is, 0 to 1: who does nothing for ten seconds says less than who presses Escape.
     """
 
     parts: PromptParts
@@ -68,7 +67,6 @@ class Judged:
     fate: Fate
     wanted: str | None = None
     group: str = ""
-    certainty: float = 1.0
     max_context: int = 0
 
 
@@ -91,7 +89,7 @@ def preferences_of(judged: Iterable[Judged]) -> Iterator[Preference]:
         for each in suggestions:
             yield _preference(each, each.answer, desirable=each.fate != "rejected")
         taken = [each for each in suggestions if each.fate != "rejected"]
-        surest = max(taken or suggestions, key=lambda each: (each.fate == "accepted", each.certainty))
+        surest = max(taken or suggestions, key=lambda each: each.fate == "accepted")
         nothing = silence(surest.parts)
         yield _preference(surest, nothing, desirable=not taken, weight=_BESIDES)
         answers = {nothing, *(each.answer for each in suggestions)}
@@ -101,7 +99,8 @@ def preferences_of(judged: Iterable[Judged]) -> Iterator[Preference]:
 
 
 def _preference(judged: Judged, answer: str, *, desirable: bool, weight: float = 1.0) -> Preference:
-    weight *= judged.certainty * (_PARTLY if judged.fate == "partly" else 1.0)
+    if judged.fate == "partly":
+        weight *= _PARTLY
     return Preference(judged.parts, judged.kind, answer, desirable, weight, judged.group, judged.max_context)
 
 
