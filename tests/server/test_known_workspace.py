@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from calomel.prompts.edit_prompt import EditPrompt
-from calomel.prompts.parts import Excerpt, Hunk, PromptParts
+from calomel.prompts.parts import Excerpt, Hunk
 from calomel.server.errors import StartError
 from calomel.server.known_workspace import Around, KnownWorkspace, around
 from calomel.server.run import serve
@@ -221,24 +221,6 @@ async def test_a_change_on_the_disk_is_seen(tmp_path: Path) -> None:
     assert found.prefix + found.region + found.suffix == changed
 
 
-async def test_holes_that_name_their_file_grow_too(known: KnownWorkspace) -> None:
-    at = SHAPE.index("return value * 12") + len("return ")
-    prefix, suffix = SHAPE[at - 300 : at], SHAPE[at:]
-    prefix = prefix[prefix.index("\n") + 1 :]
-    behind = suffix.split("\n")[0]
-    suffix = suffix[len(behind) : 200]
-    suffix = suffix[: suffix.rindex("\n") + 1]
-    hole = PromptParts((Excerpt("b.py", 0, "b = 1\n"),), path="app/shape.py", prefix=prefix + "new_", suffix=suffix)
-    found = await known.hole(hole)
-
-    assert found.prefix == SHAPE[:at] + "new_"
-    assert SHAPE.endswith(found.suffix)
-    assert found.suffix.startswith(suffix)
-    assert found.related[-1] == hole.related[0]
-    nameless = PromptParts(prefix=hole.prefix, suffix=hole.suffix)
-    assert await known.hole(nameless) is nameless
-
-
 async def test_many_files_asked_about_do_not_pile_up(known: KnownWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("calomel.server.known_workspace._DOCUMENTS", 1)
     for name in ("app/shape.py", "app/secret.py", "app/shape.py", "twice/one/same.py"):
@@ -261,16 +243,19 @@ def test_the_model_sees_the_whole_file_without_secrets(
     client = open_client(workspace=folder)
     known = client.app.state.door.workspace  # type: ignore[attr-defined]
     assert known._related.indexer.wait(30)
-    text = (folder / "app/secret.py").read_text()
-    at = text.index("return value * 3\n") + len("return ")
-    prefix = text[text.index("def helper_1(") : at]
-    qwen = f"<|file_sep|>app/secret.py\n<|fim_prefix|>{prefix}<|fim_suffix|>{text[at:]}<|fim_middle|>"
-    client.post("/v1/completions", json={"prompt": qwen, "model": "m"})
+    shown = (
+        "<|recently_viewed_code_snippets|>\n\n<|/recently_viewed_code_snippets|>\n\n"
+        f"<|current_file_content|>\ncurrent_file_path: app/secret.py\n{lines(20, 26)}"
+        f"<|code_to_edit|>\n<|cursor|>{lines(26, 44)}<|/code_to_edit|>\n{lines(44, 50)}<|/current_file_content|>\n\n"
+        "<|edit_diff_history|>\n<|/edit_diff_history|>\n"
+    )
+    asked = {"model": "mercury-edit", "messages": [{"role": "user", "content": shown}]}
+    assert client.post("/v1/edit/completions", json=asked).status_code == 200
 
-    (request,) = filler.requests
-    assert "*" * len(SECRET) in repr(request)
-    assert "def helper_0" in request.parts.prefix
-    assert SECRET not in repr(request)
+    seen = repr([*filler.requests, *getattr(filler, "completions", [])])
+    assert "*" * len(SECRET) in seen
+    assert "def helper_0" in seen
+    assert SECRET not in seen
     assert len(known._related.index) == 5
 
 

@@ -1,8 +1,8 @@
 """A suggestion in the editor's hands, one that was kept from it, and what is told of either.
 
-What was held back is followed as if it had been shown, so that the filter can learn from it too. The rules are those of what is shown: what would have been gone before anybody noticed it is not counted, typing
-along keeps it the same suggestion. Beyond that the user may take detours: what counts is that the text comes to hold
-all of it at its place.
+What was held back is followed as if it had been shown, so that the filter can learn from it too. The rules are those of
+what is shown: what would have been gone before anybody noticed it is not counted, typing along keeps it the same
+suggestion. Beyond that the user may take detours: what counts is that the text comes to hold all of it at its place.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Final
 from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
 from calomel.prompts.edit_prompt import EditPrompt, same_file
-from calomel.prompts.parts import Hunk, PromptParts
+from calomel.prompts.parts import Hunk
 from calomel.suggest.candidates import CandidateSource, context_tokens
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.suggest.drafts.propose import drafts
@@ -176,10 +176,6 @@ class EditRoom:
         start = len(shown.prefix)
         moved = [TextEdit(a - start, b - start, new) for a, b, new in edits]
         return RegionAnswer(apply(shown.region, moved), found, edits, work=Work.of(done))
-
-    def around(self, situation: Situation, budget: int) -> PromptParts:
-        """What a model sees around a hole, cut as an editor's context is: at most about `budget` tokens."""
-        return self._builder.build(situation, budget).parts
 
     async def _question(
         self, shown: EditPrompt, hidden: EditPrompt, info: ModelInfo, client: str, max_tokens: int

@@ -22,7 +22,6 @@ from calomel.suggest.candidates import context_tokens
 from calomel.suggest.completer import CanvasText, Fill, FillRequest
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.stateless import RegionAnswer, language_of
-from calomel.workspace.workspace import Situation
 
 # Published default.
 DEFAULT_MAX_TOKENS: Final = 512
@@ -48,23 +47,14 @@ def nearest(prefix: str, suffix: str, tokens: int) -> tuple[str, str]:
 
 
 async def fill_of(visiting: Visit, shown: PromptParts, asked: FillRequest) -> FillRequest:
-    """What is asked, about a hole as a client shows it, or as the server's own folder has it; secrets masked."""
-    known, mask = visiting.door.workspace, visiting.door.mask
-    hole = shown if known is None else await visiting.run(known.hole(shown))
+    """What is asked, about a hole as a client shows it; secrets masked."""
     most = context_tokens(visiting.info, visiting.door.settings.context_tokens, asked.max_tokens)
-    if hole is shown:
-        prefix, suffix = nearest(hole.prefix, hole.suffix, most)
-        hole = shown = replace(hole, prefix=prefix, suffix=suffix)
-    texts = (hole.prefix + hole.suffix, *(each.text for each in hole.related))
-    masked = [await visiting.prepare(None, mask, each) for each in texts]
-    text, at = masked[0], len(hole.prefix)
-    related = tuple(replace(each, text=shown) for each, shown in zip(hole.related, masked[1:], strict=True))
-    parts = PromptParts(related=related, path=hole.path, prefix=text[:at], suffix=text[at:])
-    if hole is not shown:
-        # A whole file: what is far from the hole is cut as in an editor's context.
-        key = f"hole\0{visiting.client}\0{hole.path}"
-        situation = Situation(key, hole.path, language_of(hole.path), text, at, 0, related=related)
-        parts = visiting.door.edits.around(situation, most)
+    prefix, suffix = nearest(shown.prefix, shown.suffix, most)
+    texts = (prefix + suffix, *(each.text for each in shown.related))
+    text, *others = [await visiting.prepare(None, visiting.door.mask, each) for each in texts]
+    related = tuple(replace(each, text=hidden) for each, hidden in zip(shown.related, others, strict=True))
+    at = len(prefix)
+    parts = PromptParts(related=related, path=shown.path, prefix=text[:at], suffix=text[at:])
     return replace(asked, parts=parts, max_context=most, fitted=True)
 
 

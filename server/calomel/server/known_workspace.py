@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from calomel.prompts.edit_prompt import EditPrompt
-from calomel.prompts.parts import Excerpt, PromptParts
+from calomel.prompts.parts import Excerpt
 from calomel.suggest.stateless import language_of
 from calomel.workspace.documents import Document
 from calomel.workspace.index import Place
@@ -32,12 +32,8 @@ _NAMESAKES: Final = 8
 # Whoever comes when so many wait gets an answer from what he sent.
 _WAITING: Final = 8
 _LONGEST_PATH: Final = 4096
-# Lines of a hole, before and behind the cursor, that may not have been saved yet.
-_UNSAVED: Final = ((1, 1), (8, 2))
 # Documents whose last answer about related code is kept, so that it stays the same from keystroke to keystroke.
 _DOCUMENTS: Final = 64
-
-Prompt = TypeVar("Prompt", EditPrompt, PromptParts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +71,11 @@ class KnownWorkspace:
 
     async def edit(self, prompt: EditPrompt) -> EditPrompt:
         """The prompt with the rest of its file and with related code of others, if its excerpt is found."""
-        return await self._run(self._edit, prompt) if prompt.path else prompt
-
-    async def hole(self, hole: PromptParts) -> PromptParts:
-        """The same for a hole. Such prompts name their file seldom."""
-        return await self._run(self._hole, hole) if hole.path else hole
-
-    async def _run(self, work: Callable[[Prompt], Prompt], prompt: Prompt) -> Prompt:
-        if self._waiting >= _WAITING:
+        if not prompt.path or self._waiting >= _WAITING:
             return prompt
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work, prompt)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._edit, prompt)
         except RuntimeError:
             # The server is ending.
             return prompt
@@ -98,23 +87,12 @@ class KnownWorkspace:
         if match is None:
             return prompt
         outside = _outside(prompt.path or "", match)
-        found, given = _grown(prompt, match, outside)
-        text, cursor = found.prefix + prompt.region + found.suffix, len(found.prefix) + (prompt.cursor or 0)
-        edits = tuple(replace(each, path=_within(each.path, outside)) for each in prompt.edits)
-        return replace(found, edits=edits, related=(*given, *self._others(match, text, cursor, given)))
-
-    def _hole(self, hole: PromptParts) -> PromptParts:
-        for before, behind in _UNSAVED:
-            first, last = _lines_back(hole.prefix, before), _lines_on(hole.suffix, behind)
-            region = hole.prefix[first:] + hole.suffix[:last]
-            match = self._match(hole.path or "", hole.prefix[:first], region, hole.suffix[last:])
-            if match is None:
-                continue
-            found, given = _grown(hole, match, _outside(hole.path or "", match))
-            others = self._others(match, found.prefix + found.suffix, len(found.prefix), given)
-            # The best one stands last there.
-            return replace(found, related=(*reversed(others), *given))
-        return hole
+        prefix, suffix = match.around.before + prompt.prefix, prompt.suffix + match.around.behind
+        edits = tuple(replace(each, path=each.path.removeprefix(outside)) for each in prompt.edits)
+        given = [replace(each, path=each.path.removeprefix(outside)) for each in prompt.related]
+        others = self._others(match, prefix + prompt.region + suffix, len(prefix) + (prompt.cursor or 0), given)
+        path = match.place.file.name
+        return replace(prompt, path=path, prefix=prefix, suffix=suffix, edits=edits, related=(*given, *others))
 
     def _match(self, path: str, prefix: str, region: str, suffix: str) -> _Match | None:
         found: list[_Match] = []
@@ -177,29 +155,6 @@ class KnownWorkspace:
 def _outside(path: str, match: _Match) -> str:
     """What a client puts before the names that files have within the folder."""
     return path.removesuffix(match.place.file.name) if path.endswith(match.place.file.name) else ""
-
-
-def _grown(prompt: Prompt, match: _Match, outside: str) -> tuple[Prompt, list[Excerpt]]:
-    """A prompt with the rest of its file, and the code of other files that it shows under the names of the folder."""
-    prefix, suffix = match.around.before + prompt.prefix, prompt.suffix + match.around.behind
-    given = [replace(each, path=_within(each.path, outside)) for each in prompt.related]
-    return replace(prompt, path=match.place.file.name, prefix=prefix, suffix=suffix), given
-
-
-def _within(path: str, outside: str) -> str:
-    return path.removeprefix(outside) if outside else path
-
-
-def _lines_back(text: str, count: int) -> int:
-    """Where the last `count` lines of a text begin."""
-    before, *lines = text.rsplit("\n", count)
-    return len(before) + 1 if len(lines) == count else 0
-
-
-def _lines_on(text: str, count: int) -> int:
-    """Where the first `count` lines of a text end, before the line end."""
-    *lines, behind = text.split("\n", count)
-    return len(text) - len(behind) - 1 if len(lines) == count else len(text)
 
 
 # Around the region: less than that stands in too many files to say which one is meant.
