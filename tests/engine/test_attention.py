@@ -13,7 +13,7 @@ from tests.engine.conftest import CONFIG, Context, Naive
 from torch import Tensor
 
 from calomel.engine import ModelConfig, Transformer
-from calomel.engine.attention import Piece, attention_multiplications, flash_varlen, forward
+from calomel.engine.attention import Piece, flash_varlen, forward
 from calomel.engine.cache import KeyValueBuffer
 
 
@@ -154,10 +154,3 @@ def test_flash_attn_is_used_on_a_gpu_where_it_is_installed(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
 
     assert flash_varlen.__wrapped__() is (flash if cuda and package else None)
-
-
-def test_the_work_of_attention_is_what_rows_see() -> None:
-    pieces = [Piece([5, 6], None, 20, causal=True), Piece([1] * 3, None, 0, causal=False)]
-
-    # Two rows behind 20 tokens see 22 keys, or 14 in a window; three rows at the beginning 3 in every layer.
-    assert attention_multiplications(CONFIG, pieces) == 2 * 4 * 8 * (2 * (22 + 2 * 14) + 3 * (3 + 2 * 3))

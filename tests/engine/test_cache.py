@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hypothesis.strategies as st
-import pytest
 import torch
 from hypothesis import given, settings
 from tests.engine.conftest import Context, check
@@ -78,19 +77,6 @@ def test_a_path_goes_from_its_end_on_once_it_is_the_least_recently_used() -> Non
     assert reused(cache, (1,) * 8) == [8]
 
 
-@pytest.mark.parametrize("there", [0, 1, 4, 6, 9, 10])
-def test_what_the_buffer_holds_already_is_not_copied(there: int) -> None:
-    cache, tokens = new_cache(), (1, 2, 3, 4, 5, 6, 7, 8, 9)
-    reused(cache, tokens)
-    rows, buffer = rows_of(tokens), new_buffer(there)
-    buffer.keys[:, :there] = torch.cat((rows, rows[:1]))[:there, None, None]
-
-    cache.release(cache.acquire(tokens, buffer))
-
-    assert buffer.length == 9
-    assert buffer.keys[0, :9, 0, 0].tolist() == rows.tolist()
-
-
 def test_the_spare_context_that_shares_most_is_taken_and_cut() -> None:
     spares: Spares[KeyValueBuffer] = Spares(1000, block=2)
     for tokens in ((1, 2, 3, 4), (1, 2, 9, 9), (1, 2, 3, 4, 5, 6, 7)):
@@ -111,19 +97,6 @@ def test_spare_contexts_beyond_their_room_are_let_go_the_longest_unused_first() 
     spares.trim(beside=64)
     assert spares.take((1,)) is None
     assert spares.take((3,)) is not None
-
-
-def test_concurrent_requests_of_one_context_share_what_both_computed() -> None:
-    cache, tokens = new_cache(pages=4), (1, 2, 3, 4, 5)
-    buffers = [new_buffer(), new_buffer()]
-    leases = [cache.acquire(tokens, buffer) for buffer in buffers]
-    for lease, buffer in zip(leases, buffers, strict=True):
-        cache.store(lease, tokens, buffer)
-
-    assert cache.free_pages == 2
-    for lease in leases:
-        cache.release(lease)
-    check(cache)
 
 
 sequences = st.lists(st.integers(0, 2), min_size=1, max_size=14).map(tuple)
@@ -178,9 +151,3 @@ def test_a_common_beginning_is_what_comparing_token_by_token_finds(both: Context
     one, other = both * 3 + one, both * 3 + other
 
     assert common_beginning(one, other) == common_beginning(other, one) == in_common(one, other)
-
-
-@pytest.mark.parametrize("at", [0, 1, 63, 64, 65, 575, 576, 577, 30_000])
-def test_one_other_token_is_found_wherever_it_stands(at: int) -> None:
-    one = tuple(range(30_001))
-    assert common_beginning(one, (*one[:at], -1, *one[at + 1 :])) == at

@@ -45,10 +45,6 @@ def test_a_saved_checkpoint_is_read_back(config: ModelConfig, tmp_path: Path) ->
         assert torch.equal(loaded.state_dict()[name], tensor), name
 
 
-def test_the_configuration_of_an_ordinary_decoder_is_qwens() -> None:
-    assert not {"moe", "rotary_dim", "output_bias", "memory"} & CONFIG.to_dict().keys()
-
-
 def test_the_default_type_is_the_devices_own(monkeypatch: pytest.MonkeyPatch) -> None:
     for native, expected in ((True, torch.bfloat16), (False, torch.float32)):
         monkeypatch.setattr("calomel.engine.checkpoint.native_bfloat16", lambda native=native: native)

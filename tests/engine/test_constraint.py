@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.engine.conftest import ANYTHING, END, PAIRS, Ask, Context, Naive, Rule, Script, Start, Way, in_turn
+from tests.engine.conftest import END, PAIRS, Ask, Context, Naive, Rule, Script, Start, in_turn
 from tests.engine.test_engine import naive_canvas
 
 from calomel.engine import Request, SamplingParams, Transformer
-from calomel.engine.errors import RequestCancelledError
-
-POLICIES = ["threshold:0.9", "prefix:0.8", "left_to_right"]
 
 
 @pytest.mark.parametrize("steps", [1, 3, 99])
@@ -51,16 +44,6 @@ def test_causal_decisions_within_a_constraint_equal_masked_left_to_right_decodin
 
     assert list(result.ids) == list(helped.ids) == expected
     assert helped.forwards < result.forwards
-
-
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_a_constraint_that_allows_everything_changes_no_causal_answer(ask: Ask, temperature: float) -> None:
-    how = {"policy": "left_to_right", "sampling": SamplingParams(temperature=temperature, seed=5)}
-
-    free, bound = ask(max_new_tokens=20, **how), ask(max_new_tokens=20, constraint=ANYTHING, **how)
-
-    assert bound.ids == free.ids
-    assert bound.log_probs == pytest.approx(free.log_probs, abs=1e-4)
 
 
 # Automata with a way on, or an end, in every state.
@@ -124,27 +107,3 @@ def test_an_answer_ends_with_its_constraint_and_nowhere_else(
     assert len(result.ids) == 6 if ids is None else result.ids == ids
     assert result.finish_reason == "stop"
     assert result.steps <= steps
-
-
-def test_a_constrained_request_can_be_cancelled(model: Transformer, start: Start, context: Context) -> None:
-    reached = threading.Event()
-
-    class Slow(Way):
-        def advance(self, tokens: Sequence[int]) -> int:
-            reached.set()
-            time.sleep(0.002)
-            return super().advance(tokens)
-
-    class Slowly(Rule):
-        def begin(self) -> Way:
-            return Slow(self)
-
-    engine = start(model)
-    handle = engine.submit(Request(context, 900, (8,), constraint=Slowly((dict.fromkeys(range(90), 0),), frozenset())))
-    reached.wait(10)
-
-    handle.cancel()
-
-    with pytest.raises(RequestCancelledError):
-        handle.result(60)
-    assert len(engine.submit(Request(context, 3)).result(60).ids) <= 3

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.engine.conftest import CONFIG, END, MASK, Ask, Context, Naive, Rule, Script, Start, Ticking
+from tests.engine.conftest import CONFIG, END, MASK, Ask, Context, Naive, Rule, Script, Start
 from torch import Tensor
 
 from calomel.engine import CanvasState, Request, SamplingParams, Transformer
@@ -158,15 +158,6 @@ def test_an_end_token_right_behind_the_bound_is_a_stop(start: Start, scripted: S
     assert (result.ids, result.finish_reason) == ((10, 11), "stop")
 
 
-def test_max_steps_bounds_the_steps_of_a_canvas(start: Start, scripted: Script) -> None:
-    model = scripted(4, list(range(10, 40)))
-    model.confidence = lambda place, step: 0.3
-
-    result = start(model).submit(Request(SHORT, 16, (16,), max_steps=3)).result(60)
-
-    assert (result.steps, result.ids) == (3, tuple(range(10, 26)))
-
-
 def test_the_probe_chooses_the_length_of_the_highest_mean_confidence(start: Start, scripted: Script) -> None:
     model = scripted(4, list(range(10, 40)))
     model.confidence = lambda place, step: (0.9 if place < 4 else 0.95) if place < 12 else 0.2
@@ -218,19 +209,6 @@ def test_penalties_keep_an_answer_from_repeating_itself(start: Start, scripted: 
 
     assert result.ids.count(10) == 1
     assert len(set(result.ids)) == len(result.ids)
-
-
-@pytest.mark.parametrize("policy", ["fixed:1", "left_to_right"])
-def test_a_deadline_returns_what_is_known(start: Start, scripted: Script, policy: str) -> None:
-    model, clock = scripted(4, list(range(10, 40))), Ticking()
-    model.confidence = lambda place, step: 0.9 - place / 100
-    engine = start(model, clock=clock, observe=clock.tick)
-
-    # Prefill takes one forward.
-    result = engine.submit(Request(SHORT, 30, (16,), policy=policy, deadline=4.0)).result(60)
-
-    assert (result.finish_reason, result.ids) == ("deadline", tuple(range(10, 13)))
-    assert result.denoise_seconds == 3.0
 
 
 @pytest.mark.parametrize("policy", ["threshold:0.5", "fixed:3", "left_to_right"])

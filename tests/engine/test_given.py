@@ -6,8 +6,8 @@ import pytest
 import torch
 from tests.engine.conftest import END, MASK, Ask, Context, Naive, Start
 
-from calomel.engine import DeadlineExceededError, Request, Result, SamplingParams, Transformer
-from calomel.engine.errors import InvalidRequestError, RequestCancelledError
+from calomel.engine import Request, Result, SamplingParams, Transformer
+from calomel.engine.errors import InvalidRequestError
 
 GIVEN = (5, 80, 5, 33, 12, 7, 61)
 
@@ -69,16 +69,6 @@ def test_requests_submitted_together_share_their_first_forward_and_a_wrong_one_k
     for handle in engine.submit_all([Request(context, given=GIVEN[:count]) for count in range(5)]):
         handle.result()
     assert steps == [5]
-
-
-def test_a_cancelled_judgement_and_a_late_one_say_so(model: Transformer, context: Context, start: Start) -> None:
-    engine = start(model, prefill_chunk=1)
-    handle = engine.submit(Request(context * 10, given=GIVEN))
-    handle.cancel()
-    with pytest.raises(RequestCancelledError):
-        handle.result()
-    with pytest.raises(DeadlineExceededError):
-        engine.submit(Request(context, given=GIVEN, deadline=0.0)).result()
 
 
 def test_what_follows_the_given_tokens_finds_them_in_the_cache(context: Context, ask: Ask) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from calomel.engine import SamplingParams
 from calomel.engine.errors import UnknownPolicyError
 from calomel.engine.policies import Paced, RevealPolicy, parse_policy
-from calomel.engine.sampling import Choice, Counts, Draw, best_tokens, choose, count_tokens, penalise, sample
+from calomel.engine.sampling import Choice, Counts, Draw, choose, count_tokens, penalise, sample
 
 
 def policy(text: str) -> RevealPolicy:
@@ -109,13 +109,6 @@ def test_the_most_probable_token_is_taken_and_of_equal_ones_the_lower_id() -> No
     assert draw([[9.0, 1.0, 2.0, 3.0, 3.0], [9.0, 1.0, 1.0, 1.0, 1.0]]).token.tolist() == [3, 1]
 
 
-@pytest.mark.parametrize(("rows", "vocab"), [(200, 97), (200, 256), (0, 97), (0, 256)])
-def test_the_best_token_is_found_in_any_vocabulary(rows: int, vocab: int) -> None:
-    logits = torch.randint(0, 12, (rows, vocab), generator=torch.Generator().manual_seed(0)).float()
-
-    assert best_tokens(logits).tolist() == [row.index(max(row)) for row in logits.tolist()]
-
-
 def test_confidence_and_entropy_leave_out_the_mask_token() -> None:
     choice = draw([[50.0, 0.0, 0.0, 0.0, 0.0]])
 
@@ -163,13 +156,6 @@ def test_penalties_change_the_tokens_that_were_there() -> None:
         (SamplingParams(repetition_penalty=2.0), [1.0, 0.5, -2.0, 1.0]),
     ):
         assert penalise(logits, params, counts)[0].tolist() == pytest.approx(expected)
-
-
-def test_each_row_counts_the_tokens_before_it() -> None:
-    counts = count_tokens([4], [1, 1], [2, 1], 3, 5, torch.device("cpu"))
-
-    assert counts.answer.tolist() == [[0, 2, 0, 0, 0], [0, 2, 1, 0, 0], [0, 3, 1, 0, 0]]
-    assert counts.seen[0].tolist() == [False, True, False, False, True]
 
 
 def test_penalties_reach_the_rows_of_their_request_alone() -> None:

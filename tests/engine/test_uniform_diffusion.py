@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from tests.engine.conftest import Context, Rule, in_turn
+from tests.engine.conftest import Context, in_turn
 from torch import Tensor
 
-from calomel.engine import DeadlineExceededError, Engine, NoiseShape, Request, Result, SamplingParams, UniformDiffusion
+from calomel.engine import Engine, NoiseShape, Request, Result, SamplingParams, UniformDiffusion
 from calomel.engine.errors import (
     PolicyUnavailableError,
     RequestFailedError,
@@ -187,24 +187,6 @@ def test_what_needs_masks_or_a_causal_answer_is_refused(answer: Answer, fields: 
         answer(**fields)
 
 
-def test_a_deadline_before_the_first_step_is_an_error_and_later_leaves_what_is_accepted(serve: Serve) -> None:
-    now, backbone = [0.0], Opinionated()
-
-    def late(logits: Any) -> None:
-        if len(backbone.batches) == 3:
-            now[0] = 10.0
-            logits[0, 2:4] = 0.0
-            logits[0, 3, 1] = 2.0  # a little surer: it is accepted before the one before it
-
-    backbone.before = late
-    serving = serve(backbone, clock=lambda: now[0])
-    result = serving.submit(asked(max_new_tokens=50, deadline=5.0)).result()
-    assert result.finish_reason == "deadline"
-    assert result.ids == tuple(range(5, 5 + CANVAS + 2))
-    with pytest.raises(DeadlineExceededError):
-        serving.submit(asked(deadline=5.0)).result()
-
-
 def test_a_failing_encoder_ends_its_request_and_its_context_is_never_read_again(serve: Serve) -> None:
     def fail(told: Any) -> None:
         if 13 in told:
@@ -220,24 +202,6 @@ def test_a_failing_encoder_ends_its_request_and_its_context_is_never_read_again(
 
 
 ANY = range(VOCAB - 2)
-LONG = in_turn(*([20 + at % 3, 30 + at % 3] for at in range(20)))
-
-
-@pytest.mark.parametrize(
-    ("rule", "fields", "size"),
-    [
-        pytest.param(in_turn([5, 6], [30, 31], [7], [12, 47]), {"max_steps": 12}, 4, id="to its end"),
-        pytest.param(LONG, {"max_steps": 1, "max_new_tokens": 40}, 20, id="over several canvases in single steps"),
-        pytest.param(LONG, {"max_steps": 4, "max_new_tokens": 40}, 20, id="over several canvases"),
-        pytest.param(in_turn(*([at] for at in range(10, 16))), {}, 6, id="without a choice"),
-    ],
-)
-def test_an_answer_stays_within_its_constraint_and_ends_with_it(
-    answer: Answer, rule: Rule, fields: dict[str, Any], size: int
-) -> None:
-    result = answer(constraint=rule, **fields)
-    assert rule.accepts(result.ids, whole=True)
-    assert (len(result.ids), result.finish_reason) == (size, "stop")
 
 
 def test_a_model_may_end_where_its_constraint_lets_it(answer: Answer) -> None:

@@ -1,4 +1,4 @@
-"""The mixture of experts against a loop over tokens, and weights in eight bits against the product in plain steps."""
+"""Weights in eight and in four bits against the product in plain steps; families compare experts with their makers'."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 import torch
 from tests.engine.conftest import CONFIG, random
 from tests.families.published import llada2 as published
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import nn
 
 from calomel.engine import BlockCausal, Engine, ModelConfig, Request, Transformer
 from calomel.engine.config import MoeConfig
@@ -22,8 +21,6 @@ from calomel.engine.transformer import (
     QuantizedStack,
     multiply,
     quantize_tensor,
-    rotate,
-    rotation,
     rounded,
     widened,
 )
@@ -56,37 +53,6 @@ def mixture(config: MoeConfig) -> Mixture:
     return made
 
 
-def one_token(made: Mixture, config: MoeConfig, x: Tensor) -> Tensor:
-    """What `made` makes of x [C], in plain steps."""
-    logits = torch.tensor([float(made.gate.weight[expert] @ x) for expert in range(config.experts)])
-    scores = (logits.softmax(0) if config.score == "softmax" else 1 / (1 + torch.exp(-logits))).tolist()
-    choosing = [score + (float(made.gate.expert_bias[i]) if config.bias else 0) for i, score in enumerate(scores)]
-    size = config.experts // config.groups
-    groups = sorted(
-        range(config.groups), key=lambda g: -sum(sorted(choosing[g * size : (g + 1) * size], reverse=True)[:2])
-    )[: config.chosen_groups]
-    allowed = [expert for expert in range(config.experts) if expert // size in groups]
-    chosen = sorted(allowed, key=lambda expert: -choosing[expert])[: config.chosen]
-    # Of one expert, the published routers normalise nothing.
-    total = sum(scores[expert] for expert in chosen) if config.normalised and config.chosen > 1 else 1.0
-    out = torch.zeros_like(x) if made.shared_experts is None else made.shared_experts(x)
-    for expert in chosen:
-        width = config.intermediate_size
-        both = made.experts.gate_up_proj.weight[expert * 2 * width : (expert + 1) * 2 * width] @ x
-        down = made.experts.down_proj.weight[expert * len(x) : (expert + 1) * len(x)]
-        out = out + (down @ (F.silu(both[:width]) * both[width:])) * (scores[expert] / total * config.scaling)
-    return out
-
-
-@pytest.mark.parametrize("config", [QWEN, LLADA, replace(QWEN, normalised=False), replace(LLADA, chosen=1, groups=2)])
-def test_tokens_sorted_by_expert_give_what_each_gives_alone(config: MoeConfig) -> None:
-    made, x = mixture(config), torch.randn(17, 32)
-
-    expected = torch.stack([one_token(made, config, row) for row in x])
-
-    torch.testing.assert_close(made(x), expected, atol=1e-5, rtol=1e-5)
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_groups_at_once_give_what_experts_in_turn_give(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     made, x = mixture(QWEN).to(dtype), torch.randn(11, 32, dtype=dtype)
@@ -95,16 +61,6 @@ def test_groups_at_once_give_what_experts_in_turn_give(dtype: torch.dtype, monke
     monkeypatch.setattr(Experts, "_groups_at_once", lambda *_: True)
 
     torch.testing.assert_close(made(x), in_turn)
-
-
-def test_only_the_first_dimensions_of_a_head_turn() -> None:
-    x = torch.randn(5, 2, 8)
-    factors = rotation(torch.rand(5, 2), x.dtype)
-
-    turned = rotate(x, *factors)
-
-    assert torch.equal(turned[..., 4:], x[..., 4:])
-    assert torch.equal(turned[..., :4], rotate(x[..., :4], *factors))
 
 
 def quantize(model: Transformer, bits: int = 8) -> Transformer:

@@ -157,28 +157,6 @@ def test_any_end_that_the_folder_names_ends_an_answer(tmp_path: Path) -> None:
     assert told == {"<|endoftext|>", "<|im_end|>", *QWEN_FIM} - {"<|fim_pad|>"}
 
 
-@pytest.mark.parametrize(
-    ("changed", "told"),
-    [
-        ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope_scaling 'yarn'; there are default, linear and"),
-        ({"rope_parameters": {"full_attention": {"rope_theta": 1e4}}}, "rope_parameters .*; one object of numbers"),
-        ({"rope_scaling": {"rope_type": "linear"}}, "factor"),
-        ({"partial_rotary_factor": 0.5}, "partial_rotary_factor"),
-        ({"quantization_config": {"quant_method": "gptq"}}, "quantised are not read; take the checkpoint"),
-        ({"eos_token_id": None}, "no token that it ends an answer"),
-    ],
-)
-def test_what_is_not_there_is_refused_by_name(tmp_path: Path, changed: dict[str, Any], told: str) -> None:
-    LLAMA.write(tmp_path)
-    raw = {**read_config(tmp_path), **changed}
-    if "eos_token_id" in changed:
-        (tmp_path / "generation_config.json").unlink()
-        write_tokenizer(tmp_path, ("<pad>",))
-
-    with pytest.raises(CheckpointError, match=told):
-        find(tmp_path).config(raw, tmp_path)
-
-
 def test_a_damaged_tokenizer_is_named_when_the_family_is_looked_for(tmp_path: Path) -> None:
     QWEN2.write(tmp_path)
     write_config(tmp_path, {"added_tokens": [{"id": 1}]}, "tokenizer.json")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,9 @@ from tests.families.published.block_causal import Checkpoint
 from tests.families.published.layout import TEXT_TOKENS, random_state
 from tests.families.reference.dense import class_logits, with_weights
 from tests.families.reference.window import Draws, Full, llada_dual
-from tests.families.reference.window import dream as dream_loop
 from tests.families.reference.window import llada as llada_loop
 
-from calomel.engine import CheckpointError, Engine, ModelConfig, Request, SamplingParams, Transformer
+from calomel.engine import Engine, ModelConfig, Request, SamplingParams, Transformer
 from calomel.engine.attention import Piece, forward
 from calomel.engine.checkpoint import tensor_table
 from calomel.families.bidirectional import llada_places
@@ -180,21 +178,6 @@ def test_llada_answers_in_blocks(tmp_path: Path) -> None:
     assert halfway.revealed == (True,) * 32 + (False,) * 32
 
 
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        ({"block_type": "sequential"}, "block_type 'sequential'"),
-        ({"alibi": True}, "alibi True"),
-        ({"d_model": None}, "hidden_size"),
-    ],
-)
-def test_what_is_not_there_is_refused(tmp_path: Path, said: dict[str, Any], told: str) -> None:
-    folder = llada.write(tmp_path)
-
-    with pytest.raises(CheckpointError, match=told):
-        find(folder).config({**read_config(folder), **said}, folder)
-
-
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("write", [llada.write, adapted.ILLADA.write, adapted.A2D_MDLM.write])
 def test_only_whole_forwards_are_exact(tmp_path: Path, write: Write, *, exact: bool) -> None:
@@ -208,19 +191,3 @@ def test_only_whole_forwards_are_exact(tmp_path: Path, write: Write, *, exact: b
     published = llada_loop if exact else llada_dual
     *_, theirs = published(full, [*CONTEXT, *[mask] * 24], mask, canvas, steps=24, block=32, how=Draws())
     assert ours == tuple(theirs[canvas.start :])
-
-
-def test_steps_of_coda_are_those_of_dream(tmp_path: Path) -> None:
-    folder = adapted.CODA.write(tmp_path)
-    diffusion = shape_of(folder).diffusion
-    mask, canvas = diffusion.mask_token_id, range(len(CONTEXT), len(CONTEXT) + 24)
-    full = Full(loaded(folder), mask, never=frozenset({diffusion.end_token_id}))
-    whole = [*CONTEXT, *[mask] * 24, *SUFFIX]
-    states = dream_loop(full.shifted, whole, mask, steps=24, alg="entropy", how=Draws())
-    theirs = [state[canvas.start : canvas.stop] for state in states]
-
-    with opened(folder, exact=True) as engine:
-        handle = engine.submit(replace(asked(24, 24), suffix=SUFFIX, policy="entropy"))
-        handle.result(60)
-
-    assert [list(state.ids) for state in handle.states()] == theirs

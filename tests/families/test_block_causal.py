@@ -19,7 +19,6 @@ from tests.families.published.block_causal import (
     SDAR_MOE,
     STABLE_DIFFCODER,
     Checkpoint,
-    tensors,
 )
 from tests.families.published.layout import prompt
 from tests.families.reference import block_diffusion as loop
@@ -33,7 +32,6 @@ from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.generation import generation_of
 from calomel.families.loading import load_decoder
-from calomel.families.plan import plan_of
 from calomel.families.table import find
 
 ROOM = 22
@@ -217,29 +215,3 @@ def test_without_either_the_length_of_blocks_is_asked_for_and_a_fetched_folder_h
         shape_of(replace(A2D_BD3LM, repository="").write(tmp_path / "a2d"))
     (folder / "calomel-source.json").write_text('{"repository": "JetLM/SDAR-4B-Chat-b8", "revision": "0f3a"}')
     assert shape_of(folder).diffusion.block == 8
-
-
-@pytest.mark.parametrize(
-    ("checkpoint", "changed", "told"),
-    [
-        (SDAR, {"block_size": 1}, "block_size 1"),
-        (SDAR, {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope_scaling 'yarn'"),
-        (SDAR, {"use_sliding_window": True}, "use_sliding_window"),
-        (SDAR, {"hidden_act": "gelu"}, "hidden_act 'gelu'"),
-        (SDAR_MOE, {"num_experts": None}, "num_experts"),
-    ],
-)
-def test_what_the_decoder_does_not_do_is_refused(
-    written: Written, checkpoint: Checkpoint, changed: dict[str, Any], told: str
-) -> None:
-    folder = written(checkpoint)
-    raw = {key: value for key, value in {**checkpoint.config, **changed}.items() if value is not None}
-
-    with pytest.raises(CheckpointError, match=told):
-        find(folder).config(raw, folder)
-
-
-def test_the_estimate_counts_every_expert(written: Written) -> None:
-    held = sum(tensor.numel() for tensor in tensors(network(SDAR_MOE)).values())
-
-    assert plan_of(written(SDAR_MOE), OpenOptions(dtype="float32")).estimate.weights == held * 4

@@ -328,9 +328,3 @@ def test_the_estimate_counts_the_weights_that_are_loaded(folder: Path, network: 
     shards.close()
     assert counted == sum(tensor.nbytes for tensor in network.weights)
     assert told == pytest.approx(counted, rel=0.05)
-
-
-def test_the_estimate_of_the_published_checkpoint_is_near_its_size() -> None:
-    estimate = DIFFUSION_GEMMA.estimate(DIFFUSION_GEMMA.facts.checkpoints[0].config, EstimateOptions(shards=None))
-    assert estimate.weights == pytest.approx(50.5e9, rel=0.02)
-    assert estimate.cache == pytest.approx((65_536 + 2 * 8 * 2048) * 225_280, rel=0.15)

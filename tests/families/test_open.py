@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from safetensors.torch import load_file, save_file
-from tests.families.published.layout import write_config
+from tests.families.published.layout import write_config, write_tokenizer
+from tests.families.published.nemotron import ROPE
 from tests.families.writers import writers
 
 from calomel.engine import BlockCausal, CheckpointError, Engine
@@ -69,16 +70,68 @@ def test_a_damaged_configuration_is_named(tmp_path: Path, text: str) -> None:
         find(tmp_path)
 
 
-def test_weights_are_counted_as_the_headers_say_and_without_them_from_the_configuration(sdar: Path) -> None:
-    family, raw = find(sdar), read_config(sdar)
-    numbers = sum(held.numbers for held in Shards(sdar).tensors.values())
-
-    counted = family.estimate(raw, EstimateOptions(shards=Shards(sdar), dtype="float32"))
+# Its folder has the weights that see pictures, too.
+@pytest.mark.parametrize("name", sorted(WRITERS.keys() - {"diffusion-gemma"}))
+def test_weights_are_counted_as_the_headers_say_and_without_them_from_the_configuration(
+    tmp_path: Path, name: str
+) -> None:
+    WRITERS[name](tmp_path)
+    family, raw = find(tmp_path), read_config(tmp_path)
+    numbers = sum(held.numbers for held in Shards(tmp_path).tensors.values())
+    counted = family.estimate(raw, EstimateOptions(shards=Shards(tmp_path), dtype="float32"))
     told = family.estimate(raw, EstimateOptions(dtype="float32"))
 
     assert counted.weights == 4 * numbers
-    assert told.weights == pytest.approx(counted.weights, rel=0.01)  # without the norms
-    assert family.estimate(raw, EstimateOptions(shards=Shards(sdar), quantize="int8")).weights < 2 * numbers
+    assert told.weights == pytest.approx(counted.weights, rel=0.02)  # without the norms
+    assert family.estimate(raw, EstimateOptions(shards=Shards(tmp_path), quantize="int8")).weights < 2 * numbers
+
+
+_YARN = {"rope_type": "yarn", "factor": 4.0}
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("llama", {"rope_scaling": _YARN}, "rope_scaling 'yarn'; there are default, linear and"),
+    (
+        "llama",
+        {"rope_parameters": {"full_attention": {"rope_theta": 1e4}}},
+        "rope_parameters .*; one object of numbers",
+    ),
+    ("llama", {"rope_scaling": {"rope_type": "linear"}}, "factor"),
+    ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor"),
+    ("llama", {"quantization_config": {"quant_method": "gptq"}}, "quantised are not read; take the checkpoint"),
+    ("llada", {"block_type": "sequential"}, "block_type 'sequential'"),
+    ("llada", {"alibi": True}, "alibi True"),
+    ("llada", {"d_model": None}, "hidden_size"),
+    ("sdar", {"block_size": 1}, "block_size 1"),
+    ("sdar", {"rope_scaling": _YARN}, "rope_scaling 'yarn'"),
+    ("sdar", {"use_sliding_window": True}, "use_sliding_window"),
+    ("sdar", {"hidden_act": "gelu"}, "hidden_act 'gelu'"),
+    ("sdar-moe", {"num_experts": None}, "num_experts"),
+    ("llada2", {"num_experts": None}, "num_experts"),
+    ("llada2", {"n_group": 3}, "16 experts are not 3 groups"),
+    ("llada2", {"use_linear_attention": True}, "use_linear_attention"),
+    ("llada2", {"vocab_size": 100}, "outside of its vocabulary"),
+    ("nemotron-labs-diffusion", {"dlm_type": "dream"}, "dlm_type 'dream'"),
+    ("nemotron-labs-diffusion", {"mask_token_id": None}, "no mask_token_id"),
+    ("nemotron-labs-diffusion", {"rope_parameters": {**ROPE, "mscale_all_dim": 0.0}}, "rope_scaling 'yarn'"),
+    ("nemotron-labs-diffusion", {"rope_parameters": {**ROPE, "attention_factor": 1.2}}, "attention_factor 1.2"),
+]
+
+
+@pytest.mark.parametrize(("name", "changed", "told"), REFUSED)
+def test_what_a_family_does_not_do_is_refused_by_name(
+    tmp_path: Path, name: str, changed: dict[str, Any], told: str
+) -> None:
+    WRITERS[name](tmp_path)
+    raw = {key: value for key, value in {**read_config(tmp_path), **changed}.items() if value is not None}
+    with pytest.raises(CheckpointError, match=told):
+        find(tmp_path).config(raw, tmp_path)
+
+
+def test_a_model_that_says_nowhere_how_an_answer_ends_is_refused(tmp_path: Path) -> None:
+    WRITERS["llama"](tmp_path)
+    (tmp_path / "generation_config.json").unlink()
+    write_tokenizer(tmp_path, ("<pad>",))
+    with pytest.raises(CheckpointError, match="no token that it ends an answer"):
+        find(tmp_path).config({**read_config(tmp_path), "eos_token_id": None}, tmp_path)
 
 
 @pytest.mark.parametrize(

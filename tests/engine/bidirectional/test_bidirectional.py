@@ -57,23 +57,6 @@ def test_a_canvas_before_a_suffix_is_the_whole_answer_and_told_with_its_probabil
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("policy", ["entropy", "p2", "low_confidence", "threshold:0.3", "fixed:2", "entropy_bound:1"])
-def test_answers_share_forwards_without_padding_and_do_not_depend_on_company(
-    model: Transformer, start: Start, options: BidirectionalOptions, policy: str
-) -> None:
-    reports: list[StepReport] = []
-    engine = start(model, options, observe=reports.append)
-    requests = [
-        asked(context=PREFIX[: 4 + at], suffix=SUFFIX[at:], canvas_lengths=(5 + at,), policy=policy) for at in range(3)
-    ]
-
-    together = [handle.result(60).ids for handle in engine.submit_all(requests)]
-
-    assert (reports[0].requests, reports[0].rows) == (3, 3 * (4 + 6 + 5) + 3)
-    assert together == [engine.submit(request).result(60).ids for request in requests]
-
-
-@pytest.mark.parametrize("options", OPTIONS)
 def test_the_length_is_probed_by_one_forward_which_is_the_first_of_the_chosen_one(
     model: Transformer, start: Start, options: BidirectionalOptions
 ) -> None:
@@ -104,13 +87,10 @@ def test_any_of_its_ends_ends_an_answer_and_none_before_its_least_length(start: 
     assert (len(longer.ids), also in longer.ids) == (8, False)
 
 
-def test_a_seed_repeats_an_answer_and_penalties_keep_it_from_repeating_itself(model: Transformer, start: Start) -> None:
-    engine, how = start(model), exactly(16, policy="entropy")
-    answers = [ask(engine, sampling=SamplingParams(1.0, seed=seed), **how)[0].ids for seed in (1, 1, 2)]
-    penalised = ask(engine, sampling=SamplingParams(presence_penalty=1000.0), **exactly(16, policy="fixed:1"))[0]
+def test_penalties_keep_an_answer_from_repeating_itself(model: Transformer, start: Start) -> None:
+    penalised = SamplingParams(presence_penalty=1000.0)
 
-    assert answers[0] == answers[1] != answers[2]
-    assert len(set(penalised.ids)) == 16
+    assert len(set(ask(start(model), sampling=penalised, **exactly(16, policy="fixed:1"))[0].ids)) == 16
 
 
 def test_a_dual_cache_of_one_step_is_exact(model: Transformer, start: Start) -> None:
