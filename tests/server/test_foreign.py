@@ -11,9 +11,11 @@ import pytest
 from starlette.testclient import TestClient
 from tests.server.conftest import events
 
-from calomel.prompts.parts import Excerpt
+from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
+from calomel.prompts.zeta import write_zeta
 from calomel.server.routes.llama import indented
 from calomel.suggest.launch import version
+from calomel.suggest.outcome_log import outcome_log_path
 
 HOLE = {"prompt": "def f(n):\n    ", "suffix": "\n"}
 
@@ -119,6 +121,36 @@ def test_a_prompt_of_zeta2_is_answered_by_its_region(client: TestClient) -> None
     region = "def area(width, height):\n    return width * height\n"
     assert body["choices"][0]["text"] == region + ">>>>>>> UPDATED\n"
     assert stopped["choices"][0]["text"] == region
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "line"),
+    [
+        ("shape.py", "width", "def area({}, height):"),
+        ("shape.lua", "width", "local function area({}, height)"),
+        ("shape.ts", "width", "function area({}: number, height: number): number {{"),
+        ("shape.css", "accent", "  --{}: #fa0;"),
+        ("shape.go", "width", "func area({} int, height int) int {{"),
+    ],
+)
+def test_a_rename_goes_on_in_every_language(client: TestClient, path: str, old: str, line: str) -> None:
+    before, after = line.format(old), line.format(f"{old}_new")
+    hunk = Hunk(path, 1, f"{before}\n", f"{after}\n")
+    later = f"\n  ({old}, {old} * 2)\n"
+    parts = PromptParts(path=path, region=EditRegion(f"{after}{later}", len(after) + 2), edits=(hunk,))
+    prompt, reply = write_zeta(parts, blocks=True)
+
+    answer = client.post(URL, json=ask(prompt, max_tokens=2048, stop=ZED_STOP)).json()
+
+    assert reply.read(answer["choices"][0]["text"]) == f"{after}{later.replace(old, f'{old}_new')}"
+
+
+def test_a_prediction_that_the_user_did_not_take_stays_unknown(client: TestClient) -> None:
+    # Zed never says what became of it; its next prompt shows it.
+    client.post(URL, json=ask(ZETA21, stop=ZED_STOP))
+    client.post(URL, json=ask(ZETA21.replace("return w", "return 2"), stop=ZED_STOP))
+
+    assert not outcome_log_path().exists()
 
 
 @pytest.mark.parametrize(("prompt", "silence"), [(ZETA21, "<|marker_3|><|marker_3|>"), (ZETA2, "")])
