@@ -129,3 +129,11 @@ def _name(handle: asyncio.Handle) -> str:
     callback: Any = handle._callback  # type: ignore[attr-defined]
     task = getattr(callback, "__self__", None)
     return repr(task.get_coro()) if isinstance(task, asyncio.Task) else repr(callback)
+
+
+@pytest.fixture(autouse=True)
+def _short_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever a test asks, the event loop goes on with the others meanwhile. For a folder whose conftest names it."""
+    with watched_loops(monkeypatch) as long_turns:
+        yield
+    assert not long_turns, "\n".join(long_turns)

@@ -4,42 +4,30 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from tests.engine.conftest import CONFIG, END, MASK, random
 
 from calomel.bench import peer_engines, peers
-from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Request, Transformer
+from calomel.engine import BlockCausal, Engine, Request, Transformer
 from calomel.engine.checkpoint import save_checkpoint
 from calomel.families.loading import load_checkpoint
 from calomel.report.heldout import Hole
 from calomel.report.progress import Progress
 
-MASK, END, VOCAB = 95, 96, 97
-
 
 def random_checkpoint(folder: Path, window: int | None) -> Path:
-    config = ModelConfig(
-        vocab_size=VOCAB,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
+    config = replace(
+        CONFIG,
         max_position_embeddings=512,
-        diffusion=DiffusionConfig(mask_token_id=MASK, end_token_id=END),
         sliding_window=window,
-        layer_types=("full_attention", "sliding_attention", "sliding_attention") if window else (),
+        layer_types=CONFIG.layer_types if window else (),
     )
-    generator = torch.Generator().manual_seed(7)
-    model = Transformer(config)
-    for parameter in model.parameters():
-        if parameter.dim() > 1:
-            torch.nn.init.normal_(parameter, std=0.3, generator=generator)
-    with torch.no_grad():  # ours never predicts it, the peers do not know it
-        model.embed_tokens.weight[MASK] = 0
+    model = random(Transformer(config))
+    model.embed_tokens.weight[MASK] = 0  # ours never predicts it, the peers do not know it
     save_checkpoint(model, folder, dtype=torch.float32)
     return folder
 

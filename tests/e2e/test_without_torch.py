@@ -40,7 +40,7 @@ def test_the_language_server_starts_and_answers(tmp_path: Path, without_torch: s
 def test_a_server_with_an_upstream_fills_a_hole(tmp_path: Path, without_torch: str) -> None:
     with served(llama_cpp(Play(tokens=("return ", "n * 2")))) as upstream:
         more = ["--upstream", upstream, "--no-config"]
-        with program(tmp_path, *more, model=False, PYTHONPATH=without_torch) as (_, client):
+        with program(tmp_path, *more, model=None, PYTHONPATH=without_torch) as (_, client):
             body = {"model": "mercury-coder", "prompt": "def double(n):\n    ", "suffix": "\n", "max_tokens": 16}
             answer = client.post("/v1/fim/completions", json=body)
     assert answer.status_code == 200, answer.text

@@ -163,7 +163,23 @@ def naive() -> Naive:
     return logits
 
 
-class Scripted(Transformer):
+class Placed(Transformer):
+    """Knows of a row no more than its token and its position: a base of models that follow a script."""
+
+    def forward(
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        attend: object,
+        text: Tensor | None = None,
+        wanted: Tensor | None = None,
+    ) -> Tensor:
+        del attend, text
+        rows = torch.stack((ids.float(), positions.float()), dim=-1)
+        return rows if wanted is None else rows[wanted]
+
+
+class Scripted(Placed):
     """Predicts `answer` behind `context` tokens, whatever it reads, with the confidences it is told.
 
     Where the answer is over it predicts the end token. Causal rows follow `causal` where it is given.
@@ -177,18 +193,9 @@ class Scripted(Transformer):
         self.confidence: Callable[[int, int], float] = lambda place, step: 0.99
         self.canvas_step = 0
 
-    def forward(
-        self,
-        ids: Tensor,
-        positions: Tensor,
-        attend: object,
-        text: Tensor | None = None,
-        wanted: Tensor | None = None,
-    ) -> Tensor:
-        del attend, text
+    def forward(self, ids: Tensor, *more: Any, **named: Any) -> Tensor:
         self.canvas_step += bool((ids == MASK).any())
-        rows = torch.stack((ids.float(), positions.float()), dim=-1)
-        return rows if wanted is None else rows[wanted]
+        return super().forward(ids, *more, **named)
 
     def logits(self, hidden: Tensor) -> Tensor:
         rows = torch.full((len(hidden), VOCAB), -30.0)

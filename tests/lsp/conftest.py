@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.loop_watch import watched_loops
+from tests.loop_watch import _short_turns  # noqa: F401 (a fixture)
 from tests.lsp.editor import Editor, Script
 
 # As the program does, before its loop begins.
 import calomel.lsp.session  # noqa: F401
-
-
-@pytest.fixture(autouse=True)
-def _short_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Whatever a test asks, the event loop goes on with the others meanwhile."""
-    with watched_loops(monkeypatch) as long_turns:
-        yield
-    assert not long_turns, "\n".join(long_turns)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import socket
@@ -16,7 +15,6 @@ from typing import Any
 
 import httpx
 import numpy as np
-from safetensors.torch import load_file
 from tests.server.conftest import until
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -103,50 +101,6 @@ def write_model(path: Path, special: Sequence[str], says: str) -> None:
     writer.close()
 
 
-def write_twin(folder: Path, path: Path) -> None:
-    """The tiny Qwen2 in `folder` as llama.cpp reads it: the same tokens, the same numbers."""
-    gguf = the_library()
-    shape = json.loads((folder / "config.json").read_text())
-    tokenizer = json.loads((folder / "tokenizer.json").read_text())
-    tokens = {number: token for token, number in tokenizer["model"]["vocab"].items()}
-    added = {each["id"]: each["content"] for each in tokenizer["added_tokens"]}
-    size = shape["vocab_size"]
-    writer: Any = gguf.GGUFWriter(path, "qwen2")
-    writer.add_name("tiny-coder")
-    writer.add_context_length(shape["max_position_embeddings"])
-    writer.add_embedding_length(shape["hidden_size"])
-    writer.add_block_count(shape["num_hidden_layers"])
-    writer.add_feed_forward_length(shape["intermediate_size"])
-    writer.add_head_count(shape["num_attention_heads"])
-    writer.add_head_count_kv(shape["num_key_value_heads"])
-    writer.add_rope_freq_base(shape["rope_theta"])
-    writer.add_layer_norm_rms_eps(shape["rms_norm_eps"])
-    writer.add_vocab_size(size)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("qwen2")
-    writer.add_token_list([(tokens | added).get(number, f"[unused {number}]") for number in range(size)])
-    writer.add_token_types([3 if number in added else 1 if number in tokens else 5 for number in range(size)])
-    writer.add_token_merges(
-        [each if isinstance(each, str) else " ".join(each) for each in tokenizer["model"]["merges"]]
-    )
-    writer.add_eos_token_id(shape["eos_token_id"])
-    writer.add_add_bos_token(False)
-    names = {
-        "model.embed_tokens": "token_embd", "model.norm": "output_norm", "model.layers": "blk", "self_attn.": "attn_",
-        "attn_o_proj": "attn_output", "mlp.": "ffn_", "_proj": "", "input_layernorm": "attn_norm",
-        "post_attention_layernorm": "ffn_norm",
-    }  # fmt: skip
-    for file in sorted(folder.glob("*.safetensors")):
-        for name, tensor in load_file(file).items():
-            for part, other in names.items():
-                name = name.replace(part, other)  # noqa: PLW2901
-            writer.add_tensor(name, tensor.float().numpy())
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-
-
 def ready(url: str, process: subprocess.Popen[bytes]) -> bool:
     assert process.poll() is None
     try:
@@ -170,21 +124,16 @@ class Llama:
         says: str = "",
         key: str | None = None,
         port: int = 0,
-        twin: Path | None = None,
         package: Sequence[str] | None = None,
     ) -> str:
         """Its address; that of `llama_cpp.server` with these options where they are not None."""
         model = self.folder / "tiny-coder.gguf"
-        if twin is None:
-            write_model(model, special, says)
-        else:
-            write_twin(twin, model)
+        write_model(model, special, says)
         with socket.create_server(("127.0.0.1", port)) as free:
             port = free.getsockname()[1]
         command = [str(PROGRAM), "--model", str(model), "--port", str(port), "--offline", "--no-warmup"]
         command += ["--threads", "1", "--parallel", "1", "--ctx-size", "4096"]
-        # Keys and values as exact as ours are: random weights decide by little.
-        command += [] if twin is None else ["--cache-type-k", "f32", "--cache-type-v", "f32", "--flash-attn", "off"]
+
         command += [] if key is None else ["--api-key", key]
         if package is not None:
             command = [str(PYTHON), "-m", "llama_cpp.server", "--model", str(model), "--port", str(port), *package]

@@ -5,7 +5,9 @@ import contextlib
 import gc
 import json
 import os
+import shutil
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -22,7 +24,7 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import SecretStr
 from starlette.testclient import TestClient
-from tests.loop_watch import watched_loops
+from tests.loop_watch import _short_turns  # noqa: F401 (a fixture)
 
 from calomel.server.app import create_app
 from calomel.server.run import config
@@ -143,12 +145,26 @@ def until(condition: Callable[[], bool], seconds: float = 10) -> None:
         time.sleep(0.005)
 
 
-@pytest.fixture(autouse=True)
-def _short_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Whatever a test asks, the event loop goes on with the others meanwhile."""
-    with watched_loops(monkeypatch) as long_turns:
-        yield
-    assert not long_turns, "\n".join(long_turns)
+@contextmanager
+def opened(app: FastAPI, token: str | None = TOKEN, seconds: float = 10) -> Iterator[TestClient]:
+    """A client of a running app whose model is ready."""
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    with TestClient(app, base_url="http://127.0.0.1:8017", headers=headers) as client:
+        until(lambda: app.state.door.loader.state == "ready", seconds)
+        yield client
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate of this machine that nobody vouches for, and its key."""
+    program = shutil.which("openssl")
+    if program is None:
+        pytest.skip("no openssl to make a certificate with")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    options = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    options += f" -addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {cert}"
+    subprocess.run([program, *options.split()], check=True, capture_output=True)
+    return cert, key
 
 
 @pytest.fixture(autouse=True)

@@ -22,13 +22,13 @@ needs_weights = pytest.mark.skipif(not (MODEL / "model.safetensors").exists(), r
 
 @contextmanager
 def program(
-    folder: Path, *arguments: str, model: bool = True, **environment: str
+    folder: Path, *arguments: str, model: Path | None = MODEL, **environment: str
 ) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
     """The process, and a client with its token; the model is ready. All of the user's own folders are in `folder`."""
     record = folder / "server.json"
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CALOMEL_")}
     own = {name: str(folder / name.lower()) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")}
-    command = [sys.executable, "-m", "calomel.cli", "serve", "--port", "0", *(["--model", str(MODEL)] if model else [])]
+    command = [sys.executable, "-m", "calomel.cli", "serve", "--port", "0", *(["--model", str(model)] if model else [])]
     command += ["--runtime-file", str(record), *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**kept, **own, **environment}) as process:
         try:

@@ -393,11 +393,3 @@ def test_no_plain_file_is_no_list(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "pipe"):
         with pytest.raises(StartError):
             read(path)
-
-
-def test_whose_a_token_is() -> None:
-    tokens = Tokens({"ann": "a-token", "bob": "b-token"})
-    assert [tokens.owner(offered) for offered in (b"a-token", b"b-token", b"", b"a-toke", b"a-token2", b"\xff")] == [
-        "ann", "bob", None, None, None, None,
-    ]  # fmt: skip
-    assert "a-token" not in repr(tokens)

@@ -9,12 +9,11 @@ from typing import Any, cast
 
 import jsonschema
 import pytest
-import torch
 from pydantic import SecretStr
 from starlette.testclient import TestClient
-from tests.server.conftest import TOKEN, events, until
+from tests.server.conftest import TOKEN, events, opened
+from tests.suggest.conftest import random_model
 
-from calomel.engine import DiffusionConfig, ModelConfig, Transformer
 from calomel.engine.checkpoint import save_checkpoint
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
@@ -76,23 +75,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("chatty")
     source = Path(__file__).read_text(encoding="utf-8")
     tokenizer = train_tokenizer([source], folder / "tokenizer.json", vocab_size=340)
-    torch.manual_seed(5)
-    model = Transformer(
-        ModelConfig(
-            vocab_size=tokenizer.vocab_size,
-            hidden_size=32,
-            intermediate_size=48,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            num_key_value_heads=1,
-            head_dim=16,
-            max_position_embeddings=1024,
-            diffusion=DiffusionConfig(mask_token_id=tokenizer.mask, end_token_id=tokenizer.end, max_canvas=32),
-        )
-    )
-    with torch.no_grad():
-        model.embed_tokens.weight.normal_(std=1.0)
-    save_checkpoint(model, folder)
+    save_checkpoint(random_model(tokenizer, seed=5, positions=1024), folder)
     (folder / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
     return folder
 
@@ -121,10 +104,7 @@ class Lent:
 def chat(checkpoint: Path, speaker: Filler) -> Iterator[TestClient]:
     """One server for all of these tests."""
     settings = ServerSettings(token=SecretStr(TOKEN), model=checkpoint)
-    app = create_app(settings, lambda: cast("Filler", Lent(speaker)))
-    headers = {"authorization": f"Bearer {TOKEN}"}
-    with TestClient(app, base_url="http://127.0.0.1:8017", headers=headers) as client:
-        until(lambda: app.state.door.loader.state == "ready")
+    with opened(create_app(settings, lambda: cast("Filler", Lent(speaker)))) as client:
         yield client
 
 

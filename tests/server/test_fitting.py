@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from pydantic import SecretStr
 from starlette.testclient import TestClient
-from tests.server.conftest import TOKEN, events, until
+from tests.server.conftest import TOKEN, events, opened
 from tests.suggest.rule import Case, broken, hostile
 from tests.suggest.scripted_engine import ScriptedEngine
 
@@ -29,9 +29,7 @@ def engine() -> ScriptedEngine:
 @pytest.fixture(scope="module")
 def scripted(engine: ScriptedEngine) -> Iterator[TestClient]:
     app = create_app(ServerSettings(token=SecretStr(TOKEN)), lambda: Filler(engine, engine.tokenizer))
-    headers = {"authorization": f"Bearer {TOKEN}"}
-    with TestClient(app, base_url="http://127.0.0.1:8017", headers=headers) as client:
-        until(lambda: app.state.door.loader.state == "ready")
+    with opened(app) as client:
         yield client
 
 

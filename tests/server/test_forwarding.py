@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from starlette.middleware import Middleware
 from starlette.testclient import TestClient
 from starlette.types import Message, Scope
-from tests.server.conftest import TOKEN, FakeFiller, listening, until
+from tests.server.conftest import TOKEN, FakeFiller, listening, opened, until
 
 from calomel.server.app import create_app
 from calomel.server.errors import ReplicaLostError
@@ -81,9 +81,7 @@ def door(replicas: Here) -> FastAPI:
 
 @pytest.fixture
 def client(door: FastAPI) -> Iterator[TestClient]:
-    headers = {"authorization": f"Bearer {TOKEN}"}
-    with TestClient(door, base_url="http://127.0.0.1:8017", headers=headers) as found:
-        until(lambda: door.state.door.loader.state == "ready")
+    with opened(door) as found:
         yield found
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 from starlette.testclient import TestClient
-from tests.server.conftest import TOKEN, head, operations, received, until
+from tests.server.conftest import TOKEN, head, opened, operations, received, until
 
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
@@ -263,8 +263,7 @@ def test_a_client_that_holds_its_share_leaves_room_for_the_others(filler: Any) -
         lambda: filler,
         tokens=Tokens({"ann": "a-token", "bob": "b-token"}),
     )
-    with TestClient(app, base_url="http://127.0.0.1") as client, ThreadPoolExecutor(4) as pool:
-        until(lambda: app.state.door.loader.state == "ready")
+    with opened(app, token=None) as client, ThreadPoolExecutor(4) as pool:
 
         def ask(token: str) -> httpx.Response:
             return client.post(URL, json=ASK, headers={"x-api-key": token})  # type: ignore[return-value]

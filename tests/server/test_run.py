@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
 import socket
 import ssl
@@ -129,27 +128,6 @@ def healthy(url: str) -> None:
     while httpx.get(f"{url}/health").status_code != 200:
         assert time.monotonic() < end
         time.sleep(0.02)
-
-
-@pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    program = shutil.which("openssl")
-    if program is None:
-        pytest.skip("no openssl")
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    options = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
-    command = [
-        program,
-        *options.split(),
-        "-addext",
-        "subjectAltName=IP:127.0.0.1",
-        "-keyout",
-        str(key),
-        "-out",
-        str(cert),
-    ]
-    subprocess.run(command, check=True, capture_output=True)
-    return cert, key
 
 
 # `serve` with a model that is made of nothing, so that no test here waits for torch.

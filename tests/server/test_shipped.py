@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 from pydantic import SecretStr
-from starlette.testclient import TestClient
-from tests.server.conftest import TOKEN, events, until
+from tests.server.conftest import TOKEN, events, opened
 from tests.server.program import needs_weights, program
 
 from calomel.prompts.parts import PromptParts
@@ -187,22 +186,20 @@ def _ask(client: httpx.Client, prompt: str, tokens: int) -> None:
 
 @pytest.mark.slow
 def test_an_engine_that_dies_is_started_again_and_answers_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[Filler] = []
+    fillers: list[Filler] = []
 
     def factory() -> Filler:
-        opened.append(open_filler())
-        return opened[-1]
+        fillers.append(open_filler())
+        return fillers[-1]
 
     app = create_app(ServerSettings(token=SecretStr(TOKEN)), factory)
-    headers = {"authorization": f"Bearer {TOKEN}"}
-    with TestClient(app, base_url="http://127.0.0.1", headers=headers) as client:
-        until(lambda: app.state.door.loader.state == "ready", 60)
+    with opened(app, seconds=60) as client:
         before = client.post(FIM, json=SHORT).json()
 
         def fail(*_: Any, **__: Any) -> None:
             raise RuntimeError("def add(a, b)")
 
-        engine: Any = opened[0].engine
+        engine: Any = fillers[0].engine
         # What fails in a step beside all requests ends the engine; what one of them has caused ends that one alone.
         monkeypatch.setattr(type(engine.decoder), "step", fail)
         died = client.post(FIM, json={**SHORT, "prompt": "class Other:\n    "})
@@ -212,4 +209,4 @@ def test_an_engine_that_dies_is_started_again_and_answers_the_same(monkeypatch: 
     assert (died.status_code, died.json()["error"]["code"]) == (503, "engine_stopped")
     assert "add(a, b)" not in died.text
     assert after["choices"] == before["choices"]
-    assert len(opened) == 2
+    assert len(fillers) == 2

@@ -54,16 +54,21 @@ def test_an_answer_appears_among_the_recent_ones_in_numbers(client: TestClient) 
     assert "return n" not in answer.text
 
 
-def test_the_status_is_there_while_the_model_loads(open_client: Callable[..., TestClient], filler: Any) -> None:
+@pytest.fixture
+def loading(open_client: Callable[..., TestClient], filler: Any) -> Iterator[TestClient]:
+    """A client of a server whose model is not there before the test ends."""
     loaded = Event()
 
     def load() -> Any:
         loaded.wait(10)
         return filler
 
-    client = open_client(ready=False, factory=load)
-    model = client.get(STATUS).json()["model"]
+    yield open_client(ready=False, factory=load)
     loaded.set()
+
+
+def test_the_status_is_there_while_the_model_loads(loading: TestClient) -> None:
+    model = loading.get(STATUS).json()["model"]
 
     assert (model["state"], model["id"], model["device"]) == ("loading", None, "cpu")
 
@@ -77,20 +82,10 @@ def test_suggestions_are_counted_as_shown_or_by_the_reason_of_the_silence(client
     assert client.get(STATUS).json()["suggestions"] == {"shown": 1, "suppressed": suppressed}
 
 
-def test_while_the_model_loads_the_door_answers_and_says_so(
-    open_client: Callable[..., TestClient], filler: Any
-) -> None:
-    loaded = Event()
-
-    def load() -> Any:
-        loaded.wait(10)
-        return filler
-
-    client = open_client(ready=False, factory=load)
-    health = client.get("/health")
-    fim = client.post("/v1/fim/completions", json={"model": "m", "prompt": "x"})
-    models = client.get("/v1/models")
-    loaded.set()
+def test_while_the_model_loads_the_door_answers_and_says_so(loading: TestClient) -> None:
+    health = loading.get("/health")
+    fim = loading.post("/v1/fim/completions", json={"model": "m", "prompt": "x"})
+    models = loading.get("/v1/models")
 
     assert (health.status_code, health.headers["retry-after"]) == (503, "2")
     assert health.json()["status"] == "loading"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import socket
 import subprocess
 import sys
@@ -18,10 +17,9 @@ from typing import Any
 import httpx
 import pytest
 from starlette.applications import Starlette
-from starlette.testclient import TestClient
 from tests.server import _upstreams as played
 from tests.server._upstreams import Play, served
-from tests.server.conftest import TOKEN, listening, until
+from tests.server.conftest import TOKEN, listening, opened
 
 from calomel.cli.upstream_checks import check_upstream
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
@@ -76,15 +74,13 @@ def door(stack: ExitStack) -> Open:
         settings = ServerSettings.model_validate({"token": TOKEN, "upstream": url, **more})
         upstream = upstream_of(settings)
         assert upstream is not None
-        opened = open_upstream(upstream)
-        app = create_app(settings, lambda: opened, describing=lambda: upstream.model)
+        completer = open_upstream(upstream)
+        app = create_app(settings, lambda: completer, describing=lambda: upstream.model)
         if live:
             host, port = stack.enter_context(listening(app))
             base = f"http://{host}:{port}"
             return stack.enter_context(httpx.Client(base_url=base, headers=HEADERS, trust_env=False, timeout=30))
-        client = stack.enter_context(TestClient(app, base_url="http://127.0.0.1", headers=HEADERS))
-        until(lambda: app.state.door.loader.state == "ready")
-        return client
+        return stack.enter_context(opened(app))
 
     return open_
 
@@ -137,15 +133,25 @@ def test_a_stream_has_the_lines_as_they_come(name: str, asked: Open) -> None:
         assert "".join(event["choices"][0]["text"] for event in events) == "\ny = 2\nz = 3\n"
 
 
-@pytest.mark.parametrize("name", TOLD)
-def test_log_probabilities_are_the_confidence(name: str, asked: Open) -> None:
-    client = asked(name, Play())
+@pytest.mark.parametrize(
+    ("name", "given", "read", "note"),
+    [
+        *((name, (-0.1, -0.2, -0.3), (-0.1, -0.2, -0.3), "gives log-probabilities") for name in TOLD),
+        *((name, None, (), "it gives no log-probabilities: filters") for name in FORMATS),
+        # A number that is none takes the others with it.
+        *((name, (-0.1, math.nan, -0.3), (), "") for name in TOLD),
+    ],
+)
+def test_log_probabilities_are_the_confidence_and_the_status_says_whether_there_are_any(
+    name: str, given: Any, read: tuple[float, ...], note: str, asked: Open
+) -> None:
+    client = asked(name, Play(log_probs=given))
     request = CompleteRequest("fill", PromptParts(path="a.py", prefix="x = ", suffix="\n"), max_tokens=16)
 
     own = completed(client, request).candidates[0]
 
-    assert (own.text, own.log_probs) == ("n * 2", (-0.1, -0.2, -0.3))
-    assert "gives log-probabilities" in client.get("/calomel/v1/status").json()["model"]["note"]
+    assert (own.text, own.log_probs) == ("n * 2", read)
+    assert note in client.get("/calomel/v1/status").json()["model"]["note"]
 
 
 @pytest.mark.parametrize(("refuses", "mute"), [(400, False), (500, False), (500, True)])
@@ -156,27 +162,6 @@ def test_a_server_that_refuses_the_question_for_log_probabilities_is_asked_witho
 
     assert client.post(FIM, json=HOLE).json()["choices"][0]["text"] == "n * 2"
     assert "it gives no log-probabilities" in client.get("/calomel/v1/status").json()["model"]["note"]
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_without_log_probabilities_an_answer_has_none_and_the_status_says_what_decides(name: str, asked: Open) -> None:
-    client = asked(name, Play(log_probs=None))
-    request = CompleteRequest("fill", PromptParts(path="a.py", prefix="x = ", suffix="\n"), max_tokens=16)
-
-    own = completed(client, request).candidates[0]
-
-    assert (own.text, own.log_probs) == ("n * 2", ())
-    assert "it gives no log-probabilities: filters" in client.get("/calomel/v1/status").json()["model"]["note"]
-
-
-@pytest.mark.parametrize("name", TOLD)
-def test_a_number_that_is_none_takes_the_others_with_it(name: str, asked: Open) -> None:
-    client = asked(name, Play(log_probs=(-0.1, math.nan, -0.3)))
-    request = CompleteRequest("fill", PromptParts(prefix="x = "), max_tokens=16)
-
-    own = completed(client, request).candidates[0]
-
-    assert (own.text, own.log_probs) == ("n * 2", ())
 
 
 EDITED = PromptParts(
@@ -359,15 +344,16 @@ second = total<|cursor|>(others)
 """
 
 
-def test_a_rename_goes_on_with_a_server_that_only_fills(asked: Open) -> None:
-    body = REGION.replace("second = total<|cursor|>(others)", "second = count<|cursor|>(others)")
-    answer = asked("llama.cpp", Play()).post(
-        "/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": body}]}
-    )
+def rewritten(client: httpx.Client, region: str = REGION) -> str:
+    """What the region of a prompt becomes."""
+    answer = client.post("/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": region}]})
+    return str(answer.json()["choices"][0]["message"]["content"])
 
-    assert (
-        answer.json()["choices"][0]["message"]["content"] == "```\nresult = total(items)\nsecond = total(others)\n```"
-    )
+
+def test_a_rename_goes_on_with_a_server_that_only_fills(asked: Open) -> None:
+    region = REGION.replace("second = total<|cursor|>(others)", "second = count<|cursor|>(others)")
+
+    assert rewritten(asked("llama.cpp", Play()), region) == "```\nresult = total(items)\nsecond = total(others)\n```"
 
 
 @pytest.mark.parametrize(
@@ -383,9 +369,8 @@ def test_a_rename_goes_on_with_a_server_that_only_fills(asked: Open) -> None:
 def test_the_hosted_service_rewrites_regions(said: str, becomes: str, asked: Open) -> None:
     play = Play(region=said, key="k-1", tokens=())
     client = asked("mercury", play, upstream_key="k-1")
-    answer = client.post("/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": REGION}]})
 
-    assert answer.json()["choices"][0]["message"]["content"] == f"```\nresult = total(items)\n{becomes}\n```"
+    assert rewritten(client) == f"```\nresult = total(items)\n{becomes}\n```"
     sent = play.last("/v1/edit/completions")["messages"][0]["content"]
     assert "<|code_to_edit|>\nresult = total(items)\nsecond = total<|cursor|>(others)\n<|/code_to_edit|>\n" in sent
     assert "-result = count(items)\n+result = total(items)\n" in sent
@@ -402,9 +387,8 @@ def test_a_model_of_zeds_is_asked_in_its_own_format(name: str, asked: Open) -> N
         failing={"/infill": (501, NO_TOKENS)},
     )
     client = asked(name, play)
-    answer = client.post("/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": REGION}]})
 
-    assert answer.json()["choices"][0]["message"]["content"] == "```\nresult = total(items)\nthird = total(others)\n```"
+    assert rewritten(client) == "```\nresult = total(items)\nthird = total(others)\n```"
     read = parse_zeta(next(body["prompt"] for _, body in play.asked if "<|marker_1|>" in str(body.get("prompt"))))
     assert read.edit.region == "result = total(items)\nsecond = total(others)"
     assert (read.edit.path, read.edit.cursor) == ("a.py", 36)
@@ -437,9 +421,8 @@ def test_a_model_of_sweeps_is_asked_in_its_own_format(name: str, more: dict[str,
         models=("sweep-next-edit-1.5b",), tokens=("\nresult = total(items)\n", "third = total(", "others)"),
     )  # fmt: skip
     client = asked(name, play, **more)
-    answer = client.post("/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": REGION}]})
 
-    assert answer.json()["choices"][0]["message"]["content"] == "```\nresult = total(items)\nthird = total(others)\n```"
+    assert rewritten(client) == "```\nresult = total(items)\nthird = total(others)\n```"
     body = next(body for _, body in play.asked if "<|file_sep|>updated/" in str(body.get("prompt")))
     assert body["prompt"] == SWEEP
     assert "<|file_sep|>" in body["stop"]
@@ -449,9 +432,8 @@ def test_a_model_of_sweeps_is_asked_in_its_own_format(name: str, more: dict[str,
 @pytest.mark.parametrize("said", ["", "<|marker_1|>", "<|marker_1|><|marker_1|>"])
 def test_silence_of_a_model_of_zeds_is_silence(said: str, asked: Open) -> None:
     client = asked("vllm", Play(models=("zeta-2.1",), tokens=(said,), log_probs=(-0.1,)))
-    answer = client.post("/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": REGION}]})
 
-    assert "second = total(others)" in answer.json()["choices"][0]["message"]["content"]
+    assert "second = total(others)" in rewritten(client)
 
 
 def test_an_answer_of_the_hosted_service_that_is_cut_off_is_none(asked: Open) -> None:
@@ -583,37 +565,16 @@ def test_what_waiting_cannot_mend_ends_the_start_with_what_to_do(
     assert "k-wrong" not in str(refused.value)
 
 
-def test_a_certificate_that_nobody_vouches_for_is_told(tmp_path: Path, stack: ExitStack, door: Open) -> None:
-    program = shutil.which("openssl")
-    if program is None:
-        pytest.skip("no openssl to make a certificate with")
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
-    made = [
-        program,
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-out",
-        str(cert),
-        "-keyout",
-        str(key),
-    ]
-    subprocess.run([*made, *subject], check=True, capture_output=True)
-    url = stack.enter_context(served(played.vllm(Play()), certificate=(cert, key)))
-
-    with pytest.raises(
-        StartError, match=r"no certificate that can be trusted \(self-signed certificate\): name its auth"
-    ):
+def test_a_certificate_that_nobody_vouches_for_is_told(
+    certificate: tuple[Path, Path], stack: ExitStack, door: Open
+) -> None:
+    url = stack.enter_context(served(played.vllm(Play()), certificate=certificate))
+    with pytest.raises(StartError, match=r"no certificate that can be trusted \(self-signed certificate\): name its"):
         door(url)
-    with pytest.raises(
-        StartError, match=r"speaks no TLS, or none that fits \(\w+\): one of this machine may be http://"
-    ):
-        door(stack.enter_context(served(played.vllm(Play()))).replace("http:", "https:"))
+
+    plain = stack.enter_context(served(played.vllm(Play())))
+    with pytest.raises(StartError, match=r"speaks no TLS, or none that fits \(\w+\): one of this machine may be http"):
+        door(plain.replace("http:", "https:"))
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -637,14 +598,31 @@ def test_a_connection_that_breaks_before_the_first_token_is_tried_once_more(aske
     assert [path for path, _ in play.asked].count("/infill") == 3
 
 
-@pytest.mark.parametrize("nonsense", ["{", "[1, 2", '{"choices": 3} x'])
-def test_nonsense_is_told_without_repeating_it(nonsense: str, asked: Open) -> None:
-    play = Play()
+TROUBLES: dict[str, tuple[str | int, str]] = {
+    **dict.fromkeys(
+        ("{", "[1, 2", '{"choices": 3} x'),
+        ("nonsense", "answers what is no llama.cpp format: check upstream and upstream-format"),
+    ),
+    "too many requests": (429, "has too much to do"),
+    "not ready": (503, "not ready yet"),
+    "a fault": (500, "its log says why"),
+}
+
+
+@pytest.mark.parametrize("said", TROUBLES)
+def test_a_server_in_trouble_is_named_and_its_words_are_not_repeated(said: str, asked: Open) -> None:
+    play, (kind, sentence) = Play(), TROUBLES[said]
     client = asked("llama.cpp", play)
-    play.nonsense = nonsense
-    assert error_of(client.post(FIM, json=HOLE))[2].endswith(
-        "answers what is no llama.cpp format: check upstream and upstream-format"
-    )
+    if isinstance(kind, int):
+        play.failing["/infill"] = (kind, {"error": {"message": "def twice(n) is private"}})
+    else:
+        play.nonsense = said
+
+    status, code, message = error_of(client.post(FIM, json=HOLE))
+
+    assert (status, code) == (503, "upstream_failed")
+    assert sentence in message
+    assert "private" not in message
 
 
 @pytest.mark.parametrize(
@@ -655,27 +633,6 @@ def test_odd_documents_are_read_as_far_as_they_go(nonsense: str, asked: Open) ->
     client = asked("llama.cpp", play)
     play.nonsense = nonsense
     assert client.post(FIM, json=HOLE).json()["choices"][0]["text"].endswith("n * 2")
-
-
-@pytest.mark.parametrize(
-    ("status", "code", "sentence"),
-    [
-        (429, "upstream_failed", "has too much to do"),
-        (503, "upstream_failed", "not ready yet"),
-        (500, "upstream_failed", "its log says why"),
-    ],
-)
-def test_a_server_in_trouble_is_named_and_its_words_are_not_repeated(
-    status: int, code: str, sentence: str, asked: Open
-) -> None:
-    play = Play()
-    client = asked("llama.cpp", play)
-    play.failing["/infill"] = (status, {"error": {"message": "def twice(n) is private"}})
-    found = error_of(client.post(FIM, json=HOLE))
-
-    assert found[:2] == (503, code)
-    assert sentence in found[2]
-    assert "private" not in found[2]
 
 
 @pytest.mark.parametrize("mute", [False, True])
@@ -708,39 +665,36 @@ def test_how_tokens_are_drawn_is_passed_on(asked: Open) -> None:
     assert "top_k" not in body
 
 
-WRONG = {
-    "localhost:8080": "upstream is no address: give one such as http://127.0.0.1:8080",
-    "ftp://127.0.0.1": "upstream is no address",
-    "http://192.168.1.5:8080": "unencrypted to another machine: use https, or a tunnel",
-    "https://me:secret@example.com": "give a key by upstream-key-file or CALOMEL_UPSTREAM_KEY",
-}
-
-
-@pytest.mark.parametrize(("url", "sentence"), WRONG.items(), ids=WRONG)
-def test_an_address_that_code_must_not_go_to_is_refused(url: str, sentence: str) -> None:
-    with pytest.raises(ValueError, match="upstream") as refused:
-        ServerSettings(upstream=url, no_auth=True)
-    assert sentence in str(refused.value)
-
-
 def test_the_own_address_is_refused() -> None:
     with pytest.raises(StartError, match="this server's own address"):
         upstream_of(ServerSettings(upstream="http://localhost:8017", no_auth=True))
 
 
-def test_one_model_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    url = "http://127.0.0.1:8080"
-    for other, sentence in (
-        ({"model": Path("m")}, "an upstream and model were both given"),
-        ({"offline": True, "upstream": "https://example.com"}, "offline, and an upstream on another machine"),
-        ({"upstream_fim": "qwem"}, "upstream-fim is none of qwen, starcoder"),
-        ({"upstream": None, "upstream_model": "m"}, "upstream-model needs an upstream"),
-    ):
-        with pytest.raises(ValueError, match="upstream") as refused:
-            ServerSettings.model_validate({"no_auth": True, "upstream": url, **other})
-        assert sentence in str(refused.value)
+UPSTREAM = "http://127.0.0.1:8080"
+WRONG: dict[str, dict[str, Any]] = {
+    "upstream is no address: give one such as http://127.0.0.1:8080": {"upstream": "localhost:8080"},
+    "upstream is no address": {"upstream": "ftp://127.0.0.1"},
+    "unencrypted to another machine: use https, or a tunnel": {"upstream": "http://192.168.1.5:8080"},
+    "by upstream-key-file or CALOMEL_UPSTREAM_KEY": {"upstream": "https://me:secret@example.com"},
+    "an upstream and model were both given": {"upstream": UPSTREAM, "model": Path("m")},
+    "offline, and an upstream on another machine": {"offline": True, "upstream": "https://example.com"},
+    "upstream-fim is none of qwen, starcoder": {"upstream": UPSTREAM, "upstream_fim": "qwem"},
+    "upstream-model needs an upstream": {"upstream_model": "m"},
+}
+
+
+@pytest.mark.parametrize(("sentence", "given"), WRONG.items(), ids=WRONG)
+def test_an_upstream_that_cannot_or_must_not_be_asked_is_refused(sentence: str, given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="upstream") as refused:
+        ServerSettings.model_validate({"no_auth": True, **given})
+
+    assert sentence in str(refused.value)
+
+
+def test_a_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALOMEL_UPSTREAM_KEY", "k-1")
-    assert "k-1" not in repr(ServerSettings(upstream=url, no_auth=True))
+
+    assert "k-1" not in repr(ServerSettings(upstream=UPSTREAM, no_auth=True))
 
 
 def test_a_key_comes_from_a_file_that_nobody_else_can_read(tmp_path: Path, asked: Open) -> None:

@@ -7,20 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.loop_watch import watched_loops
+from tests.loop_watch import _short_turns  # noqa: F401 (a fixture)
 
 from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Transformer
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.filler import Filler
 from calomel.training.documents import train_tokenizer
-
-
-@pytest.fixture(autouse=True)
-def _short_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Whatever a test asks, the event loop goes on with the others meanwhile."""
-    with watched_loops(monkeypatch) as long_turns:
-        yield
-    assert not long_turns, "\n".join(long_turns)
 
 
 @pytest.fixture(scope="session")
@@ -29,9 +21,9 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
     return train_tokenizer(texts, tmp_path_factory.mktemp("tokenizer") / "tokenizer.json", vocab_size=340)
 
 
-@pytest.fixture
-def filler(tokenizer: Tokenizer) -> Iterator[Filler]:
-    torch.manual_seed(1)
+def random_model(tokenizer: Tokenizer, seed: int = 1, positions: int = 4096) -> Transformer:
+    """One whose answers are long and varied, not one token or the end."""
+    torch.manual_seed(seed)
     config = ModelConfig(
         vocab_size=tokenizer.vocab_size,
         hidden_size=32,
@@ -40,13 +32,17 @@ def filler(tokenizer: Tokenizer) -> Iterator[Filler]:
         num_attention_heads=2,
         num_key_value_heads=1,
         head_dim=16,
-        max_position_embeddings=4096,
+        max_position_embeddings=positions,
         diffusion=DiffusionConfig(mask_token_id=tokenizer.mask, end_token_id=tokenizer.end, max_canvas=32),
     )
     model = Transformer(config)
     with torch.no_grad():
-        # An answer of random weights shall be long and varied, not one token or the end.
         model.embed_tokens.weight.normal_(std=1.0)
-    made = Filler(Engine(BlockCausal(model, cache_tokens=4096, threads=1)), tokenizer)
+    return model
+
+
+@pytest.fixture
+def filler(tokenizer: Tokenizer) -> Iterator[Filler]:
+    made = Filler(Engine(BlockCausal(random_model(tokenizer), cache_tokens=4096, threads=1)), tokenizer)
     yield made
     made.close()

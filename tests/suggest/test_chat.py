@@ -8,9 +8,10 @@ from itertools import count
 
 import pytest
 import torch
+from tests.engine.conftest import Placed
 from torch import Tensor
 
-from calomel.engine import BlockCausal, Engine, ModelConfig, Transformer
+from calomel.engine import BlockCausal, Engine, ModelConfig
 from calomel.prompts.chat import Call, Function, Message
 from calomel.prompts.chat_template import ChatTemplate
 from calomel.prompts.tokenizer import Tokenizer
@@ -43,7 +44,7 @@ ADD = Function(
 )
 
 
-class Speaking(Transformer):
+class Speaking(Placed):
     """Says `text` behind the context of the first request, on a canvas and causally, and then ends."""
 
     def __init__(self, config: ModelConfig, tokenizer: Tokenizer) -> None:
@@ -51,18 +52,6 @@ class Speaking(Transformer):
         self.tokenizer = tokenizer
         self.said: list[int] = []
         self.context = 0
-
-    def forward(
-        self,
-        ids: Tensor,
-        positions: Tensor,
-        attend: object,
-        text: Tensor | None = None,
-        wanted: Tensor | None = None,
-    ) -> Tensor:
-        del attend, text
-        rows = torch.stack((ids.float(), positions.float()), dim=-1)
-        return rows if wanted is None else rows[wanted]
 
     def logits(self, hidden: Tensor) -> Tensor:
         rows = torch.full((len(hidden), self.config.vocab_size), -20.0)

@@ -148,11 +148,3 @@ def test_a_history_that_loses_its_beginning_only_grows_here() -> None:
 
     assert second.hunks == hunks("a", "b", "c", "d")
     assert second.hops == first.hops
-
-
-def test_a_history_does_not_grow_for_ever() -> None:
-    streams = Streams()
-    names = [str(number) for number in range(400)]
-    kept = [len(streams.follow("me", hunks(*names[at : at + 5])).hunks) for at in range(395)]
-
-    assert max(kept) <= 64
