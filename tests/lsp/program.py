@@ -24,6 +24,7 @@ def environment(folder: Path, script: dict[str, Any] | None = None) -> dict[str,
         **os.environ,
         **private,
         "XDG_RUNTIME_DIR": str(runtime),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
         "CALOMEL_TEST_SCRIPT": str(folder / "script.json"),
         "CALOMEL_TEST_ASKED": str(folder / "asked.jsonl"),
     }

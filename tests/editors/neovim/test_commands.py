@@ -125,7 +125,7 @@ def test_before_setup_the_report_says_what_to_call(bare: Neovim) -> None:
 
 @pytest.mark.e2e
 def test_a_model_that_does_not_load_is_an_error_of_the_report(bare: Neovim) -> None:
-    bare.script(broken=True)
+    bare.script(broken="failed")
     bare.setup()
     bare.open("\n", served=False)
     bare.until(lambda: statusline(bare) == "Calomel: error", "it is said")
