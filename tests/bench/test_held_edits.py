@@ -20,7 +20,6 @@ from calomel.prompts.parts import Edit, composed
 from calomel.report.heldout import BenchDataError
 from calomel.report.progress import Progress
 from calomel.report.result import CONVERTER
-from calomel.report.running import Journal
 from calomel.report.stories import Moment, Story, chosen, moments, read_stories, turned
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 from calomel.suggest.edit import TextEdit
@@ -167,18 +166,6 @@ async def test_a_model_that_breaks_ends_the_run(story: Story) -> None:
 
     with pytest.raises(SuiteError, match="did not answer: failed"):
         await ask_moment(middle(story), Contenders(Broken()))
-
-
-async def test_an_interrupted_run_goes_on_where_it_stopped(story: Story, tmp_path: Path, progress: Progress) -> None:
-    model = Scripted()
-    both = moments(story)
-    journal = Journal("edits", {}, folder=tmp_path)
-    first = await ask_moments(both, Contenders(model), progress, journal)
-    asked = model.asked
-    journal = Journal("edits", {}, folder=tmp_path)
-    again = await ask_moments(both, Contenders(model), progress, journal)
-    assert again == first
-    assert model.asked == asked
 
 
 async def test_the_report_has_everybody_and_every_maker(story: Story, progress: Progress) -> None:

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from tests.suggest.made_outcome import an_outcome
 
 from calomel.cli.main import main
 from calomel.server.settings import ServerSettings
@@ -113,19 +114,5 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def outcome(name: str, became: str = "shown", /, **changes: Any) -> Outcome:
     """What became of a suggestion of four characters."""
-    whole = Outcome(
-        id=name,
-        outcome="shown",
-        reason="",
-        kind="fill",
-        uri="file:///a.py",
-        language_id="python",
-        trigger="edit",
-        model="nano",
-        probability=0.4,
-        visible_seconds=1.0,
-        length=4,
-        accepted_length=0,
-        text="zero",
-    )
-    return replace(whole, **{"outcome": became, **changes})
+    own = {"reason": "", "model": "nano", "probability": 0.4, "length": 4, "accepted_length": 0, "text": "zero"}
+    return an_outcome(id=name, outcome=became, **{**own, **changes})

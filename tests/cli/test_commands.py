@@ -19,10 +19,12 @@ from tests.selectivity.made import drawn
 from calomel.bench import held_edits
 from calomel.bench import infill as bench_infill
 from calomel.bench import peers as bench_peers
+from calomel.bench import selectivity as bench_selectivity
 from calomel.bench import speed as bench_speed
 from calomel.bench.held_edits import HeldOptions
 from calomel.bench.infill import InfillOptions
 from calomel.bench.peers import PeersOptions
+from calomel.bench.selectivity import SelectivityOptions
 from calomel.bench.speed import SpeedOptions
 from calomel.report.heldout import BenchDataError
 from calomel.server import run as server_run
@@ -72,9 +74,11 @@ class Bench:
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     fake = Bench()
-    for module, name in ((bench_infill, "run_infill"), (bench_speed, "run_speed"), (bench_peers, "run_peers")):
+    for module, name in (
+        *((bench_infill, "run_infill"), (bench_speed, "run_speed"), (bench_peers, "run_peers")),
+        *((held_edits, "run_held_edits"), (bench_selectivity, "run_selectivity")),
+    ):
         monkeypatch.setattr(module, name, fake)
-    monkeypatch.setattr(held_edits, "run_held_edits", fake)
     return fake
 
 
@@ -162,6 +166,11 @@ def test_failure_becomes_one_line(
         ),
         ("peers --holes 8 --quick", PeersOptions(quick=True, holes=8), (None, None)),
         (
+            "selectivity one.jsonl two.jsonl --model m --json r.json",
+            SelectivityOptions((Path("one.jsonl"), Path("two.jsonl")), Path("m")),
+            (Path("r.json"), None),
+        ),
+        (
             "edits --held-out --kinds rename,typo_fixed --limit 20 --aggressiveness 0.4 --json out.json",
             HeldOptions(kinds=("rename", "typo_fixed"), limit=20, aggressiveness=0.4),
             (Path("out.json"), None),
@@ -218,13 +227,24 @@ def test_options_reach_the_trainer(run: Runner, tmp_path: Path, monkeypatch: pyt
     assert [(expected, Path("run"), options)] == calls
 
 
-@pytest.mark.parametrize("content", [None, "not TOML", 'corpus = "c"\nheld_out = "h"\ntokenizer = "t"\nspeed = 9\n'])
-def test_wrong_training_file_ends_with_status_2(run: Runner, tmp_path: Path, content: str | None) -> None:
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "run.toml"),
+        ("not TOML", "run.toml"),
+        ('corpus = "c"\nheld_out = "h"\n', "tokenizer"),
+        ('corpus = "c"\nheld_out = "h"\ntokenizer = "t"\nspeed = 9\n', "speed"),
+        ('corpus = "c"\nheld_out = "h"\ntokenizer = "t"\n[model]\nlayrs = 3\n', "model.layrs"),
+        ('corpus = "c"\nheld_out = "h"\ntokenizer = "t"\n[[shapes]]\nregion = 48\n', "calomel edits"),
+    ],
+)
+def test_wrong_training_file_ends_with_status_2(run: Runner, tmp_path: Path, content: str | None, words: str) -> None:
     config = tmp_path / "run.toml"
     if content is not None:
         config.write_text(content, encoding="utf-8")
     result = run("train", config, "--out", tmp_path / "out")
     assert result.status == 2
+    assert words in result.err
     assert "run.toml" in result.err
     assert not (tmp_path / "out").exists()
 

@@ -16,9 +16,7 @@ from tests.cli.conftest import Run, outcome
 from tests.selectivity.made import TRUTH, drawn
 from tests.selectivity.made import sample as made_sample
 
-from calomel.cli.main import main
 from calomel.prompts.parts import EditRegion, PromptParts
-from calomel.report import stats
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
 from calomel.selectivity.sample import Sample
 from calomel.suggest.completer import CompleteRequest
@@ -46,18 +44,9 @@ SHIPPED = Calibrator(
 )
 
 
-DAY = 86_400.0
-
-
 @pytest.fixture(autouse=True)
 def _own(home: Path) -> None:
     """Where the user's own files lie."""
-
-
-def stats_run(*words: object) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(["stats", *map(str, words)])
-    return int(ended.value.code or 0)
 
 
 class Aligner:
@@ -155,14 +144,9 @@ def model(tmp_path: Path) -> Path:
     return folder
 
 
-def written(path: Path, samples: Sequence[Sample]) -> Path:
-    path.write_text("".join(each.to_line() for each in samples), encoding="utf-8")
-    return path
-
-
 @pytest.fixture
 def samples(tmp_path: Path) -> Path:
-    return written(tmp_path / "samples.jsonl", drawn(150))
+    return write(tmp_path / "samples.jsonl", *drawn(150))
 
 
 def past(path: Path, suggestions: Sequence[Sample], model: str = "my-model") -> None:
@@ -180,7 +164,7 @@ def past(path: Path, suggestions: Sequence[Sample], model: str = "my-model") -> 
         made.close()
 
 
-def _days_ago(days: int) -> float:
+def _days_ago(days: float) -> float:
     return time.time() - days * 86_400.0
 
 
@@ -262,7 +246,7 @@ def test_from_nothing_the_shipped_weights_are_forgotten(
 
 
 def test_too_few_are_refused_with_what_is_needed(run: Runner, model: Path, tmp_path: Path, home: Path) -> None:
-    few = written(tmp_path / "few.jsonl", [*drawn(3, seed=2), *(made_sample(9 + n, "rejected") for n in range(5))])
+    few = write(tmp_path / "few.jsonl", *drawn(3, seed=2), *(made_sample(9 + n, "rejected") for n in range(5)))
     done = run("calibrate", "--samples", few, "--model", model)
     assert done.status == 1
     assert "stays in use" in done.err
@@ -303,42 +287,15 @@ def test_a_damaged_calibrator_of_the_model_is_named(run: Runner, model: Path, sa
 
 
 @pytest.fixture
-def judged_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(stats, "ROUNDS_OF_STATISTICS", 20)
-    Calibrator({"fill": TRUTH}).write(tmp_path / "model" / CALIBRATOR_FILE)
-    return tmp_path / "model"
-
-
-def test_samples_of_several_files_are_judged_apart(run: Runner, judged_model: Path, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        (tmp_path / f"{name}.jsonl").write_text("".join(each.to_line() for each in drawn(12)))
-    done = run(
-        "bench", "selectivity", tmp_path / "one.jsonl", tmp_path / "two.jsonl",
-        "--model", judged_model, "--json", tmp_path / "r.json",
-    )  # fmt: skip
-    assert done.status == 0, done.err
-    assert done.out.startswith("# bench selectivity")
-    assert "two: thresholds against everything" in done.out
-    flat = json.loads((tmp_path / "r.json").read_text())
-    assert flat["one.questions"] == flat["two.questions"] == 12
-
-
-@pytest.fixture
 def outcome_log(tmp_path: Path) -> Path:
     return tmp_path / "outcomes.jsonl"
 
 
 def say(outcome_log: Path, number: int, *outcomes: str, days_ago: float = 0.0, **changes: Any) -> None:
-    log = OutcomeLog(outcome_log, session="5e55", wall=lambda: time.time() - days_ago * DAY)
-    signals = OutcomeSignals(characters_inserted=10)
+    log = OutcomeLog(outcome_log, session="5e55", wall=partial(_days_ago, days_ago))
+    given = {"length": 10, "maker": "canvas", "signals": OutcomeSignals(characters_inserted=10), **changes}
     for each in outcomes:
-        taken = {
-            "length": 10,
-            "accepted_length": 10 if each == "accepted" else 0,
-            "signals": signals,
-            "maker": "canvas",
-        }
-        log.record(outcome(f"{number:04x}", each, **{"length": 10, **taken, **changes}))
+        log.record(outcome(f"{number:04x}", each, accepted_length=10 * (each == "accepted"), **given))
     log.close()
 
 
@@ -356,17 +313,24 @@ def used(outcome_log: Path) -> Path:
     return outcome_log
 
 
-def document(outcome_log: Path, *words: object) -> dict[str, Any]:
-    out = outcome_log.with_suffix(".figures.json")
-    assert stats_run("--log", outcome_log, "--json", out, *words) == 0
-    found = json.loads(out.read_text())
-    assert isinstance(found, dict)
-    return found
+Document = Callable[..., dict[str, Any]]
 
 
-def test_it_prints_what_became_of_suggestions(used: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert stats_run("--log", used) == 0
-    out = capsys.readouterr().out
+@pytest.fixture
+def document(run: Runner, used: Path) -> Document:
+    """The figures of that use."""
+
+    def figures(*words: object) -> dict[str, Any]:
+        out = used.with_suffix(".figures.json")
+        done = run("stats", "--log", used, "--json", out, *words)
+        assert done.status == 0
+        return {"said": done.err, **json.loads(out.read_text())}
+
+    return figures
+
+
+def test_it_prints_what_became_of_suggestions(run: Runner, used: Path) -> None:
+    out = run("stats", "--log", used).out
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.strip()}
     assert rows["shown"] == ["6"]
     assert re.search(r"^ +accepted +4 +67 \[", out, re.MULTILINE)
@@ -376,8 +340,8 @@ def test_it_prints_what_became_of_suggestions(used: Path, capsys: pytest.Capture
         assert word in out
 
 
-def test_json_has_every_figure_with_its_bounds(used: Path) -> None:
-    found = document(used)
+def test_json_has_every_figure_with_its_bounds(document: Document) -> None:
+    found = document()
     total = found["total"]
     assert (total["shown"], total["accepted"], total["rejected"], total["typed"]) == (6, 4, 1, 1)
     assert (total["withheld"], total["withheld_typed"], total["saved"]) == (7, 1, 40)
@@ -389,16 +353,17 @@ def test_json_has_every_figure_with_its_bounds(used: Path) -> None:
     assert len(found["days"]) == 2
 
 
-def test_only_the_last_days_are_looked_at(used: Path) -> None:
-    assert document(used, "--since", 2)["total"]["withheld"] == 1
-    assert document(used, "--since", 4)["total"]["withheld"] == 7
+def test_only_the_last_days_are_looked_at(document: Document) -> None:
+    assert document("--since", 2)["total"]["withheld"] == 1
+    assert document("--since", 4)["total"]["withheld"] == 7
 
 
-def test_damaged_lines_are_counted_and_left_out(used: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_lines_are_counted_and_left_out(used: Path, document: Document) -> None:
     with used.open("ab") as log:
         log.write(b'{"time": 1, "id"\n\xff\xfe\n')
-    assert document(used)["bad_lines"] == 2
-    assert "2 lines are damaged and left out." in capsys.readouterr().err
+    found = document()
+    assert found["bad_lines"] == 2
+    assert "2 lines are damaged and left out." in found["said"]
 
 
 @pytest.mark.parametrize(
@@ -414,32 +379,27 @@ def test_damaged_lines_are_counted_and_left_out(used: Path, capsys: pytest.Captu
     ],
 )
 def test_a_log_without_anything_is_said_in_a_sentence(
-    outcome_log: Path,
-    capsys: pytest.CaptureFixture[str],
-    make: Callable[[Path], object],
-    words: tuple[object, ...],
-    expected: str,
+    run: Runner, outcome_log: Path, make: Callable[[Path], object], words: tuple[object, ...], expected: str
 ) -> None:
     make(outcome_log)
-    assert stats_run("--log", outcome_log, *words) == 0
-    assert expected in " ".join(capsys.readouterr().out.split())
+    done = run("stats", "--log", outcome_log, *words)
+    assert done.status == 0
+    assert expected in " ".join(done.out.split())
 
 
-def test_without_a_log_of_ones_own_it_says_where_one_comes_from(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    assert stats_run() == 0
-    assert "calomel lsp" in capsys.readouterr().out
+def test_without_a_log_of_ones_own_it_says_where_one_comes_from(run: Runner) -> None:
+    done = run("stats")
+    assert (done.status, "calomel lsp" in done.out) == (0, True)
 
 
 @pytest.mark.parametrize("words", [("--log", "missing.jsonl"), ("--log", "."), ("--json", "missing/out.json")])
 def test_what_no_figures_can_be_of_is_named(
-    words: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    run: Runner, words: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert stats_run(*words) == 2
-    assert words[1] in capsys.readouterr().err
+    done = run("stats", *words)
+    assert done.status == 2
+    assert words[1] in done.err
 
 
 @pytest.mark.parametrize(
@@ -454,9 +414,11 @@ def test_what_no_figures_can_be_of_is_named(
     ],
     ids=repr,
 )
-def test_a_number_that_nothing_was_ever_at_is_a_damaged_line(used: Path, changes: dict[str, Any]) -> None:
+def test_a_number_that_nothing_was_ever_at_is_a_damaged_line(
+    used: Path, document: Document, changes: dict[str, Any]
+) -> None:
     line = {"time": 1e9, "id": "a", "outcome": "shown", **changes}
     with used.open("a") as log:
         log.write(json.dumps(line) + "\n")
-    found = document(used)
+    found = document()
     assert (found["bad_lines"], found["total"]["shown"]) == (1, 6)

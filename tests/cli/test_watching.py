@@ -232,12 +232,6 @@ def test_what_a_model_writes_cannot_control_the_terminal() -> None:
     assert "\x1b" not in "".join([*told(scene), drawn(scene, 120, 40)])
 
 
-def test_likelihood_maker_and_place_stand_below_it() -> None:
-    found = drawn(Scene("a.py", "x\n", 1, (Edit(1, 1, "y"),), likely=0.25, maker="canvas"), 120, 30)
-    for said in ("25% likely", "by canvas, at a.py:1"):
-        assert said in found
-
-
 def test_plain_lines_have_the_suggestion_and_the_outcome() -> None:
     scene = Scene("a.py", "a\n", 1, (Edit(1, 1, "b"),), 0.5, "canvas", "accepted: so", "accepted")
     assert told(scene) == ["a.py:1  50% likely · by canvas", "    a⟦b⟧", "    accepted: so"]
@@ -246,11 +240,6 @@ def test_plain_lines_have_the_suggestion_and_the_outcome() -> None:
 def shown(prefix: str, middle: str, suffix: str, *, colors: bool = False, before: int = 1, after: int = 1) -> str:
     console = Console(file=io.StringIO(), force_terminal=colors, color_system="standard" if colors else None)
     return excerpt(console, prefix, middle, suffix, before=before, after=after).plain
-
-
-def test_lines_around_the_hole_have_the_numbers_of_the_file() -> None:
-    prefix = "".join(f"{number}\n" for number in range(1, 10)) + "x = "
-    assert shown(prefix, "1", "\nlast\nunseen\n") == " 9 │ 9\n10 │ x = ⟦1⟧\n11 │ last"
 
 
 def test_tabs_are_wide_as_in_the_file_whatever_the_line_number_is() -> None:

@@ -11,7 +11,6 @@ from tests.selectivity.made import TRUTH, drawn, sample
 
 from calomel.selectivity.calibrator import Calibrator, KindCalibrator, features
 from calomel.selectivity.fit import (
-    FEWEST,
     FEWEST_TOGETHER,
     TooFewError,
     corrected_together,
@@ -220,27 +219,6 @@ def test_thresholds_without_enough_to_prove() -> None:
     # The accepted one of the first question would not have been shown, so no threshold loses it.
     rivals = [sample(1, "rejected", maker="rename"), sample(2), sample(1, "accepted")]
     assert named_thresholds(rivals, [0.8, 0.1, 0.7])["balanced"] == 0.1
-
-
-@pytest.mark.parametrize(
-    ("accepted", "rejected", "groups", "words"),
-    [
-        (FEWEST - 1, 60, 5, ("needed are 1 more accepted ones",)),
-        (60, FEWEST - 4, 5, ("4 more that were not accepted",)),
-        (3, 4, 2, ("17 more accepted ones", "16 more that were not accepted", "1 more days or packages")),
-    ],
-)
-def test_too_few_outcomes_are_refused_with_what_is_missing(
-    accepted: int, rejected: int, groups: int, words: tuple[str, ...]
-) -> None:
-    samples = [
-        sample(number, "accepted" if number < accepted else "rejected", group=f"g{number % groups}")
-        for number in range(accepted + rejected)
-    ]
-    with pytest.raises(TooFewError) as refused:
-        fit(samples)
-    for each in (*words, f"{accepted + rejected} suggestions", f"{accepted} of them accepted"):
-        assert each in str(refused.value)
 
 
 def test_scale_and_offset_of_all_kinds_together_need_less() -> None:

@@ -115,20 +115,6 @@ def test_a_warm_start_takes_the_weights_and_nothing_else_and_new_tables_say_noth
     assert third.config.memory.entries == 256
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ('tokenizer = "c"\n[model]\nlayrs = 3\n', r"model\.layrs"),
-        ("", "tokenizer"),
-        ('tokenizer = "c"\n[[shapes]]\nregion = 48\n', "calomel edits"),
-    ],
-)
-def test_what_is_wrong_with_a_configuration_is_named(tmp_path: Path, more: str, message: str) -> None:
-    (tmp_path / "run.toml").write_text(f'corpus = "a"\nheld_out = "b"\n{more}', encoding="utf-8")
-    with pytest.raises(TrainingConfigError, match=message):
-        TrainConfig.from_file(tmp_path / "run.toml")
-
-
 def test_a_run_waits_while_the_pause_file_exists_and_can_be_ended(
     config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

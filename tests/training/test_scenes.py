@@ -5,12 +5,11 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from calomel.prompts.parts import Edit, composed, line_start
+from calomel.prompts.parts import Edit, line_start
 from calomel.training.edits.scene import Scene, Step, is_silent, stream
 from calomel.training.edits.scenes import (
     continued,
@@ -28,21 +27,6 @@ def applied(text: str, changes: tuple[Edit, ...]) -> str:
     for change in changes:
         text = change.apply(text)
     return text
-
-
-def test_any_changes_lead_to_the_same_text_at_once_as_one_by_one() -> None:
-    rng = random.Random(1)
-    for _ in range(400):
-        text = "".join(rng.choices("abcdef\n", k=30))
-        now, changes = text, []
-        for _ in range(rng.randint(1, 7)):
-            start = rng.randint(0, len(now))
-            end = min(len(now), start + rng.choice((0, 0, 1, 2, 6)))
-            changes.append(Edit(start, end, "".join(rng.choices("XYZ", k=rng.choice((0, 1, 3))))))
-            now = changes[-1].apply(now)
-        waiting = composed(len(text), changes)
-        assert applied(text, waiting[::-1]) == applied(text, tuple(changes))
-        assert all(one.end < other.start for one, other in pairwise(waiting))
 
 
 TEXT = "".join(f"line {number} = total({number}, größe)\n" for number in range(60))
