@@ -2,54 +2,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from tests.workspace.naive import offset_of, position_of
 
 from calomel.prompts.parts import Hunk
-from calomel.workspace.documents import Document, Documents, FullChange, Position, RangeChange, ResyncNeeded
+from calomel.workspace.documents import FullChange, Position, RangeChange
 from calomel.workspace.workspace import Workspace
-
-INT32_MAX = 2**31 - 1
-TEXTS = st.text(st.sampled_from(list("ab \t\r\n\u2028é😀")), max_size=40)
-
-
-def document(text: str) -> Document:
-    return Document("file:///a.py", "python", 1, text, "a.py")
-
-
-@given(TEXTS, TEXTS)
-def test_a_whole_new_text_becomes_one_small_change(text: str, new: str) -> None:
-    found = document(text)
-    done = found.apply(FullChange(new))
-    assert found.text == new
-    if done is not None:
-        assert text[: done.start] + done.inserted + text[done.end :] == new
-
-
-def test_what_can_not_be_applied_asks_for_the_text() -> None:
-    documents = Documents()
-    insertion = RangeChange(Position(0, 0), Position(0, 0), "x")
-    with pytest.raises(ResyncNeeded, match="not open"):
-        list(documents.change("u", 1, [insertion]))
-    found = documents.open("u", "python", 5, "abc")
-    for version in (4, 5):
-        with pytest.raises(ResyncNeeded, match="version"):
-            list(documents.change("u", version, [insertion]))
-    with pytest.raises(ResyncNeeded):
-        list(documents.change("u", 6, [RangeChange(Position(0, 2), Position(0, 1), "x")]))
-    assert found.text == "abc"
-
-
-def test_the_whole_text_may_come_again_under_the_same_version() -> None:
-    documents = Documents()
-    found = documents.open("u", "python", 5, "abc")
-    for change in (FullChange("abcd"), RangeChange(Position(0, 0), Position(INT32_MAX, 0), "ab")):
-        list(documents.change("u", 5, [change]))
-        assert found.text == change.text
-
 
 URI = "file:///w/a.py"
 TYPED = st.text(st.sampled_from(list("ab x\t\r\n\u2028é😀")), max_size=12)
