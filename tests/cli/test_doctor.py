@@ -76,12 +76,16 @@ def test_wrong_settings_end_the_examination(run: Callable[..., Any], monkeypatch
     assert done.out.startswith("fail  settings: port (CALOMEL_PORT)")
 
 
+def recorded(home: Path, url: str, pid: int, name: str = "server.json") -> None:
+    """The file of a server that is, or was, there."""
+    path = home / "run" / "calomel" / name
+    path.write_text(json.dumps(asdict(ServerRecord(url, "secret", pid, 0, None, "", "cpu", "0", 1))))
+    path.chmod(0o600)
+
+
 def test_the_file_of_a_server_that_died_is_found(run: Callable[..., Any], home: Path) -> None:
-    record = ServerRecord("http://127.0.0.1:9", "t", 2**22 + 1, 1, None, "", "cpu", "0", 1)
     for name in ("server.json", "engine-0123.json"):
-        path = home / "run" / "calomel" / name
-        path.write_text(json.dumps(asdict(record)))
-        path.chmod(0o600)
+        recorded(home, "http://127.0.0.1:9", 2**22 + 1, name)
     done = run("doctor")
 
     assert done.status == 0
@@ -93,9 +97,7 @@ def test_a_server_that_hangs_is_found(run: Callable[..., Any], home: Path, monke
     monkeypatch.setattr("calomel.cli.checks._ANSWER_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         url = f"http://127.0.0.1:{hanging.getsockname()[1]}"
-        path = home / "run" / "calomel" / "server.json"
-        path.write_text(json.dumps(asdict(ServerRecord(url, "secret", os.getpid(), 0, None, "", "cpu", "0", 1))))
-        path.chmod(0o600)
+        recorded(home, url, os.getpid())
         done = run("doctor")
     assert done.status == 1
     assert f"fail  running server: process {os.getpid()} at {url} does not answer" in done.out
@@ -181,19 +183,26 @@ def said(run: Callable[..., Any], *arguments: str) -> tuple[int, list[str]]:
     return done.status, [line for line in found if "no program `calomel`" not in line]
 
 
-def test_a_server_that_is_stopped(run: Callable[..., Any], home: Path) -> None:
-    settings(home, '[server]\nurl = "http://127.0.0.1:9"')
+@pytest.mark.parametrize(
+    ("text", "words", "advice"),
+    [
+        (
+            'url = "http://127.0.0.1:9"',
+            "no server answers at http://127.0.0.1:9 (server.url in calomel.toml)",
+            "start it: calomel serve",
+        ),
+        ('model = "/nowhere"', "there is no model in /nowhere, which server.model in calomel.toml", ""),
+    ],
+    ids=["a server that is stopped", "a model that is missing"],
+)
+def test_an_editors_model_that_cannot_be_asked(
+    run: Callable[..., Any], home: Path, text: str, words: str, advice: str
+) -> None:
+    settings(home, f"[server]\n{text}")
     status, (line,) = said(run)
     assert status == 1
-    assert line.startswith("fail  editors' model: no server answers at http://127.0.0.1:9 (server.url in calomel.toml)")
-    assert "start it: calomel serve" in line
-
-
-def test_a_model_that_is_missing(run: Callable[..., Any], home: Path) -> None:
-    settings(home, '[server]\nmodel = "/nowhere"')
-    status, (line,) = said(run)
-    assert status == 1
-    assert line.startswith("fail  editors' model: there is no model in /nowhere, which server.model in calomel.toml")
+    assert line.startswith(f"fail  editors' model: {words}")
+    assert advice in line
 
 
 def test_a_port_that_another_program_has(run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import pytest
 from rich.console import Console
 from tests.cli.conftest import Run
+from tests.other_program import answer_of, listening
 
 from calomel.cli import upstream_checks
 from calomel.report import progress as bars
@@ -77,39 +75,22 @@ def test_a_gpu_is_named(run: Runner, machine: Path) -> None:
     assert "This machine has an NVIDIA GPU. See which larger models fit it:" in run().out
 
 
-class Ollama(BaseHTTPRequestHandler):
-    """As much of it as is asked to know it."""
-
-    def do_GET(self) -> None:
-        known = {"/api/version": b'{"version": "0.9"}', "/api/tags": b'{"models": [{"name": "qwen2.5-coder:1.5b"}]}'}
-        body = known.get(self.path, b"{}")
-        self.send_response(200 if self.path in known else 404)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing."""
-
-
-@contextmanager
-def serving() -> Iterator[int]:
-    with HTTPServer(("127.0.0.1", 0), Ollama) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_port
-        server.shutdown()
+# As much of Ollama as is asked to know it.
+OLLAMA = {
+    "/api/version": answer_of({"version": "0.9"}),
+    "/api/tags": answer_of({"models": [{"name": "qwen2.5-coder:1.5b"}]}),
+}
 
 
 def test_a_model_server_that_runs_is_named_with_the_line_that_uses_it(
     run: Runner, machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serving() as port:
-        no_port(monkeypatch, ("Ollama", port))
+    with listening(OLLAMA) as url:
+        no_port(monkeypatch, ("Ollama", int(url.rpartition(":")[2])))
         said = run().out
-    assert f"Ollama runs at http://127.0.0.1:{port}. Use its model, for better suggestions:" in said
-    assert f"calomel serve --upstream http://127.0.0.1:{port}" in said
-    assert f'upstream = "http://127.0.0.1:{port}"' in said
+    assert f"Ollama runs at {url}. Use its model, for better suggestions:" in said
+    assert f"calomel serve --upstream {url}" in said
+    assert f'upstream = "{url}"' in said
 
 
 def test_settings_that_cannot_be_read_are_one_line(run: Runner, machine: Path, home: Path) -> None:
