@@ -87,7 +87,7 @@ class Emacs(Scripted):
         assert "error" not in answer, answer["error"]
         return answer["value"]
 
-    def until(self, condition: Callable[[], Any], what: str) -> Any:
+    def until(self, condition: Callable[[], Any], what: str | Callable[[], str] = "") -> Any:
         """Wait until something is true, and return it."""
         try:
             return self.terminal.until(condition, what, self.seconds)

@@ -62,7 +62,7 @@ class Helix(Scripted):
         """Press keys."""
         self.terminal.write(keys)
 
-    def until(self, condition: Callable[[], Any], what: str) -> Any:
+    def until(self, condition: Callable[[], Any], what: str | Callable[[], str] = "") -> Any:
         """Wait until something is true, and return it."""
         return self.terminal.until(condition, what, self.seconds)
 

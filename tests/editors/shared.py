@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,10 +59,21 @@ class Scripted:
     """An editor whose language server keeps its files below `folder`, and has a model that follows a script."""
 
     folder: Path
+    seconds: float
+    poll = 0.01
 
-    def until(self, condition: Callable[[], Any], what: str) -> Any:
+    def report(self) -> str:
+        """What a person would look at first when a test fails."""
+        return ""
+
+    def until(self, condition: Callable[[], Any], what: str | Callable[[], str] = "") -> Any:
         """Wait until something is true, and return it."""
-        raise NotImplementedError
+        deadline = time.monotonic() + self.seconds
+        while not (value := condition()):
+            said = what() if callable(what) else what
+            assert time.monotonic() < deadline, f"it never came about: {said or condition}\n{self.report()}"
+            time.sleep(self.poll)
+        return value
 
     def script(self, **script: Any) -> None:
         """Tell the model what to answer from now on."""

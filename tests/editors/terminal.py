@@ -149,13 +149,14 @@ class Terminal:
         with self._lock:
             return self._screen.lines()
 
-    def until(self, condition: Callable[[], Any], what: str, seconds: float = SECONDS) -> Any:
+    def until(self, condition: Callable[[], Any], what: str | Callable[[], str], seconds: float = SECONDS) -> Any:
         """Wait until something is true, and return it."""
         deadline = time.monotonic() + seconds
         ended: float | None = None
         while not (value := condition()):
             screen = "\n".join(line for line in self.lines() if line)
-            assert time.monotonic() < deadline, f"it never came about: {what}\n{screen}"
+            said = what() if callable(what) else what
+            assert time.monotonic() < deadline, f"it never came about: {said}\n{screen}"
             if self.process.poll() is not None:
                 # Its last words may still be on their way.
                 ended = ended or time.monotonic()

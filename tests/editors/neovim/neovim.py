@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -63,6 +63,8 @@ vim.bo.filetype = filetype
 
 class Neovim(Scripted):
     """One Neovim and, once a file is open, one language server with a model that follows a script."""
+
+    poll = POLL
 
     def __init__(
         self,
@@ -127,14 +129,6 @@ class Neovim(Scripted):
         answer = json.loads(self._lines.readline())
         assert "error" not in answer, answer["error"]
         return answer["value"]
-
-    def until(self, condition: Callable[[], Any], what: str = "") -> Any:
-        """Wait until something is true, and return it."""
-        deadline = time.monotonic() + self.seconds
-        while not (value := condition()):
-            assert time.monotonic() < deadline, f"it never came about: {what or condition}\n{self.report()}"
-            time.sleep(POLL)
-        return value
 
     def report(self) -> str:
         """What a person would look at first when a test fails."""
@@ -216,6 +210,12 @@ class Neovim(Scripted):
     def _is_idle(self) -> bool:
         # Neovim runs what it is asked over the socket only where it would wait for a key.
         return not self.lua("return vim.api.nvim_get_mode().blocking or vim.fn.getchar(1) ~= 0")
+
+    def health(self) -> str:
+        """The report of `:checkhealth`."""
+        self.command("checkhealth calomel")
+        self.until(lambda: "calomel" in self.text(), "a report")
+        return self.text()
 
     def settle(self) -> None:
         """Wait until no question is open or about to be asked."""

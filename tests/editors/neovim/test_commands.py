@@ -86,12 +86,6 @@ def test_a_wrong_setting_is_named(bare: Neovim) -> None:
         assert said in bare.lua(code % options, bare.plugin)
 
 
-def health(neovim: Neovim) -> str:
-    neovim.command("checkhealth calomel")
-    neovim.until(lambda: "calomel" in neovim.text(), "a report")
-    return neovim.text()
-
-
 def test_a_missing_program_is_said_once_and_in_the_report(bare: Neovim) -> None:
     bare.setup(command=["calomel-that-is-not-there", "lsp"])
     assert bare.messages() == ['calomel: there is no program "calomel-that-is-not-there"; see :checkhealth calomel']
@@ -99,7 +93,7 @@ def test_a_missing_program_is_said_once_and_in_the_report(bare: Neovim) -> None:
     bare.type("ix = <Esc>")
     assert bare.lua("return #vim.lsp.get_clients()") == 0
     assert bare.status().startswith("No server is running.")
-    said = health(bare)
+    said = bare.health()
     assert 'ERROR there is no program "calomel-that-is-not-there"' in said
     assert "setup({ cmd =" in said
 
@@ -107,7 +101,7 @@ def test_a_missing_program_is_said_once_and_in_the_report(bare: Neovim) -> None:
 def test_the_report_says_that_all_is_well_or_which_key_was_taken(neovim: Neovim) -> None:
     neovim.open("\n")
     buffer = neovim.lua("return vim.api.nvim_get_current_buf()")
-    said = health(neovim)
+    said = neovim.health()
     assert "ERROR" not in said
     assert "WARNING" not in said
     assert "model: scripted, ready. scripted is ready." in said
@@ -115,12 +109,12 @@ def test_the_report_says_that_all_is_well_or_which_key_was_taken(neovim: Neovim)
     assert "positions in utf-16" in said
     assert "accept: <Tab>" in said
     neovim.lua("vim.keymap.set('i', '<Tab>', 'x', { buffer = ... })", buffer)
-    assert f"another mapping of buffer {buffer} took <Tab>" in health(neovim)
+    assert f"another mapping of buffer {buffer} took <Tab>" in neovim.health()
 
 
 def test_before_setup_the_report_says_what_to_call(bare: Neovim) -> None:
     bare.lua("vim.opt.runtimepath:prepend(...)", bare.plugin)
-    assert "Call require('calomel').setup() in your init.lua." in health(bare)
+    assert "Call require('calomel').setup() in your init.lua." in bare.health()
 
 
 @pytest.mark.e2e
@@ -129,7 +123,7 @@ def test_a_model_that_does_not_load_is_an_error_of_the_report(bare: Neovim) -> N
     bare.setup()
     bare.open("\n", served=False)
     bare.until(lambda: statusline(bare) == "Calomel: error", "it is said")
-    assert "The weights are damaged." in health(bare)
+    assert "The weights are damaged." in bare.health()
 
 
 def test_help_tells_of_every_option_key_command_and_function(bare: Neovim) -> None:

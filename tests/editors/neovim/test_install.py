@@ -46,12 +46,6 @@ def until_said(neovim: Neovim, sentence: str) -> str:
     return str(neovim.until(found, sentence))
 
 
-def health(neovim: Neovim) -> str:
-    neovim.command("checkhealth calomel")
-    neovim.until(lambda: "calomel" in neovim.text(), "a report")
-    return neovim.text()
-
-
 def test_where_there_is_no_program_the_command_installs_one_which_then_suggests(
     bare: Neovim, uv: FakeUv, wheel: Path
 ) -> None:
@@ -73,7 +67,7 @@ def test_where_there_is_no_program_the_command_installs_one_which_then_suggests(
     bare.type("ix = ")
     bare.until_ghost("value_of(x)")
     bare.type("<Esc>")
-    assert f"program: {storage(bare)}/" in health(bare)
+    assert f"program: {storage(bare)}/" in bare.health()
     assert "which :CalomelInstall installed" in bare.text()
 
 
@@ -84,7 +78,7 @@ def test_a_program_on_the_path_comes_first(bare: Neovim, uv: FakeUv) -> None:
     setup(bare)
     bare.open("\n")
     assert bare.messages() == []
-    said = health(bare)
+    said = bare.health()
     assert f"program: {program}\n" in said
     assert "the program that :CalomelInstall installed is not used" in said
 

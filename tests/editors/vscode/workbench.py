@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ from tests.lsp.program import REAL, SCRIPTED, environment
 SECONDS = 30.0
 # The first start of a workbench on a busy machine.
 START_SECONDS = 180.0
-POLL = 0.02
+
 WIDTH, HEIGHT = 1000, 560
 
 # The server waits for no pause in the typing and reads nothing but the open files.
@@ -52,6 +52,8 @@ SETTINGS: dict[str, Any] = {
 
 class Workbench(Scripted):
     """One VS Code and, once it is started, one language server with a model that follows a script."""
+
+    poll = 0.02
 
     def __init__(
         self,
@@ -188,15 +190,6 @@ class Workbench(Scripted):
     def see(self, name: str) -> Any:
         """What a function of `eyes.js` sees."""
         return self.ask("see", name=name)
-
-    def until(self, condition: Callable[[], Any], what: str | Callable[[], str] = "") -> Any:
-        """Wait until something is true, and return it."""
-        deadline = time.monotonic() + self.seconds
-        while not (value := condition()):
-            said = what() if callable(what) else what
-            assert time.monotonic() < deadline, f"it never came about: {said or condition}\n{self.report()}"
-            time.sleep(POLL)
-        return value
 
     def report(self) -> str:
         """What a person would look at first when a test fails."""
