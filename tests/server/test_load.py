@@ -280,14 +280,6 @@ def test_a_client_that_holds_its_share_leaves_room_for_the_others(filler: Any) -
         assert {request.result(10).status_code for request in [*greedy, other]} == {200}
 
 
-def test_a_client_that_asks_too_often_is_told_when_to_come_back(open_client: Callable[..., TestClient]) -> None:
-    client = open_client(requests_per_minute=3)
-    answers = [client.post(URL, json=ASK) for _ in range(4)]
-    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
-    assert 1 <= int(answers[-1].headers["retry-after"]) <= 20
-    assert client.get("/v1/models").status_code == 200
-
-
 @pytest.mark.slow
 def test_after_a_thousand_that_hung_up_places_and_memory_are_as_before(
     serving: Callable[..., SimpleNamespace], filler: Any

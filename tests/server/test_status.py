@@ -260,7 +260,7 @@ def _restored() -> Iterator[None]:
 @pytest.mark.usefixtures("_restored")
 def test_nobody_can_forge_a_line_or_paint_a_terminal() -> None:
     out = io.StringIO()
-    log_to(out, "info", "text")
+    log_to(out, "info")
     _log.info("path %s", HOSTILE)
 
     [line] = out.getvalue().splitlines()
@@ -268,22 +268,9 @@ def test_nobody_can_forge_a_line_or_paint_a_terminal() -> None:
 
 
 @pytest.mark.usefixtures("_restored")
-def test_a_line_of_json_is_one_object() -> None:
+def test_of_an_error_the_log_gets_type_and_places_and_no_message() -> None:
     out = io.StringIO()
-    log_to(out, "info", "json")
-    _log.info("path %s", HOSTILE)
-
-    assert out.getvalue().count("\n") == 1
-    assert out.getvalue().isascii()
-    said = json.loads(out.getvalue())
-    assert (said["level"], said["logger"], said["message"]) == ("info", "calomel.server", f"path {HOSTILE}")
-
-
-@pytest.mark.usefixtures("_restored")
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_of_an_error_the_log_gets_type_and_places_and_no_message(form: str) -> None:
-    out = io.StringIO()
-    log_to(out, "debug", form)  # type: ignore[arg-type]
+    log_to(out, "debug")
     try:
         fail()
     except ValueError as error:
@@ -301,6 +288,6 @@ def test_a_full_disk_stops_nothing() -> None:
         def write(self, _: str, /) -> int:
             raise OSError(28, "No space left on device")
 
-    log_to(Full(), "info", "text")
+    log_to(Full(), "info")
     _log.info("lost")
     say(Full(), "lost as well")

@@ -67,9 +67,7 @@ def serve(
     max_requests: Annotated[int | None, typer.Option(help="Requests running or waiting at once. Default: 128.")] = None,
     cache_tokens: Annotated[int | None, typer.Option(help="Context tokens kept. Default: what fits.")] = None,
     max_batch: Annotated[int | None, typer.Option(help="Requests of one step. Default: what fits, up to 8.")] = None,
-    requests_per_minute: Annotated[int | None, typer.Option(help="Of one client. Default: no limit.")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error. Default: info.")] = None,
-    log_format: Annotated[str | None, typer.Option(help="text or json. Default: text.")] = None,
 ) -> None:
     """Serve suggestions over HTTP.
 

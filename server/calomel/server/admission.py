@@ -1,4 +1,4 @@
-"""How many requests the server takes at once, of all clients and of each, and how often each may ask.
+"""How many requests the server takes at once, of all clients and of each.
 
 Beyond the limits a request is refused at once, with a time to come back: a queue that is longer than its clients'
 patience computes answers that nobody reads. A full server says 503; to a client that takes more than its share it says
@@ -8,7 +8,6 @@ patience computes answers that nobody reads. A full server says 503; to a client
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ _CLIENTS: Final = 4096
 
 
 class Rates:
-    """Used from the event loop alone.
+    """How often each client may do something. Used from the event loop alone.
 
     Args:
         per_minute: how often, in the long run.
@@ -60,28 +59,16 @@ class Admission:
         limit: places.
         metrics: counts the refused.
         share: of the places, what one client may hold.
-        per_minute: requests of one client; None for no limit.
-        clock: seconds, monotonic.
 
     Attributes:
         taken: places that are in use.
         draining: no further request is taken; those that have a place keep it.
     """
 
-    def __init__(
-        self,
-        limit: int,
-        metrics: Metrics,
-        *,
-        share: float = 1.0,
-        per_minute: int | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, limit: int, metrics: Metrics, *, share: float = 1.0) -> None:
         self._limit = limit
         self._each = math.ceil(limit * share)
         self._metrics = metrics
-        # A minute's worth at once: editors come in bursts, with a keystroke each.
-        self._rates = None if per_minute is None else Rates(per_minute, per_minute, clock)
         self._held: Counter[str] = Counter()
         self.taken = 0
         self.draining = False
@@ -114,5 +101,4 @@ class Admission:
             return OverloadedError()
         if self._held[client] >= self._each:
             return RateLimitError()
-        wait = 0.0 if self._rates is None else self._rates.take(client)
-        return RateLimitError(retry_after=math.ceil(wait)) if wait else None
+        return None

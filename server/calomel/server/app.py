@@ -101,10 +101,7 @@ def create_app(
     in_folder = cache(lambda: describe(settings.model))
     loader = ModelLoader(filler_factory, describing or in_folder)
     metrics = Metrics()
-    admission = Admission(
-        settings.max_requests, metrics, share=settings.client_share, per_minute=settings.requests_per_minute
-    )
-
+    admission = Admission(settings.max_requests, metrics, share=settings.client_share)
     workspace = None if settings.workspace is None else KnownWorkspace(settings.workspace, named_path())
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""What the server writes to its log: one line an event, for people or as JSON, never text of a user.
+"""What the server writes to its log: one line an event, never text of a user.
 
 What comes from outside is never a template, and its line ends and terminal codes are escaped, so that nobody can forge
 a line. Of an exception the log gets its type and the places in the code: its message may quote a request. A log that
@@ -7,42 +7,22 @@ cannot be written (a full disk, a closed pipe) is no reason to stop serving.
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import traceback
-from datetime import UTC, datetime
-from typing import Final, Literal, TextIO
+from typing import Final, TextIO
 
 # The server's own, and those of the libraries that serve.
 _LOGGERS: Final = ("calomel", "uvicorn", "uvicorn.error")
 
 
-class TextLines(logging.Formatter):
+class Lines(logging.Formatter):
     """`2026-11-21 19:30:00,123 INFO calomel.server: message`, and indented places below an exception."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One event."""
         line = f"{self.formatTime(record)} {record.levelname} {record.name}: {escaped(record.getMessage())}"
         return "\n".join([line, *(f"    {escaped(place)}" for place in _places(record))])
-
-
-class JsonLines(logging.Formatter):
-    """`{"time", "level", "logger", "message"}`, and `error` and `places` for an exception."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """One event."""
-        data: dict[str, object] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        places = _places(record)
-        if places:
-            data["places"] = places
-        # ASCII only: no terminal, and no collector, sees a control character.
-        return json.dumps(data)
 
 
 class UnfailingHandler(logging.StreamHandler[TextIO]):
@@ -52,10 +32,10 @@ class UnfailingHandler(logging.StreamHandler[TextIO]):
         """Say nothing: there is no place left to say it."""
 
 
-def log_to(stream: TextIO, level: str, form: Literal["text", "json"]) -> None:
+def log_to(stream: TextIO, level: str) -> None:
     """Send the server's log to `stream`."""
     handler = UnfailingHandler(stream)
-    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    handler.setFormatter(Lines())
     for name in _LOGGERS:
         logger = logging.getLogger(name)
         logger.handlers = [handler]

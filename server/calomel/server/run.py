@@ -60,7 +60,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
         StartError: the address is taken, a file cannot be used, or the model cannot be loaded.
     """
     turn_off_libraries()
-    log_to(sys.stderr, settings.log_level, settings.log_format)
+    log_to(sys.stderr, settings.log_level)
     settings = settings.model_copy(update={"model": folder_of(settings.model)})
     if settings.workspace is not None and not settings.workspace.is_dir():
         raise StartError(f"workspace: {settings.workspace} is no folder")
@@ -172,7 +172,7 @@ def open_upstream(upstream: UpstreamCompleter) -> Filler:
 def open_in_replica(settings: ServerSettings) -> Filler:
     """The same in a replica's process, which Ray has started."""
     turn_off_libraries()
-    log_to(sys.stderr, settings.log_level, settings.log_format)
+    log_to(sys.stderr, settings.log_level)
     if settings.offline:
         refuse_connections()
     return open_model(settings)

@@ -131,8 +131,6 @@ class ServerSettings(BaseSettings):
     """
     client_share: Annotated[float, Field(gt=0, le=1)] = 0.75
     """Of these places, what one client may hold, so that a broken one leaves room for the others."""
-    requests_per_minute: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
-    """Of one client. Unset: no limit; the places above bound what a client can take."""
     max_connections: Annotated[int, Field(ge=1, le=65_536)] = 512
     """Half of the files that a process may open by default; further connections are closed at once."""
     max_body_bytes: Annotated[int, Field(ge=1024, le=1024 * MIB)] = 4 * MIB
@@ -167,8 +165,6 @@ class ServerSettings(BaseSettings):
     """
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """One line a fill on standard error: counts and times, never text."""
-    log_format: Literal["text", "json"] = "text"
-    """Lines for people, or one JSON object a line for a collector."""
     shutdown_seconds: Annotated[int, Field(ge=0, le=3600)] = 5
     """How long running requests may go on after the server was told to stop."""
 
