@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,14 @@ from tests.lsp import messages
 from tests.lsp.editor import URI, Editor, at, inline_params, span
 
 from calomel.lsp.client import local_path, read_client
-from calomel.lsp.connection import Broken, Framer
+from calomel.lsp.connection import Framer
 
 
 def frame(body: bytes, name: bytes = b"Content-Length") -> bytes:
     return name + b": %d\r\n\r\n" % len(body) + body
 
 
-def read(*chunks: bytes) -> list[bytes | Broken]:
+def read(*chunks: bytes) -> list[bytes]:
     framer, found = Framer(), []
     for chunk in chunks:
         framer.feed(chunk)
@@ -61,10 +62,9 @@ def test_headers_of_every_form_announce_a_body(data: bytes) -> None:
         b"\x00\xff\xfe" * 20_000,
     ],
 )
-def test_after_junk_the_next_message_is_read(junk: bytes) -> None:
-    found = read(junk + frame(b"[1]") + frame(b"[2]"))
-    assert [one for one in found if isinstance(one, bytes)] == [b"[1]", b"[2]"]
-    assert sum(isinstance(one, Broken) for one in found) == 1
+def test_what_begins_with_no_header_is_no_stream_of_messages(junk: bytes) -> None:
+    with pytest.raises(ValueError, match=r"header|256 MiB"):
+        read(junk + frame(b"[1]"))
 
 
 @given(st.lists(st.binary(max_size=40), max_size=6), st.integers(1, 17))
@@ -75,7 +75,8 @@ def test_messages_survive_any_division_into_chunks(bodies: list[bytes], size: in
 
 @given(st.binary(max_size=400))
 def test_no_bytes_break_the_reader(data: bytes) -> None:
-    read(data)
+    with contextlib.suppress(ValueError):
+        read(data)
 
 
 async def test_a_body_that_is_no_json_is_a_parse_error_and_the_session_goes_on(editor: Editor) -> None:
@@ -115,13 +116,10 @@ async def test_a_batch_is_answered_one_by_one(editor: Editor) -> None:
     assert (await editor.answer("y"))["error"]["code"] == -32601
 
 
-@pytest.mark.parametrize("length", [10, 48 + 20])
-async def test_a_wrong_content_length_costs_one_message(editor: Editor, length: int) -> None:
+async def test_a_wrong_content_length_ends_the_server(editor: Editor) -> None:
     await editor.initialize()
-    data = b'{"jsonrpc":"2.0","id":"x","method":"getVersion"}'
-    editor.raw(b"Content-Length: %d\r\n\r\n" % length + data)
-    assert await editor.alive()
-    assert await editor.alive()
+    editor.raw(b'Content-Length: 10\r\n\r\n{"jsonrpc":"2.0","id":"x","method":"getVersion"}\n\n')
+    assert await editor.ended() == 1
 
 
 async def test_an_unknown_request_is_answered_and_an_unknown_notification_ignored(editor: Editor) -> None:

@@ -12,85 +12,51 @@ import re
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from calomel.lsp.client import Client, initialize_result, read_client
 
 # Ten times the largest file that any editor sends as one text.
 MAX_BODY_BYTES: Final = 256 * 1024 * 1024
-# What has no header for so long is none; the last of these bytes may be the beginning of one.
-MAX_JUNK_BYTES: Final = 16 * 1024
-_KEPT_BYTES: Final = 1024
+_MOST_HEAD_BYTES: Final = 16 * 1024
 
-_NAME: Final = b"content-length"
-# A header with a length, up to the empty line behind it.
-_HEAD: Final = re.compile(_NAME + rb"[ \t]*:[ \t]*(\d{1,12})[ \t]*\r?\n(?:[^\r\n]+\r?\n){0,8}\r?\n", re.IGNORECASE)
-# Empty lines between messages harm nobody, and other headers may come first.
-_HARMLESS: Final = re.compile(rb"(?:\r?\n)*(?:[A-Za-z][A-Za-z0-9-]*[ \t]*:[^\n]*\n)*")
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """Bytes that are no message. `reason` is for the log and never quotes them."""
-
-    reason: str
-
-
-Frame = bytes | Broken
+# Headers up to the empty line behind them, one with a length; empty lines between messages harm nobody.
+_HEAD: Final = re.compile(
+    rb"(?:\r?\n)*(?:[a-z-]+[ \t]*:[^\n]*\n)*?content-length[ \t]*:[ \t]*(\d{1,12})[ \t]*\r?\n(?:[^\r\n]+\r?\n)*\r?\n",
+    re.IGNORECASE,
+)
+_END_OF_HEAD: Final = re.compile(rb"[^\r\n]\r?\n\r?\n")
 
 
 class Framer:
-    """Feed it what the transport delivers; it gives back what is complete.
-
-    What is no header with a length yields one `Broken` for each stretch of it, and reading goes on at the next one.
-    When a body turns out to be no JSON, `unread` looks for a message that the wrong length swallowed.
-    """
+    """Feed it what the transport delivers; it gives back what is complete."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._length: int | None = None  # of the body that comes
-        self._lost = False  # this stretch of junk was told already
 
     def feed(self, data: bytes) -> None:
         """Take over the next bytes of the stream."""
         self._buffer += data
 
-    def next(self) -> Frame | None:
-        """The next body or break; None when more bytes are needed."""
-        while self._length is None:
-            found = _HEAD.search(self._buffer)
-            if found is not None:
-                length, end, junk = int(found[1]), found.end(), bytes(self._buffer[: found.start()])
-                reason = "" if _HARMLESS.fullmatch(junk) else "bytes between messages"
-                if length > MAX_BODY_BYTES:
-                    reason = "a message of more than 256 MiB"
-                else:
-                    self._length = length
-            elif len(self._buffer) > MAX_JUNK_BYTES:
-                end, reason = len(self._buffer) - _KEPT_BYTES, "bytes where a header was expected"
-            else:
+    def next(self) -> bytes | None:
+        """The next body; None when more bytes are needed. Raises ValueError, which quotes nothing, for no header."""
+        if self._length is None:
+            found = _HEAD.match(self._buffer)
+            if found is None:
+                if len(self._buffer) > _MOST_HEAD_BYTES or _END_OF_HEAD.search(self._buffer):
+                    raise ValueError("bytes where a header was expected")
                 return None
-            del self._buffer[:end]
-            if reason and not self._lost:
-                self._lost = True
-                return Broken(reason)
+            self._length = int(found[1])
+            del self._buffer[: found.end()]
+            if self._length > MAX_BODY_BYTES:
+                raise ValueError("a message of more than 256 MiB")
         if len(self._buffer) < self._length:
             return None
         body = bytes(self._buffer[: self._length])
         del self._buffer[: self._length]
-        self._length, self._lost = None, False
+        self._length = None
         return body
-
-    def unread(self, body: bytes) -> None:
-        """Give back a body that was no JSON: a message that begins inside of it is read again.
-
-        A length that is too large swallows the next message's beginning; JSON itself never contains such a line,
-        because line ends inside of its strings are escaped.
-        """
-        at = body.lower().find(_NAME)
-        if at >= 0:
-            self._buffer[:0] = body[at:]
 
 
 VERSION: Final = "2.0"
@@ -120,7 +86,7 @@ class Connection:
 
     Attributes:
         client: who is there, once `initialize` was answered.
-        ended: `exit` has come, or nobody reads any more.
+        ended: `exit` has come, nobody reads any more, or what comes are no messages.
         note: takes a line for the log.
     """
 
@@ -162,16 +128,18 @@ class Connection:
 
     def _read(self) -> bool:
         """Whether there was another frame."""
-        frame = self._framer.next()
+        try:
+            frame = self._framer.next()
+        except ValueError as error:
+            # Nobody knows where the next message begins.
+            self.note(f"the stream cannot be read on: {error}")
+            self.ended = True
+            return False
         if frame is None:
             return False
-        if isinstance(frame, Broken):
-            self.note(f"skipped {frame.reason}")
-            return True
         try:
             value = json.loads(frame.decode("utf-8-sig"), parse_constant=_refuse_constant)
         except (ValueError, RecursionError):
-            self._framer.unread(frame)
             self._refuse(None, PARSE_ERROR, "The message is no JSON.")
         else:
             self._parsed.extend(value if isinstance(value, list) and value else [value])
