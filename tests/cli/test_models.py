@@ -11,6 +11,8 @@ import huggingface_hub
 import pytest
 from tests.families.writers import writers
 
+from calomel.families.plan import guide
+from calomel.families.table import FAMILIES
 from calomel.server.model_folders import models_folder
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -175,17 +177,16 @@ def test_the_memory_that_a_model_takes_is_told_without_loading_it(run: Callable[
     assert (small.status, "and 0.1 MiB is allowed; nothing was loaded" in small.err) == (1, True)
 
 
-def test_a_plan_for_a_card_names_what_fits_and_how(run: Callable[..., Any], tmp_path: Path) -> None:
-    told = run("models", "plan", "--memory-gib", "24", "--json", str(tmp_path / "plan.json")).out
-    rows = json.loads((tmp_path / "plan.json").read_text())
+def test_a_plan_for_a_card_says_what_fits_and_how() -> None:
+    rows = guide(FAMILIES, "cuda", 24 * 1024**3)
+    fitting = {checkpoint.name: found.options for checkpoint, found in rows if found is not None}
 
-    assert rows["ByteDance-Seed/Stable-DiffCoder-8B-Base"].items() >= {"fits": True, "quantize": None}.items()
-    assert rows["JetLM/SDAR-30B-A3B-Chat"].items() >= {"fits": True, "quantize": "int4"}.items()
-    assert rows["inclusionAI/LLaDA2.0-flash"] == {"fits": False, "cache_tokens": None, "batch": None, "quantize": None}
-    assert [name for name, row in rows.items() if row["fits"] and row["cache_tokens"] < 16_384] == [
+    assert fitting["ByteDance-Seed/Stable-DiffCoder-8B-Base"].quantize is None
+    assert fitting["JetLM/SDAR-30B-A3B-Chat"].quantize == "int4"
+    assert "inclusionAI/LLaDA2.0-flash" not in fitting
+    assert [name for name, options in fitting.items() if options.cached < 16_384] == [
         "Qwen/Qwen2.5-Coder-32B"  # fits with less
     ]
-    assert {line.split()[0] for line in told.splitlines()[1:]} == rows.keys()
 
 
 def test_three_models_are_recommended_that_fit_and_how_to_get_them(run: Callable[..., Any]) -> None:

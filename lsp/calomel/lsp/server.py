@@ -44,20 +44,19 @@ class Server:
             connection.feed(data)
         import asyncio
 
-        return asyncio.run(self._serve(connection, transport))
+        return asyncio.run(self.serve(transport, connection))
 
-    async def serve(self, transport: Transport) -> int:
-        """As `run`, inside of a running event loop."""
-        return await self._serve(Connection(transport.write), transport)
-
-    async def _serve(self, connection: Connection, transport: Transport) -> int:
+    async def serve(self, transport: Transport, connection: Connection | None = None) -> int:
+        """As `run`, inside of a running event loop; `connection` has greeted the client already."""
         # What is imported stays. Looking through it for garbage held up the start, and keystrokes for 20 to 40 ms.
         gc.disable()
         from calomel.lsp import session
 
         gc.freeze()
         gc.enable()
-        return await session.serve(connection, transport, self.completer_factory, self.clock, self.log)
+        return await session.serve(
+            connection or Connection(transport.write), transport, self.completer_factory, self.clock, self.log
+        )
 
 
 def run_stdio() -> NoReturn:

@@ -114,40 +114,6 @@ def estimate(
     print(columns((name, f"{size / _MIB:.1f} MiB", more) for name, size, more in rows))
 
 
-@models.command()
-def plan(
-    memory_gib: Annotated[float, typer.Option(min=0.1, help="Free memory of the device.")],
-    device: Annotated[str, typer.Option(help="cpu or cuda; it need not be there.")] = "cuda",
-    json_path: Annotated[Path | None, typer.Option("--json", help="Write it as JSON as well.")] = None,
-) -> None:
-    """Which published checkpoints fit into a memory, and how the server would open them."""
-    from calomel.families.plan import guide
-    from calomel.families.table import FAMILIES
-
-    rows = guide(FAMILIES, device, int(memory_gib * _GIB))
-    print(columns([("checkpoint", "weights", "takes", "tokens cached", "requests at a time"), *map(_planned, rows)]))
-    if json_path is not None:
-        told = {
-            checkpoint.name: {
-                "fits": found is not None,
-                "cache_tokens": found and found.options.cached,
-                "batch": found and found.options.batch,
-                "quantize": found and found.options.quantize,
-            }
-            for checkpoint, found in rows
-        }
-        json_path.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-
-
-def _planned(row: tuple[Published, MemoryPlan | None]) -> tuple[str, ...]:
-    checkpoint, found = row
-    if found is None:
-        return checkpoint.name, "too large", "", "", ""
-    how = found.options
-    size = f"{found.estimate.total / _GIB:.1f} GiB"
-    return checkpoint.name, how.quantize or str(how.dtype), size, str(how.cached), str(how.batch)
-
-
 # A rule, not a measurement: every step of a larger one reads gigabytes of weights.
 _BILLIONS_ON_A_CPU: Final = 2.0
 _RECOMMENDED: Final = 3

@@ -14,7 +14,7 @@ from calomel.prompts.edit_prompt import EditPrompt, ForeignPromptError
 from calomel.prompts.fim_tokens import parse_fim
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.zeta import ZetaPrompt, is_zeta, parse_zeta, zeta_answer
-from calomel.server.door import Visit, Wording, visit
+from calomel.server.door import Visit, Wording, visit, while_there
 from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
 from calomel.server.wire import Chunk, Completion, FinishReason, Usage
@@ -166,8 +166,9 @@ def answered(visiting: Visit, fill: Fill) -> Ended:
 async def rewritten(visiting: Visit, prompt: EditPrompt) -> RegionAnswer:
     """What the region of a prompt becomes; the prompt is completed from the server's own folder, if there is one."""
     door = visiting.door
-    shown = prompt if door.workspace is None else await visiting.run(door.workspace.edit(prompt))
-    return await visiting.run(door.edits.rewrite(visiting.filler, visiting.info, shown, client=visiting.client))
+    shown = prompt if door.workspace is None else await while_there(visiting.request, door.workspace.edit(prompt))
+    work = door.edits.rewrite(visiting.filler, visiting.info, shown, client=visiting.client)
+    return await while_there(visiting.request, work)
 
 
 async def completed(

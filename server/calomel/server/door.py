@@ -162,10 +162,6 @@ class Visit:
         """What every answer and every chunk begins with; `model` as the client calls it."""
         return {"id": self.id, "created": self.created, "model": model or self.door.model.id}
 
-    async def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """See `while_there`."""
-        return await while_there(self.request, work)
-
     async def prepare(self, pool: Executor | None, work: Callable[..., Answer], *of: Any) -> Answer:
         """Run `work` in a thread of `pool` (None: the usual one).
 
@@ -176,8 +172,8 @@ class Visit:
             return await asyncio.get_running_loop().run_in_executor(pool, work, *of)
 
     async def fill(self, wanted: FillRequest) -> Fill:
-        """Fill a hole; ends as `run` does."""
-        return await self.run(self.filler.afill(wanted))
+        """Fill a hole while the client is there."""
+        return await while_there(self.request, self.filler.afill(wanted))
 
     async def begun(self, items: AsyncGenerator[Item]) -> AsyncIterator[Item]:
         """All of `items`; the first is waited for, so that a refused request still gets its status."""
@@ -186,7 +182,7 @@ class Visit:
         async def first() -> Item:
             return await anext(items)
 
-        return _chained(await self.run(first()), items)
+        return _chained(await while_there(self.request, first()), items)
 
     def whole(self, answer: BaseModel) -> Response:
         """An answer that is not streamed."""

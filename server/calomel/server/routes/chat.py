@@ -20,7 +20,7 @@ from calomel.prompts.grammar import GrammarError
 from calomel.server import wire
 from calomel.server.access import protected_router
 from calomel.server.answers import DONE
-from calomel.server.door import Visit, Wording, door_of, visit
+from calomel.server.door import Visit, Wording, door_of, visit, while_there
 from calomel.server.errors import InvalidParameterError, ModelFailedError, RefusedError
 from calomel.server.metrics import Spent
 from calomel.suggest.chat import ChatRequest
@@ -242,7 +242,7 @@ async def create_chat_completion(body: ChatRequestBody, request: Request) -> Res
                 items: AsyncGenerator[str | Reply] | AsyncGenerator[CanvasText | Reply]
                 items = chat.canvases(wanted) if body.diffusing else chat.stream(wanted)
                 return visiting.stream(wording, await visiting.begun(items))
-            return visiting.whole(wording.whole(await visiting.run(chat.reply(wanted))))
+            return visiting.whole(wording.whole(await while_there(visiting.request, chat.reply(wanted))))
         except GrammarError as error:
             param = "tools" if wanted.schema is None and wanted.pattern is None else "response_format"
             raise InvalidParameterError(f"{param}: {error}", param) from None

@@ -6,10 +6,9 @@ from fastapi import Request
 from starlette.responses import Response
 
 from calomel.server.access import protected_router
-from calomel.server.door import Visit, door_of, visit
+from calomel.server.door import door_of, visit, while_there
 from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
-from calomel.suggest.completer import CompleteAnswer
 from calomel.suggest.in_process import answer
 from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, FieldError, decode_request, encode
 
@@ -35,20 +34,16 @@ async def complete(request: Request) -> Response:
         raise InvalidParameterError(str(error), error.field or None) from None
     async with visit(request, "complete") as visiting:
         # Asks `Filler.complete` (`calomel.suggest.filler`).
-        found = await visiting.run(answer(visiting.filler, visiting.info, wanted))
-        _count(visiting, found)
-        return Response(encode(found), media_type=_JSON)
-
-
-def _count(visiting: Visit, found: CompleteAnswer) -> None:
-    first = found.candidates[0] if found.candidates else None
-    visiting.answered(
-        Spent(
-            prompt_tokens=found.context_tokens,
-            cached_tokens=found.cached_tokens,
-            completion_tokens=0 if first is None else len(first.log_probs),
-            steps=0 if first is None else first.steps,
-            seconds=found.timings.total,
-            finish=found.reason or ("stop" if first is None else first.finish_reason),
+        found = await while_there(request, answer(visiting.filler, visiting.info, wanted))
+        first = found.candidates[0] if found.candidates else None
+        visiting.answered(
+            Spent(
+                prompt_tokens=found.context_tokens,
+                cached_tokens=found.cached_tokens,
+                completion_tokens=0 if first is None else len(first.log_probs),
+                steps=0 if first is None else first.steps,
+                seconds=found.timings.total,
+                finish=found.reason or ("stop" if first is None else first.finish_reason),
+            )
         )
-    )
+        return Response(encode(found), media_type=_JSON)

@@ -21,7 +21,7 @@ from calomel.prompts.mercury import mercury_answer, parse_mercury
 from calomel.server import wire
 from calomel.server.access import protected_router
 from calomel.server.answers import Ended, decided, known, published, rewritten
-from calomel.server.door import Visit, visit
+from calomel.server.door import Visit, visit, while_there
 from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
 from calomel.suggest.apply.merge import merge
@@ -146,7 +146,7 @@ async def create_apply_completion(body: ApplyRequest, request: Request) -> Respo
     except ApplyPromptError as error:
         raise InvalidParameterError(f"messages: {error}", "messages") from None
     async with visit(request, "apply") as visiting:
-        ending = await visiting.run(_merged(visiting, prompt))
+        ending = await while_there(visiting.request, _merged(visiting, prompt))
         wording = published(
             visiting.head(body.model), ApplyCompletion, _choice, EditChunk, _delta, usage=body.wants_usage
         )
