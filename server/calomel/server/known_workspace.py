@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -161,11 +160,6 @@ def _outside(path: str, match: _Match) -> str:
 _TELLING: Final = 40
 # A region may have been cut by as much, or be longer than what the file has by anything.
 _LONGEST_REGION: Final = 32_768
-# Of a region that stands alone, so much of it is looked for: a half, a quarter, a few lines.
-_PARTS: Final = (2, 4, 1_000_000)
-_FEW: Final = 3
-# Of the file's lines there, so many must still be in the region, unless the text around it says enough.
-_STILL: Final = 0.7
 # A text that stands in the file more often is no address.
 _MOST_PLACES: Final = 32
 
@@ -195,46 +189,20 @@ def around(file: str, prefix: str, region: str, suffix: str) -> Around | None:
         return _around(file, exact[0], exact[0] + len(whole), suffix)
     if exact:
         return None
-    for reading in _readings(prefix, region, tail):
-        found = list(_spans(file, reading))
-        if len(found) == 1:
-            return _around(file, *found[0], suffix)
-        if found:
-            return None
-    return None
+    found = list(_spans(file, prefix, region, tail)) if _tells(prefix + tail) else []
+    return _around(file, *found[0], suffix) if len(found) == 1 else None
 
 
-def _readings(prefix: str, region: str, tail: str) -> Iterator[tuple[str, str, str]]:
-    """What is to be found as it is before the region, what may differ, what is to be found behind it.
-
-    Where there is no text on one side, the region's own lines there are looked for. Only when they are new as well, the
-    excerpt is taken to begin or to end the file.
-    """
-    lines = region.split("\n")
-    for count in dict.fromkeys(max(_FEW, len(lines) // part) for part in _PARTS if not (prefix and tail)):
-        first, last = 0 if prefix else count, len(lines) if tail else len(lines) - count
-        if first < last:
-            head = prefix or "".join(f"{line}\n" for line in lines[:first])
-            yield head, "\n".join(lines[first:last]), tail or "".join(f"\n{line}" for line in lines[last:])
-    yield prefix, region, tail
-
-
-def _spans(file: str, reading: tuple[str, str, str]) -> Iterator[tuple[int, int]]:
-    """Where a reading stands in the file, from its first character to its last."""
-    prefix, region, tail = reading
-    starts = _places(file, prefix) if prefix else [0]
+def _spans(file: str, prefix: str, region: str, tail: str) -> Iterator[tuple[int, int]]:
+    """Where an excerpt with another region stands in the file, from its first character to its last."""
     # A region that ends the file goes up to its last line end, or beyond.
-    end = len(file if region.endswith("\n") else file.removesuffix("\n"))
-    ends = _places(file, tail) if tail else [end]
-    telling = bool(prefix) and bool(tail) and _tells(prefix + tail)
-    for start in starts:
+    ends = _places(file, tail) if tail else [len(file if region.endswith("\n") else file.removesuffix("\n"))]
+    for start in _places(file, prefix) if prefix else [0]:
         first = start + len(prefix)
         if start and file[start - 1] != "\n":
             continue
         for last in ends:
-            if not first <= last <= first + _LONGEST_REGION or not _ends_line(file, last + len(tail), tail):
-                continue
-            if telling or _alike(file[first:last], region):
+            if first <= last <= first + _LONGEST_REGION and _ends_line(file, last + len(tail), tail):
                 yield start, last + len(tail)
 
 
@@ -265,9 +233,3 @@ def _around(file: str, start: int, end: int, suffix: str) -> Around:
     behind = file[end:]
     # The line end that the excerpt has already.
     return Around(file[:start], behind.removeprefix("\n") if suffix.endswith("\n") else behind)
-
-
-def _alike(old: str, new: str) -> bool:
-    before = Counter(line.strip() for line in old.split("\n") if line.strip())
-    kept = before & Counter(line.strip() for line in new.split("\n") if line.strip())
-    return kept.total() >= max(1, _STILL * before.total())
