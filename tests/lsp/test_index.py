@@ -98,9 +98,6 @@ async def test_a_folder_that_is_deleted_ends_nothing(editor: Editor, folder: Pat
     await start(editor, folder)
     await read(editor)
     await asyncio.to_thread(shutil.rmtree, package)
-    # As an editor tells of it: what was in the folder, and the folder.
-    gone = [{"uri": path.as_uri(), "type": 3} for path in (package / "one.py", package)]
-    editor.notify("workspace/didChangeWatchedFiles", {"changes": gone})
     await until_files(editor, 2)
     for number in range(3):
         (folder / f"new{number}.py").write_text("class New:\n    pass\n")

@@ -75,11 +75,6 @@ class Configuration(FileSystemEventHandler):
             self._answered = own_options(params.settings) or self._answered
         await self.pull()
 
-    def files_changed(self, paths: set[Path]) -> None:
-        """Read the settings again if one of their files is among these."""
-        if paths & self._files:
-            self._apply()
-
     def folders_changed(self, folders: tuple[Path, ...]) -> None:
         """Other folders may have other settings files."""
         self._folders = folders
@@ -109,7 +104,7 @@ class Configuration(FileSystemEventHandler):
         paths = {Path(str(path)) for path in (event.src_path, event.dest_path) if path}
         wanted = event.event_type not in {"opened", "closed_no_write"} and paths & self._files
         if wanted and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self.files_changed, paths)
+            self._loop.call_soon_threadsafe(self._apply)
 
     @property
     def _files(self) -> set[Path]:

@@ -303,10 +303,6 @@ class Services:
         self._privacy.update(folders, self.settings.privacy)
         self.workspace.set_folders(folders)
 
-    def files_changed(self, paths: tuple[Path, ...]) -> None:
-        """The editor says that these files changed."""
-        self._related.refresh(paths)
-
     async def aclose(self) -> None:
         """Settle outcomes, end threads."""
         await self.suggester.aclose()

@@ -172,7 +172,6 @@ class Session:
             types.TEXT_DOCUMENT_DID_CLOSE: sync.closed,
             types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: self._folders_changed,
             types.WORKSPACE_DID_CHANGE_CONFIGURATION: self._configuration.changed,
-            types.WORKSPACE_DID_CHANGE_WATCHED_FILES: self._files_changed,
             types.TEXT_DOCUMENT_INLINE_COMPLETION: suggestions.inline,
             types.TEXT_DOCUMENT_CODE_ACTION: suggestions.actions,
             types.WORKSPACE_EXECUTE_COMMAND: commands.execute,
@@ -267,11 +266,6 @@ class Session:
         if self._begun and settings.server != before.server:
             self._spawn(self._model.reconnect(self._connect()))
         self._tell_state()
-
-    def _files_changed(self, params: types.DidChangeWatchedFilesParams) -> None:
-        paths = {path for change in params.changes if (path := local_path(change.uri)) is not None}
-        self._configuration.files_changed(paths)
-        self._services.files_changed(tuple(paths))
 
     def _folders_changed(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
         removed = {local_path(folder.uri) for folder in params.event.removed}
