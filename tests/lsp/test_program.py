@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -108,17 +107,6 @@ def test_a_client_that_stops_reading_ends_it(tmp_path: Path) -> None:
         program.process.stdout.close()
         program.send({"jsonrpc": "2.0", "id": "x", "method": "getVersion"})
         program.send({"jsonrpc": "2.0", "id": "y", "method": "getVersion"})
-        assert program.end() == 1
-
-
-def test_tcp_serves_one_client_on_the_loopback_address(tmp_path: Path) -> None:
-    with Program(tmp_path, [*REAL, "--tcp", "0"]) as program:
-        assert program.process.stdout is not None
-        port = int(program.process.stdout.readline().rpartition(b":")[2])
-        with socket.create_connection(("127.0.0.1", port)) as client:
-            body = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}'
-            client.sendall(b"Content-Length: %d\r\n\r\n" % len(body) + body)
-            assert b'"serverInfo":{"name":"calomel"}' in client.recv(65536)
         assert program.end() == 1
 
 

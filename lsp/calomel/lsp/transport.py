@@ -1,4 +1,4 @@
-"""The bytes of a connection: standard input and output kept for the protocol alone, or one TCP connection."""
+"""The bytes of a connection: standard input and output, kept for the protocol alone."""
 
 from __future__ import annotations
 
@@ -126,17 +126,6 @@ def claim_stdio() -> Transport:
     os.close(nothing)
     sys.stdout = sys.stderr
     return Transport(lambda size: os.read(reading, size), lambda data: _write_all(writing, data))
-
-
-def accept_one(port: int, listening: Callable[[int], None]) -> Transport:
-    """Wait on the loopback address for one client. `listening` learns the port, which 0 leaves to the system."""
-    import socket
-
-    with socket.create_server(("127.0.0.1", port)) as server:
-        listening(int(server.getsockname()[1]))
-        connection, _ = server.accept()
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return Transport(connection.recv, connection.sendall)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

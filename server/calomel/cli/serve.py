@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calomel.cli.errors import CommandError
 from calomel.cli.options import Config, Quantize
 
 if TYPE_CHECKING:
@@ -84,24 +83,14 @@ def serve(
 
 
 def lsp(
-    tcp: Annotated[
-        int | None, typer.Option(help="Wait on 127.0.0.1 for one client at this port; 0 takes a free one.")
-    ] = None,
-    stdio: Annotated[bool, typer.Option("--stdio", help="Speak over standard input and output: the default.")] = False,
+    stdio: Annotated[  # noqa: ARG001 (many clients add it)
+        bool, typer.Option("--stdio", help="Speak over standard input and output, as always.")
+    ] = False,
 ) -> None:
     """Serve suggestions to an editor that speaks the language server protocol."""
-    if stdio and tcp is not None:
-        raise CommandError("--stdio and --tcp exclude each other")
-    from calomel.lsp.server import Server, leave, run_stdio
-    from calomel.lsp.transport import accept_one
+    from calomel.lsp.server import run_stdio
 
-    if tcp is None:
-        run_stdio()
-    try:
-        transport = accept_one(tcp, lambda port: print(f"listening on 127.0.0.1:{port}", flush=True))
-    except OSError as error:
-        raise CommandError(f"cannot listen on port {tcp}: {error.strerror}") from error
-    leave(Server().run(transport))
+    run_stdio()
 
 
 def doctor(
