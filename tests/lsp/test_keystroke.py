@@ -25,8 +25,9 @@ from calomel.suggest.in_process import open_filler
 from calomel.suggest.remote import Endpoint, HttpCompleter
 from calomel.weights import nano_path
 
-MOST_FUNCTIONS: Final = 690
-MOST_FILES: Final = 82
+# Some 650 of 80 files where the context of the keystroke before serves; on a busy machine it may be chosen anew.
+MOST_FUNCTIONS: Final = 685
+MOST_FILES: Final = 83
 TEXT = "def area(width, height):\n    return width * height\n\n\ndef volume(width, height, depth):\n    return "
 
 
@@ -90,7 +91,10 @@ async def test_a_keystroke_that_asks_the_model_walks_through_little_code(
             return HttpCompleter(find)
 
         script.connect = connect
-        await editor.initialize()
+        await editor.initialize({"window": {"workDoneProgress": True}})
+        # From then on tokens are counted exactly, and what was chosen before is chosen anew.
+        while (await editor.notice("$/progress"))["value"]["kind"] != "end":
+            pass
         editor.open(TEXT)
         await editor.inline(5, 11)
         editor.change(2, {"range": span(5, 11, 11), "text": "w"})

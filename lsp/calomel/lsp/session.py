@@ -212,8 +212,8 @@ class Session:
             # The state says why, once.
             progress.end()
             return
-        progress.end(f"{info.id} is ready")
         await self._services.model_is(info)
+        progress.end(f"{info.id} is ready")
 
     async def _index(self) -> None:
         """Read the workspace, and tell the client how far it is."""
