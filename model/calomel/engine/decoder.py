@@ -17,7 +17,7 @@ from typing import Generic, TypeAlias, TypedDict, TypeVar, Unpack
 
 import torch
 
-from calomel.engine.attention import Piece, attention_multiplications, flash_varlen, forward
+from calomel.engine.attention import Piece, attention_multiplications, forward
 from calomel.engine.cache import Encoded, KeyValueBuffer
 from calomel.engine.compiled import CompiledLayers
 from calomel.engine.config import DiffusionConfig, Shape
@@ -186,7 +186,6 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
         self.model = model.eval()
         if weight.is_cuda and model.compiled is None:
             model.compiled = CompiledLayers()
-        self._flash = flash_varlen() if weight.dtype in (torch.float16, torch.bfloat16) else None
 
     @abstractmethod
     def pieces(self, job: TransformerJob[P, K]) -> list[Piece]:
@@ -217,7 +216,7 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
             return
         encoded, rows = sum(job.prefill_rows for job, *_ in taking), sum(len(piece.ids) for piece in pieces)
         self.use_threads(rows, attention_multiplications(self.model.config, pieces))
-        logits = forward(self.model, pieces, self._flash)
+        logits = forward(self.model, pieces)
         self.report(StepReport(len(taking), rows, encoded))
         choice = choose(logits, draws, mask_token_id=self.diffusion.mask_token_id, end_token_ids=self.ends)
         for job, mine, first in taking:
