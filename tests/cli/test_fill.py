@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from calomel.cli.errors import InputError
 from calomel.cli.fill import KINDS, Hole, bundled_samples, offset_of
-from calomel.engine.errors import CacheFullError, UnknownPolicyError
+from calomel.engine.errors import CacheFullError, InvalidRequestError
 from calomel.prompts.parts import PromptParts
 from calomel.suggest.completer import Fill, FillRequest
 
@@ -63,7 +63,7 @@ def test_json_gives_back_every_byte(run: Callable[..., Any], filler: Any, source
 
 
 @pytest.mark.parametrize(
-    ("error", "status"), [(UnknownPolicyError("no policy is named 'fast'"), 2), (CacheFullError("no page is free"), 1)]
+    ("error", "status"), [(InvalidRequestError("no policy is named 'fast'"), 2), (CacheFullError("no page is free"), 1)]
 )
 def test_refusal_of_the_engine_becomes_one_line(
     run: Callable[..., Any], filler: Any, source: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int

@@ -18,7 +18,6 @@ from tests.engine.test_weights import LLADA, QWEN
 
 from calomel.engine import CheckpointError, ModelConfig, Transformer
 from calomel.engine.checkpoint import native_dtype, save_checkpoint
-from calomel.engine.config import MoeConfig
 from calomel.families.loading import load_checkpoint
 
 DENSE = replace(CONFIG, tie_word_embeddings=False, qk_norm=False)
@@ -85,7 +84,7 @@ BLOCKS = {"block": 4, "verifiable": False, "max_canvas": 8}
 @pytest.mark.parametrize(
     ("part", "changed", "message"),
     [
-        ("", {"hidden_size": "wide"}, "wrong type"),
+        ("", {"hidden_size": "wide"}, "hidden_size"),
         ("", {"hidden_size": 0}, "hidden_size"),
         ("", {"vocab_size": -1}, "vocab_size"),
         ("", {"num_attention_heads": 0}, "num_attention_heads"),
@@ -99,12 +98,12 @@ BLOCKS = {"block": 4, "verifiable": False, "max_canvas": 8}
         ("", {"layer_types": ["chunked_attention"] * 3}, "layer_types"),
         ("", {"layer_types": ["full_attention"]}, "layer_types names 1 layers"),
         ("", {"sliding_window": None}, "sliding_window is not set"),
-        ("diffusion", None, "no field 'diffusion'"),
+        ("diffusion", None, "diffusion"),
         ("diffusion", {"max_canvas": -1}, "max_canvas"),
         ("diffusion", {"mask_token_id": 8192}, "mask_token_id"),
         ("diffusion", {"end_token_id": -1}, "end_token_id"),
         ("diffusion", {"end_token_id": "0"}, "end_token_id"),
-        ("diffusion", {"block": 0}, "block is 0"),
+        ("diffusion", {"block": 0}, "block"),
         ("diffusion", {"block": 4}, "not verifiable"),
         ("diffusion", {**BLOCKS, "max_canvas": 6}, "max_canvas"),
         ("diffusion", {**BLOCKS, "sub_block": 3}, "sub_block is 3"),
@@ -128,12 +127,14 @@ def test_a_field_that_cannot_be_is_refused_by_its_name(part: str, changed: dict[
         ({"experts": 8, "chosen": 5, "groups": 4, "chosen_groups": 2}, "5 experts cannot be chosen"),
         ({"experts": 8, "groups": 3}, "8 experts are not 3 groups of one size"),
         ({"groups": 2, "chosen_groups": 3}, "3 of 2 groups"),
-        ({"score": "relu"}, "softmax or sigmoid"),
+        ({"score": "relu"}, "moe.score"),
     ],
 )
 def test_a_mixture_that_cannot_be_is_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(CheckpointError, match=message):
-        MoeConfig(**{"experts": QWEN.experts, "chosen": 2, "intermediate_size": 4, **wrong})
+        ModelConfig.from_dict(
+            {**CONFIG.to_dict(), "moe": {"experts": QWEN.experts, "chosen": 2, "intermediate_size": 4, **wrong}}
+        )
 
 
 NAMES = (

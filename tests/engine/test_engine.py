@@ -12,7 +12,7 @@ from tests.engine.conftest import CONFIG, END, MASK, Ask, Context, Naive, Rule, 
 from torch import Tensor
 
 from calomel.engine import CanvasState, Request, SamplingParams, Transformer
-from calomel.engine.errors import PolicyUnavailableError
+from calomel.engine.errors import InvalidRequestError
 
 POLICIES = ("threshold:0.5", "left_to_right")
 SHORT = (1, 2, 3, 4)
@@ -350,9 +350,7 @@ def test_a_checkpoint_without_a_mask_token_writes_from_left_to_right_alone(start
     diffusion = replace(CONFIG.diffusion, mask_token_id=-1)
     engine = start(Transformer(replace(CONFIG, diffusion=diffusion)))
 
-    with pytest.raises(
-        PolicyUnavailableError, match=r"'threshold:0\.9' needs a mask token, and this checkpoint has none"
-    ):
+    with pytest.raises(InvalidRequestError, match=r"'threshold:0\.9' needs a mask token, and this checkpoint has none"):
         engine.submit(Request(SHORT))
     assert engine.submit(Request(SHORT, 4, policy="left_to_right")).result(60).forwards > 0
 

@@ -12,7 +12,7 @@ from tests.engine.conftest import Ask
 from torch import Tensor
 
 from calomel.engine import SamplingParams
-from calomel.engine.errors import UnknownPolicyError
+from calomel.engine.errors import InvalidRequestError
 from calomel.engine.policies import Paced, RevealPolicy, parse_policy
 from calomel.engine.sampling import Choice, Counts, Draw, choose, count_tokens, penalise, sample
 
@@ -96,7 +96,7 @@ def test_every_canvas_makes_progress_and_is_decided_alone(
     ],
 )
 def test_a_wrong_policy_is_explained(text: str, message: str) -> None:
-    with pytest.raises(UnknownPolicyError, match=message):
+    with pytest.raises(InvalidRequestError, match=message):
         parse_policy(text)
 
 

@@ -12,10 +12,7 @@ from tests.engine.conftest import Context, in_turn
 from torch import Tensor
 
 from calomel.engine import Engine, NoiseShape, Request, Result, SamplingParams, UniformDiffusion
-from calomel.engine.errors import (
-    PolicyUnavailableError,
-    RequestFailedError,
-)
+from calomel.engine.errors import InvalidRequestError, RequestFailedError
 
 VOCAB, CANVAS, END, OTHER_END = 50, 8, 48, 49
 CONTEXT = (1, 2, 3, 4, 5)
@@ -183,7 +180,7 @@ def test_policies_of_masked_canvases_choose_what_is_accepted(serve: Serve, polic
 
 @pytest.mark.parametrize("fields", [{"policy": "left_to_right"}, {"policy": "low_confidence:4"}, {"given": (1, 2)}])
 def test_what_needs_masks_or_a_causal_answer_is_refused(answer: Answer, fields: dict[str, Any]) -> None:
-    with pytest.raises(PolicyUnavailableError):
+    with pytest.raises(InvalidRequestError):
         answer(**fields)
 
 

@@ -18,7 +18,7 @@ from tests.prompts.test_published import spelled
 
 from calomel.engine import BlockCausal, CheckpointError, Engine, ModelConfig, Request
 from calomel.engine.checkpoint import tensor_table
-from calomel.engine.errors import PolicyUnavailableError
+from calomel.engine.errors import InvalidRequestError
 from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.generation import generation_of
@@ -141,7 +141,7 @@ def test_what_the_file_says_again_takes_fewer_forwards_and_is_the_same(tmp_path:
 def test_what_needs_a_mask_is_refused(tmp_path: Path) -> None:
     QWEN3.write(tmp_path)
 
-    with engine_of(tmp_path) as engine, pytest.raises(PolicyUnavailableError, match="needs a mask token"):
+    with engine_of(tmp_path) as engine, pytest.raises(InvalidRequestError, match="needs a mask token"):
         engine.submit(Request((1, 2), policy="threshold:0.9"))
 
 

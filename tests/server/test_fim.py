@@ -119,8 +119,6 @@ class EngineFaultError(Exception):
     [
         ("context_length_exceeded", 400, ("invalid_request_error", "context_length_exceeded", None)),
         ("invalid_request", 400, ("invalid_request_error", "invalid_parameter", None)),
-        ("invalid_sampling", 400, ("invalid_request_error", "invalid_parameter", None)),
-        ("empty_context", 400, ("invalid_request_error", "invalid_parameter", None)),
         ("cache_full", 503, ("server_error", "engine_overloaded", "1")),
         ("deadline_exceeded", 503, ("server_error", "engine_overloaded", "1")),
         ("engine_stopped", 503, ("server_error", "engine_stopped", "2")),

@@ -15,7 +15,6 @@ from tests.suggest.scripted_engine import ScriptedEngine
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
-from calomel.suggest.filler import Filler
 from calomel.weights import nano_path
 
 Ask = Callable[..., str]
@@ -28,7 +27,7 @@ def engine() -> ScriptedEngine:
 
 @pytest.fixture(scope="module")
 def scripted(engine: ScriptedEngine) -> Iterator[TestClient]:
-    app = create_app(ServerSettings(token=SecretStr(TOKEN)), lambda: Filler(engine, engine.tokenizer))
+    app = create_app(ServerSettings(token=SecretStr(TOKEN)), engine.filler)
     with opened(app) as client:
         yield client
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
-from calomel.engine import Request
+from calomel.engine import Engine, Request
 from calomel.engine.request import CanvasState, Result
 from calomel.prompts.token_healing import HealingConstraint
 from calomel.prompts.tokenizer import Tokenizer
+from calomel.suggest.filler import Filler
 
 _AT_ONCE = 3
 
@@ -34,6 +35,10 @@ class ScriptedEngine:
         )
     )
     occupancy: tuple[int, int] = (0, 0)
+
+    def filler(self) -> Filler:
+        """What asks it."""
+        return Filler(cast("Engine", self), self.tokenizer)
 
     def submit(self, request: Request) -> Any:
         ids = self.tokenizer.encode(self.says)

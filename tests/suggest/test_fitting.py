@@ -12,7 +12,6 @@ from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.completer import Fill, FillRequest
 from calomel.suggest.edit import Suggestion, apply
-from calomel.suggest.filler import Filler
 from calomel.suggest.fitting import (
     HoleText,
 )
@@ -94,7 +93,7 @@ async def test_what_may_yet_repeat_the_text_behind_is_not_streamed(tokenizer: To
         max_tokens=64,
         fitted=True,
     )
-    filler = Filler(ScriptedEngine(tokenizer, " in all.\npub struct Stack<T"), tokenizer)
+    filler = ScriptedEngine(tokenizer, " in all.\npub struct Stack<T").filler()
     pieces = [piece async for piece in filler.stream(hole)]
     last = pieces.pop()
     assert isinstance(last, Fill)
@@ -106,7 +105,7 @@ async def test_what_may_yet_repeat_the_text_behind_is_not_streamed(tokenizer: To
 async def test_whatever_a_model_says_an_answer_keeps_the_rule_and_streams_as_it_is(
     case: Case, tokenizer: Tokenizer
 ) -> None:
-    filler = Filler(ScriptedEngine(tokenizer, case.says), tokenizer)
+    filler = ScriptedEngine(tokenizer, case.says).filler()
     plain = filler.fill(request(case))
     assert broken(case, plain.text) == ""
     pieces = [piece async for piece in filler.stream(request(case))]
@@ -133,7 +132,7 @@ async def test_whatever_a_model_says_an_editor_is_offered_nothing_that_breaks_th
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=hostile())
 def test_what_the_author_wrote_is_not_touched(case: Case, tokenizer: Tokenizer) -> None:
-    filler = Filler(ScriptedEngine(tokenizer, case.middle), tokenizer)
+    filler = ScriptedEngine(tokenizer, case.middle).filler()
     said = filler.fill(
         FillRequest(
             "fill", PromptParts(path=case.path, prefix=case.prefix, suffix=case.suffix), max_tokens=200, fitted=True

@@ -18,7 +18,7 @@ from calomel.suggest.in_process import open_filler
 
 if TYPE_CHECKING:
     # At run time these load torch, which `calomel --help` must not.
-    from calomel.engine import AnyEngine
+    from calomel.engine import Engine
     from calomel.prompts.tokenizer import TextTokenizer
 
 LEFT_TO_RIGHT: Final = "left_to_right"
@@ -110,7 +110,7 @@ class OpenModel:
 
     folder: Path
     weights_hash: str
-    engine: AnyEngine
+    engine: Engine
     tokenizer: TextTokenizer
     filler: Filler
     clock: Callable[[], float] = time.perf_counter

@@ -262,6 +262,7 @@ class Chat:
             max_steps=steps if prepared.constraint is None else max(steps, *lengths),
             until=plain_ending(self._model.tokenizer, asked.stop),
             constraint=prepared.constraint,
+            client=self._model.client,
         )
 
     def _shown(self, prepared: _Prepared, ids: Sequence[int]) -> str:

@@ -41,7 +41,7 @@ from calomel.suggest.rewriter import Rewriter
 from calomel.suggest.scoring import Drafted, RequestGroup, expected_characters, expected_of_draft, judge_drafts
 
 if TYPE_CHECKING:
-    from calomel.engine import AnyEngine, CanvasState, Request, Result, SamplingParams
+    from calomel.engine import CanvasState, Engine, Request, Result, SamplingParams
 
 # What is sure from left to right fills more holes than what is sure anywhere, and what stood elsewhere is sure at once
 # (docs/decisions/013 and 022).
@@ -97,19 +97,21 @@ class Filler:
             where nothing is known of that, and nothing is copied.
 
     Attributes:
+        client: see `Request.client`.
         generation: how it fills a hole.
         whole: how a checkpoint of other makers writes a whole answer; None for one of our own.
     """
 
     def __init__(
         self,
-        engine: AnyEngine,
+        engine: Engine,
         tokenizer: TextTokenizer,
         generation: GenerationConfig | None = None,
         edits: GenerationConfig | None = None,
         copies: CopyScorer | None = None,
     ) -> None:
         self.engine = engine
+        self.client = ""
         self.whole = edits
         self.tokenizer = tokenizer
         self.grammars = GrammarCompiler(tokenizer)
@@ -132,7 +134,7 @@ class Filler:
             EngineError: the engine refused or failed.
         """
         if request.kind == "edit":
-            return await self._rewriter.rewrite(self.engine, request)
+            return await self._rewriter.rewrite(self.engine, request, self.client)
         if isinstance(request, FillRequest):
             asked = request
         else:  # of an editor, which copies from all that is open, and sends drafts
@@ -218,11 +220,9 @@ class Filler:
         self.engine.close()
 
     def of_client(self, client: str) -> Self:
-        """The same, its requests in the name of who asks; closing it does nothing."""
-        from calomel.engine.handle import ClientEngine  # imports torch, which came with the engine
-
+        """The same, its requests in the name of who asks."""
         found = copy(self)
-        found.engine = ClientEngine(self.engine, client)
+        found.client = client
         return found
 
     async def _read_ahead(self, request: FillRequest) -> CompleteAnswer:
@@ -316,6 +316,7 @@ class Filler:
             hopeless=None if request.floor is None else hopeless,
             constraint=constraint,
             suffix=prompt.suffix,
+            client=self.client,
         )
 
     # What comes of it.

@@ -130,18 +130,7 @@ NOT_TRAINED_FOR_EDITS = "not_trained_for_edits"
 
 # Codes of `calomel.engine.errors`, by name: that package imports torch.
 _OVERLOADED = frozenset({"cache_full"})
-_REFUSED = frozenset(
-    {
-        "context_length_exceeded",
-        "empty_context",
-        "invalid_canvas",
-        "invalid_request",
-        "invalid_sampling",
-        "policy_unavailable",
-        "token_out_of_range",
-        "unknown_policy",
-    }
-)
+_REFUSED = frozenset({"context_length_exceeded", "invalid_request"})
 
 
 class Fills(Protocol):

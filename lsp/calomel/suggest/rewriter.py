@@ -37,7 +37,7 @@ from calomel.suggest.completer import (
 from calomel.suggest.scoring import LikelihoodScorer, RequestGroup
 
 if TYPE_CHECKING:
-    from calomel.engine import AnyEngine, Request, Result
+    from calomel.engine import Engine, Request, Result
 
 # A canvas is denoised where the model thinks some token of the current text less likely than this.
 DOUBT: Final = math.log(0.5)
@@ -60,7 +60,7 @@ class Rewriter:
         self._tokenizer = tokenizer
         self.generation = generation
 
-    async def rewrite(self, engine: AnyEngine, request: CompleteRequest) -> CompleteAnswer:
+    async def rewrite(self, engine: Engine, request: CompleteRequest, client: str = "") -> CompleteAnswer:
         """Every maker's texts, judged, best first; cancelling the task cancels all that the engine does for it.
 
         A text that two makers propose is there twice. Texts that were not judged in time come last.
@@ -73,7 +73,7 @@ class Rewriter:
             EngineError: the engine refused or failed, or the deadline passed before the current text was judged.
         """
         began = time.monotonic()
-        current, drafts, base, prompt = await asyncio.to_thread(self._base, engine, request, began)
+        current, drafts, base, prompt = await asyncio.to_thread(self._base, engine, request, client, began)
         longest = engine.config.diffusion.max_canvas
         lengths = self.generation.lengths(longest, base.max_new_tokens)
         guess = current if prompt.reply is None else tuple(self._tokenizer.encode(prompt.reply.guess))
@@ -93,7 +93,7 @@ class Rewriter:
             return _answer(_judged((*own, *drafts), scorer, keep.log_prob), first, began)
 
     def _base(
-        self, engine: AnyEngine, request: CompleteRequest, began: float
+        self, engine: Engine, request: CompleteRequest, client: str, began: float
     ) -> tuple[tuple[int, ...], list[_Proposed], Request, FimTokens]:
         """The current text, the drafts, what all requests of one question have in common, and their prompt.
 
@@ -124,6 +124,7 @@ class Rewriter:
                 suffix=prompt.suffix,
                 deadline=None if request.deadline is None else began + request.deadline,
                 reuse=prompt.reuse,
+                client=client,
             ),
             prompt,
         )

@@ -18,7 +18,7 @@ from calomel.prompts.tokenizer import TextTokenizer
 from calomel.suggest.completer import Candidate, Draft, cut_at_stop
 
 if TYPE_CHECKING:
-    from calomel.engine import AnyEngine, Handle, Request, Result
+    from calomel.engine import Engine, Handle, Request, Result
 
 _WEIGHT: Final = 0.072
 _PRIOR: Final = 1.65
@@ -31,7 +31,7 @@ CLOSE: Final = 4.0
 class RequestGroup:
     """The requests of one question. Leaving the block, for whatever reason, cancels those that are not done."""
 
-    def __init__(self, engine: AnyEngine) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._sent: list[Handle] = []
 

@@ -24,13 +24,12 @@ from calomel.engine.config import DiffusionConfig, ModelConfig
 from calomel.engine.decoder import Work
 from calomel.engine.engine import Engine
 from calomel.engine.errors import CheckpointError, DeadlineExceededError, EngineError, EngineStoppedError
-from calomel.engine.handle import AnyEngine, Handle
+from calomel.engine.handle import Handle
 from calomel.engine.request import CanvasState, Constraint, Priority, Request, Result, SamplingParams
 from calomel.engine.transformer import Transformer
 from calomel.engine.uniform_diffusion import NoiseShape, UniformDiffusion
 
 __all__ = [
-    "AnyEngine",
     "Bidirectional",
     "BidirectionalOptions",
     "BlockCausal",

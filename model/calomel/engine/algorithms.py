@@ -14,7 +14,7 @@ from typing import ClassVar, Final, Literal
 import torch
 from torch import Tensor
 
-from calomel.engine.errors import PolicyUnavailableError, UnknownPolicyError
+from calomel.engine.errors import InvalidRequestError
 from calomel.engine.policies import Paced, RevealPolicy, parse_number, parse_policy
 from calomel.engine.request import SamplingParams
 from calomel.engine.sampling import LOWEST, keep_top_k, keep_top_p, precise, sample
@@ -234,15 +234,15 @@ def parse_algorithm(text: str) -> Algorithm:
     `fixed:1`).
 
     Raises:
-        UnknownPolicyError: there is no such policy, or its parameter is no number in its range.
-        PolicyUnavailableError: the policy reads the context causally, which such a checkpoint never learned.
+        InvalidRequestError: there is no such policy, its parameter is no number in its range, or it reads the context
+            causally, which such a checkpoint never learned.
     """
     name, _, parameter = text.partition(":")
     match name:
         case "maskgit_plus" | "topk_margin" | "entropy":
             return Confidence(name, parse_number(text, parameter, 0.0))
         case "origin" | "p2" | "low_confidence" if parameter:
-            raise UnknownPolicyError(f"policy {text!r}: {name} has no parameter")
+            raise InvalidRequestError(f"policy {text!r}: {name} has no parameter")
         case "origin":
             return Origin()
         case "p2":
@@ -252,7 +252,7 @@ def parse_algorithm(text: str) -> Algorithm:
         case _:
             policy = parse_policy(text)
     if policy is None:
-        raise PolicyUnavailableError(
+        raise InvalidRequestError(
             f"policy {text!r} needs a checkpoint that was trained causally on its context; this one was not"
         )
     return Revealing(policy)

@@ -2,18 +2,24 @@
 
 Field names are those of the Hugging Face Qwen3 configuration, so that an ordinary checkpoint's file is read as it is.
 What a diffusion checkpoint needs on top (its mask token, its end token, whether logits are shifted) is in
-`DiffusionConfig`.
+`DiffusionConfig`. Types say what a field may hold; msgspec holds what is read to them.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, Protocol, get_args
+from typing import Annotated, Any, Literal, Protocol
+
+import msgspec
+from msgspec import Meta
 
 from calomel.engine.errors import CheckpointError
 from calomel.engine.memory import MemoryConfig
+
+Whole = Annotated[int, Meta(ge=1)]
+TokenId = Annotated[int, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,35 +41,28 @@ class MoeConfig:
         dense: layers that have an ordinary MLP instead, by number.
     """
 
-    experts: int
-    chosen: int
-    intermediate_size: int
+    experts: Whole
+    chosen: Whole
+    intermediate_size: Whole
     score: Literal["softmax", "sigmoid"] = "softmax"
     normalised: bool = True
     bias: bool = False
-    groups: int = 1
-    chosen_groups: int = 1
+    groups: Whole = 1
+    chosen_groups: Whole = 1
     scaling: float = 1.0
     shared: int = 0
     dense: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.score not in {"softmax", "sigmoid"}:
-            raise CheckpointError(f"a router's scores are softmax or sigmoid, not {self.score!r}")
-        if self.groups < 1 or self.experts % self.groups:
+        if self.experts % self.groups:
             raise CheckpointError(f"{self.experts} experts are not {self.groups} groups of one size")
-        if not 1 <= self.chosen_groups <= self.groups:
+        if self.chosen_groups > self.groups:
             raise CheckpointError(f"{self.chosen_groups} of {self.groups} groups cannot be chosen")
-        if not 1 <= self.chosen <= self.experts // self.groups * self.chosen_groups:
+        if self.chosen > self.experts // self.groups * self.chosen_groups:
             raise CheckpointError(
                 f"{self.chosen} experts cannot be chosen out of {self.chosen_groups} groups of "
                 f"{self.experts // self.groups}"
             )
-
-    @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> MoeConfig:
-        """Read the field `moe` of a `config.json`; raises TypeError for a field of the wrong type or name."""
-        return cls(**{**raw, "dense": tuple(raw.get("dense", ()))})
 
 
 LayerType = Literal["full_attention", "sliding_attention"]
@@ -81,22 +80,18 @@ class RopeScaling:
         yarn: by degrees of their place among the frequencies, not of their waves (`yarn`, arXiv 2309.00071).
     """
 
-    factor: float
-    positions: int | None = None
-    low: float = 1.0
-    high: float = 4.0
+    factor: Positive
+    positions: Whole | None = None
+    low: Positive = 1.0
+    high: Positive = 4.0
     yarn: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.factor < math.inf:
-            raise CheckpointError(f"the factor of rope_scaling is {self.factor!r}; it must be a number above 0")
-        if self.positions is not None:
-            need_whole(self, 1, "positions")
-            if not 0 < self.low < self.high < math.inf:
-                raise CheckpointError(
-                    f"rope_scaling has low_freq_factor {self.low!r} and high_freq_factor {self.high!r}; the first must "
-                    "be above 0 and below the second"
-                )
+        if not self.low < self.high:
+            raise CheckpointError(
+                f"rope_scaling has low_freq_factor {self.low!r} and high_freq_factor {self.high!r}; the first must be "
+                "below the second"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,38 +119,24 @@ class DiffusionConfig:
             behind the answer.
     """
 
-    mask_token_id: int
-    end_token_id: int
+    mask_token_id: Annotated[int, Meta(ge=-1)]
+    end_token_id: TokenId
     logit_shift: bool = False
-    max_canvas: int = 64
+    max_canvas: Whole = 64
     verifiable: bool = True
-    block: int = 1
+    block: Whole = 1
     reads_suffix: bool = False
-    sub_block: int | None = None
+    sub_block: Whole | None = None
     opens: bool = False
 
     def __post_init__(self) -> None:
-        need_whole(self, -1, "mask_token_id")
-        need_whole(self, 0, "end_token_id")
-        need_whole(self, 1, "block", "max_canvas")
-        for name in ("logit_shift", "verifiable", "reads_suffix", "opens"):
-            if not isinstance(getattr(self, name), bool):
-                raise CheckpointError(f"{name} is {getattr(self, name)!r}; it must be true or false")
         if self.block > 1 and (self.verifiable or self.max_canvas % self.block):
             raise CheckpointError(
                 f"with blocks of {self.block} a checkpoint is not verifiable, and max_canvas ({self.max_canvas}) is a "
                 "multiple of the block"
             )
-        if self.sub_block is not None and (self.sub_block < 1 or self.block % self.sub_block):
+        if self.sub_block is not None and self.block % self.sub_block:
             raise CheckpointError(f"sub_block is {self.sub_block}; blocks of {self.block} are no multiple of it")
-
-
-def need_whole(config: object, least: int, *names: str) -> None:
-    """Raise the CheckpointError that names the first field that is no whole number of at least `least`."""
-    for name in names:
-        value = getattr(config, name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise CheckpointError(f"{name} is {value!r}; it must be a whole number of at least {least}")
 
 
 class Shape(Protocol):
@@ -174,19 +155,6 @@ class Shape(Protocol):
         """How the checkpoint denoises."""
 
 
-# Fields of a `config.json` that there must be, and how others are read.
-_NEEDED: Final = (
-    "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
-    "max_position_embeddings",
-)  # fmt: skip
-_OPTIONAL: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(("rms_norm_eps", "rope_theta"), float),
-    **dict.fromkeys(("tie_word_embeddings", "qk_norm", "attention_bias", "output_bias", "mlp_bias"), bool),
-    **dict.fromkeys(("sliding_window", "rotary_dim"), lambda said: said),
-    "layer_types": tuple,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
     """Shape of a Qwen3-like decoder (RMSNorm, RoPE, grouped-query attention, optional QK-norm, SwiGLU).
@@ -197,38 +165,32 @@ class ModelConfig:
     tokens beside the embedding.
     """
 
-    vocab_size: int
-    hidden_size: int
-    intermediate_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    num_key_value_heads: int
-    head_dim: int
-    max_position_embeddings: int
+    vocab_size: Whole
+    hidden_size: Whole
+    intermediate_size: Whole
+    num_hidden_layers: Whole
+    num_attention_heads: Whole
+    num_key_value_heads: Whole
+    head_dim: Whole
+    max_position_embeddings: Whole
     diffusion: DiffusionConfig
-    rms_norm_eps: float = 1e-6
-    rope_theta: float = 1_000_000.0
-    sliding_window: int | None = None
+    rms_norm_eps: Annotated[float, Meta(gt=0, lt=1)] = 1e-6
+    rope_theta: Annotated[float, Meta(gt=1)] = 1_000_000.0
+    sliding_window: Whole | None = None
     layer_types: tuple[LayerType, ...] = ()
     tie_word_embeddings: bool = True
     qk_norm: bool = True
     attention_bias: bool = False
     output_bias: bool = False
     mlp_bias: bool = False
-    rotary_dim: int | None = None
+    rotary_dim: Whole | None = None
     rope_scaling: RopeScaling | None = None
     moe: MoeConfig | None = None
     memory: MemoryConfig | None = None
 
     def __post_init__(self) -> None:
-        need_whole(self, 1, "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")
-        need_whole(self, 1, "num_attention_heads", "num_key_value_heads", "head_dim", "max_position_embeddings")
-        need_whole(self.diffusion, -1 if self.diffusion.verifiable else 0, "mask_token_id")
-        for name, least, most in (("rms_norm_eps", 0.0, 1.0), ("rope_theta", 1.0, math.inf)):
-            if not least < getattr(self, name) < most:
-                raise CheckpointError(
-                    f"{name} is {getattr(self, name)}; it must be a number above {least:.0f} and below {most:.0f}"
-                )
+        if self.diffusion.mask_token_id < 0 and not self.diffusion.verifiable:
+            raise CheckpointError("mask_token_id is -1; what is denoised needs a mask")
         for name in ("mask_token_id", "end_token_id"):
             if getattr(self.diffusion, name) >= self.vocab_size:
                 raise CheckpointError(f"{name} is {getattr(self.diffusion, name)}; vocab_size is {self.vocab_size}")
@@ -237,21 +199,14 @@ class ModelConfig:
                 f"num_attention_heads ({self.num_attention_heads}) is no multiple of num_key_value_heads "
                 f"({self.num_key_value_heads})"
             )
-        self._check_layers()
-
-    def _check_layers(self) -> None:
-        for kind in set(self.layer_types) - set(get_args(LayerType)):
-            raise CheckpointError(f"layer_types has {kind!r}; there are {', '.join(get_args(LayerType))}")
         if not self.layer_types:
             object.__setattr__(self, "layer_types", ("full_attention",) * self.num_hidden_layers)
         if len(self.layer_types) != self.num_hidden_layers:
             raise CheckpointError(
                 f"layer_types names {len(self.layer_types)} layers, num_hidden_layers is {self.num_hidden_layers}"
             )
-        if "sliding_attention" in self.layer_types:
-            if not self.sliding_window:
-                raise CheckpointError("layer_types has sliding_attention layers, but sliding_window is not set")
-            need_whole(self, 1, "sliding_window")
+        if "sliding_attention" in self.layer_types and not self.sliding_window:
+            raise CheckpointError("layer_types has sliding_attention layers, but sliding_window is not set")
 
     def window(self, layer: int) -> int | None:
         """How many positions back layer `layer` sees, itself included; None when it sees all."""
@@ -278,24 +233,11 @@ class ModelConfig:
         """
         if raw.get("hidden_act", "silu") not in ("silu", "swish"):
             raise CheckpointError(f"config.json says hidden_act {raw['hidden_act']!r}; only silu is there")
+        heads, size = raw.get("num_attention_heads"), raw.get("hidden_size")
+        usual = {"num_key_value_heads": heads}
+        if isinstance(heads, int) and isinstance(size, int) and heads > 0:
+            usual["head_dim"] = size // heads
         try:
-            # Some older files have `block_cache`, which was never set.
-            diffusion = DiffusionConfig(
-                **{key: raw["diffusion"][key] for key in raw["diffusion"] if key != "block_cache"}
-            )
-            found: dict[str, Any] = {name: int(raw[name]) for name in _NEEDED}
-            heads = found["num_attention_heads"]
-            found["num_key_value_heads"] = int(raw.get("num_key_value_heads", heads))
-            found["head_dim"] = int(raw.get("head_dim", raw["hidden_size"] // (heads or 1)))
-            return cls(
-                **found,
-                diffusion=diffusion,
-                **{name: read(raw[name]) for name, read in _OPTIONAL.items() if name in raw},
-                rope_scaling=RopeScaling(**raw["rope_scaling"]) if raw.get("rope_scaling") else None,
-                moe=MoeConfig.from_dict(raw["moe"]) if raw.get("moe") else None,
-                memory=MemoryConfig.from_dict(raw["memory"]) if raw.get("memory") else None,
-            )
-        except KeyError as error:
-            raise CheckpointError(f"config.json has no field {error}; is this a diffusion checkpoint?") from error
-        except (TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
-            raise CheckpointError(f"config.json has a field of the wrong type: {error}") from error
+            return msgspec.convert({**usual, **raw}, cls)
+        except msgspec.ValidationError as error:
+            raise CheckpointError(f"config.json cannot be: {error}") from error

@@ -26,46 +26,10 @@ class InvalidRequestError(EngineError):
     code = "invalid_request"
 
 
-class EmptyContextError(InvalidRequestError):
-    """The context has no token: there is nothing to condition on."""
-
-    code = "empty_context"
-
-
 class ContextTooLongError(InvalidRequestError):
     """Context plus answer exceed the positions that the model was trained on."""
 
     code = "context_length_exceeded"
-
-
-class TokenOutOfRangeError(InvalidRequestError):
-    """A token id is no entry of the model's vocabulary."""
-
-    code = "token_out_of_range"
-
-
-class InvalidSamplingError(InvalidRequestError):
-    """A sampling parameter is out of its range; the message names it."""
-
-    code = "invalid_sampling"
-
-
-class InvalidCanvasError(InvalidRequestError):
-    """A canvas length or a step bound is out of its range; the message names it."""
-
-    code = "invalid_canvas"
-
-
-class UnknownPolicyError(InvalidRequestError):
-    """No reveal policy has this name, or its parameter is out of range."""
-
-    code = "unknown_policy"
-
-
-class PolicyUnavailableError(InvalidRequestError):
-    """The policy needs a checkpoint that was trained causally on its context; choose a canvas policy."""
-
-    code = "policy_unavailable"
 
 
 class CacheFullError(EngineError):

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import replace
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
-from calomel.engine.config import Shape
 from calomel.engine.errors import EngineError
-from calomel.engine.request import CanvasState, Request, Result
+from calomel.engine.request import CanvasState, Result
 
 # Of all canvas states of one request: 16 MB. An answer of 8,192 tokens on canvases of 32 would take half a gigabyte.
 _KEPT_POSITIONS: Final = 1_000_000
@@ -139,61 +137,3 @@ class Handle:
         self._changed.notify_all()
         for waker in self._wakers:
             waker()
-
-
-class AnyEngine(Protocol):
-    """Takes requests and settles their handles; `calomel.engine.Engine` is one. Safe to share between threads."""
-
-    @property
-    def config(self) -> Shape:
-        """Of the model."""
-
-    @property
-    def occupancy(self) -> tuple[int, int]:
-        """How many requests are being served, and how many wait for that."""
-
-    def submit(self, request: Request) -> Handle:
-        """Queue `request` and return at once. Raises InvalidRequestError, EngineStoppedError."""
-
-    def submit_all(self, requests: Sequence[Request]) -> tuple[Handle, ...]:
-        """Queue `requests` at the same moment. Raises as `submit`, before any of them is queued."""
-
-    def close(self) -> None:
-        """Stop serving; requests that are not done raise EngineStoppedError."""
-
-
-class ClientEngine:
-    """Another engine, whose requests are all of one client. Closing it is its owner's business.
-
-    Args:
-        engine: any.
-        client: see `Request.client`.
-    """
-
-    def __init__(self, engine: AnyEngine, client: str) -> None:
-        self._engine = engine
-        self._client = client
-
-    @property
-    def config(self) -> Shape:
-        """Of the model."""
-        return self._engine.config
-
-    @property
-    def occupancy(self) -> tuple[int, int]:
-        """Of the engine, with all of its clients."""
-        return self._engine.occupancy
-
-    def submit(self, request: Request) -> Handle:
-        """Queue `request` in the client's name. Raises as the engine's."""
-        return self._engine.submit(self._named(request))
-
-    def submit_all(self, requests: Sequence[Request]) -> tuple[Handle, ...]:
-        """Queue `requests` in the client's name, at the same moment. Raises as the engine's."""
-        return self._engine.submit_all([self._named(request) for request in requests])
-
-    def close(self) -> None:
-        """Do nothing: others ask the same engine."""
-
-    def _named(self, request: Request) -> Request:
-        return replace(request, client=self._client)

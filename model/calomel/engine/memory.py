@@ -8,11 +8,12 @@ hole, and an answer's first token stands behind it, whatever of the suffix the p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Final
 
 import torch
+from msgspec import Meta
 from torch import Tensor, nn
 
 from calomel.engine.errors import CheckpointError
@@ -38,21 +39,14 @@ class MemoryConfig:
         resumes: the id with which it returns to it: the mark before the answer.
     """
 
-    entries: int
-    width: int
+    entries: Annotated[int, Meta(ge=1, le=1 << 24)]
+    width: Annotated[int, Meta(ge=1)]
     pauses: tuple[int, ...]
     resumes: int
 
     def __post_init__(self) -> None:
-        if self.entries < 1 or self.entries & (self.entries - 1) or self.entries > 1 << 24:
-            raise CheckpointError(f"memory: entries is a power of two up to 2**24, not {self.entries}")
-        if self.width < 1:
-            raise CheckpointError(f"memory: width is positive, not {self.width}")
-
-    @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> MemoryConfig:
-        """Read the field `memory` of a `config.json`; raises KeyError or TypeError like its caller's other fields."""
-        return cls(int(raw["entries"]), int(raw["width"]), tuple(map(int, raw["pauses"])), int(raw["resumes"]))
+        if self.entries & (self.entries - 1):
+            raise CheckpointError(f"memory: entries is a power of two, not {self.entries}")
 
     def before(self, tokens: Sequence[int], end: int, count: int = REACH) -> list[int]:
         """The last `count` tokens of the text in the rows [0, end) of a prompt and its answer; 0 where there are none.

@@ -19,7 +19,7 @@ from typing import Final, Protocol
 import torch
 from torch import Tensor
 
-from calomel.engine.errors import UnknownPolicyError
+from calomel.engine.errors import InvalidRequestError
 
 # How far ahead the answer is looked for in a guess once it has left it: a replaced name or a dropped argument.
 _REACH: Final = 24
@@ -162,7 +162,7 @@ def parse_policy(text: str) -> RevealPolicy | Paced | None:  # noqa: PLR0911  (a
     behind the last reveal).
 
     Raises:
-        UnknownPolicyError: there is no such policy, or its parameter is no number in its range.
+        InvalidRequestError: there is no such policy, or its parameter is no number in its range.
     """
     name, _, parameter = text.partition(":")
     first, _, rest = parameter.partition("/")
@@ -187,7 +187,7 @@ def parse_policy(text: str) -> RevealPolicy | Paced | None:  # noqa: PLR0911  (a
             most = _count(text, after) if after else 16
             return Joint(_probability(text, first, 0.95), _probability(text, edit, 0.9), most)
         case _:
-            raise UnknownPolicyError(
+            raise InvalidRequestError(
                 f"unknown policy {text!r}; there are threshold:P, prefix:P/AHEAD, entropy_bound:NATS, fixed:K, "
                 "low_confidence:STEPS, low_confidence_dynamic:P/STEPS, joint:P/EDIT/STEPS and left_to_right:AHEAD"
             )
@@ -197,7 +197,7 @@ def read_ahead(text: str) -> int:
     """So many tokens `left_to_right:AHEAD` and `prefix:P/AHEAD` take out of the context at a time; else 0.
 
     Raises:
-        UnknownPolicyError: the parameter is no whole number above 0.
+        InvalidRequestError: the parameter is no whole number above 0.
     """
     name, _, parameter = text.partition(":")
     ahead = parameter if name == "left_to_right" else parameter.partition("/")[2] if name == "prefix" else ""
@@ -207,7 +207,7 @@ def read_ahead(text: str) -> int:
 def _count(text: str, parameter: str) -> int:
     count = parse_number(text, parameter, 1.0, low=1.0)
     if not count.is_integer():
-        raise UnknownPolicyError(f"policy {text!r}: {parameter} is not a whole number")
+        raise InvalidRequestError(f"policy {text!r}: {parameter} is not a whole number")
     return int(count)
 
 
@@ -216,15 +216,15 @@ def _probability(text: str, parameter: str, default: float) -> float:
 
 
 def parse_number(text: str, parameter: str, default: float, *, low: float = 0.0, high: float = math.inf) -> float:
-    """The number that the policy `text` has as a parameter; raises UnknownPolicyError for one out of its range."""
+    """The number that the policy `text` has as a parameter; raises InvalidRequestError for one out of its range."""
     if not parameter:
         return default
     try:
         value = float(parameter)
     except ValueError as error:
-        raise UnknownPolicyError(f"policy {text!r}: {parameter!r} is not a number") from error
+        raise InvalidRequestError(f"policy {text!r}: {parameter!r} is not a number") from error
     if not math.isfinite(value) or not low <= value <= high:
-        raise UnknownPolicyError(f"policy {text!r}: {parameter} is not a finite number between {low} and {high}")
+        raise InvalidRequestError(f"policy {text!r}: {parameter} is not a finite number between {low} and {high}")
     return value
 
 

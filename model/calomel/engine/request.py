@@ -13,15 +13,7 @@ from typing import Literal, Protocol
 
 from calomel.engine.cache import common_beginning
 from calomel.engine.config import Shape
-from calomel.engine.errors import (
-    ContextTooLongError,
-    EmptyContextError,
-    InvalidCanvasError,
-    InvalidRequestError,
-    InvalidSamplingError,
-    PolicyUnavailableError,
-    TokenOutOfRangeError,
-)
+from calomel.engine.errors import ContextTooLongError, InvalidRequestError
 from calomel.engine.policies import parse_policy
 
 
@@ -231,12 +223,12 @@ def check(request: Request, config: Shape, checked: tuple[int, ...] = ()) -> Non
         raise InvalidRequestError("given has the mask or the end token; leave them out")
     if (causal or request.given is not None) and not config.diffusion.verifiable:
         asked = f"policy {request.policy!r}" if request.given is None else "the probability of given tokens"
-        raise PolicyUnavailableError(
+        raise InvalidRequestError(
             f"{asked} needs a checkpoint that was trained causally on its context; this one was not"
         )
     no_mask = config.diffusion.verifiable and config.diffusion.mask_token_id < 0
     if no_mask and not causal and request.given is None:
-        raise PolicyUnavailableError(
+        raise InvalidRequestError(
             f"policy {request.policy!r} needs a mask token, and this checkpoint has none: it writes from left to right "
             "(policy left_to_right)"
         )
@@ -245,7 +237,7 @@ def check(request: Request, config: Shape, checked: tuple[int, ...] = ()) -> Non
 def _check_context(request: Request, config: Shape, checked: tuple[int, ...]) -> None:
     size = len(request.context)
     if not size:
-        raise EmptyContextError("context is empty; give at least one token")
+        raise InvalidRequestError("context is empty; give at least one token")
     if request.max_new_tokens < 1:
         raise InvalidRequestError(f"max_new_tokens is {request.max_new_tokens}; it must be at least 1")
     if not 0 <= request.min_new_tokens <= request.max_new_tokens:
@@ -267,7 +259,7 @@ def _check_context(request: Request, config: Shape, checked: tuple[int, ...]) ->
     for name, ids in {**named, "given": request.given or ()}.items():
         outer = (min(ids), max(ids)) if ids else ()
         for wrong in (token for token in outer if not 0 <= token < config.vocab_size):
-            raise TokenOutOfRangeError(f"{name} has token id {wrong}; the vocabulary has {config.vocab_size} entries")
+            raise InvalidRequestError(f"{name} has token id {wrong}; the vocabulary has {config.vocab_size} entries")
     if request.reuse is not None and not 0 <= request.reuse <= size:
         raise InvalidRequestError(f"reuse is {request.reuse}; it must be between 0 and the context's {size} tokens")
     if request.deadline is not None and math.isnan(request.deadline):
@@ -277,12 +269,12 @@ def _check_context(request: Request, config: Shape, checked: tuple[int, ...]) ->
 def _check_canvas(request: Request, config: Shape) -> None:
     longest = config.diffusion.max_canvas
     if not request.canvas_lengths:
-        raise InvalidCanvasError("canvas_lengths is empty; give at least one length")
+        raise InvalidRequestError("canvas_lengths is empty; give at least one length")
     for length in request.canvas_lengths:
         if not 1 <= length <= longest:
-            raise InvalidCanvasError(f"canvas length {length} is outside of 1..{longest}")
+            raise InvalidRequestError(f"canvas length {length} is outside of 1..{longest}")
     if request.max_steps < 1:
-        raise InvalidCanvasError(f"max_steps is {request.max_steps}; it must be at least 1")
+        raise InvalidRequestError(f"max_steps is {request.max_steps}; it must be at least 1")
 
 
 def _check_sampling(sampling: SamplingParams) -> None:
@@ -296,4 +288,4 @@ def _check_sampling(sampling: SamplingParams) -> None:
     )
     for name, value, fits, wanted in rules:
         if not fits:
-            raise InvalidSamplingError(f"{name} is {value}; it must be {wanted}")
+            raise InvalidRequestError(f"{name} is {value}; it must be {wanted}")

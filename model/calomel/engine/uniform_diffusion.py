@@ -8,7 +8,6 @@ like the context, and the next one begins. The network is a `Backbone`; nothing 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeAlias, Unpack
@@ -17,10 +16,10 @@ import torch
 from torch import Tensor
 
 from calomel.engine.cache import E, Spares
-from calomel.engine.config import DiffusionConfig, need_whole
+from calomel.engine.config import DiffusionConfig, Positive, TokenId, Whole
 from calomel.engine.constraint import accepts, draw_allowed, only_token
 from calomel.engine.decoder import Common, Decoder, StepReport
-from calomel.engine.errors import CheckpointError, InvalidRequestError, PolicyUnavailableError
+from calomel.engine.errors import CheckpointError, InvalidRequestError
 from calomel.engine.handle import Handle
 from calomel.engine.job import Job, alone, generator
 from calomel.engine.policies import Paced, RevealPolicy, parse_policy
@@ -47,24 +46,19 @@ class NoiseShape:
         sure: mean entropy in nats, at the step's temperature, below which a stable canvas is done.
     """
 
-    vocab_size: int
-    max_position_embeddings: int
-    canvas: int
-    end_token_ids: tuple[int, ...]
-    hottest: float = 0.8
-    coldest: float = 0.4
-    pictures: tuple[int, ...] = ()
-    stable: int = 1
-    sure: float = 0.005
+    vocab_size: Whole
+    max_position_embeddings: Whole
+    canvas: Whole
+    end_token_ids: tuple[TokenId, ...]
+    hottest: Positive = 0.8
+    coldest: Positive = 0.4
+    pictures: tuple[TokenId, ...] = ()
+    stable: TokenId = 1
+    sure: Positive = 0.005
 
     def __post_init__(self) -> None:
-        need_whole(self, 1, "vocab_size", "max_position_embeddings", "canvas")
-        need_whole(self, 0, "stable")
-        for name in ("hottest", "coldest", "sure"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise CheckpointError(f"{name} is {getattr(self, name)}; it must be a number above 0")
         ends = self.end_token_ids
-        if not ends or min(ends) < 0 or max(ends) >= self.vocab_size:
+        if not ends or max(ends) >= self.vocab_size:
             raise CheckpointError(f"eos_token_id is {ends}; it must be token ids below vocab_size ({self.vocab_size})")
 
     @property
@@ -187,7 +181,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
                 raise InvalidRequestError(f"context has token id {token}, a picture; this engine reads text alone")
         reveal = parse_policy(request.policy)
         if reveal is None or isinstance(reveal, Paced):
-            raise PolicyUnavailableError(
+            raise InvalidRequestError(
                 f"policy {request.policy!r} needs masked positions; this checkpoint's canvases have none: "
                 "choose entropy_bound:NATS"
             )

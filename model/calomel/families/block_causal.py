@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -90,8 +90,8 @@ class Blocks:
             block=1 if self.opens else block,
             sub_block=sub if sub and block % sub == 0 else None,
         )
-        config = decoder_config(raw, diffusion, **self.network(raw))
-        return config if self.mixture is None else replace(config, moe=self.mixture(raw))
+        moe = None if self.mixture is None else asdict(self.mixture(raw))
+        return decoder_config(raw, diffusion, moe=moe, **self.network(raw))
 
     def open(self, folder: Path, options: OpenOptions) -> Engine:
         """The checkpoint in `folder` as a running engine."""

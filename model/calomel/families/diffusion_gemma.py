@@ -12,6 +12,8 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from calomel.engine import CheckpointError, Engine, NoiseShape, UniformDiffusion
 from calomel.families.configuration import read_config
 from calomel.families.family import Family, Generation, OpenOptions
@@ -82,20 +84,21 @@ def _text(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 def _config(raw: Mapping[str, Any], folder: Path) -> NoiseShape:
     text, said = _text(raw), read_generation_config(folder)
     ends = said.get("eos_token_id") or raw.get("eos_token_id") or text.get("eos_token_id") or _ENDS
+    fields = {
+        "vocab_size": text.get("vocab_size"),
+        "max_position_embeddings": text.get("max_position_embeddings", 131_072),
+        "canvas": raw.get("canvas_length") or 256,
+        "end_token_ids": ends if isinstance(ends, list | tuple) else (ends,),
+        "pictures": (_PICTURE if raw.get("image_token_id") is None else raw["image_token_id"],),
+        "hottest": said.get("t_max") or 0.8,
+        "coldest": said.get("t_min") or 0.4,
+        "stable": 1 if said.get("stability_threshold") is None else said["stability_threshold"],
+        "sure": said.get("confidence_threshold") or 0.005,
+    }
     try:
-        return NoiseShape(
-            int(text["vocab_size"]),
-            int(text.get("max_position_embeddings", 131_072)),
-            canvas=int(raw.get("canvas_length") or 256),
-            end_token_ids=tuple(int(end) for end in (ends if isinstance(ends, list | tuple) else (ends,))),
-            pictures=(_PICTURE if raw.get("image_token_id") is None else int(raw["image_token_id"]),),
-            hottest=float(said.get("t_max") or 0.8),
-            coldest=float(said.get("t_min") or 0.4),
-            stable=1 if said.get("stability_threshold") is None else int(said["stability_threshold"]),
-            sure=float(said.get("confidence_threshold") or 0.005),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"config.json or generation_config.json has no usable field {error}") from error
+        return msgspec.convert(fields, NoiseShape)
+    except msgspec.ValidationError as error:
+        raise CheckpointError(f"config.json or generation_config.json cannot be: {error}") from error
 
 
 def _generation(raw: Mapping[str, Any], folder: Path) -> Generation:

@@ -223,11 +223,6 @@ class StartError(Exception):
 _ENGINE_CODES: Mapping[str, type[DoorError]] = {
     "context_length_exceeded": ContextLengthError,
     "invalid_request": InvalidParameterError,
-    "empty_context": InvalidParameterError,
-    "invalid_sampling": InvalidParameterError,
-    "invalid_canvas": InvalidParameterError,
-    "unknown_policy": InvalidParameterError,
-    "policy_unavailable": InvalidParameterError,
     # A schema that nothing fits, or that needs more than its budget once tokens come.
     "constraint_failed": InvalidParameterError,
     "cache_full": OverloadedError,

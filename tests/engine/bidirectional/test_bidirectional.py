@@ -12,12 +12,7 @@ from tests.families.reference.window import Full
 
 from calomel.engine import BidirectionalOptions, SamplingParams, Transformer
 from calomel.engine.decoder import StepReport
-from calomel.engine.errors import (
-    ContextTooLongError,
-    InvalidRequestError,
-    PolicyUnavailableError,
-    UnknownPolicyError,
-)
+from calomel.engine.errors import ContextTooLongError, InvalidRequestError
 
 OPTIONS = [BidirectionalOptions(), BidirectionalOptions(block=4), BidirectionalOptions(block=4, dual_cache=True)]
 
@@ -127,11 +122,11 @@ def test_a_dual_cache_is_as_old_as_the_last_tokens_at_most(start: Start) -> None
 @pytest.mark.parametrize(
     ("fields", "options", "error", "told"),
     [
-        ({"policy": "left_to_right"}, {}, PolicyUnavailableError, "trained causally"),
-        ({"given": (1, 2)}, {}, PolicyUnavailableError, "probability of given tokens"),
-        ({"policy": "nonsense"}, {}, UnknownPolicyError, "nonsense"),
-        ({"policy": "p2:1"}, {}, UnknownPolicyError, "p2 has no parameter"),
-        ({"policy": "entropy:x"}, {}, UnknownPolicyError, "not a number"),
+        ({"policy": "left_to_right"}, {}, InvalidRequestError, "trained causally"),
+        ({"given": (1, 2)}, {}, InvalidRequestError, "probability of given tokens"),
+        ({"policy": "nonsense"}, {}, InvalidRequestError, "nonsense"),
+        ({"policy": "p2:1"}, {}, InvalidRequestError, "p2 has no parameter"),
+        ({"policy": "entropy:x"}, {}, InvalidRequestError, "not a number"),
         ({"policy": "p2", "constraint": ANYTHING}, {}, InvalidRequestError, "takes back"),
         ({"constraint": ANYTHING}, {"expand_token_id": EXPAND}, InvalidRequestError, "takes back"),
         ({"policy": "p2"}, {"expand_token_id": EXPAND}, InvalidRequestError, "grow and shrink"),
