@@ -131,7 +131,7 @@ def middle(story: Story) -> Moment:
 
 
 async def test_everybody_is_asked_about_the_same_moment(story: Story) -> None:
-    row = await ask_moment(middle(story), Contenders(Scripted(), rival=Scripted(canvas=-1.0)))
+    row = await ask_moment(middle(story), Contenders(Scripted(), baselines=True))
     assert (row.kind, row.language, row.silent) == ("rename", "python", False)
     assert row.offers == ((),)
     audit = await ask_moment(middle(story), Contenders(Scripted(), audit=True))
@@ -139,12 +139,10 @@ async def test_everybody_is_asked_about_the_same_moment(story: Story) -> None:
     assert audit.said["calomel"].probability == row.said["calomel"].probability
     assert {name: (said.shown, said.right) for name, said in row.said.items()} == {
         "calomel": (True, True),
-        "left_to_right": (True, True),
         "repeat": (True, True),
         "drafts": (True, True),
     }
     assert row.said["calomel"].maker == row.said["drafts"].maker != "canvas"
-    assert row.said["left_to_right"].maker == "canvas"
 
 
 async def test_a_model_that_likes_the_text_as_it_is_stays_silent(story: Story) -> None:
@@ -171,11 +169,10 @@ async def test_a_model_that_breaks_ends_the_run(story: Story) -> None:
 async def test_the_report_has_everybody_and_every_maker(story: Story, progress: Progress) -> None:
     model = Scripted()
     asked = [middle(story), moments(story)[-1]]
-    rows = await ask_moments(asked, Contenders(model, rival=Scripted(canvas=-1.0)), progress)
+    rows = await ask_moments(asked, Contenders(model, baselines=True), progress)
     flat = held_figures(rows)
     assert (flat["edit_moments"], flat["silent_moments"], flat["stories"]) == (1, 1, 1)
     assert (flat["exact_match"], flat["repeat_exact_match"], flat["exact_match_kind_rename"]) == (1.0, 1.0, 1.0)
-    assert flat["exact_match_over_left_to_right"] == 0.0
     assert flat["maker_canvas_chosen"] == 0.0
     assert report_of(rows, await model.info(), HeldOptions(baselines=False)).bench == "bench edits held-out alone"
     page = report_of(rows, await model.info(), HeldOptions()).to_markdown()

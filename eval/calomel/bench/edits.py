@@ -9,13 +9,14 @@ import asyncio
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from calomel.bench.baselines import repeat_last, with_rival
+from calomel.bench.baselines import repeat_last
 from calomel.bench.harm import NOTE, Offered, harm_figures, harm_table, harms
-from calomel.bench.held_summary import BASELINES, DRAFTS, LEFT_TO_RIGHT, LOSSES, NAMES, REPEAT, loss
+from calomel.bench.held_summary import BASELINES, DRAFTS, LOSSES, NAMES, REPEAT, loss
 from calomel.bench.room import Room, silences
 from calomel.bench.suite import Case, CaseScore, Reply, SuiteError, figures, read_suite, score_above, score_case
 from calomel.replay.events import Changed, Closed, Focused, Opened
@@ -23,6 +24,7 @@ from calomel.report.result import Report, Table, Value, flat_cell, number_cell
 from calomel.suggest.completer import Completer, ModelInfo
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.edit import Suggestion, TextEdit, apply, edits_of
+from calomel.suggest.in_process import open_completer
 from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
@@ -40,8 +42,8 @@ _DEFINITIONS: Final = (
     NOTE,
 )
 _BASELINES: Final = (
-    "The repeated edit and the best draft are shown wherever there is one. The model left to right is judged by the"
-    " likelihood ratio of edit and keep and by the same gate. `score_over_...`: cases resampled for both alike."
+    "The repeated edit and the best draft are shown wherever there is one. `score_over_...`: cases resampled for both"
+    " alike."
 )
 
 
@@ -53,7 +55,7 @@ class EditsOptions:
         suite: a folder of `*.txtar`, or one file.
         model: checkpoint folder; None for the shipped one.
         device, threads: of the engine.
-        baselines: score the three baselines, too.
+        baselines: score the two baselines, too.
         aggressiveness: of the editor's settings.
         seed: of the bootstrap.
     """
@@ -75,13 +77,10 @@ def run_edits(options: EditsOptions) -> Report:
 
 async def _measure(options: EditsOptions, cases: tuple[Case, ...], problems: tuple[str, ...]) -> Report:
     settings = SuggestSettings(debounce_seconds=0.0, aggressiveness=options.aggressiveness)
-    opening = with_rival(options.model, options.device, options.threads, rival=options.baselines)
-    async with opening as (completer, rival):
+    async with aclosing(open_completer(options.model, options.device, options.threads)) as completer:
         info = await completer.info()
         rows = await ask_all(cases, completer, settings)
         others = ask_plain(cases, completer) if options.baselines else {}
-        if rival is not None:
-            others[LEFT_TO_RIGHT] = await ask_all(cases, rival, settings)
     return _report(options, info, rows, others, problems)
 
 
@@ -93,7 +92,7 @@ async def ask_all(
 
 
 def ask_plain(cases: Sequence[Case], completer: Completer) -> dict[str, list[CaseScore]]:
-    """What the baselines that need no model say to every case; `completer` is not asked."""
+    """What the baselines say to every case; `completer` is not asked."""
     found: dict[str, list[CaseScore]] = {REPEAT: [], DRAFTS: []}
     for case in cases:
         path, hunks = case.scenario.file, _room(case, completer, None).hunks(case.scenario.file)

@@ -1,4 +1,4 @@
-"""`calomel bench edits --held-out`: next edits in packages that no training corpus contains, beside three baselines.
+"""`calomel bench edits --held-out`: next edits in packages that no training corpus contains, beside two baselines.
 
 Every moment is asked once through the suggester, as an editor does it, so that places elsewhere in the file count.
 """
@@ -9,15 +9,15 @@ import asyncio
 import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from calomel.bench.baselines import repeat_last, with_rival
+from calomel.bench.baselines import repeat_last
 from calomel.bench.harm import Offered, harms
 from calomel.bench.held_summary import (
     CALOMEL,
     DRAFTS,
-    LEFT_TO_RIGHT,
     MAKER_NOTES,
     NOTES,
     REPEAT,
@@ -40,6 +40,7 @@ from calomel.storage import write_whole
 from calomel.suggest.completer import Completer, ModelInfo
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.edit import TextEdit, apply, edits_of
+from calomel.suggest.in_process import open_completer
 from calomel.suggest.judging import Decision
 from calomel.suggest.silence import Silence
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
@@ -143,9 +144,8 @@ async def _asked(moments: Sequence[Moment], options: HeldOptions) -> tuple[list[
         "baselines": options.baselines,
         "samples": options.samples is not None,
     }
-    opening = with_rival(options.model, options.device, options.threads, rival=options.baselines)
-    async with opening as (completer, rival):
-        contenders = Contenders(completer, rival, settings, audit=options.samples is not None)
+    async with aclosing(open_completer(options.model, options.device, options.threads)) as completer:
+        contenders = Contenders(completer, settings, baselines=options.baselines, audit=options.samples is not None)
         journal = Journal("edits", depends_on, resume=options.resume)
         return await ask_moments(moments, contenders, Progress(), journal), await completer.info()
 
@@ -162,19 +162,19 @@ class Contenders:
 
     Attributes:
         completer: the model with all makers.
-        rival: the same model left to right; None asks no baseline.
         settings: of the editor.
+        baselines: they are asked, too.
         audit: nothing is shown, so that every place is asked about.
     """
 
     completer: Completer
-    rival: Completer | None = None
     settings: SuggestSettings | None = None
+    baselines: bool = False
     audit: bool = False
 
-    def room(self, moment: Moment, completer: Completer) -> Room:
+    def room(self, moment: Moment) -> Room:
         """An editor at that moment."""
-        room = Room(completer, self.settings, audit=self.audit)
+        room = Room(self.completer, self.settings, audit=self.audit)
         # The last change is not settled: the editor asks while its cursor stands behind it.
         room.play(events_of(moment))
         if room.document(moment.story.path).text != moment.text:
@@ -188,7 +188,7 @@ async def ask_moment(moment: Moment, contenders: Contenders) -> Row:
     Raises:
         SuiteError: the model was not there, or broke.
     """
-    room = contenders.room(moment, contenders.completer)
+    room = contenders.room(moment)
     hunks = room.hunks(moment.story.path)
     said = {CALOMEL: await answer(moment, room)}
     # What a model has to fill in is known when it was asked.
@@ -202,8 +202,7 @@ async def ask_moment(moment: Moment, contenders: Contenders) -> Row:
     proposed: dict[str, list[bool]] = defaultdict(list)
     for maker, result in results:
         proposed[maker].append(moment.right(result))
-    if contenders.rival is not None:
-        said[LEFT_TO_RIGHT] = await answer(moment, contenders.room(moment, contenders.rival))
+    if contenders.baselines:
         edit = repeat_last(moment.text, hunks, moment.cursor)
         said[REPEAT] = _plain(moment, None if edit is None else apply(moment.text, [edit]), "repeat")
         said[DRAFTS] = _plain(moment, *((found[0].apply(moment.text), found[0].maker) if found else (None, None)))
@@ -246,7 +245,7 @@ async def answer(moment: Moment, room: Room) -> Said:
 
 async def followed(moment: Moment, contenders: Contenders) -> tuple[tuple[str, ...], ...]:
     """What is wrong with each offer when all are taken, one behind another, until there is none; mostly nothing."""
-    room = contenders.room(moment, contenders.completer)
+    room = contenders.room(moment)
     path, text, cursor, changes = moment.story.path, moment.text, moment.cursor, list[TextEdit](moment.done)
     found: list[tuple[str, ...]] = []
     while len(found) < _FOLLOWED:

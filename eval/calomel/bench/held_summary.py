@@ -15,12 +15,11 @@ from calomel.suggest.drafts.evidence import FILLED
 
 CALOMEL: Final = "calomel"
 REPEAT: Final = "repeat"
-LEFT_TO_RIGHT: Final = "left_to_right"
 DRAFTS: Final = "drafts"
 # Those whose text the model writes.
 MODEL_MAKERS: Final = (CANVAS, FILLED)
 # Beside Calomel itself.
-BASELINES: Final = (REPEAT, LEFT_TO_RIGHT, DRAFTS)
+BASELINES: Final = (REPEAT, DRAFTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +77,9 @@ class Row:
 NAMES = {
     CALOMEL: "**Calomel**",
     REPEAT: "last edit repeated by text substitution",
-    LEFT_TO_RIGHT: "the same model left to right",
     DRAFTS: "best draft, always shown",
 }
-_SHORT = {CALOMEL: "Calomel", REPEAT: "repeated", LEFT_TO_RIGHT: "left to right", DRAFTS: "best draft"}
+_SHORT = {CALOMEL: "Calomel", REPEAT: "repeated", DRAFTS: "best draft"}
 
 NOTES = (
     (
@@ -92,10 +90,6 @@ NOTES = (
     (
         "Each story gives a moment in the middle (behind some of its changes, or within its only one) and the one at"
         " its end, where silence is right. With a limit, kinds and languages get as many each."
-    ),
-    (
-        "The model left to right: the greedy text of the region, judged by the likelihood ratio of edit and keep and by"
-        " the same gate, at the same places."
     ),
     "Brackets are 95 % intervals, stories resampled.",
     f"{NOTE} Counted are all offers when each is taken, up to eight of one moment.",

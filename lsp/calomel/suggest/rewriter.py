@@ -68,6 +68,7 @@ class Rewriter:
         Args:
             engine: of the checkpoint.
             request: of kind `edit`.
+            client: who asks, see `Request.client`.
 
         Raises:
             EngineError: the engine refused or failed, or the deadline passed before the current text was judged.
