@@ -184,7 +184,7 @@ async def test_the_report_has_everybody_and_every_maker(story: Story, progress: 
     assert tuple(harm.rows) == (("Calomel", "1", *["0 (0.0%)"] * 4),)
     assert [row[0] for row in kinds.rows] == ["rename"]
     assert [row[0] for row in languages.rows] == ["python"]
-    assert len(whole.rows) == 4
+    assert len(whole.rows) == 3
     assert [row[:3] for row in made.rows if row[0] == "canvas"] == [("canvas", "100%", "100%")]
     assert flat["makers_right_any"] == 1.0
 

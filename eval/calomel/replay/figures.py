@@ -14,7 +14,7 @@ import numpy as np
 from calomel.replay.opportunity import LogResult, Opportunity, Shown
 from calomel.replay.text_metrics import delta_chrf, is_exact
 from calomel.report.stats import Floats, Interval, Items, Resampling, wilson
-from calomel.selectivity.sample import aurc, auroc, brier, ece
+from calomel.selectivity.sample import auroc, ece
 
 Of = Callable[[Opportunity], float | None]
 Score = Callable[[Floats, Floats], float | None]
@@ -220,7 +220,7 @@ def ranking(resampling: Resampling, items: Sequence[int], scores: Floats, taken:
     return found
 
 
-SCORES: Final[dict[str, Score]] = {"auroc": auroc, "ece": ece, "brier": brier, "aurc": aurc}
+SCORES: Final[dict[str, Score]] = {"auroc": auroc, "ece": ece}
 
 MAKER_COUNTS: Final = ("proposed", "chosen", "shown", "accepted", "partly")
 

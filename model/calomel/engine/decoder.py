@@ -19,7 +19,6 @@ import torch
 
 from calomel.engine.attention import Piece, attention_multiplications, forward
 from calomel.engine.cache import Encoded, KeyValueBuffer
-from calomel.engine.compiled import CompiledLayers
 from calomel.engine.config import DiffusionConfig, Shape
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
@@ -184,8 +183,6 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
         super().__init__(model.config, weight.device, list(model.parameters()), **common)
         self.ends: tuple[int, ...] = (self.diffusion.end_token_id,)
         self.model = model.eval()
-        if weight.is_cuda and model.compiled is None:
-            model.compiled = CompiledLayers()
 
     @abstractmethod
     def pieces(self, job: TransformerJob[P, K]) -> list[Piece]:

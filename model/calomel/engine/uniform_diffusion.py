@@ -94,7 +94,7 @@ class Backbone(Protocol[E]):
         """Append `ids` to what `behind` has encoded, causally."""
 
     def denoise(self, canvases: Tensor, conditions: Sequence[Tensor | None], behind: Sequence[E]) -> Tensor:
-        """One forward of canvases, each behind its own context.
+        """Denoise canvases, each behind its own context.
 
         Args:
             canvases: [B, L] int64.
@@ -151,7 +151,7 @@ NoiseJob: TypeAlias = Job[RevealPolicy, NoiseCanvas | None, E]
 
 
 class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E]):
-    """Serves requests on a backbone whose canvases are of uniform noise: contexts are kept, requests share forwards.
+    """Serves requests on a backbone whose canvases are of uniform noise: contexts are kept.
 
     Of a request, `canvas_lengths` is not looked at: the model knows canvases of one length. `guess` changes nothing:
     every position may change in every step as it is. `SamplingParams.temperature` is a factor of the published

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+from calomel import storage
 from calomel.engine import CheckpointError, DiffusionConfig, ModelConfig
 from calomel.engine.config import RopeScaling
 
@@ -19,15 +19,7 @@ _WHOLE_LAYERS: Final = 28
 
 def read_object(path: Path) -> dict[str, Any]:
     """The JSON object at `path`; empty where there is no such file. Raises CheckpointError for a damaged one."""
-    if not path.is_file():
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise CheckpointError(f"{path} is not valid JSON: it holds no object")
-    return found
+    return storage.read_object(path, CheckpointError)
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -149,7 +149,7 @@ def _estimate(raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
         size, layers = int(text["hidden_size"]), int(text["num_hidden_layers"])
         heads, inner = int(text["num_attention_heads"]), int(text["intermediate_size"])
         experts, expert = int(text.get("num_experts") or 0), int(text.get("moe_intermediate_size") or 0)
-        vocabulary, window = int(text["vocab_size"]), int(text.get("sliding_window") or 512)
+        vocabulary = int(text["vocab_size"])
         narrow = int(text["num_key_value_heads"]), int(text["head_dim"])
         wide = _wide(text)
     except (KeyError, TypeError, ValueError) as error:
@@ -176,8 +176,6 @@ def _estimate(raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
     running = options.max_batch * options.context
     # Of a long context less stays than this: its sliding layers forget.
     cache = (options.cache_tokens + running) * (full_bytes + sliding_bytes)
-    if options.max_batch > 1:  # side by side for one forward
-        cache += running * full_bytes + min(running, options.max_batch * window) * sliding_bytes
     rows = options.chunk + options.max_batch * canvas
     chosen = int(text.get("top_k_experts") or 0)
     row = 12 * size + 3 * inner + 3 * chosen * expert + heads * wide[1] * 3

@@ -109,31 +109,17 @@ class Context:
     Attributes:
         cache: as the model's encoder fills it and its decoder reads it.
         length: tokens that are encoded.
-        version: another one whenever its tokens have changed.
     """
 
     def __init__(self, windows: Sequence[int | None]) -> None:
         self._layers = [_layer(window) for window in windows]
         self.cache = Cache(layers=list(self._layers))
         self.length = 0
-        self.version = 0
 
     @property
     def capacity(self) -> int:
         """As many tokens as are encoded."""
         return self.length
-
-    def held(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Keys and values [1, H, S, D] of one layer, as the decoder reads them."""
-        keys, values = self._layers[layer].keys, self._layers[layer].values
-        if keys is None or values is None:
-            raise ValueError("the context is empty")
-        return keys, values
-
-    def grown(self, count: int) -> None:
-        """The encoder has appended `count` tokens."""
-        self.length += count
-        self.version += 1
 
     def reaches(self, length: int) -> bool:
         """Whether it can go back to its first `length` tokens."""
@@ -144,58 +130,6 @@ class Context:
         for layer in self._layers:
             layer.cut(length)
         self.length = length
-        self.version += 1
-
-
-class Stack:
-    """Several contexts side by side, as the decoder reads them: shorter ones are filled up, and masked there.
-
-    Attributes:
-        layers: their `keys` and `values` are [B, H, S, D].
-        masks: for each kind of layer [B, 1, 1, S + canvas] bool; None where no context is filled up.
-        of: what is stacked, with the version of each.
-    """
-
-    is_compileable = False
-
-    def __init__(self, contexts: Sequence[Context], kinds: Sequence[str], canvas: int) -> None:
-        self.of = [(context, context.version) for context in contexts]
-        self.layers: list[_Held] = []
-        self.masks: dict[str, Tensor | None] = {}
-        for index, kind in enumerate(kinds):
-            held = [context.held(index) for context in contexts]
-            self.layers.append(_Held(_padded([keys for keys, _ in held]), _padded([values for _, values in held])))
-            if kind not in self.masks:
-                self.masks[kind] = _mask([keys for keys, _ in held], canvas)
-
-    def holds(self, contexts: Sequence[Context]) -> bool:
-        """Whether it is still the stack of `contexts`."""
-        now = [(context, context.version) for context in contexts]
-        same = len(now) == len(self.of)
-        return same and all(a is b and c == d for (a, c), (b, d) in zip(now, self.of, strict=True))
-
-
-class _Held:
-    """Keys and values of one layer."""
-
-    def __init__(self, keys: Tensor, values: Tensor) -> None:
-        self.keys = keys
-        self.values = values
-
-
-def _padded(rows: Sequence[Tensor]) -> Tensor:
-    longest = max(row.shape[-2] for row in rows)
-    return torch.cat([torch.nn.functional.pad(row, (0, 0, 0, longest - row.shape[-2])) for row in rows])
-
-
-def _mask(rows: Sequence[Tensor], canvas: int) -> Tensor | None:
-    lengths = torch.tensor([row.shape[-2] for row in rows], device=rows[0].device)
-    longest = max(row.shape[-2] for row in rows)
-    if all(row.shape[-2] == longest for row in rows):
-        return None
-    places = torch.arange(longest + canvas, device=rows[0].device)
-    seen = (places < lengths[:, None]) | (places >= longest)
-    return seen[:, None, None].expand(-1, 1, canvas, -1)
 
 
 _ENCODER = "model.encoder.language_model."
@@ -323,7 +257,6 @@ class Network:
         self._model = model
         self._kinds = tuple(text.layer_types)
         self._windows = tuple(text.sliding_window if kind == "sliding_attention" else None for kind in self._kinds)
-        self._stack: Stack | None = None
         self.shape = shape
         self.device = model.device
         self.dtype = model.model.decoder.embed_tokens.weight.dtype
@@ -345,34 +278,20 @@ class Network:
             past_key_values=behind.cache,
             position_ids=torch.arange(start, start + len(ids), device=self.device)[None],
         )
-        behind.grown(len(ids))
+        behind.length += len(ids)
 
     def denoise(self, canvases: Tensor, conditions: Sequence[Tensor | None], behind: Sequence[Context]) -> Tensor:
-        """One forward of canvases [B, L], each behind its own context: logits [B, L, V] float32."""
-        width = canvases.shape[-1]
-        starts = torch.tensor([context.length for context in behind], device=self.device)
-        told = [condition for condition in conditions if condition is not None]
-        signal, having = None, None
-        if told:
-            silent = torch.zeros((), dtype=self.dtype, device=self.device).expand_as(told[0])
-            signal = torch.stack([silent if condition is None else condition for condition in conditions])
-            if len(told) < len(conditions):
-                having = torch.tensor([condition is not None for condition in conditions], device=self.device)
-        cache = behind[0].cache if len(behind) == 1 else self._stacked(behind, width)
-        masks = {} if len(behind) == 1 else self._stacked(behind, width).masks
+        """A forward for each of canvases [B, L], behind its own context: logits [B, L, V] float32."""
+        rows = zip(canvases, conditions, behind, strict=True)
+        return torch.cat([self._denoised(*row) for row in rows])
+
+    def _denoised(self, canvas: Tensor, condition: Tensor | None, context: Context) -> Tensor:
+        places = torch.arange(context.length, context.length + len(canvas), device=self.device)
         found: Tensor = self._model(
-            decoder_input_ids=canvases,
-            past_key_values=cache,
-            self_conditioning_logits=signal,
-            self_conditioning_mask=having,
-            decoder_attention_mask={kind: masks.get(kind) for kind in self._kinds},
-            decoder_position_ids=starts[:, None] + torch.arange(width, device=self.device),
+            decoder_input_ids=canvas[None],
+            past_key_values=context.cache,
+            self_conditioning_logits=None if condition is None else condition[None],
+            decoder_attention_mask=dict.fromkeys(self._kinds),
+            decoder_position_ids=places[None],
         ).logits
         return found
-
-    def _stacked(self, contexts: Sequence[Context], canvas: int) -> Stack:
-        """The contexts side by side; laid out anew only when another request has come or gone."""
-        if self._stack is None or not self._stack.holds(contexts):
-            self._stack = None
-            self._stack = Stack(contexts, self._kinds, canvas)
-        return self._stack

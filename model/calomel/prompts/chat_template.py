@@ -26,6 +26,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from calomel.prompts.chat import Function, Message
 from calomel.prompts.tokenizer import TextTokenizer
+from calomel.storage import read_object
 
 TEMPLATE_FILE: Final = "chat_template.jinja"
 CONFIG_FILE: Final = "tokenizer_config.json"
@@ -83,7 +84,7 @@ class ChatTemplate:
         Raises:
             ChatTemplateError: there is one, and it can not be used.
         """
-        config = _config(folder / CONFIG_FILE)
+        config = read_object(folder / CONFIG_FILE, ChatTemplateError)
         sources = _sources(config.get("chat_template"))
         file = folder / TEMPLATE_FILE
         if file.is_file():
@@ -189,16 +190,6 @@ def _to_json(
 ) -> str:
     # Jinja's own filter escapes for HTML, which models never saw.
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
-
-
-def _config(file: Path) -> dict[str, Any]:
-    if not file.is_file():
-        return {}
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ChatTemplateError(f"{CONFIG_FILE} can not be read: {type(error).__name__}") from error
-    return found if isinstance(found, dict) else {}
 
 
 def _sources(found: Any) -> dict[str, str]:

@@ -24,6 +24,7 @@ from calomel.prompts.instruction import ChatRenderer
 from calomel.prompts.next_edit import EDIT_FORMATS, NextEditRenderer
 from calomel.prompts.renderer import AroundRenderer, EndingRenderer, PromptStyle
 from calomel.prompts.tokenizer import TextTokenizer, TokenizerError, byte_level
+from calomel.storage import read_object
 
 # Qwen2's own pattern; Dream's tokenizer is a copy of Qwen2's.
 _QWEN: Final = (
@@ -93,15 +94,7 @@ def _from_slow(folder: Path, kind: str) -> dict[str, Any]:
 
 
 def _object(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise TokenizerError(f"{path} is no tokenizer file: {error}") from error
-    if not isinstance(found, dict):
-        raise TokenizerError(f"{path} is no tokenizer file: it holds no object")
-    return found
+    return read_object(path, TokenizerError)
 
 
 class PublishedTokenizer(TextTokenizer):

@@ -111,19 +111,6 @@ def auroc(scores: Floats, taken: Floats) -> float | None:
     return float((ranks @ taken - positives * (positives + 1) / 2) / (positives * negatives))
 
 
-def aurc(scores: Floats, taken: Floats) -> float | None:
-    """Area under the risk-coverage curve: the share not taken among the k surest, averaged over k (El-Yaniv 2010).
-
-    Equal confidences share their outcome, so that the order of suggestions decides nothing. None without suggestions.
-    """
-    if not len(taken):
-        return None
-    order = np.argsort(-scores, kind="stable")
-    _, inverse, counts = np.unique(-scores[order], return_inverse=True, return_counts=True)
-    even = (np.bincount(inverse, weights=taken[order]) / counts)[inverse]
-    return float(np.mean(1 - np.cumsum(even) / np.arange(1, len(even) + 1)))
-
-
 class Bin(NamedTuple):
     """Suggestions whose confidence lies in [low, high): how many, their mean confidence, and the share taken."""
 
@@ -148,8 +135,3 @@ def ece(scores: Floats, taken: Floats) -> float | None:
     """Expected calibration error (Guo 2017): mean distance of share and confidence over the bins, by their sizes."""
     bins = reliability(scores, taken)
     return sum(each.size * abs(each.taken - each.confidence) for each in bins) / len(scores) if bins else None
-
-
-def brier(scores: Floats, taken: Floats) -> float | None:
-    """Mean squared distance of confidence and outcome (Brier 1950)."""
-    return float(np.mean((scores - taken) ** 2)) if len(scores) else None

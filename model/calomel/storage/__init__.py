@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 from pathlib import Path
+from typing import Any
 
 from calomel.storage.system import open_private
 
@@ -33,6 +35,19 @@ def write_whole(path: Path, data: str | bytes, *, mode: int | None = None) -> No
             _replace(target, raw, mode)
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+
+
+def read_object(path: Path, error: type[Exception]) -> dict[str, Any]:
+    """The JSON object at `path`; empty where there is no such file. Raises `error` for a damaged one."""
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as fault:
+        raise error(f"{path} is not valid JSON: {fault}") from fault
+    if not isinstance(found, dict):
+        raise error(f"{path} is not valid JSON: it holds no object")
+    return found
 
 
 def _replace(target: Path, raw: bytes, mode: int | None) -> None:

@@ -52,7 +52,6 @@ class Hole:
 
     start: int
     end: int
-    kind: str
 
 
 def cut(text: str, low: int, high: int, mix: HoleMix, rng: random.Random) -> Hole:
@@ -68,7 +67,7 @@ def cut(text: str, low: int, high: int, mix: HoleMix, rng: random.Random) -> Hol
         if hole is not None and low <= hole.start < high and hole.end - hole.start <= _LONGEST:
             return hole
     start = rng.randrange(low, high)
-    return Hole(start, min(_line_end(text, start), start + _LONGEST), "rest_of_line")
+    return Hole(start, min(_line_end(text, start), start + _LONGEST))
 
 
 def _of_kind(kind: str, text: str, at: int, rng: random.Random) -> Hole | None:
@@ -77,7 +76,7 @@ def _of_kind(kind: str, text: str, at: int, rng: random.Random) -> Hole | None:
     code = begin + len(line) - len(line.lstrip())
     if kind == "nothing":
         # Either nothing at all, or up to two characters.
-        return Hole(at, min(len(text), at + rng.choice((0, 0, 1, 2))), kind)
+        return Hole(at, min(len(text), at + rng.choice((0, 0, 1, 2))))
     # Where such a hole may start, and where it ends then.
     starts, stop = range(code, end), end
     if kind == "inside_indent":
@@ -98,7 +97,7 @@ def _of_kind(kind: str, text: str, at: int, rng: random.Random) -> Hole | None:
     start = rng.choice(starts)
     if kind in ("inside_token", "inside_line"):
         stop = rng.randrange(start, stop - (kind == "inside_line")) + 1
-    return Hole(start, stop, kind)
+    return Hole(start, stop)
 
 
 def _line_end(text: str, at: int) -> int:
@@ -208,7 +207,7 @@ class ExampleMaker(_Maker):
         boundary, seen = front.boundary(hole.start)
         rest = tokenizer.encode(front.text[boundary : hole.start])
         if aligned or len(rest) > REST:
-            hole, rest = Hole(boundary, max(boundary, hole.end), hole.kind), []
+            hole, rest = Hole(boundary, max(boundary, hole.end)), []
         near, _ = split_suffix(front.text[hole.end : hole.end + NEAR_TOKENS * 12], tokenizer)
         head, answer = assemble_tail(rest, near, tokenizer), tokenizer.encode(front.text[hole.start : hole.end])
         return front.question(seen, head, answer)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Final
 
 from calomel.prompts.parts import Edit, changed_span, composed, line_start
@@ -206,15 +205,13 @@ def silence_undo(story: Story, rng: random.Random) -> Scene | None:
 SceneMaker = Callable[[Story, random.Random], Scene | None]
 
 # How often each is tried first. Most scenes with something to do ask about silent places too.
-SCENES: Final[Mapping[SceneMaker, float]] = MappingProxyType(
-    {
-        continued: 0.46,
-        half_done: 0.36,
-        silence_finished: 0.06,
-        silence_unrelated: 0.10,
-        silence_undo: 0.02,
-    }
-)
+SCENES: Final[Mapping[SceneMaker, float]] = {
+    continued: 0.46,
+    half_done: 0.36,
+    silence_finished: 0.06,
+    silence_unrelated: 0.10,
+    silence_undo: 0.02,
+}
 
 
 def scene_of(story: Story, rng: random.Random) -> Scene | None:
