@@ -24,12 +24,10 @@ _TRAILING_COMMA = re.compile(r",(?=[)\]}])")
 
 @dataclass(frozen=True, slots=True)
 class LineHunk:
-    """Neighbouring whole lines that were replaced; offsets are characters of each version's text."""
+    """Neighbouring whole lines that were replaced; offsets are characters of the older text."""
 
     before_start: int
     before_end: int
-    after_start: int
-    after_end: int
     before: str
     after: str
 
@@ -69,12 +67,11 @@ def line_hunks(before: str, after: str) -> tuple[LineHunk, ...]:
     A run of lines replaced by as many similar lines is one hunk a line: so a person would change them.
     """
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    old_starts, new_starts = (list(accumulate(map(len, lines), initial=0)) for lines in (old, new))
+    starts = list(accumulate(map(len, old), initial=0))
     hunks: list[LineHunk] = []
     for span in _replaced_runs(old, new):
         for a, b, c, d in _by_line(old, new, span):
-            texts = "".join(old[a:b]), "".join(new[c:d])
-            hunks.append(LineHunk(old_starts[a], old_starts[b], new_starts[c], new_starts[d], *texts))
+            hunks.append(LineHunk(starts[a], starts[b], "".join(old[a:b]), "".join(new[c:d])))
     return tuple(hunks)
 
 
