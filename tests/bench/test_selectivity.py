@@ -49,8 +49,9 @@ def ranked(calibrator: Calibrator) -> dict[str, float]:
 def test_a_perfect_calibrator_ranks_and_tells_the_truth() -> None:
     found = ranked(PERFECT)
     assert found["auroc"] == 1.0
-    assert found["ece"] == pytest.approx(0.0, abs=1e-6)
+    assert (found["ece"], found["brier"]) == pytest.approx((0.0, 0.0), abs=1e-6)
     # Of the surest half nothing is wrong; then ever more of what is shown.
+    assert found["aurc"] == pytest.approx(sum(1 - 20 / max(20, k) for k in range(1, 41)) / 40)
 
 
 def test_a_threshold_is_measured_against_showing_everything() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.replay.made import opportunity, result, shown
 
+from calomel.replay.figures import aurc, brier
 from calomel.replay.opportunity import Opportunity
 from calomel.replay.summary import ComparisonError, compare, counts_line, document, listings, summarize
 from calomel.replay.text_metrics import (
@@ -84,9 +85,12 @@ def test_a_file_of_something_else_is_refused_in_a_sentence() -> None:
         # Pairs (taken, not): (.5, .5) half, (.5, .1) one, (.9, .5) one, (.9, .1) one: 3.5 of 4.
         (auroc, (0.5, 0.9, 0.5, 0.1), (1, 1, 0, 0), 3.5 / 4),
         # Risks of the 1, 2, 3, 4 surest: 0, 1/2, 1/3, 1/2; the order of equally sure ones decides nothing.
+        (aurc, (0.9, 0.8, 0.7, 0.6), (1, 0, 1, 0), (0 + 1 / 2 + 1 / 3 + 1 / 2) / 4),
+        (aurc, (0.5, 0.5), (1, 0), 0.5),
         # (2 * |0.5 - 0.95| + 1 * |0 - 0.15|) / 3
         (ece, (0.91, 0.99, 0.15), (1, 0, 0), (2 * 0.45 + 0.15) / 3),
-        *((figure, (), (), None) for figure in (auroc, ece)),
+        (brier, (0.8, 0.4), (1, 0), (0.04 + 0.16) / 2),
+        *((figure, (), (), None) for figure in (auroc, aurc, ece, brier)),
     ],
 )
 def test_figures_of_confidences_are_those_of_the_books(

@@ -65,7 +65,7 @@ class SelectivityFigures:
         self._seed = seed
 
     def ranking(self, kind: str | None = None, calibrator: Calibrator | None = None) -> dict[str, Interval | None]:
-        """AUROC and ECE over what no filter drops; of one kind, or of a rival calibrator."""
+        """AUROC, ECE, Brier score and AURC over what no filter drops; of one kind, or of a rival calibrator."""
         chosen = [
             number for number, sample in enumerate(self.samples) if not sample.filters and kind in {None, sample.kind}
         ]
@@ -217,7 +217,7 @@ def _ranking(title: str, name: str, figures: SelectivityFigures, flat: dict[str,
             put_interval(flat, f"{name}.{label.replace(', ', '_')}.{figure}", interval)
         size = next((str(each.n) for each in found.values() if each is not None), "0")
         rows.append((label, size, *(interval_cell(each, 3) for each in found.values())))
-    return Table(title, ("probabilities of", "n", "AUROC", "ECE"), tuple(rows))
+    return Table(title, ("probabilities of", "n", "AUROC", "ECE", "Brier", "AURC"), tuple(rows))
 
 
 def _thresholds(name: str, figures: SelectivityFigures, calibrator: Calibrator, flat: dict[str, Value]) -> Table:

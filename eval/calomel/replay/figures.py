@@ -220,7 +220,25 @@ def ranking(resampling: Resampling, items: Sequence[int], scores: Floats, taken:
     return found
 
 
-SCORES: Final[dict[str, Score]] = {"auroc": auroc, "ece": ece}
+def aurc(scores: Floats, taken: Floats) -> float | None:
+    """Area under the risk-coverage curve: the share not taken among the k surest, averaged over k (El-Yaniv 2010).
+
+    Equal confidences share their outcome, so that the order of suggestions decides nothing. None without suggestions.
+    """
+    if not len(taken):
+        return None
+    order = np.argsort(-scores, kind="stable")
+    _, inverse, counts = np.unique(-scores[order], return_inverse=True, return_counts=True)
+    even = (np.bincount(inverse, weights=taken[order]) / counts)[inverse]
+    return float(np.mean(1 - np.cumsum(even) / np.arange(1, len(even) + 1)))
+
+
+def brier(scores: Floats, taken: Floats) -> float | None:
+    """Mean squared distance of confidence and outcome (Brier 1950)."""
+    return float(np.mean((scores - taken) ** 2)) if len(scores) else None
+
+
+SCORES: Final[dict[str, Score]] = {"auroc": auroc, "ece": ece, "brier": brier, "aurc": aurc}
 
 MAKER_COUNTS: Final = ("proposed", "chosen", "shown", "accepted", "partly")
 

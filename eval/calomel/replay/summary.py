@@ -35,7 +35,9 @@ _ROWS: Final[tuple[tuple[str, str, int | None], ...]] = (
     ("saved_share", "typed characters saved", None),
     ("wasted_per_minute", "wasted per minute of typing", 2),
     ("auroc", "AUROC", 3),
+    ("aurc", "AURC", 3),
     ("ece", "ECE", 3),
+    ("brier", "Brier", 3),
     ("latency_p50_ms", "latency p50, ms", 0),
     ("latency_p95_ms", "latency p95, ms", 0),
     ("latency_p99_ms", "latency p99, ms", 0),
@@ -153,7 +155,7 @@ _PAIRED: Final[dict[str, Of]] = {
     "wasted_per_opportunity": has_outcome("rejected"),
     "latency_ms": lambda item: item.latency_ms,
 }
-_UNPAIRED: Final = {"acceptance_rate": None, "kept_rate": None, "auroc": 3, "ece": 3, "latency_p95_ms": 0}
+_UNPAIRED: Final = {"acceptance_rate": None, "kept_rate": None, "auroc": 3, "aurc": 3, "ece": 3, "latency_p95_ms": 0}
 
 
 class ComparisonError(Exception):
