@@ -95,7 +95,7 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match="says OddTokenizer"):
         PublishedTokenizer(tmp_path, end=0)
     (tmp_path / "tokenizer.json").write_text("{")
-    with pytest.raises(TokenizerError, match=r"tokenizer\.json is no tokenizer file"):
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json is not valid JSON"):
         PublishedTokenizer(tmp_path, end=0)
 
 
