@@ -6,10 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from tests.bench.test_infill import count
 
-from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender
+from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender, open_model
+from calomel.bench.prefill import Bare
 from calomel.bench.speed import SpeedOptions, measure_speed, run_speed
+from calomel.engine import BlockCausal, Engine
+from calomel.engine.attention import Piece, forward
 from calomel.report.heldout import HeldoutFile, Hole
 from calomel.report.progress import Progress
 
@@ -76,3 +80,16 @@ def test_the_speed_bench_measures_a_checkpoint(checkpoint: Path, heldout: Path) 
     assert flat["128.8.cached_tokens"] > 64
     assert flat["left_out"] == "2k context"
     assert flat["peak_memory_mib"] > 0
+
+
+def test_the_bare_forward_tells_what_the_engine_tells(checkpoint: Path) -> None:
+    with open_model(checkpoint, threads=1) as model:
+        assert isinstance(model.engine, Engine)
+        assert isinstance(model.engine.decoder, BlockCausal)
+        network = model.engine.decoder.model
+        window = network.config.sliding_window or 0
+        for count in (window - 1, window + 5, 3 * window + 2):
+            ids = [token % 200 for token in range(3, 3 + count)]
+            piece = Piece(ids, None, 0, causal=True, read=[count - 1])
+            with torch.inference_mode():
+                torch.testing.assert_close(Bare(network, compiled=False)(ids), forward(network, [piece])[0])

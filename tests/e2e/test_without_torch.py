@@ -16,7 +16,7 @@ pytestmark = pytest.mark.e2e
 @pytest.fixture
 def without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A path for Python on which torch is a module that fails."""
-    for name in ("torch", "transformers"):
+    for name in ("torch", "transformers", "flash_attn"):
         (tmp_path / "absent" / name).mkdir(parents=True)
         (tmp_path / "absent" / name / "__init__.py").write_text(
             f"raise ModuleNotFoundError('no {name}', name='{name}')"

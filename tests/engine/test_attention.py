@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from tests.engine.conftest import CONFIG, Context, Naive
+from torch import Tensor
 
 from calomel.engine import ModelConfig, Transformer
-from calomel.engine.attention import Piece, forward
+from calomel.engine.attention import Piece, flash_varlen, forward
 from calomel.engine.cache import KeyValueBuffer
 
 
@@ -18,12 +23,12 @@ def config(request: pytest.FixtureRequest) -> ModelConfig:
     return replace(CONFIG, diffusion=replace(CONFIG.diffusion, logit_shift=request.param))
 
 
-def encode(model: Transformer, tokens: Sequence[int], chunk: int = 1000) -> KeyValueBuffer:
+def encode(model: Transformer, tokens: Sequence[int], chunk: int = 1000, flash: Any = None) -> KeyValueBuffer:
     weight = model.embed_tokens.weight
     buffer = KeyValueBuffer(model.config, len(tokens) + 140, dtype=weight.dtype, device=weight.device)
     for first in range(0, len(tokens), chunk):
         part = tokens[first : first + chunk]
-        forward(model, [Piece(part, buffer, first, causal=True)])
+        forward(model, [Piece(part, buffer, first, causal=True)], flash)
         buffer.length += len(part)
     return buffer
 
@@ -64,3 +69,88 @@ def test_requests_of_one_forward_do_not_see_each_other(model: Transformer, conte
     apart = torch.cat([forward(model, [piece]) for piece in pieces])
 
     torch.testing.assert_close(forward(model, pieces), apart, atol=1e-5, rtol=1e-5)
+
+
+class FakeFlash:
+    """flash-attn's varlen function, written out; causal masks and windows are aligned at the end of the keys."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[bool, tuple[int, int], list[int]]] = []
+
+    def __call__(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        cu_seqlens_q: Tensor,
+        cu_seqlens_k: Tensor,
+        max_seqlen_q: int,
+        max_seqlen_k: int,
+        *,
+        causal: bool,
+        window_size: tuple[int, int],
+    ) -> Tensor:
+        assert q.dim() == k.dim() == v.dim() == 3
+        assert cu_seqlens_q.dtype == cu_seqlens_k.dtype == torch.int32
+        sizes_q, sizes_k = ([b - a for a, b in pairwise(ends.tolist())] for ends in (cu_seqlens_q, cu_seqlens_k))
+        assert (sum(sizes_q), sum(sizes_k)) == (len(q), len(k))
+        assert (max_seqlen_q, max_seqlen_k) == (max(sizes_q), max(sizes_k))
+        self.calls.append((causal, window_size, sizes_q))
+        outs = []
+        for queries, keys, values in zip(q.split(sizes_q), k.split(sizes_k), v.split(sizes_k), strict=True):
+            groups = queries.shape[1] // keys.shape[1]
+            keys, values = keys.repeat_interleave(groups, 1), values.repeat_interleave(groups, 1)  # noqa: PLW2901
+            place_q = torch.arange(len(queries))[:, None] + len(keys) - len(queries)
+            place_k = torch.arange(len(keys))[None]
+            left, right = window_size
+            seen = torch.ones(len(queries), len(keys), dtype=torch.bool)
+            if causal or right >= 0:
+                seen &= place_k <= place_q + max(right, 0)
+            if left >= 0:
+                seen &= place_k >= place_q - left
+            scores = torch.einsum("qhd,khd->hqk", queries, keys) / queries.shape[-1] ** 0.5
+            outs.append(torch.einsum("hqk,khd->qhd", scores.masked_fill(~seen, -torch.inf).softmax(-1), values))
+        return torch.cat(outs)
+
+
+@pytest.mark.parametrize("size", [5, 20])  # within and beyond the sliding window
+def test_the_flash_backend_equals_the_reference(model: Transformer, context: Context, size: int) -> None:
+    if model.embed_tokens.weight.is_cuda:
+        pytest.skip("the fake of flash-attn is for the CPU")
+    flash = FakeFlash()
+    outs = []
+    for backend in (None, flash):
+        first, second = encode(model, context, flash=backend), encode(model, context[:30], flash=backend)
+        typed = Piece(context[30:40], second, 30, causal=True, read=range(10))
+        pieces = [canvas(first, [95] * size), typed, Piece([95] * 4, second, 40, causal=False, read=range(4))]
+        outs.append(torch.cat([forward(model, each, backend) for each in (pieces, [canvas(first, [95] * 6)])]))
+
+    torch.testing.assert_close(outs[1], outs[0], atol=1e-5, rtol=1e-5)
+    assert (True, (-1, 0), [10]) in flash.calls
+    assert (False, (-1, -1), [size, 4]) in flash.calls
+    assert ((False, (11, -1), [size, 4]) in flash.calls) == (size <= 12)
+
+
+@pytest.mark.gpu
+def test_flash_attn_equals_the_reference_on_cuda(config: ModelConfig) -> None:
+    flash = flash_varlen()
+    if flash is None:
+        pytest.skip("needs CUDA and flash-attn")
+    torch.manual_seed(0)
+    model = Transformer(config).requires_grad_(requires_grad=False).to("cuda", torch.bfloat16)
+    tokens = torch.randint(0, 90, (300,)).tolist()
+    outs = [forward(model, [canvas(encode(model, tokens, flash=each), [95] * 8)], each) for each in (None, flash)]
+
+    torch.testing.assert_close(outs[1], outs[0], atol=3e-2, rtol=3e-2)
+
+
+@pytest.mark.parametrize(("cuda", "package"), [(True, True), (True, False), (False, True)])
+def test_flash_attn_is_used_on_a_gpu_where_it_is_installed(
+    monkeypatch: pytest.MonkeyPatch, *, cuda: bool, package: bool
+) -> None:
+    flash = FakeFlash()
+    there = SimpleNamespace(flash_attn_varlen_func=flash) if package else None
+    monkeypatch.setitem(sys.modules, "flash_attn", there)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+
+    assert flash_varlen.__wrapped__() is (flash if cuda and package else None)

@@ -10,11 +10,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from tests.engine.conftest import CONFIG, END, MASK, Ask, Context, Start, check
-from tests.engine.test_attention import canvas, encode
+from tests.engine.test_attention import FakeFlash, canvas, encode
 from tests.families.reference.dense import whole_logits
 
 from calomel.engine import DiffusionConfig, ModelConfig, Request, Transformer
-from calomel.engine.attention import forward
+from calomel.engine.attention import Piece, forward
 from calomel.engine.cache import KeyValueBuffer, PrefixCache
 from calomel.engine.errors import InvalidRequestError
 
@@ -70,6 +70,21 @@ def test_the_last_step_of_a_canvas_reveals_all_of_it(ask: Ask, context: Context)
     assert len(result.ids) == 20
     assert MASK not in result.ids
     assert result.steps <= 2 * 4
+
+
+def test_flash_attention_takes_the_canvases_and_leaves_long_contexts(model: Transformer, context: Context) -> None:
+    flash = FakeFlash()
+    ids = [*context[:48], *[MASK] * BLOCK]
+
+    plain = encode(model, context[:48])
+    buffer = encode(model, context[:48], flash=flash)
+    assert not flash.calls
+    typed = Piece(context[40:48], buffer, 40, causal=True, read=[7])
+    actual = forward(model, [typed, canvas(buffer, ids[48:])], flash)
+
+    assert {causal for causal, _, _ in flash.calls} == {False}
+    torch.testing.assert_close(buffer.keys[:, :48], plain.keys[:, :48], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(actual, whole_logits(model, ids, BLOCK)[47:], atol=1e-5, rtol=1e-5)
 
 
 def test_pages_hold_whole_blocks(model: Transformer) -> None:

@@ -15,6 +15,8 @@ from calomel.engine import BlockCausal, Engine, ModelConfig, Request, Transforme
 from calomel.engine.config import MoeConfig
 from calomel.engine.transformer import (
     Experts,
+    Mixture,
+    Mlp,
     QuantizedLinear,
     QuantizedStack,
     multiply,
@@ -41,6 +43,24 @@ LLADA = MoeConfig(
     shared=2,
     dense=(0,),
 )
+
+
+def mixture(config: MoeConfig) -> Mixture:
+    shared = Mlp(32, config.shared * config.intermediate_size) if config.shared else None
+    made = random(Mixture(config, 32, shared))
+    if config.bias:
+        made.gate.expert_bias.data.normal_(std=0.4)
+    return made
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_groups_at_once_give_what_experts_in_turn_give(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, x = mixture(QWEN).to(dtype), torch.randn(11, 32, dtype=dtype)
+    in_turn = made(x)
+
+    monkeypatch.setattr(Experts, "_groups_at_once", lambda *_: True)
+
+    torch.testing.assert_close(made(x), in_turn)
 
 
 def quantize(model: Transformer, bits: int = 8) -> Transformer:

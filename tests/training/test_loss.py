@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 
@@ -20,7 +21,7 @@ from calomel.training.branch import head_rows, rows
 from calomel.training.config import TrainConfig
 from calomel.training.documents import DocumentSampler, read_documents
 from calomel.training.examples import ExampleMaker
-from calomel.training.loss import LossModel, TreeAttention, branch_structure
+from calomel.training.loss import FlexTreeAttention, LossModel, TreeAttention, branch_structure, flex_masks
 
 
 @pytest.mark.parametrize("memory", [0, 64])
@@ -154,6 +155,24 @@ def test_no_canvas_sees_the_clean_answer_and_no_context_sees_a_branch(
     first = slice(canvases.start, canvases.start + shape.canvas)
     assert influence(first, slice(first.stop, first.stop + shape.canvas)) == 0
     assert influence(slice(first.start + 1, first.start + 3), slice(first.start, first.start + 1)) > 0
+
+
+def test_the_block_sparse_mask_of_gpus_gives_what_the_dense_one_gives(
+    config: TrainConfig, tokenizer: Tokenizer
+) -> None:
+    config = replace(config, gap_share=1.0)
+    model, batch = a_model(config, tokenizer), a_batch(config, tokenizer)
+    structure = branch_structure(batch.shape, logit_shift=False)
+    masks = flex_masks(model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
+    ids, positions = batch.ids.flatten(), batch.positions.flatten()
+
+    with torch.no_grad(), warnings.catch_warnings():
+        # Uncompiled it materialises the scores, which is all that this comparison needs.
+        warnings.simplefilter("ignore")
+        sparse = model(ids, positions, FlexTreeAttention(model.config, batch.shape.documents, masks))
+    dense = model(ids, positions, tree(model, batch))
+
+    torch.testing.assert_close(sparse[batch.valid.flatten()], dense[batch.valid.flatten()], atol=1e-5, rtol=1e-4)
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import torch
 from calomel.families.loading import load_checkpoint
 from calomel.prompts.parts import Edit, RegionBounds
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.training.batch import row_count
 from calomel.training.config import BatchShape, Optimization, TrainConfig, TrainingConfigError
 from calomel.training.corpus.shards import CorpusError
 from calomel.training.edits.story import Story, write_stories
@@ -116,14 +115,25 @@ def test_a_warm_start_takes_the_weights_and_nothing_else_and_new_tables_say_noth
     assert third.config.memory.entries == 256
 
 
-def test_a_run_can_be_ended_and_goes_on(config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def ending(shape: BatchShape) -> int:
-        os.kill(os.getpid(), signal.SIGTERM)
-        return row_count(shape)
+def test_a_run_waits_while_the_pause_file_exists_and_can_be_ended(
+    config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = tmp_path / "pause"
+    naps: list[float] = []
 
-    with monkeypatch.context() as patch:
-        patch.setattr("calomel.training.run.row_count", ending)
-        stopped = train(replace(config, rows=6_000), tmp_path / "run")
+    def sleep(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 3:
+            pause.unlink()
+        if len(naps) == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("calomel.training.run.time.sleep", sleep)
+    pause.touch()
+    assert train(replace(config, rows=2_000), tmp_path / "run", pause_file=pause).seconds < 60
+    assert len(naps) == 3
+    pause.touch()
+    stopped = train(replace(config, rows=6_000), tmp_path / "other", pause_file=pause)
     assert stopped.step == 1
-    assert train(replace(config, rows=stopped.rows), tmp_path / "run", resume=True).step == 1
-    assert train(replace(config, rows=6_000), tmp_path / "run", resume=True).step > 1
+    assert train(replace(config, rows=stopped.rows), tmp_path / "other", resume=True).step == 1
+    assert train(replace(config, rows=6_000), tmp_path / "other", resume=True).step > 1

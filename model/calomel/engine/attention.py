@@ -3,13 +3,16 @@
 A forward concatenates pieces. Each is a run of consecutive positions of one request, which attends to the keys and
 values that its request already has and to itself: causally (context, verification), or in both directions (canvas).
 Where the checkpoint reads its context in blocks, every piece begins at a block and attends to itself block by block.
+Scaled-dot-product attention is the reference; on CUDA, flash-attn's varlen kernel is used where that is installed, but
+for pieces of several blocks, whose mask it has no form of.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,6 +31,22 @@ _REMEMBERED_NUMBERS: Final = 2**18
 _MANY_ROWS: Final = 32
 # Rows of a window that attend at a time: more read keys that most of them do not see.
 _TILE: Final = 256
+
+
+FlashVarlen = Callable[..., Tensor]
+"""Attention over segments of different lengths: `flash_attn_varlen_func` of flash-attn 2."""
+
+
+@functools.cache
+def flash_varlen() -> FlashVarlen | None:
+    """Flash-attn's function; None without a GPU, or without a package that was built for the PyTorch there is."""
+    if not torch.cuda.is_available():
+        return None
+    try:
+        found: FlashVarlen = importlib.import_module("flash_attn").flash_attn_varlen_func
+    except (ImportError, AttributeError, OSError):  # OSError: its library misses a symbol
+        return None
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +82,7 @@ class Piece:
         return self.context + len(self.ids)
 
 
-def forward(model: Transformer, pieces: Sequence[Piece]) -> Tensor:
+def forward(model: Transformer, pieces: Sequence[Piece], flash: FlashVarlen | None = None) -> Tensor:
     """The logits [R, V] float32 of the rows that `pieces` want read, in order.
 
     Every buffer has room for its pieces. Behind it they hold the keys and values of all rows from `context` on; their
@@ -72,7 +91,7 @@ def forward(model: Transformer, pieces: Sequence[Piece]) -> Tensor:
     device = model.embed_tokens.weight.device
     ids = torch.tensor([token for piece in pieces for token in piece.ids], dtype=torch.int64, device=device)
     positions = torch.tensor([place for piece in pieces for place in range(piece.context, piece.stop)], device=device)
-    attend = PieceAttention(model.config, pieces)
+    attend = PieceAttention(model.config, pieces, flash)
     text = None
     if model.config.memory is not None:
         own = zip(pieces, ids.split([len(piece.ids) for piece in pieces]), strict=True)
@@ -120,10 +139,12 @@ class PieceAttention:
         starts: the first row of every piece, and the number of rows.
     """
 
-    def __init__(self, config: ModelConfig, pieces: Sequence[Piece]) -> None:
+    def __init__(self, config: ModelConfig, pieces: Sequence[Piece], flash: FlashVarlen | None = None) -> None:
         self._config = config
         self._pieces = pieces
+        self._flash = flash
         self._masks: dict[tuple[int, int | None], Tensor | None] = {}
+        self._lengths: dict[bool, tuple[Tensor, Tensor, int, int]] = {}
         self.starts = [0]
         for piece in pieces:
             self.starts.append(self.starts[-1] + len(piece.ids))
@@ -135,12 +156,14 @@ class PieceAttention:
         for index, piece in enumerate(self._pieces):
             if piece.causal:
                 self._write(index, layer, k, v)
+        if self._flash and all(self._plain(piece, window) for piece in self._pieces):
+            return self._attend_flash(self._flash, layer, q, k, v, window)
         outs = []
         for index, piece in enumerate(self._pieces):
             if not piece.causal:  # in turn: candidate canvases of one request share the scratch space
                 self._write(index, layer, k, v)
             unread = last and not piece.read
-            outs.append(q[self._rows(index)] if unread else self._attend(index, layer, q, k, v, window))
+            outs.append(q[self._rows(index)] if unread else self._attend_sdpa(index, layer, q, k, v, window))
         return outs[0] if len(outs) == 1 else torch.cat(outs)
 
     def _rows(self, index: int) -> slice:
@@ -152,7 +175,14 @@ class PieceAttention:
             piece.buffer.keys[layer, piece.context : piece.stop] = k[rows]
             piece.buffer.values[layer, piece.context : piece.stop] = v[rows]
 
-    def _attend(self, index: int, layer: int, q: Tensor, k: Tensor, v: Tensor, window: int | None) -> Tensor:
+    def _plain(self, piece: Piece, window: int | None) -> bool:
+        """Whether flash-attn can tell what `piece` sees: it has no blocks, and no window that spares a canvas."""
+        block, rows = self._config.diffusion.block, len(piece.ids)
+        if block > 1 or piece.behind:
+            return rows <= block and not piece.behind
+        return piece.causal or window is None or rows <= window
+
+    def _attend_sdpa(self, index: int, layer: int, q: Tensor, k: Tensor, v: Tensor, window: int | None) -> Tensor:
         piece, own = self._pieces[index], self._rows(index)
         q = q[own]
         rows, heads, _ = q.shape
@@ -172,6 +202,49 @@ class PieceAttention:
             read = torch.tensor(piece.read, device=q.device)
             return torch.empty_like(q).index_copy_(0, read, _attend_folded(q[read], keys, values))
         return _attend_folded(q, keys, values, mask)
+
+    def _attend_flash(
+        self, flash: FlashVarlen, layer: int, q: Tensor, k: Tensor, v: Tensor, window: int | None
+    ) -> Tensor:
+        out = torch.empty_like(q)
+        for causal in (True, False):
+            indices = [index for index, piece in enumerate(self._pieces) if piece.causal == causal]
+            if not indices:
+                continue
+            keys, values = self._flat_keys(indices, layer, k, v)
+            if causal not in self._lengths:
+                self._lengths[causal] = _cumulative([self._pieces[index] for index in indices], q.device)
+            ordered = causal and self._config.diffusion.block == 1
+            result = flash(
+                torch.cat([q[self._rows(index)] for index in indices]),
+                keys,
+                values,
+                *self._lengths[causal],
+                causal=ordered,
+                window_size=(-1 if window is None else window - 1, 0 if ordered else -1),
+            )
+            parts = torch.split(result, [len(self._pieces[index].ids) for index in indices])
+            for index, part in zip(indices, parts, strict=True):
+                out[self._rows(index)] = part
+        return out
+
+    def _flat_keys(self, indices: Sequence[int], layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """What the pieces see, one behind the other: keys, values [S, Hkv, D]; one piece's are not copied."""
+        piece = self._pieces[indices[0]]
+        if len(indices) == 1 and piece.buffer is not None:
+            self._write(indices[0], layer, k, v)
+            return piece.buffer.keys[layer, : piece.stop], piece.buffer.values[layer, : piece.stop]
+        keys, values = [], []
+        for index in indices:
+            piece, rows = self._pieces[index], self._rows(index)
+            if piece.buffer is not None:
+                keys.append(piece.buffer.keys[layer, : piece.context])
+                values.append(piece.buffer.values[layer, : piece.context])
+                if piece.context == 0:  # the rows of a whole window are kept for its blocks
+                    self._write(index, layer, k, v)
+            keys.append(k[rows])
+            values.append(v[rows])
+        return torch.cat(keys), torch.cat(values)
 
 
 def _attend_folded(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -255,3 +328,14 @@ def _mask(
 
 # Behind a context that fills the window, canvases of one length have one mask, whatever the request.
 _remembered_mask = functools.lru_cache(maxsize=64)(_mask)
+
+
+def _cumulative(pieces: Sequence[Piece], device: torch.device) -> tuple[Tensor, Tensor, int, int]:
+    """flash-attn's cu_seqlens_q, cu_seqlens_k [pieces + 1] int32, max_seqlen_q and max_seqlen_k."""
+    rows = [len(piece.ids) for piece in pieces]
+    keys = [piece.stop for piece in pieces]
+    ends = [
+        torch.tensor([0, *sizes], dtype=torch.int32, device=device).cumsum(0, dtype=torch.int32)
+        for sizes in (rows, keys)
+    ]
+    return ends[0], ends[1], max(rows), max(keys)

@@ -17,8 +17,9 @@ from typing import Generic, TypeAlias, TypedDict, TypeVar, Unpack
 
 import torch
 
-from calomel.engine.attention import Piece, attention_multiplications, forward
+from calomel.engine.attention import Piece, attention_multiplications, flash_varlen, forward
 from calomel.engine.cache import Encoded, KeyValueBuffer
+from calomel.engine.compiled import CompiledLayers
 from calomel.engine.config import DiffusionConfig, Shape
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
@@ -183,6 +184,9 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
         super().__init__(model.config, weight.device, list(model.parameters()), **common)
         self.ends: tuple[int, ...] = (self.diffusion.end_token_id,)
         self.model = model.eval()
+        if weight.is_cuda and model.compiled is None:
+            model.compiled = CompiledLayers()
+        self._flash = flash_varlen() if weight.dtype in (torch.float16, torch.bfloat16) else None
 
     @abstractmethod
     def pieces(self, job: TransformerJob[P, K]) -> list[Piece]:
@@ -213,7 +217,7 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
             return
         encoded, rows = sum(job.prefill_rows for job, *_ in taking), sum(len(piece.ids) for piece in pieces)
         self.use_threads(rows, attention_multiplications(self.model.config, pieces))
-        logits = forward(self.model, pieces)
+        logits = forward(self.model, pieces, self._flash)
         self.report(StepReport(len(taking), rows, encoded))
         choice = choose(logits, draws, mask_token_id=self.diffusion.mask_token_id, end_token_ids=self.ends)
         for job, mine, first in taking:

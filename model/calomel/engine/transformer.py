@@ -10,6 +10,7 @@ Weights have the names of the Hugging Face Qwen3 implementation; fused projectio
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final, Protocol, cast
 
 import torch
@@ -85,6 +86,11 @@ class Stack(nn.Module):
         size = self.weight.shape[0] // self.experts
         return F.linear(x, self.weight[expert * size : (expert + 1) * size])
 
+    def grouped(self, x: Tensor, ends: Tensor) -> Tensor:
+        """X [N, in], of which expert e has the rows before ends[e] and not before ends[e - 1]: [N, out]."""
+        stacked = self.weight.view(self.experts, -1, self.weight.shape[-1])
+        return F.grouped_mm(x, stacked.transpose(-2, -1), offs=ends)
+
 
 class Experts(nn.Module):
     """SwiGLU, once per expert."""
@@ -100,15 +106,29 @@ class Experts(nn.Module):
         order = chosen.flatten().argsort(stable=True)
         sorted_x = x[order // chosen.shape[-1]]  # [T * K, C], expert after expert
         counts = torch.bincount(chosen.flatten(), minlength=self.count)
-        out, start = torch.empty_like(sorted_x), 0
-        for expert, count in enumerate(counts.tolist()):
-            if count:
-                gate, up = self.gate_up_proj.part(expert, sorted_x[start : start + count]).chunk(2, dim=-1)
-                out[start : start + count] = self.down_proj.part(expert, F.silu(gate) * up)
-            start += count
+        out = self._grouped(sorted_x, counts) if self._groups_at_once(x) else self._in_turn(sorted_x, counts)
         back = torch.empty_like(out).index_copy(0, order, out).unflatten(0, chosen.shape)  # [T, K, C]
         summed: Tensor = (back * weights[..., None]).sum(dim=-2)
         return summed.to(x.dtype)
+
+    def _groups_at_once(self, x: Tensor) -> bool:
+        # One kernel, and no count is read by the host; it is there for bfloat16 on a GPU.
+        return x.is_cuda and x.dtype == torch.bfloat16 and isinstance(self.gate_up_proj, Stack)
+
+    def _grouped(self, x: Tensor, counts: Tensor) -> Tensor:
+        ends = counts.cumsum(0, dtype=torch.int32)
+        gate, up = self.gate_up_proj.grouped(x, ends).chunk(2, dim=-1)
+        return self.down_proj.grouped(F.silu(gate) * up, ends)
+
+    def _in_turn(self, x: Tensor, counts: Tensor) -> Tensor:
+        out = torch.empty_like(x)
+        start = 0
+        for expert, count in enumerate(counts.tolist()):
+            if count:
+                gate, up = self.gate_up_proj.part(expert, x[start : start + count]).chunk(2, dim=-1)
+                out[start : start + count] = self.down_proj.part(expert, F.silu(gate) * up)
+            start += count
+        return out
 
 
 class Mixture(nn.Module):
@@ -211,9 +231,14 @@ class Layer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """The whole decoder. Holds weights only; two engines can share one."""
+    """The whole decoder. Holds weights only; two engines can share one.
+
+    Attributes:
+        compiled: takes rows through the layers instead (`calomel.engine.compiled`); None for one after the other.
+    """
 
     inverse_frequency: Tensor
+    compiled: Callable[..., Tensor] | None
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -226,6 +251,7 @@ class Transformer(nn.Module):
         if config.tie_word_embeddings:
             self.lm_head.weight = self.embed_tokens.weight
         self.register_buffer("inverse_frequency", inverse_frequency(config), persistent=False)
+        self.compiled = None
 
     def forward(
         self,
@@ -245,13 +271,17 @@ class Transformer(nn.Module):
         if self.memory is not None:
             x = x + self.memory(text)
         cos, sin = rotation(angles, x.dtype)
-        *layers, last = cast("list[Layer]", list(self.layers))
-        for layer in layers:
-            x = layer(x, cos, sin, attend)
-        found = attend(last.number, *last.before(x, cos, sin))
-        if wanted is not None:
-            x, found = x[wanted], found[wanted]
-        x = last.after(x, found) if len(x) else x
+        if self.compiled is not None:
+            x = self.compiled(self.layers, x, cos, sin, attend)
+            x = x if wanted is None else x[wanted]
+        else:
+            *layers, last = cast("list[Layer]", list(self.layers))
+            for layer in layers:
+                x = layer(x, cos, sin, attend)
+            found = attend(last.number, *last.before(x, cos, sin))
+            if wanted is not None:
+                x, found = x[wanted], found[wanted]
+            x = last.after(x, found) if len(x) else x
         out: Tensor = self.norm(x)
         return out
 

@@ -1,15 +1,19 @@
-"""Batches of one static shape, made as they are needed."""
+"""Batches of one static shape, made as they are needed, here or by worker processes: the same in the same order."""
 
 from __future__ import annotations
 
-import itertools
+import atexit
+import multiprocessing
+import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from multiprocessing.sharedctypes import Synchronized
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.branch import CANVAS, CAUSAL, CONTEXT, FILL, KEPT, Example, rows
@@ -123,15 +127,51 @@ def row_count(shape: BatchShape) -> int:
     return shape.front + shape.holes * rows(shape)
 
 
-def stream_of(config: TrainConfig, step: int, progress: Callable[[], float]) -> Iterator[Batch]:
-    """The batches of a run from `step` on; `progress` tells the share of the run that is over, 0 to 1.
+class BatchStream(IterableDataset[Batch]):
+    """The batches of a run from `step` on.
 
-    Every step has a random generator of its own: a resumed run goes on with the batches it would have had.
+    Every step has a random generator of its own: a resumed run goes on with the batches it would have had. The shape of
+    a batch depends on how far the run is when the batch is made; with workers that is a few steps ahead of its use.
+
+    Attributes:
+        progress: the share of the run that is over, 0 to 1; set by the trainer, read by whoever makes batches.
     """
-    sampler = DocumentSampler(read_documents(config.corpus), config.languages)
-    tokenizer = Tokenizer.from_file(config.tokenizer)
-    maker = ExampleMaker(tokenizer, config)
-    edits = None if config.edits is None else EditExamples.from_file(config.edits, tokenizer, config)
-    for number in itertools.count(step):
-        rng = random.Random(f"{config.seed}-{number}")
-        yield next(batches(sampler, maker, config, rng, progress(), edits))
+
+    progress: Synchronized[float]
+
+    def __init__(self, config: TrainConfig, step: int) -> None:
+        self._config = config
+        self._step = step
+        self.progress = multiprocessing.get_context("spawn").Value("d", 0.0)
+
+    def __iter__(self) -> Iterator[Batch]:
+        config = self._config
+        sampler = DocumentSampler(read_documents(config.corpus), config.languages)
+        tokenizer = Tokenizer.from_file(config.tokenizer)
+        maker = ExampleMaker(tokenizer, config)
+        edits = None
+        if config.edits is not None:
+            edits = EditExamples.from_file(config.edits, tokenizer, config)
+        worker = get_worker_info()
+        step, stride = (self._step, 1) if worker is None else (self._step + worker.id, worker.num_workers)
+        while True:
+            rng = random.Random(f"{config.seed}-{step}")
+            yield next(batches(sampler, maker, config, rng, self.progress.value, edits))
+            step += stride
+
+
+def open_stream(stream: BatchStream, workers: int) -> Iterator[Batch]:
+    """Iterate over `stream` with so many worker processes; 0 makes the batches in this one."""
+    if not workers:
+        return iter(stream)
+    # Processes are spawned: a fork of one that has OpenMP threads may hang.
+    return iter(
+        DataLoader(
+            stream, batch_size=None, num_workers=workers, multiprocessing_context="spawn", worker_init_fn=_end_at_once
+        )
+    )
+
+
+def _end_at_once(_worker: int) -> None:
+    """Let this worker process end without taking its C++ libraries apart: threads of theirs may abort it there."""
+    atexit.register(os._exit, 0)

@@ -166,6 +166,7 @@ class TrainConfig:
         languages: relative shares of the languages.
         rows: length of the run, all resumed parts together; the schedule is a function of it. Rows are those of fronts,
             heads, answers and canvases.
+        workers: processes that make batches; 0 makes them in the trainer. A GPU needs several, a CPU none.
         gap_share: share of documents that get a random gap in their positions, so that all of 32,768 are trained.
         beginnings: share of the holes whose canvases show no tokens at random but a beginning of the answer, of any
             length each, as when an answer is revealed from left to right; those wholly masked are not counted.
@@ -185,6 +186,7 @@ class TrainConfig:
     rows: int = 20_000_000
     seed: int = 0
     threads: int = 0
+    workers: int = 0
     languages: dict[str, float] = field(default_factory=dict)
     shapes: tuple[BatchShape, ...] = (BatchShape(),)
     model: ModelShape = ModelShape()

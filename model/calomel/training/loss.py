@@ -2,7 +2,8 @@
 
 Every row sees the front of its document up to its limit; a row of a branch also sees the branch's own head, and, in the
 causal answer, what precedes it, or, on a canvas, all of that canvas. The causal answer is the clean copy of what the
-canvases hide: no canvas row ever sees it.
+canvases hide: no canvas row ever sees it. This mask has two backends: dense, the reference, and block-sparse for GPUs
+(FlexAttention, Dong et al. 2024), where the blocks that are empty, as branches do not see each other, are skipped.
 
 The head has a third of a small model's multiplications. In training it reads the tokens that a batch asks for and a
 sample of the others, which stands for all of them (sampled softmax, Jean et al. 2015): of some 6,000 rows over 8,192
@@ -15,9 +16,10 @@ from typing import Any, Final, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 from calomel.engine.config import ModelConfig
-from calomel.engine.transformer import Transformer
+from calomel.engine.transformer import Attend, Transformer
 from calomel.training.batch import Batch
 from calomel.training.branch import head_rows, rows
 from calomel.training.config import BatchShape
@@ -46,7 +48,7 @@ def branch_structure(shape: BatchShape, *, logit_shift: bool) -> Tensor:
 
 
 class TreeAttention:
-    """Dense attention over front and branches.
+    """Dense attention over front and branches; the reference, and the fast one on a CPU.
 
     Scores of all rows against the front are one matrix product a head, without copies of the front for its branches.
     The front reads itself in blocks of rows, each up to its own end: half of what is after a row is not computed, and a
@@ -103,6 +105,50 @@ def _added(seen: Tensor) -> Tensor:
     return torch.zeros(seen.shape, dtype=precision, device=seen.device).masked_fill(~seen, _UNSEEN)
 
 
+_BLOCK: Final = 128
+
+
+class FlexTreeAttention:
+    """Block-sparse attention over front and branches; equal to `TreeAttention`, faster on a GPU."""
+
+    def __init__(self, config: ModelConfig, documents: int, masks: dict[int | None, BlockMask]) -> None:
+        self._config = config
+        self._documents = documents
+        self._masks = masks
+
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Q [B * T, Hq, D], k and v [B * T, Hkv, D] to [B * T, Hq, D]."""
+        q, k, v = (each.unflatten(0, (self._documents, -1)).transpose(1, 2) for each in (q, k, v))
+        mask = self._masks[self._config.window(layer)]
+        out: Any = flex_attention(q, k, v, block_mask=mask, enable_gqa=True)
+        attended: Tensor = out.transpose(1, 2).flatten(0, 1)
+        return attended
+
+
+def flex_masks(
+    config: ModelConfig, shape: BatchShape, positions: Tensor, limit: Tensor, valid: Tensor, structure: Tensor
+) -> dict[int | None, BlockMask]:
+    """One block mask for each kind of layer of `config`. Arguments as in `TreeAttention`."""
+    front, size = shape.front, rows(shape)
+    documents, total = positions.shape
+
+    def mask_for(window: int | None) -> BlockMask:
+        def visible(document: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+            to_front = (key < front) & (key < limit[document, query])
+            if window is not None:
+                to_front = to_front & (positions[document, query] - positions[document, key] < window)
+            branch_query, branch_key = torch.clamp(query - front, min=0), torch.clamp(key - front, min=0)
+            inside = structure[branch_query % size, branch_key % size]
+            same = (query >= front) & (key >= front) & (branch_query // size == branch_key // size)
+            return (to_front | (same & inside)) & valid[document, key]
+
+        return create_block_mask(
+            visible, documents, None, total, total, device=str(positions.device), BLOCK_SIZE=_BLOCK
+        )
+
+    return {window: mask_for(window) for window in {config.window(layer) for layer in range(config.num_hidden_layers)}}
+
+
 # Rows whose logits exist at a time: on a CPU they stay in its cache.
 _CPU_ROWS: Final = 256
 _GPU_ROWS: Final = 8192
@@ -123,14 +169,17 @@ class LossModel(nn.Module):
         self._negatives = negatives
         self._read: Any = torch.compile(self._scored, dynamic=False) if compiled else self._scored
 
-    def forward(self, batch: Batch, structure: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, batch: Batch, structure: Tensor, masks: dict[int | None, BlockMask] | None = None
+    ) -> tuple[Tensor, Tensor]:
         """The loss of `batch`, and the cross-entropy [N] of each scored row in nats.
 
         Args:
             batch: see `Batch`.
             structure: `branch_structure` of the batch's shape.
+            masks: `flex_masks` of the batch, to attend block-sparsely; None to attend densely.
         """
-        hidden, head = self._read(batch, structure), self.transformer.lm_head.weight
+        hidden, head = self._read(batch, structure, masks), self.transformer.lm_head.weight
         targets, shift = batch.targets, None
         if self._negatives:
             classes, targets, shift = sampled(batch, head.shape[0], self._negatives)
@@ -138,18 +187,22 @@ class LossModel(nn.Module):
         loss, cross_entropy = _CrossEntropy.apply(hidden, head, targets, batch.weights, shift)  # type: ignore[no-untyped-call]
         return loss, cross_entropy
 
-    def measure(self, batch: Batch, structure: Tensor) -> Tensor:
+    def measure(self, batch: Batch, structure: Tensor, masks: dict[int | None, BlockMask] | None = None) -> Tensor:
         """The cross-entropy [N] of each scored row over all tokens, in nats; see `forward`."""
         # With gradients, since the compiled step is reused as it is.
-        hidden = self._read(batch, structure).detach()
+        hidden = self._read(batch, structure, masks).detach()
         with torch.no_grad():
             found = _CrossEntropy.apply(hidden, self.transformer.lm_head.weight, batch.targets, batch.weights, None)  # type: ignore[no-untyped-call]
         return cast("Tensor", found[1])
 
-    def _scored(self, batch: Batch, structure: Tensor) -> Tensor:
+    def _scored(self, batch: Batch, structure: Tensor, masks: dict[int | None, BlockMask] | None) -> Tensor:
         """The hidden states [N, C] of the scored rows."""
         config = self.transformer.config
-        attend = TreeAttention(config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
+        attend: Attend
+        if masks is None:
+            attend = TreeAttention(config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
+        else:
+            attend = FlexTreeAttention(config, batch.shape.documents, masks)
         hidden: Tensor = self.transformer(
             batch.ids.flatten(), batch.positions.flatten(), attend, batch.text.flatten(0, 1)
         )

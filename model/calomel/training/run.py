@@ -14,24 +14,26 @@ from typing import Any, Final
 import torch
 from rich.console import Console
 from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask
 
 from calomel.engine.checkpoint import native_bfloat16, save_checkpoint
 from calomel.engine.transformer import Transformer
 from calomel.families.loading import load_checkpoint
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.storage import write_whole
-from calomel.training.batch import Batch, batches, row_count, stream_of
+from calomel.training.batch import Batch, BatchStream, batches, open_stream, row_count
 from calomel.training.branch import GROUPS
 from calomel.training.config import BatchShape, TrainConfig, TrainingConfigError
 from calomel.training.documents import DocumentSampler, read_documents, train_tokenizer
 from calomel.training.examples import EditExamples, ExampleMaker
-from calomel.training.loss import LossModel, branch_structure
+from calomel.training.loss import LossModel, branch_structure, flex_masks
 from calomel.training.optimizer import make_optimizers, rate_factor
 from calomel.training.process import Interruption, keep_freed_memory, progress_bar
 from calomel.training.state import Counters, exchanged, load_state, save_state
 
 _LOG_STEPS: Final = 10
 _EVALUATION_BATCHES: Final = 6
+_PAUSE_POLL_SECONDS: Final = 2.0
 _TOKENIZER_CHARACTERS: Final = 40_000_000
 
 
@@ -40,6 +42,7 @@ def train(
     out: Path,
     *,
     resume: bool = False,
+    pause_file: Path | None = None,
     device: str = "cpu",
 ) -> Counters:
     """Train as `config` says; checkpoints, log and curve go to `out`.
@@ -48,23 +51,24 @@ def train(
         config: what to train, on what, and how long.
         out: folder for everything that the run leaves.
         resume: go on from the state in `out`, if there is one.
+        pause_file: while this file exists, the run waits (and its time does not pass).
         device: where to train.
 
     Returns the counters at the end; the exported checkpoint is `out`/checkpoint, that of the average, where one is
     kept, `out`/average.
     """
-    return _Run(config, out, torch.device(device)).go(resume=resume)
+    return _Run(config, out, pause_file, torch.device(device)).go(resume=resume)
 
 
 class _Run:
-    def __init__(self, config: TrainConfig, out: Path, device: torch.device) -> None:
+    def __init__(self, config: TrainConfig, out: Path, pause_file: Path | None, device: torch.device) -> None:
         if device.type == "cpu":
             keep_freed_memory()
         if config.threads:
             torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)
         out.mkdir(parents=True, exist_ok=True)
-        self.config, self.out, self.device = config, out, device
+        self.config, self.out, self.pause_file, self.device = config, out, pause_file, device
         self.console = Console(stderr=True)
         self.tokenizer = _tokenizer(config, self.console)
         self.model = Transformer(config.model.model_config(self.tokenizer)).to(device)
@@ -104,10 +108,13 @@ class _Run:
         """Train to the end; `shown` is told the rows forwarded so far after each step."""
         held_out = self._held_out()
         saved = counters.seconds
-        made = stream_of(self.config, counters.step, lambda: counters.rows / self.config.rows)
+        stream = BatchStream(self.config, counters.step)
+        made = open_stream(stream, self.config.workers)
         sums = torch.zeros(2, len(GROUPS), 2)
         while (share := counters.rows / self.config.rows) < 1:
+            self._pause()
             began = time.monotonic()
+            stream.progress.value = share
             batch = next(made).to(self.device)
             rate, cross_entropy = self._step(batch, counters.step, share)
             sums[int(batch.shape.region > 0)] += _group_sums(batch, cross_entropy)
@@ -138,7 +145,7 @@ class _Run:
         for group, base in zip(groups, self.base_rates, strict=True):
             group["lr"] = base * factor
         with self.precision:
-            loss, cross_entropy = self.loss(batch, self.structures[batch.shape])
+            loss, cross_entropy = self.loss(batch, self.structures[batch.shape], self._masks(batch))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), options.max_grad_norm)
         for optimizer in self.optimizers:
@@ -150,6 +157,12 @@ class _Run:
             mine: list[Tensor] = list(self.model.parameters())
             torch._foreach_lerp_(self.average, mine, 1 - keep)
         return factor, cross_entropy
+
+    def _masks(self, batch: Batch) -> dict[int | None, BlockMask] | None:
+        if self.device.type != "cuda":
+            return None
+        structure = self.structures[batch.shape]
+        return flex_masks(self.model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
 
     def _held_out(self) -> dict[str, list[Batch]]:
         """Batches of held-out text, by what their losses are called by; the same ones in every run."""
@@ -186,10 +199,16 @@ class _Run:
             sums = torch.zeros(len(GROUPS), 2)
             for batch in few:
                 with self.precision:
-                    found = self.loss.measure(batch, self.structures[batch.shape])
+                    found = self.loss.measure(batch, self.structures[batch.shape], self._masks(batch))
                 sums += _group_sums(batch, found)
             losses |= {f"{name}{group}": loss for group, loss in _means(sums).items()}
         return losses
+
+    def _pause(self) -> None:
+        if self.pause_file is not None and self.pause_file.exists():
+            self.console.print(f"paused while {self.pause_file} exists")
+            while self.pause_file.exists() and not self.interruption.asked:
+                time.sleep(_PAUSE_POLL_SECONDS)
 
     def _log(self, counters: Counters, losses: dict[str, float], **more: float) -> None:
         entry = {

@@ -50,6 +50,7 @@ def train(
     config: Annotated[Path, typer.Argument(help="The run: corpus, shape of the model, losses, rows.")],
     out: Annotated[Path, typer.Option(help="Folder of the checkpoints and the log.")],
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
+    pause_file: Annotated[Path | None, typer.Option(help="The run waits while this file exists.")] = None,
     rows: Annotated[int | None, typer.Option(min=1, help="Length of the run; overrides the file's.")] = None,
     device: Device = "cpu",
 ) -> None:
@@ -60,7 +61,7 @@ def train(
     settings = TrainConfig.from_file(config)
     if rows is not None:
         settings = replace(settings, rows=rows)
-    run(settings, out, resume=resume, device=device)
+    run(settings, out, resume=resume, pause_file=pause_file, device=device)
 
 
 def align(

@@ -1,0 +1,78 @@
+"""Steps of few rows on a GPU: what a layer does beside attention, compiled, and recorded once for each number of rows.
+
+A denoising step launches hundreds of kernels that take less time than their launches. `torch.compile` fuses them, and
+in its mode `reduce-overhead` plays what it has recorded (CUDA graphs). A recording has one shape: rows are padded to
+the next of a few sizes, which changes no row, since all that is compiled is done to each row by itself. Attention stays
+as it is, as it reads another number of keys in each step.
+
+On a CPU there is no launch to save (docs/decisions/011).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from calomel.engine.transformer import Attend, Layer
+
+LOG: Final = logging.getLogger(__name__)
+# Rows. A canvas with what was typed before it fits into the first or the second, canvases of several requests into the
+# last; a chunk of a context is beyond all of them, and no launch counts beside its arithmetic.
+SIZES: Final = (32, 96, 256)
+
+
+class CompiledLayers:
+    """Takes rows through layers. What fails is said once, and everything goes on uncompiled from there.
+
+    Args:
+        backend: of `torch.compile`.
+    """
+
+    def __init__(self, backend: str | Callable[..., Any] = "inductor") -> None:
+        options: dict[str, Any] = {"mode": "reduce-overhead"} if backend == "inductor" else {}
+        self._before = torch.compile(_before, backend=backend, fullgraph=True, dynamic=False, **options)
+        self._after = torch.compile(_after, backend=backend, fullgraph=True, dynamic=False, **options)
+        self._failed = False
+
+    def __call__(self, layers: Iterable[Layer], x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
+        """X [T, C], cos and sin [T, 1, R] to [T, C]."""
+        size = next((size for size in SIZES if size >= len(x)), None)
+        if size is not None and not self._failed:
+            try:
+                return self._padded(layers, x, cos, sin, attend, size)
+            except Exception as error:  # noqa: BLE001  (a compiler fails in many ways, and nobody has to wait for it)
+                self._failed = True
+                LOG.warning("compiled steps failed, all go on uncompiled: %r", error)
+        for layer in layers:
+            x = layer(x, cos, sin, attend)
+        return x
+
+    def _padded(
+        self, layers: Iterable[Layer], x: Tensor, cos: Tensor, sin: Tensor, attend: Attend, size: int
+    ) -> Tensor:
+        rows = len(x)
+        x, cos, sin = (_pad(part, size) for part in (x, cos, sin))
+        # What the last step has left in recorded memory may be written over.
+        torch.compiler.cudagraph_mark_step_begin()
+        for layer in layers:
+            q, k, v = self._before(layer, x, cos, sin)
+            x = self._after(layer, x, _pad(attend(layer.number, q[:rows], k[:rows], v[:rows]), size))
+        return x[:rows]
+
+
+def _before(layer: Layer, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return layer.before(x, cos, sin)
+
+
+def _after(layer: Layer, x: Tensor, attended: Tensor) -> Tensor:
+    return layer.after(x, attended)
+
+
+def _pad(part: Tensor, size: int) -> Tensor:
+    """Rows of zeros behind those of `part`, up to `size`."""
+    return F.pad(part, (0, 0) * (part.dim() - 1) + (0, size - len(part)))
