@@ -223,7 +223,7 @@ def test_options_reach_the_trainer(run: Runner, tmp_path: Path, monkeypatch: pyt
     result = run("train", config, "--out", "run", "--resume", "--rows", 7500)
     assert result.status == 0
     expected = TrainConfig(corpus=Path("c"), held_out=Path("h"), tokenizer=Path("t"), rows=7500)
-    options = {"resume": True, "device": "cpu"}
+    options = {"resume": True, "pause_file": None, "device": "cpu"}
     assert [(expected, Path("run"), options)] == calls
 
 
