@@ -34,7 +34,7 @@ from calomel.training import run as training_run
 from calomel.training.config import TrainConfig
 from calomel.training.corpus import build
 from calomel.training.corpus.build import CorpusConfig
-from calomel.training.corpus.repositories import RepositoryListError
+from calomel.training.corpus.packages import PackageListError
 
 Runner = Callable[..., Run]
 FullDisk = Callable[[], AbstractContextManager[None]]
@@ -128,7 +128,7 @@ def test_help_imports_nothing_heavy(words: tuple[str, ...], heavy: set[str]) -> 
     [
         (bench_infill, "run_infill", ("bench", "infill"), BenchDataError("heldout.jsonl.zst is damaged"), 1),
         (bench_infill, "run_infill", ("bench", "infill"), ValueError("steps 'x' is no number"), 2),
-        (build, "build_corpus", ("corpus", "--out", "."), RepositoryListError("entry 3 has no field 'license'"), 1),
+        (build, "build_corpus", ("corpus", "--out", "."), PackageListError("entry 3 has no field 'license'"), 1),
         (server_run, "serve", ("serve",), StartError("cannot listen on 127.0.0.1 port 8017"), 1),
     ],
 )

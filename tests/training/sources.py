@@ -1,10 +1,17 @@
-"""Where sources come from: a host of repositories that git clones from a folder."""
+"""Where sources come from: a registry of packages, and a host of repositories that git clones from a folder."""
 
 from __future__ import annotations
 
+import gzip
+import io
+import json
 import subprocess
+import tarfile
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+
+from calomel.training.corpus.packages import FetchError
 
 MIT = "Permission is hereby granted, free of charge, to any person obtaining a copy of this software\n"
 GPL = "GNU GENERAL PUBLIC LICENSE\nVersion 3\n"
@@ -18,6 +25,49 @@ def python_source(name: str, functions: int = 6) -> str:
         f"    return clamp_{name}(total_{name}_{i}, limit)\n\n\n"
         for i in range(functions)
     )
+
+
+class Registry:
+    """Stands in for pip and npm: copies the archive made for a pinned name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.archives: dict[str, Path] = {}
+        self.entries: list[str] = []
+        self.downloads: list[str] = []
+
+    def wheel(self, name: str, files: dict[str, str], license_: str = "MIT") -> None:
+        """A wheel whose METADATA has `license_` as its License-Expression."""
+        metadata = f"Metadata-Version: 2.4\nName: x\nVersion: 1\nLicense-Expression: {license_}\n"
+        path = self.folder / f"{name}-1.whl"
+        with zipfile.ZipFile(path, "w") as wheel:
+            for inside, text in {"x-1.dist-info/METADATA": metadata, **files}.items():
+                wheel.writestr(inside, text)
+        self._add("pypi", name, path, f"{name}==1")
+
+    def tgz(self, name: str, files: dict[str, str], license_: object = "MIT") -> None:
+        """An npm tarball whose package.json has `license_`."""
+        raw = io.BytesIO()
+        with tarfile.open(fileobj=raw, mode="w") as tar:
+            for inside, text in {"package.json": json.dumps({"name": "x", "license": license_}), **files}.items():
+                info = tarfile.TarInfo(f"package/{inside}")
+                info.size = len(text.encode())
+                tar.addfile(info, io.BytesIO(text.encode()))
+        path = self.folder / f"{name}-1.tgz"
+        path.write_bytes(gzip.compress(raw.getvalue()))
+        self._add("npm", name, path, f"{name}@1")
+
+    def _add(self, ecosystem: str, name: str, archive: Path, pinned: str) -> None:
+        self.archives[pinned] = archive
+        self.entries.append(f'[[package]]\necosystem = "{ecosystem}"\nname = "{name}"\nversion = "1"\n')
+
+    def run(self, command: list[str], landing: Path) -> None:
+        pinned = command[-1]
+        self.downloads.append(pinned)
+        if pinned not in self.archives:
+            raise FetchError(f"{pinned}: no such package")
+        source = self.archives[pinned]
+        (landing / source.name).write_bytes(source.read_bytes())
 
 
 class Commits:

@@ -1,13 +1,17 @@
-"""What may be trained on, and what must not be: the data that is measured on, other licences."""
+"""What may be trained on, and what must not be: the data that is measured on, other licences, unsafe archives."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from calomel.training.corpus import packages as archives
 from calomel.training.corpus.cleaning import (
     MAX_BYTES,
     MeasuringData,
@@ -16,7 +20,8 @@ from calomel.training.corpus.cleaning import (
     read_measuring_data,
     text_fault,
 )
-from calomel.training.corpus.licenses import LicenseError, choose, header_fault
+from calomel.training.corpus.licenses import choose, header_fault, read_license
+from calomel.training.corpus.packages import ArchiveError, LicenseError, Member, read_members
 
 GOOD = "".join(f"value_{chr(97 + i)} = compute(first, second)\n" for i in range(20))
 
@@ -87,6 +92,12 @@ def test_a_benchmark_function_is_known_by_its_signature_whatever_its_types(measu
     assert measuring.fault("def has_close_elements(self, numbers):\n    pass\n") is None
 
 
+BSD3 = (
+    "Redistribution and use in source and binary forms, with or without modification, are permitted.\n"
+    "Neither the name of the holder nor the names of its contributors may be used.\n"
+)
+
+
 @pytest.mark.parametrize(
     ("expression", "chosen"),
     [
@@ -108,6 +119,13 @@ def test_an_expression_that_is_not_known_to_be_allowed_is_refused(expression: st
         choose(expression)
 
 
+def wheel_license(metadata: str, license_file: str = "") -> str:
+    members = [Member("x-1.dist-info/METADATA", metadata.encode())]
+    if license_file:
+        members.append(Member("x-1.dist-info/licenses/LICENSE", license_file.encode()))
+    return read_license("pypi", members)
+
+
 @pytest.mark.parametrize(
     "header",
     [
@@ -123,3 +141,75 @@ def test_a_file_header_under_another_license_is_refused(header: str) -> None:
 def test_an_allowed_file_header_passes() -> None:
     assert header_fault("# SPDX-License-Identifier: MIT\n") is None
     assert header_fault("// Copyright 2020. All rights reserved. Use is governed by a BSD-style license.\n") is None
+
+
+def write_tgz(path: Path, *entries: tarfile.TarInfo) -> Path:
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w") as tar:
+        for entry in entries:
+            tar.addfile(entry, io.BytesIO(b"x" * entry.size))
+    path.write_bytes(gzip.compress(raw.getvalue()))
+    return path
+
+
+def regular(name: str, size: int = 3) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.size = size
+    return info
+
+
+@pytest.mark.parametrize("name", ["../evil.py", "/etc/evil.py", "a/../../evil.py", "..\\evil.py", "C:/evil.py"])
+def test_a_path_that_leaves_the_archive_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ArchiveError, match="unsafe path"):
+        list(read_members(write_tgz(tmp_path / "x.tgz", regular(name))))
+    with zipfile.ZipFile(tmp_path / "x.whl", "w") as wheel:
+        wheel.writestr(name, "text")
+    with pytest.raises(ArchiveError, match="unsafe path"):
+        list(read_members(tmp_path / "x.whl"))
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MAX_TAR_BYTES", 15)
+    with pytest.raises(ArchiveError, match="unpacks to more"):
+        list(read_members(write_tgz(tmp_path / "x.tgz", regular("a.js", 10), regular("b.js", 10))))
+
+
+@pytest.mark.parametrize("suffix", [".whl", ".tgz"])
+def test_damaged_archives_are_reported_by_name(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"broken{suffix}"
+    path.write_bytes(b"not an archive at all")
+    with pytest.raises(ArchiveError):
+        list(read_members(path))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "license_file"),
+    [
+        ("Classifier: License :: OSI Approved :: BSD License\n", ""),
+        ("", BSD3),
+        ("License-Expression: MIT\n", "GNU GENERAL PUBLIC LICENSE\nVersion 3\n"),
+        (
+            "".join(
+                f"Classifier: License :: OSI Approved :: {name}\n"
+                for name in ("MIT License", "GNU General Public License v3 (GPLv3)")
+            ),
+            "",
+        ),
+    ],
+    ids=["a vague classifier", "nothing declared", "a copyleft file", "one of two classifiers"],
+)
+def test_a_package_that_is_not_known_to_be_allowed_is_refused(metadata: str, license_file: str) -> None:
+    with pytest.raises(LicenseError):
+        wheel_license(f"Name: x\n{metadata}", license_file)
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    link = tarfile.TarInfo("package/passwd.js")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    archive = write_tgz(tmp_path / "x.tgz", link, regular("package/a.js"))
+    assert [member.path for member in read_members(archive)] == ["package/a.js"]
+    info = zipfile.ZipInfo("link.py")
+    info.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(tmp_path / "x.whl", "w") as wheel:
+        wheel.writestr(info, "/etc/passwd")
+    assert list(read_members(tmp_path / "x.whl")) == []

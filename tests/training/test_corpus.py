@@ -1,61 +1,91 @@
-"""A corpus out of repositories: what comes in, what stays out, and what is said of it."""
+"""A corpus out of packages and repositories: what comes in, what stays out, and what is said of it."""
 
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.training.sources import GPL, MIT, Forge, python_source
+from tests.training.sources import GPL, MIT, Forge, Registry, python_source
 
 from calomel.training.corpus.build import CorpusConfig, build_corpus
-from calomel.training.corpus.repositories import (
-    CALIBRATION_REPOSITORIES,
-    RepositoryListError,
-    fetch_clone,
-    git,
-    load_repositories,
-)
-from calomel.training.corpus.shards import SourceFile, read_lines
+from calomel.training.corpus.packages import PackageListError, load_packages
+from calomel.training.corpus.repositories import CALIBRATION_REPOSITORIES, fetch_clone, git, load_repositories
+from calomel.training.corpus.shards import SourceFile, read_shard
+
+MakeConfig = Callable[..., CorpusConfig]
 
 
 def paths(config: CorpusConfig) -> set[str]:
     return {file.path for file in train(config)}
 
 
-def test_a_repository_that_is_not_there_is_named_and_the_rest_goes_on(forge: Forge, config: CorpusConfig) -> None:
-    forge.entry("o/here", forge.commit("o/here", {"LICENSE": MIT, "a.py": python_source("a")}))
+def test_a_refused_license_leaves_the_package_out_and_says_why(registry: Registry, config: MakeConfig) -> None:
+    registry.wheel("copyleft", {"a.py": python_source("a")}, "GPL-3.0-only")
+    registry.tgz("unknown", {"b.js": python_source("b")}, license_=None)
+    registry.wheel(
+        "fine", {"c.py": python_source("c"), "d.py": "# SPDX-License-Identifier: LGPL-2.1\n" + python_source("d")}
+    )
+    made = config()
+    summary = build_corpus(made)
+    assert paths(made) == {"c.py"}
+    assert set(summary.refused) == {"pypi/copyleft@1", "npm/unknown@1"}
+    assert summary.dropped["license"] == 1
+    assert "copyleft" not in (made.out / "NOTICE").read_text()
+
+
+def test_a_failed_download_is_named_and_the_rest_goes_on(registry: Registry, forge: Forge, config: MakeConfig) -> None:
+    registry.entries.append('[[package]]\necosystem = "pypi"\nname = "gone"\nversion = "1"\n')
+    registry.wheel("here", {"a.py": python_source("a")})
     forge.commit("o/moved", {"LICENSE": MIT})
     forge.entry("o/moved", "0" * 40)
     forge.entry("o/gone", "1" * 40)
-    failed = build_corpus(config).failed
-    assert {key.partition("@")[0] for key in failed} == {"git/o/moved", "git/o/gone"}
-    assert paths(config) == {"a.py"}
+    made = config(repositories=forge.list)
+    failed = build_corpus(made).failed
+    assert failed["pypi/gone@1"] == "gone==1: no such package"
+    assert {key.partition("@")[0] for key in failed} == {"pypi/gone", "git/o/moved", "git/o/gone"}
+    assert paths(made) == {"a.py"}
 
 
-def test_copies_and_near_copies_are_kept_once(forge: Forge, config: CorpusConfig) -> None:
+def test_copies_and_near_copies_are_kept_once(registry: Registry, forge: Forge, config: MakeConfig) -> None:
     text = python_source("a")
     near = text + "extra_line = something_else(1)\n"
-    second = {"b.py": text.replace("    ", "\t"), "c.py": near, "own.py": python_source("own")}
-    for name, files in (("first", {"a.py": text}), ("second", second)):
-        forge.entry(f"o/{name}", forge.commit(f"o/{name}", {"LICENSE": MIT, **files}))
-    summary = build_corpus(config)
-    assert paths(config) == {"a.py", "own.py"}
-    assert (summary.dropped["exact duplicate"], summary.dropped["near duplicate"]) == (1, 1)
+    registry.wheel("first", {"a.py": text})
+    registry.wheel("second", {"b.py": text.replace("    ", "\t"), "c.py": near})
+    forge.entry(
+        "o/released", forge.commit("o/released", {"LICENSE": MIT, "d.py": near, "own.py": python_source("own")})
+    )
+    made = config(repositories=forge.list)
+    summary = build_corpus(made)
+    assert paths(made) == {"a.py", "own.py"}
+    # The file of the repository is a copy of what was dropped, or near to what was kept.
+    assert summary.dropped["exact duplicate"] + summary.dropped["near duplicate"] == 3
 
 
 def test_the_same_config_gives_the_same_bytes_and_another_seed_another_order(
-    forge: Forge, config: CorpusConfig, tmp_path: Path
+    registry: Registry, config: MakeConfig, tmp_path: Path
 ) -> None:
-    many = {f"m{i}.py": python_source(f"m{i}") for i in range(12)}
-    forge.entry("o/many", forge.commit("o/many", {"LICENSE": MIT, **many}))
+    registry.wheel("many", {f"m{i}.py": python_source(f"m{i}") for i in range(12)})
     shards = []
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        build_corpus(replace(config, out=tmp_path / name, seed=seed))
+        build_corpus(config(out=tmp_path / name, seed=seed))
         shards.append((tmp_path / name / "train.jsonl.zst").read_bytes())
     assert shards[0] == shards[1]
     assert shards[0] != shards[2]
+
+
+def test_a_second_build_downloads_nothing_and_a_changed_archive_is_refused(
+    registry: Registry, config: MakeConfig
+) -> None:
+    registry.wheel("pinned", {"a.py": python_source("a")})
+    made = config()
+    build_corpus(made)
+    build_corpus(made)
+    assert registry.downloads == ["pinned==1"]
+    cached = made.cache / "pypi" / "pinned-1.whl"
+    cached.write_bytes(cached.read_bytes() + b"tampered")
+    assert "cached" in build_corpus(made).failed["pypi/pinned@1"]
 
 
 # The sources of the measuring data.
@@ -65,29 +95,31 @@ MEASURED = {
 }
 
 
-def test_files_are_those_of_the_commit_in_every_language_and_credited(forge: Forge, config: CorpusConfig) -> None:
+def test_files_are_those_of_the_commit_in_every_language_and_credited(forge: Forge, config: MakeConfig) -> None:
     pinned = forge.commit(
         "o/tool",
         {"LICENSE": MIT, "a.py": python_source("a"), "b/c.go": python_source("c"), "x.txt": python_source("x")},
     )
     forge.commit("o/tool", {"later.py": python_source("later")})
     forge.entry("o/tool", pinned)
-    summary = build_corpus(config)
-    found = {(file.package, file.language, file.path, file.license) for file in train(config)}
-    assert found == {("o/tool", "python", "a.py", "MIT"), ("o/tool", "go", "b/c.go", "MIT")}
-    notice = (config.out / "NOTICE").read_text()
+    made = config(repositories=forge.list)
+    summary = build_corpus(made)
+    found = {(file.ecosystem, file.package, file.language, file.path, file.license) for file in train(made)}
+    assert found == {("git", "o/tool", "python", "a.py", "MIT"), ("git", "o/tool", "go", "b/c.go", "MIT")}
+    notice = (made.out / "NOTICE").read_text()
     assert "https://example.com/o/tool.git" in notice
     assert pinned in notice
-    assert summary.train["by_source"]["o/tool"]["files"] == 2
+    assert summary.train["by_source"]["git/o/tool"]["files"] == 2
 
 
-def test_links_and_what_a_repository_did_not_write_are_left_out(forge: Forge, config: CorpusConfig) -> None:
+def test_links_and_what_a_repository_did_not_write_are_left_out(forge: Forge, config: MakeConfig) -> None:
     forge.commit("o/tool", {"LICENSE": MIT})
     (forge.folder / "o/tool.git/link.py").symlink_to("/etc/passwd")
     files = {"a.py": python_source("a"), "vendor/b.go": python_source("b"), "web/dist/c.js": python_source("c")}
     forge.entry("o/tool", forge.commit("o/tool", files))
-    summary = build_corpus(config)
-    assert paths(config) == {"a.py"}
+    made = config(repositories=forge.list, packages=None)
+    summary = build_corpus(made)
+    assert paths(made) == {"a.py"}
     assert (summary.dropped["vendored"], summary.dropped["build output"]) == (1, 1)
 
 
@@ -102,7 +134,7 @@ def test_a_repository_is_cloned_once_with_its_history(forge: Forge, tmp_path: Pa
     assert not (clone / "hooks").exists()
 
 
-def test_the_checked_in_license_decides(forge: Forge, config: CorpusConfig) -> None:
+def test_the_checked_in_license_decides(forge: Forge, config: MakeConfig) -> None:
     text = {"a.py": python_source("a")}
     forge.entry("o/copyleft", forge.commit("o/copyleft", text | {"COPYING": GPL}))
     forge.entry("o/other", forge.commit("o/other", text | {"LICENSE": MIT}), "Apache-2.0")
@@ -114,23 +146,27 @@ def test_the_checked_in_license_decides(forge: Forge, config: CorpusConfig) -> N
             {"LICENSE-MIT": MIT, "b.py": python_source("b"), "ee/LICENSE": "Ask us.\n", "ee/c.py": python_source("c")},
         ),
     )
-    summary = build_corpus(config)
+    made = config(repositories=forge.list)
+    summary = build_corpus(made)
     assert {key.partition("@")[0] for key in summary.refused} == {"git/o/copyleft", "git/o/other", "git/o/none"}
-    assert [file.path for file in train(config)] == ["b.py"]
+    assert [file.path for file in train(made)] == ["b.py"]
     assert summary.dropped["license"] == 1
 
 
-def test_held_out_repositories_and_their_near_copies_stay_out_of_training(forge: Forge, config: CorpusConfig) -> None:
+def test_held_out_repositories_and_their_near_copies_stay_out_of_training(
+    forge: Forge, registry: Registry, config: MakeConfig
+) -> None:
     text = python_source("measured", functions=10)
     half = python_source("measured", functions=6) + python_source("other", functions=6)
-    files = {"LICENSE": MIT, "copy.py": text, "half.py": half, "own.py": python_source("own")}
-    forge.entry("o/trainer", forge.commit("o/trainer", files))
+    registry.wheel("trainer", {"copy.py": text, "own.py": python_source("own")})
+    forge.entry("o/trainer", forge.commit("o/trainer", {"LICENSE": MIT, "half.py": half}))
     forge.entry("o/measured", forge.commit("o/measured", {"LICENSE": MIT, "m.py": text}), held_out=True)
-    summary = build_corpus(config)
-    assert [file.path for file in train(config)] == ["own.py"]
-    assert [each["path"] for each in read_lines(config.out / "heldout.jsonl.zst", "")] == ["m.py"]
+    made = config(repositories=forge.list)
+    summary = build_corpus(made)
+    assert [file.path for file in train(made)] == ["own.py"]
+    assert [file.path for file in read_shard(made.out / "heldout.jsonl.zst")] == ["m.py"]
     assert summary.dropped["held-out duplicate"] == 2
-    notice = (config.out / "NOTICE.heldout").read_text()
+    notice = (made.out / "NOTICE.heldout").read_text()
     assert "o/measured" in notice
     assert "trainer" not in notice
 
@@ -146,18 +182,37 @@ def test_what_is_trained_on_measured_on_and_fitted_on_is_kept_apart() -> None:
 
 
 @pytest.fixture
-def config(tmp_path: Path, forge: Forge) -> CorpusConfig:
-    (tmp_path / "data").mkdir()
-    return CorpusConfig(tmp_path / "out", tmp_path / "cache", forge.list, tmp_path / "data")
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    folder = tmp_path / "registry"
+    folder.mkdir()
+    made = Registry(folder)
+    monkeypatch.setattr("calomel.training.corpus.packages.run_client", made.run)
+    return made
+
+
+@pytest.fixture
+def config(tmp_path: Path, registry: Registry) -> MakeConfig:
+    def make(**changes: object) -> CorpusConfig:
+        packages = tmp_path / "packages.toml"
+        packages.write_text("\n".join(registry.entries))
+        data = tmp_path / "data"
+        data.mkdir(exist_ok=True)
+        places = {"out": tmp_path / "out", "cache": tmp_path / "cache", "data": data}
+        settings = places | {"packages": packages, "repositories": None, "lock": tmp_path / "lock.json"} | changes
+        return CorpusConfig(**settings)  # type: ignore[arg-type]
+
+    return make
 
 
 def train(config: CorpusConfig) -> list[SourceFile]:
-    return [SourceFile(**each) for each in read_lines(config.out / "train.jsonl.zst", "")]
+    return list(read_shard(config.out / "train.jsonl.zst"))
 
 
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
+        ('[[package]]\necosystem = "pypi"\nname = "--index-url"\nversion = "1"', "name"),
+        ('[[package]]\necosystem = "cpan"\nname = "x"\nversion = "1"', "cpan"),
         ('[[repository]]\nurl = "https://e.com/--upload-pack/x.git"\ncommit = "{0}"\nlicense = "MIT"', "url"),
         ('[[repository]]\nurl = "https://e.com/o/x.git"\ncommit = "main"\nlicense = "MIT"', "commit"),
         ('[[repository]]\nurl = "https://e.com/o/x.git"\ncommit = "{0}"\nlicense = "GPL-3.0-only"', "not allowed"),
@@ -166,5 +221,5 @@ def train(config: CorpusConfig) -> list[SourceFile]:
 def test_a_bad_entry_of_a_list_is_an_error(tmp_path: Path, entry: str, message: str) -> None:
     path = tmp_path / "list.toml"
     path.write_text(entry.format("0" * 40) + "\n")
-    with pytest.raises(RepositoryListError, match=message):
-        load_repositories(path)
+    with pytest.raises(PackageListError, match=message):
+        (load_packages if "[[package]]" in entry else load_repositories)(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,22 @@ from typing import Any
 import pytest
 from tests.training.sources import GPL, MIT, Forge, python_source
 
+from calomel.prompts.parts import Edit
 from calomel.training.corpus import build as corpora
 from calomel.training.corpus.shards import CorpusError, SourceFile, write_shard
 from calomel.training.edits import build as edits
 from calomel.training.edits.build import EditsConfig, build_edits
+from calomel.training.edits.source import Source
 from calomel.training.edits.story import Story, read_stories
+
+
+def shout(source: Source, rng: random.Random) -> Story | None:
+    """A maker: writes one function's name in capitals."""
+    nodes = [node for node in source.identifiers() if "_step_" in source.slice(node)]
+    start, end = source.span(rng.choice(nodes))
+    return Story(
+        "shout", source.language, source.path, source.text, (Edit(start, end, source.text[start:end].upper()),)
+    )
 
 
 def released(name: str, *, later: bool) -> str:
@@ -24,17 +36,23 @@ def released(name: str, *, later: bool) -> str:
 
 @pytest.fixture
 def config(tmp_path: Path, forge: Forge) -> EditsConfig:
-    """A corpus with secrets held out; repositories as the forge lists them."""
+    """A corpus of pears, secrets held out; repositories as the forge lists them."""
     folder, data = tmp_path / "corpus", tmp_path / "data"
     data.mkdir()
     folder.mkdir()
-    text = python_source("secret") + released("secret", later=True)
-    write_shard(folder / "heldout.jsonl.zst", [SourceFile("them/secret", "secret.py", "python", "MIT", text)])
-    return EditsConfig(folder, tmp_path / "out", tmp_path / "cache", forge.list, data)
+    for shard, split in (("train.jsonl.zst", "pear"), ("heldout.jsonl.zst", "secret")):
+        files = [
+            SourceFile(split, "pypi", f"{split}/{n}.py", "python", "MIT", python_source(f"{split}{n}"))
+            for n in range(4)
+        ]
+        write_shard(folder / shard, files)
+        (folder / ("NOTICE" if split == "pear" else "NOTICE.heldout")).write_text(f"The corpus has {split}.\n")
+    settings = EditsConfig(folder, tmp_path / "out", tmp_path / "cache", forge.list, data)
+    return replace(settings, stories=8, heldout_stories=10)
 
 
 def built(config: EditsConfig) -> tuple[list[Story], list[Story]]:
-    build_edits(config, report=lambda line: None)
+    build_edits(config, report=lambda line: None, makers={"shout": shout, "silent": lambda source, rng: None})
     return list(read_stories(config.out / edits.TRAIN)), list(read_stories(config.out / edits.HELDOUT))
 
 
@@ -46,21 +64,24 @@ def test_training_and_held_out_stories_come_from_their_own_sources(config: Edits
     renamed(forge, "apples", "apple/code")
     renamed(forge, "hidden", "hidden/code", held_out=True)
     train, heldout = built(config)
-    assert paths(train) == {"apple"}
-    assert paths(heldout) == {"hidden"}
-    assert {story.kind for story in (*train, *heldout)} == {"commit"}
-    assert "them/apples" in (config.out / corpora.NOTICE).read_text()
+    assert paths(train) == {"apple", "pear"}
+    assert paths(heldout) == {"hidden", "secret"}
+    assert {story.kind for story in train} == {story.kind for story in heldout} == {"commit", "shout"}
+    notice = (config.out / corpora.NOTICE).read_text()
+    assert "The corpus has pear." in notice
+    assert "them/apples" in notice
     held_out_notice = (config.out / corpora.HELDOUT_NOTICE).read_text()
     assert "them/hidden" in held_out_notice
     assert "apples" not in held_out_notice
     told = summary(config)
     assert (told["train"]["stories"], told["heldout"]["stories"]) == (len(train), len(heldout))
-    assert told["train"]["by_language"] == {"python": 1}
+    assert told["train"]["by_kind_and_language"]["commit"] == {"python": 1}
     assert told["failed"] == told["refused"] == {}
+    without, _ = built(replace(config, commits=0))
+    assert sorted(map(str, without)) == sorted(str(story) for story in train if story.kind != "commit")
 
 
-def test_a_build_gives_the_same_bytes_again_and_leaves_nothing_half_done(config: EditsConfig, forge: Forge) -> None:
-    renamed(forge, "apples", "apple/code", "pear/code")
+def test_a_build_gives_the_same_bytes_again_and_leaves_nothing_half_done(config: EditsConfig) -> None:
     built(config)
     again = replace(config, out=config.out.with_name("again"))
     built(again)
@@ -74,7 +95,7 @@ def test_training_stories_hold_no_held_out_text(config: EditsConfig, forge: Forg
     renamed(forge, "plums", "plum", "hidden")
     renamed(forge, "hidden", "hidden", held_out=True)
     train, _ = built(config)
-    assert {story.path for story in train} == {"plum.py"}
+    assert {story.path for story in train if story.kind == "commit"} == {"plum.py"}
     assert summary(config)["dropped"]["commit: held-out duplicate"] == 1
 
 
@@ -88,8 +109,8 @@ def test_stories_hold_no_measuring_data(config: EditsConfig, forge: Forge) -> No
         head = forge.commit("them/measured", {"quince.py": text})
     forge.entry("them/measured", head)
     train, _ = built(config)
-    assert {story.path for story in train} == {"plum.py", "peach.py"}
-    found = build_edits(replace(config, data=config.data / "none"), report=lambda line: None)
+    assert {story.path for story in train if story.kind == "commit"} == {"plum.py", "peach.py"}
+    found = build_edits(replace(config, data=config.data / "none"), report=lambda line: None, makers={"shout": shout})
     assert not found.decontaminated
     assert "NOT DECONTAMINATED" in found.warnings[0]
 

@@ -110,7 +110,7 @@ def parts_of(example: Example, index: int) -> tuple[list[int], list[int]]:
 
 def test_the_ids_are_those_of_the_live_prompt(maker: EditExampleMaker, shipped: Tokenizer) -> None:
     hunks = (Hunk("a.py", 1, "    count = 0\n", "    sum = 0\n"),)
-    focus = Focus(TEXT.index("sum += "), cursor=True)
+    focus = Focus(TEXT.index("sum += "), "rename", cursor=True)
     checked = 0
     for seed in range(30):
         example = maker.make(scene(rename("sum", "size"), focus, hunks=hunks), SHAPE_edits, 0.3, random.Random(seed))

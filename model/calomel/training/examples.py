@@ -298,7 +298,7 @@ class EditExampleMaker(_Maker):
     def _others(self, scene: Scene, front: _Front, rng: random.Random) -> Iterator[Rewriting]:
         """Some clear places of the window, drawn."""
         for _ in range(_PLACE_TRIES if front.stop > front.begin else 0):
-            focus = Focus(rng.randrange(front.begin, front.stop), cursor=False)
+            focus = Focus(rng.randrange(front.begin, front.stop), "elsewhere", cursor=False)
             other = rewriting(scene, focus, self._config.region)
             if other is not None and front.begin <= other.start <= front.stop:
                 yield other
@@ -327,15 +327,23 @@ def changed_ids(old: Sequence[int], new: Sequence[int]) -> list[bool]:
 _STORY_TRIES: Final = 50
 
 
+# Of the stories, where a language has both: so many are from commits.
+_COMMITS_SHARE: Final = 0.5
 # Of the moments in which nothing is to change any more. Most places of the others are silent already.
 _SILENT_SHARE: Final = 0.5
 
 
 class EditExamples:
-    """Examples of edits, drawn: a language by its share, then a story, each as often as others."""
+    """Examples of edits, drawn: a language by its share, whether of commits, then a story, each as often as others."""
 
     def __init__(self, stories: Iterable[Story], tokenizer: Tokenizer, config: TrainConfig) -> None:
         self._stories, self._shares = by_language(stories, config.languages)
+        self._committed = {
+            language: [story for story in each if story.kind == "commit"] for language, each in self._stories.items()
+        }
+        self._told = {
+            language: [story for story in each if story.kind != "commit"] for language, each in self._stories.items()
+        }
         self._maker = EditExampleMaker(tokenizer, config)
 
     @classmethod
@@ -345,7 +353,9 @@ class EditExamples:
 
     def story(self, rng: random.Random) -> Story:
         """A story."""
-        return rng.choice(self._stories[rng.choices(list(self._stories), self._shares)[0]])
+        language = rng.choices(list(self._stories), self._shares)[0]
+        told, committed = self._told[language], self._committed[language]
+        return rng.choice(committed if not told or (committed and rng.random() < _COMMITS_SHARE) else told)
 
     def draw(self, shape: BatchShape, phase: float, rng: random.Random) -> Example:
         """An example of some moment of some story.

@@ -21,25 +21,33 @@ if TYPE_CHECKING:
 
 def corpus(
     out: Annotated[Path, typer.Option(help="Where the shards, the summary and the NOTICE go.")],
-    cache: Annotated[Path | None, typer.Option(help="Where clones are kept.")] = None,
-    repositories: Annotated[Path | None, typer.Option(help="List of repositories, instead of the shipped one.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Where downloaded archives and clones are kept.")] = None,
+    packages: Annotated[Path | None, typer.Option(help="List of packages, instead of the shipped lists.")] = None,
+    repositories: Annotated[Path | None, typer.Option(help="List of repositories, likewise.")] = None,
 ) -> None:
-    """Build the training corpus. Clones repositories, where the cache has none of them: it uses the network then."""
+    """Build the training corpus. Downloads packages and clones repositories: it uses the network."""
     given = locals()
     from calomel.training.corpus.build import CorpusConfig, build_corpus
 
-    build_corpus(made_of(CorpusConfig, given), report=print)
+    config = made_of(CorpusConfig, given)
+    # Lists of one's own are all there is.
+    if repositories is not None and packages is None:
+        config = replace(config, packages=None)
+    if packages is not None and repositories is None:
+        config = replace(config, repositories=None)
+    build_corpus(config, report=print)
 
 
 def edits(
     corpus: Annotated[Path, typer.Option(help="Folder that `calomel corpus` has written.")],
     out: Annotated[Path, typer.Option(help="Where the stories, the summary and the NOTICE go.")],
-    stories: Annotated[int, typer.Option(min=0, help="Training stories wanted.")] = 140_000,
-    heldout_stories: Annotated[int, typer.Option("--heldout", min=0, help="Held-out stories wanted.")] = 80,
+    stories: Annotated[int, typer.Option(min=0, help="Training stories wanted.")] = 25_000,
+    heldout_stories: Annotated[int, typer.Option("--heldout", min=0, help="Held-out stories wanted.")] = 300,
+    commits: Annotated[int, typer.Option(min=0, help="Training stories wanted of commits, beside those.")] = 140_000,
     cache: Annotated[Path | None, typer.Option(help="Where clones are kept.")] = None,
     repositories: Annotated[Path | None, typer.Option(help="List of repositories. Default: the shipped.")] = None,
 ) -> None:
-    """Build the edits to train on out of commits. Clones repositories as `corpus` does."""
+    """Build the edits to train on. Clones repositories, where the cache has none of them: it uses the network then."""
     given = locals()
     from calomel.training.edits.build import EditsConfig, build_edits
 

@@ -1,7 +1,7 @@
 """Builds the corpus: fetch, extract, decontaminate, deduplicate, shuffle, write.
 
 Held-out repositories come first, so that whatever training text shares with them is dropped from training and never the
-other way round; of two copies the first is kept.
+other way round; then packages, then the other repositories: of two copies the first is kept.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import logging
 import os
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -27,11 +28,23 @@ from calomel.training.corpus.cleaning import (
     read_measuring_data,
     text_fault,
 )
-from calomel.training.corpus.licenses import LicenseError, folder_licenses, header_fault, is_license
-from calomel.training.corpus.repositories import (
+from calomel.training.corpus.licenses import folder_licenses, header_fault, is_license, is_metadata, read_license
+from calomel.training.corpus.packages import (
     DEFAULT_CACHE,
-    DEFAULT_REPOSITORIES,
+    DEFAULT_LIST,
+    DEFAULT_LOCK,
+    Archive,
+    ArchiveCache,
+    ArchiveError,
     FetchError,
+    LicenseError,
+    Member,
+    Package,
+    load_packages,
+    read_members,
+)
+from calomel.training.corpus.repositories import (
+    DEFAULT_REPOSITORIES,
     Repository,
     fetch_clone,
     load_repositories,
@@ -40,19 +53,29 @@ from calomel.training.corpus.repositories import (
 from calomel.training.corpus.shards import SourceFile, Summary, summarise, summary_lines, write_shard
 
 _PREAMBLE = """\
-This corpus is made of source files from the repositories below. Each file stays under the licence of its
-repository and the copyright of its authors; the copyright lines are in the files themselves, and in the
-repositories at the commits named here.
+This corpus is made of source files from the packages and repositories below. Each file stays under the licence
+of its package or repository and the copyright of its authors; the copyright lines are in the files
+themselves, in the archives, and in the repositories at the commits named here.
 """
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Credit:
-    """One used repository, as a NOTICE names it: by key; where its text came from, and its licences."""
+    """One used package or repository, as a NOTICE names it: by key; where its text came from, and its licences."""
 
     key: str
     text: str
     held_out: bool = False
+
+
+def credit_package(archive: Archive, license_: str) -> Credit:
+    """Credit what is used of a package."""
+    package = archive.package
+    text = (
+        f"{package.name} {package.version}\n  ecosystem: {package.ecosystem}\n  license: {license_}\n"
+        f"  archive: {archive.path.name}\n  sha256: {archive.sha256}\n  use: training\n"
+    )
+    return Credit(package.key, text)
 
 
 def credit_repository(repository: Repository, license_: str) -> Credit:
@@ -65,18 +88,49 @@ def credit_repository(repository: Repository, license_: str) -> Credit:
     return Credit(repository.key, text, repository.held_out)
 
 
+# A package that ships its sources ships its build output too: the sources are enough.
+_BUILT = re.compile(r"^(?:dist[\w.-]*|lib[\w.-]*|build|cjs|esm|es|mjs|out|compiled|types|_cjs|_esm|_types)/")
+MIN_SOURCES = 3
+# What a package is listed for; what else it ships is build output.
+_LANGUAGES_OF = {"pypi": {"python"}, "npm": {"typescript", "javascript"}}
 # Folders of build output that a repository has checked in.
 _CHECKED_IN = frozenset({"dist", "esm", "cjs", "_esm", "_cjs"})
+# How a repository's files are marked where a package's have the name of their registry.
+GIT = "git"
 
 
-# A repository's usable files, in a seeded order, and why the others were dropped.
+# A source's usable files, in a seeded order, and why the others were dropped.
 Extraction = tuple[list[SourceFile], Counter[str]]
+
+
+def extract(archive: Archive, seed: int) -> Extraction:
+    """Read, license-check and clean one archive's source files.
+
+    Raises LicenseError when the package may not be used, ArchiveError when it cannot be read.
+    """
+    package = archive.package
+    metadata: list[Member] = []
+    sources: list[Member] = []
+    for member in read_members(archive.path):
+        if is_metadata(package.ecosystem, member.path):
+            metadata.append(member)
+        elif language_of(member.path) in _LANGUAGES_OF[package.ecosystem]:
+            sources.append(member)
+    license_ = read_license(package.ecosystem, metadata)
+    dropped: Counter[str] = Counter()
+    if package.ecosystem == "npm":
+        # npm tarballs hold everything in one folder, by custom `package/`.
+        inner = [Member(member.path.partition("/")[2], member.content) for member in sources]
+        shipped = sum(_is_source(member.path) for member in inner) >= MIN_SOURCES
+        sources = [member for member in inner if not (shipped and _BUILT.match(member.path))]
+        dropped["build output"] = len(inner) - len(sources)
+    return _cleaned(package.name, package.ecosystem, ((member, license_) for member in sources), dropped, seed)
 
 
 def extract_repository(clone: Path, repository: Repository, seed: int) -> Extraction:
     """Read, license-check and clean the source files of a bare clone at the pinned commit, in all languages.
 
-    Raises LicenseError when the repository may not be used, FetchError when it cannot be read.
+    Raises LicenseError when the repository may not be used, ArchiveError or FetchError when it cannot be read.
     """
     license_of = folder_licenses(repository.license, read_repository(clone, repository.commit, is_license))
     dropped: Counter[str] = Counter()
@@ -90,16 +144,34 @@ def extract_repository(clone: Path, repository: Repository, seed: int) -> Extrac
             dropped[fault] += 1
         return fault is None
 
+    members = read_repository(clone, repository.commit, wanted)
+    licensed = ((member, license_of(member.path)) for member in members)
+    return _cleaned(repository.name, GIT, licensed, dropped, seed)
+
+
+def _cleaned(
+    name: str, ecosystem: str, licensed: Iterable[tuple[Member, str | None]], dropped: Counter[str], seed: int
+) -> Extraction:
+    """Return what may be used, and count the rest."""
     files: list[SourceFile] = []
-    for path, content in read_repository(clone, repository.commit, wanted):
-        fault = text_fault(path, content) or header_fault(content.decode())
-        if fault is not None:
+    for member, license_ in licensed:
+        fault = path_fault(member.path) or text_fault(member.path, member.content)
+        if fault is not None or license_ is None:
+            dropped[fault or "license"] += 1
+            continue
+        language, text = LANGUAGES[PurePosixPath(member.path).suffix], member.content.decode("utf-8")
+        if fault := header_fault(text):
             dropped[fault] += 1
             continue
-        language = LANGUAGES[PurePosixPath(path).suffix]
-        files.append(SourceFile(repository.name, path, language, license_of(path) or "", content.decode()))
+        files.append(SourceFile(name, ecosystem, member.path, language, license_, text))
     files.sort(key=lambda file: _rank(file, seed))
     return files, dropped
+
+
+def _is_source(path: str) -> bool:
+    if is_declaration(path) or _BUILT.match(path):
+        return False
+    return language_of(path) == "typescript" or path.startswith("src/") or "/src/" in path
 
 
 def _rank(file: SourceFile, seed: int) -> tuple[bool, bool, str]:
@@ -132,7 +204,10 @@ class CorpusConfig:
 
     out: Path
     cache: Path = DEFAULT_CACHE
-    repositories: Path = DEFAULT_REPOSITORIES
+    # None of either: the other ones alone.
+    packages: Path | None = DEFAULT_LIST
+    repositories: Path | None = DEFAULT_REPOSITORIES
+    lock: Path = DEFAULT_LOCK
     data: Path = field(default_factory=default_data_folder)
     seed: int = 0
     # Share of a language's bytes, before this limit, that one source may have, so that none sets the style of the
@@ -148,16 +223,19 @@ class CorpusConfig:
 
 
 def build_corpus(config: CorpusConfig, report: Callable[[str], None] = _log.info) -> Summary:
-    """Build the corpus under `config.out` and return what was done, repository by repository.
+    """Build the corpus under `config.out` and return what was done, source by source.
 
-    One that cannot be fetched, read or used is left out and named in the summary; the rest goes on. `report` is told
-    one line for each, then the summary. Raises RepositoryListError for a bad list.
+    A package or repository that cannot be fetched, read or used is left out and named in the summary; the rest goes on.
+    `report` is told one line for each, then the summary. Raises PackageListError for a bad list.
     """
-    repositories = load_repositories(config.repositories)
+    packages = load_packages(config.packages) if config.packages else ()
+    repositories = load_repositories(config.repositories) if config.repositories else ()
     config.out.mkdir(parents=True, exist_ok=True)
     build = _Build(config, report)
-    for repository in repositories:
-        build.add(repository)
+    held_out = [repository for repository in repositories if repository.held_out]
+    sources: tuple[Package | Repository, ...] = (*held_out, *packages, *repositories[len(held_out) :])
+    for source in sources:
+        build.add(source)
     summary = build.write()
     for line in summary_lines(summary):
         report(line)
@@ -186,10 +264,10 @@ class Record:
             self.summary.warnings.append(warning)
 
     def attempt(self, key: str, read: Callable[[], None]) -> None:
-        """Read a repository; note why when it cannot be used."""
+        """Read a source; note why when it cannot be used."""
         try:
             read()
-        except FetchError as error:
+        except (FetchError, ArchiveError) as error:
             self.summary.failed[key] = str(error)
             self.report(f"FAILED  {key}: {error}")
         except LicenseError as error:
@@ -212,22 +290,29 @@ class _Build:
     def __init__(self, config: CorpusConfig, report: Callable[[str], None]) -> None:
         self._config = config
         self._record = Record(config.data, config.seed, "this corpus is", report)
+        self._archives = ArchiveCache(config.cache, config.lock)
         self._heldout_seen = SeenText(config.heldout_share)
         self._seen = SeenText()
         self._heldout: list[SourceFile] = []
         self._train: list[SourceFile] = []
 
-    def add(self, repository: Repository) -> None:
-        """Fetch, read and filter one repository; note why when it cannot be used."""
-        self._record.attempt(repository.key, partial(self._read, repository))
+    def add(self, source: Package | Repository) -> None:
+        """Fetch, read and filter one package or repository; note why when it cannot be used."""
+        self._record.attempt(source.key, partial(self._read, source))
 
-    def _read(self, repository: Repository) -> None:
-        extraction = extract_repository(fetch_clone(self._config.cache, repository), repository, self._config.seed)
-        kept = self._keep(extraction, held_out=repository.held_out)
-        self._record.report(f"{sum(map(_size, kept)):>10,} bytes {len(kept):>5} files  {repository.key}")
+    def _read(self, source: Package | Repository) -> None:
+        seed = self._config.seed
+        if isinstance(source, Package):
+            archive = self._archives.fetch(source)
+            extraction, credit = extract(archive, seed), partial(credit_package, archive)
+        else:
+            extraction = extract_repository(fetch_clone(self._config.cache, source), source, seed)
+            credit = partial(credit_repository, source)
+        held_out = isinstance(source, Repository) and source.held_out
+        kept = self._keep(extraction, held_out=held_out)
+        self._record.report(f"{sum(map(_size, kept)):>10,} bytes {len(kept):>5} files  {source.key}")
         if kept:
-            licenses = " AND ".join(sorted({file.license for file in kept}))
-            self._record.credits.append(credit_repository(repository, licenses))
+            self._record.credits.append(credit(" AND ".join(sorted({file.license for file in kept}))))
 
     def _keep(self, extraction: Extraction, *, held_out: bool) -> list[SourceFile]:
         """Keep what is new and within its shares; returns it."""
@@ -281,15 +366,15 @@ _LIMITED = {"over test share": is_test, "over declaration share": is_declaration
 
 
 def _within_share(files: Iterable[SourceFile], config: CorpusConfig) -> list[SourceFile]:
-    """Leave out the last files of each repository that has more than its share of a language."""
+    """Leave out the last files of each source that has more than its share of a language."""
     files = tuple(files)
     available = Counter[str]()
     for file in files:
         available[file.language] += _size(file)
-    used = Counter[tuple[str, str]]()
+    used = Counter[tuple[str, str, str]]()
     kept = []
     for file in files:
-        of = file.language, file.package
+        of = file.language, file.ecosystem, file.package
         if used[of] + _size(file) <= max(config.source_bytes, config.source_share * available[file.language]):
             used[of] += _size(file)
             kept.append(file)

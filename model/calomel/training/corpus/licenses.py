@@ -1,18 +1,18 @@
-"""Licence expressions, and the licence files of repositories, against the allow-list; what is unknown is refused."""
+"""Licence expressions against the allow-list, and where packages say theirs; whatever is unknown is refused.
+
+A package's licence stands in its own metadata: wheel METADATA, package.json. A repository's stands in files of its own.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable
+from email.parser import HeaderParser
 from pathlib import Path, PurePosixPath
 
-from calomel.training.corpus.shards import CorpusError
-
-
-class LicenseError(CorpusError):
-    """A licence is unknown or not on the allow-list."""
-
+from calomel.training.corpus.packages import Ecosystem, LicenseError, Member
 
 _TABLE = tomllib.loads(Path(__file__).with_name("licenses.toml").read_text(encoding="utf-8"))
 # Spellings in lower case, and the SPDX identifiers that they mean.
@@ -89,7 +89,7 @@ def recognise_text(text: str) -> str | None:
     return None
 
 
-# Words of a file's own header that overrule its repository's licence.
+# Words of a file's own header that overrule its package's licence.
 _FOREIGN_HEADER = re.compile(
     r"\b[AL]?GPL(?:v?\d|\b)|GNU (?:\w+ )?General Public|\bMPL\b|Mozilla Public License"
     r"|CC[- ]BY|Creative Commons|\bproprietary\b|\bconfidential\b|Commons Clause"
@@ -113,9 +113,80 @@ def header_fault(text: str) -> str | None:
     return "license" if not identified and _FOREIGN_HEADER.search(header) else None
 
 
+# Too vague alone: the licence file decides which BSD it is.
+_VAGUE_CLASSIFIER = "License :: OSI Approved :: BSD License"
+_VAGUE_FIELDS = frozenset({"bsd", "bsd license", "apache", "apache license", ""})
+
+# Some packages put the whole licence text into the field for its name.
+_MAX_NAME_CHARS = 100
+
+_LICENSE_FILE = re.compile(r"(?:^|/)(?:LICEN[CS]E|COPYING)[^/]*$", re.IGNORECASE)
 # Of a folder of a repository, in which much else has names of that kind.
 _LICENSE_NAME = re.compile(r"(?:un)?licen[cs]e(?:[-._](?:md|txt|rst|\w+))?|copying(?:\.\w+)?", re.IGNORECASE)
 _CODE_SUFFIX = re.compile(r"\.(?:py|[cm]?[jt]sx?|go|rs|json|ya?ml|toml|html|sh|tmpl|svg|png)$", re.IGNORECASE)
+
+
+def read_license(ecosystem: Ecosystem, members: Iterable[Member]) -> str:
+    """Read a package's licence from its metadata files.
+
+    Raises LicenseError when it is missing, unknown or not allowed.
+    """
+    texts = {m.path: m.content.decode("utf-8", errors="replace") for m in members}
+    return _wheel_license(texts) if ecosystem == "pypi" else _npm_license(texts)
+
+
+def is_metadata(ecosystem: Ecosystem, path: str) -> bool:
+    """Tell whether a member is one that `read_license` looks at."""
+    top, _, rest = path.partition("/")
+    if ecosystem == "pypi":
+        return top.endswith(".dist-info") and (rest == "METADATA" or bool(_LICENSE_FILE.search(path)))
+    return path.count("/") == 1 and (rest == "package.json" or bool(_LICENSE_FILE.search(path)))
+
+
+def _license_files(texts: dict[str, str]) -> list[str]:
+    """Return what each licence file is, the outermost (the package's own) first."""
+    paths = sorted((p for p in texts if _LICENSE_FILE.search(p)), key=lambda p: (p.count("/"), p))
+    found = (recognise_text(texts[path]) for path in paths)
+    return [name for name in found if name is not None]
+
+
+def _wheel_license(texts: dict[str, str]) -> str:
+    path = next((path for path in texts if path.endswith("/METADATA")), None)
+    if path is None:
+        raise LicenseError("the wheel has no METADATA")
+    metadata = HeaderParser().parsestr(texts[path])
+    files = _license_files(texts)
+    if expression := metadata.get("License-Expression"):
+        return choose(expression)
+    classifiers = [c for c in metadata.get_all("Classifier", []) if c.startswith("License :: ")]
+    said = {c: canonical(c) for c in classifiers if c not in (_VAGUE_CLASSIFIER, "License :: OSI Approved")}
+    if unknown := [classifier for classifier, name in said.items() if name is None]:
+        raise LicenseError(f"classifier not allowed: {unknown[0]!r}")
+    vague = _VAGUE_CLASSIFIER in classifiers
+    if said and not vague:
+        return " AND ".join(dict.fromkeys(filter(None, said.values())))
+    field = " ".join((metadata.get("License") or "").split())
+    if len(field) < _MAX_NAME_CHARS and field.lower() not in _VAGUE_FIELDS:
+        return choose(field)
+    if files and (vague or field):
+        return files[0]
+    raise LicenseError("the wheel's metadata names no licence")
+
+
+def _npm_license(texts: dict[str, str]) -> str:
+    path = next((path for path in texts if path.endswith("/package.json")), None)
+    if path is None:
+        raise LicenseError("the tarball has no package.json")
+    _license_files(texts)
+    try:
+        declared = json.loads(texts[path]).get("license")
+    except (json.JSONDecodeError, AttributeError) as error:
+        raise LicenseError(f"package.json is not readable: {error}") from error
+    if isinstance(declared, dict):
+        declared = declared.get("type")
+    if not isinstance(declared, str):
+        raise LicenseError("package.json names no licence")
+    return choose(declared)
 
 
 def is_license(path: str) -> bool:
@@ -124,18 +195,18 @@ def is_license(path: str) -> bool:
     return bool(_LICENSE_NAME.fullmatch(name)) and not _CODE_SUFFIX.search(name)
 
 
-def folder_licenses(declared: str, files: Iterable[tuple[str, bytes]]) -> Callable[[str], str | None]:
-    """Read the licence files of a repository whose list declares a licence, by their paths.
+def folder_licenses(declared: str, members: Iterable[Member]) -> Callable[[str], str | None]:
+    """Read the licence files of a repository whose list declares a licence.
 
     Returns what tells the licence of the file at a path: that of the nearest folder above it that has one of its own;
     None where it is not allowed. Raises LicenseError when the licences at the top are not allowed, or none of them is
     the declared one.
     """
     found: dict[str, list[str | None]] = {".": []}
-    for path, content in files:
-        folder = str(PurePosixPath(path).parent)
+    for member in members:
+        folder = str(PurePosixPath(member.path).parent)
         try:
-            license_ = recognise_text(content.decode("utf-8", errors="replace"))
+            license_ = recognise_text(member.content.decode("utf-8", errors="replace"))
         except LicenseError:
             if folder == ".":
                 raise

@@ -7,8 +7,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import tomllib
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,21 +14,21 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Annotated, cast
 
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field
 
 from calomel.training.corpus.licenses import choose
-from calomel.training.corpus.shards import CorpusError
+from calomel.training.corpus.packages import (
+    MAX_MEMBER_BYTES,
+    MAX_MEMBERS,
+    MAX_TOTAL_BYTES,
+    ArchiveError,
+    FetchError,
+    Member,
+    load_list,
+    run,
+    safe_path,
+)
 
-
-class RepositoryListError(CorpusError):
-    """A list of repositories is not valid: the message names the entry and the field."""
-
-
-class FetchError(CorpusError):
-    """A repository could not be cloned or read, or is over a limit."""
-
-
-DEFAULT_CACHE = Path("~/.cache/calomel/corpus")
 DEFAULT_REPOSITORIES = Path(__file__).with_name("repositories.toml")
 # Those that filters are fitted on; none of them is in the other list.
 CALIBRATION_REPOSITORIES = Path(__file__).with_name("calibration.toml")
@@ -40,11 +38,6 @@ MAX_REPOSITORIES = 120
 CLONE_TIMEOUT = 3_600
 # Seconds that one question about a clone may take.
 QUESTION_TIMEOUT = 600
-# Bytes. A source file worth training on is far smaller; the rest is skipped unread.
-MAX_MEMBER_BYTES = 2_000_000
-# Bytes of everything read from one repository, and its files.
-MAX_TOTAL_BYTES = 1_000_000_000
-MAX_MEMBERS = 200_000
 # Bytes of the largest file (the pack) that a clone may write.
 MAX_PACK_BYTES = 4_000_000_000
 
@@ -82,21 +75,8 @@ class Repository:
 
 
 def load_repositories(path: Path = DEFAULT_REPOSITORIES) -> tuple[Repository, ...]:
-    """Read a list of repositories, the held-out ones first.
-
-    Raises RepositoryListError when the file is not TOML, a field of an entry is missing or malformed, an entry appears
-    twice, or there are more than MAX_REPOSITORIES: a list is one that a person wrote and can review; more is a crawl.
-    """
-    try:
-        found = tomllib.loads(path.read_text(encoding="utf-8")).get("repository", [])
-        listed = TypeAdapter(list[Repository]).validate_python(found)
-    except (tomllib.TOMLDecodeError, ValidationError) as error:
-        raise RepositoryListError(f"{path.name}: {error}") from error
-    if len(listed) > MAX_REPOSITORIES:
-        raise RepositoryListError(f"{path.name}: more than {MAX_REPOSITORIES} entries")
-    names = Counter(repository.name.lower() for repository in listed)
-    if twice := [name for name, count in names.items() if count > 1]:
-        raise RepositoryListError(f"{twice[0]} is listed twice")
+    """Read a list of repositories, the held-out ones first; raises PackageListError as `load_list` does."""
+    listed = load_list(path, "repository", MAX_REPOSITORIES, Repository)
     return tuple(sorted(listed, key=lambda repository: not repository.held_out))
 
 
@@ -131,7 +111,7 @@ def git(clone: Path, *arguments: str) -> bytes:
 def objects(clone: Path) -> Iterator[Callable[[str], bytes]]:
     """Yield what reads one clone's objects by their hash or by `COMMIT:PATH`, through a single process.
 
-    It raises FetchError when there is no such object.
+    It raises ArchiveError when there is no such object.
     """
     command = [*_GIT, f"--git-dir={clone}", "cat-file", "--batch"]
     with subprocess.Popen(  # noqa: S603 - a list, no shell
@@ -144,37 +124,37 @@ def objects(clone: Path) -> Iterator[Callable[[str], bytes]]:
             ask.flush()
             header = answer.readline().rsplit(b" ", 2)
             if len(header) != 3 or not header[2].strip().isdigit():  # noqa: PLR2004 - hash, kind, size
-                raise FetchError(f"no such object: {name}")
+                raise ArchiveError(f"no such object: {name}")
             size = int(header[2])
             content = answer.read(size + 1)
             if len(content) <= size:
-                raise FetchError(f"git ended within {name}")
+                raise ArchiveError(f"git ended within {name}")
             return content[:size]
 
         yield read
 
 
-def read_repository(clone: Path, commit: str, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+def read_repository(clone: Path, commit: str, wanted: Callable[[str], bool]) -> Iterator[Member]:
     """Yield the regular files at a commit whose path is `wanted`, of at most MAX_MEMBER_BYTES, by path.
 
-    Raises FetchError when the tree is over a limit, or git fails.
+    Raises ArchiveError when the tree is over a limit, FetchError when git fails.
     """
     total = 0
     entries = git(clone, "ls-tree", "-r", "-l", "-z", "--full-tree", commit).split(b"\0")[:-1]
     if len(entries) > MAX_MEMBERS:
-        raise FetchError(f"{clone.name}: {len(entries)} files, at most {MAX_MEMBERS}")
+        raise ArchiveError(f"{clone.name}: {len(entries)} files, at most {MAX_MEMBERS}")
     with objects(clone) as read:
         for entry in entries:
             facts, _, name = entry.partition(b"\t")
             mode, _, oid, size = facts.decode("ascii").split()
-            path = name.decode("utf-8", errors="replace")
+            path = safe_path(name.decode("utf-8", errors="replace"))
             # Of what a partial clone lacks, git does not know the size.
             if mode not in _REGULAR or not size.isdigit() or int(size) > MAX_MEMBER_BYTES or not wanted(path):
                 continue
             total += int(size)
             if total > MAX_TOTAL_BYTES:
-                raise FetchError(f"{clone.name}: more than {MAX_TOTAL_BYTES} bytes of source")
-            yield path, read(oid)
+                raise ArchiveError(f"{clone.name}: more than {MAX_TOTAL_BYTES} bytes of source")
+            yield Member(path, read(oid))
 
 
 def _has(clone: Path, commit: str) -> bool:
@@ -191,25 +171,7 @@ def _run(arguments: tuple[str, ...], timeout: int) -> bytes:
     import resource
 
     limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (MAX_PACK_BYTES, MAX_PACK_BYTES))
-    try:
-        # A list, no shell; what comes from lists of repositories is checked as it is read.
-        done = subprocess.run(  # noqa: S603
-            [*_GIT, *arguments],
-            stdin=subprocess.DEVNULL,
-            check=True,
-            capture_output=True,
-            timeout=timeout,
-            env=_environment(),
-            preexec_fn=limit,
-        )
-    except FileNotFoundError as error:
-        raise FetchError("git is not installed") from error
-    except subprocess.TimeoutExpired as error:
-        raise FetchError(f"git {verb}: no answer in {timeout} s") from error
-    except subprocess.CalledProcessError as error:
-        last = (error.stderr.decode("utf-8", errors="replace").strip() or f"status {error.returncode}").splitlines()[-1]
-        raise FetchError(f"git {verb}: {last}") from error
-    return done.stdout
+    return run([*_GIT, *arguments], f"git {verb}", timeout, env=_environment(), preexec_fn=limit)
 
 
 def _environment() -> dict[str, str]:

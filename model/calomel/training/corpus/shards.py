@@ -29,9 +29,13 @@ class CorpusError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file of the corpus; `path` is the one inside its repository, whose `OWNER/NAME` is `package`."""
+    """One file of the corpus; `path` is the one inside its package's archive, or its repository.
+
+    `package` is a package's name or a repository's `OWNER/NAME`, `ecosystem` a registry or `git`.
+    """
 
     package: str
+    ecosystem: str
     path: str
     language: str
     license: str
@@ -41,6 +45,12 @@ class SourceFile:
 def write_shard(path: Path, files: Iterable[SourceFile]) -> None:
     """Write files in the given order; the shard appears whole or not at all."""
     write_lines(path, map(asdict, files))
+
+
+def read_shard(path: Path) -> Iterator[SourceFile]:
+    """Yield a shard's files in order, without holding it in memory."""
+    for entry in read_lines(path, "calomel corpus"):
+        yield SourceFile(**entry)
 
 
 def write_lines(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
@@ -103,7 +113,7 @@ def summarise(files: Iterable[SourceFile]) -> dict[str, Any]:
     while batch := tuple(islice(rest, _BATCH)):
         encoded = tokenizer.encode_batch_fast([file.text for file in batch], add_special_tokens=False)
         for file, tokens in zip(batch, encoded, strict=True):
-            for counts in (total, languages[file.language], sources[file.package]):
+            for counts in (total, languages[file.language], sources[f"{file.ecosystem}/{file.package}"]):
                 counts.update(files=1, bytes=len(file.text.encode()), tokens=len(tokens))
     return {"total": total, "by_language": dict(sorted(languages.items())), "by_source": dict(sorted(sources.items()))}
 

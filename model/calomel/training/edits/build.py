@@ -1,4 +1,4 @@
-"""Builds the stories out of the commits of repositories.
+"""Builds the stories: real edits in commits, and those that makers tell about the corpus.
 
 Held-out repositories come first, so that whatever a training file shares with them is dropped from training.
 """
@@ -6,28 +6,29 @@ Held-out repositories come first, so that whatever a training file shares with t
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from calomel.storage import write_whole
 from calomel.training.corpus import build as corpus_build
 from calomel.training.corpus.build import HELDOUT_NOTICE, NOTICE, SUMMARY, Record, credit_repository
-from calomel.training.corpus.cleaning import MeasuringData, SeenText
+from calomel.training.corpus.cleaning import SeenText
 from calomel.training.corpus.licenses import folder_licenses, is_license
+from calomel.training.corpus.packages import DEFAULT_CACHE
 from calomel.training.corpus.repositories import (
-    DEFAULT_CACHE,
     DEFAULT_REPOSITORIES,
     Repository,
     fetch_clone,
     load_repositories,
     read_repository,
 )
-from calomel.training.corpus.shards import CorpusError, Summary, read_lines
+from calomel.training.corpus.shards import CorpusError, SourceFile, Summary, read_shard
 from calomel.training.edits.histories import COMMIT, FileChange, Teller
-from calomel.training.edits.story import Story, write_stories
+from calomel.training.edits.source import LANGUAGES
+from calomel.training.edits.story import write_stories
+from calomel.training.edits.synthetic import MAKERS, Kept, Maker, Wanted, tally, tell
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +39,9 @@ HELDOUT = "heldout-edits.jsonl.zst"
 TRAIN_SHARES = {"python": 0.5, "typescript": 0.15, "javascript": 0.12, "go": 0.11, "rust": 0.12}
 # Measured evenly enough for a figure in each language.
 HELDOUT_SHARES = {"python": 0.3, "typescript": 0.15, "javascript": 0.15, "go": 0.2, "rust": 0.2}
-# Share of a language's stories that one held-out repository may give: there are two for each language.
+# A held-out file is asked for more stories than a training file: there are few of them.
+HELDOUT_PER_FILE = 4
+# Share of a language's stories of commits that one held-out repository may give: there are two for each language.
 HELDOUT_REPOSITORY_SHARE = 0.5
 
 
@@ -53,108 +56,87 @@ class EditsConfig:
     repositories: Path = DEFAULT_REPOSITORIES
     data: Path = field(default_factory=corpus_build.default_data_folder)
     seed: int = 0
-    stories: int = 140_000
-    heldout_stories: int = 80
-    # Share of a language's stories that one repository may give.
+    stories: int = 25_000
+    heldout_stories: int = 300
+    # Training stories of commits, beside the others, and held-out ones, among the others; without the former none.
+    commits: int = 140_000
+    heldout_commits: int = 80
+    # Share of a language's stories of commits that one repository may give.
     repository_share: float = 0.05
     # Share of a training file's telling lines that held-out text may know.
     heldout_share: float = 0.3
 
 
-def build_edits(config: EditsConfig, report: Callable[[str], None] = _log.info) -> Summary:
+def build_edits(
+    config: EditsConfig, report: Callable[[str], None] = _log.info, makers: Mapping[str, Maker] = MAKERS
+) -> Summary:
     """Build the stories under `config.out` and return what was done.
 
     A repository that cannot be fetched, read or used is left out and named in the summary. `report` is told a line for
-    each. Raises CorpusError when `config.corpus` is no corpus or the list is wrong.
+    each and now and then. Raises CorpusError when `config.corpus` is no corpus or the list is wrong.
     """
-    if not (config.corpus / corpus_build.HELDOUT).exists():
-        raise CorpusError(f"{config.corpus} holds no {corpus_build.HELDOUT}: `calomel corpus` writes a corpus")
-    build = _Build(config, report)
-    for repository in load_repositories(config.repositories):
-        build.read_history(repository)
+    files = corpus_build.TRAIN, corpus_build.HELDOUT, NOTICE, HELDOUT_NOTICE
+    if missing := [name for name in files if not (config.corpus / name).exists()]:
+        raise CorpusError(f"{config.corpus} holds no {', '.join(missing)}: `calomel corpus` writes a corpus")
+    build = _Build(config, report, makers)
+    repositories = load_repositories(config.repositories) if config.commits else ()
+    build.read_histories(repository for repository in repositories if repository.held_out)
+    build.tell()
+    build.read_histories(repository for repository in repositories if not repository.held_out)
     return build.write()
-
-
-class _Kept:
-    """One split's stories, what was refused of them in `dropped`, by reason, and how many there are of a language."""
-
-    def __init__(self, measuring: MeasuringData | None) -> None:
-        self.stories: list[Story] = []
-        self.dropped: Counter[str] = Counter()
-        self.of_language: Counter[str] = Counter()
-        self._measuring = measuring
-        self._seen = SeenText()
-
-    def add(self, story: Story) -> bool:
-        """Keep the story and return True, or count why not."""
-        edited = edited_lines(story)
-        fault = self._seen.fault(edited)
-        if fault is None and self._measuring is not None:
-            fault = self._measuring.fault(f"{story.text}\n{edited}")
-        if fault is not None:
-            self.dropped[fault] += 1
-            return False
-        self._seen.add(edited)
-        self.stories.append(story)
-        self.of_language[story.language] += 1
-        return True
-
-
-def edited_lines(story: Story) -> str:
-    """Return the lines that a story changes, each before and after: what makes two stories the same."""
-    parts = []
-    for change, text in zip(story.changes, story.states(), strict=False):
-        start = text.rfind("\n", 0, change.start) + 1
-        end = text.find("\n", change.end)
-        end = len(text) if end < 0 else end
-        parts += [text[start:end], text[start : change.start] + change.text + text[change.end : end]]
-    return "\n".join(parts)
-
-
-def tally(stories: Sequence[Story]) -> dict[str, Any]:
-    """Count one split; `changes` counts stories by their number of changes."""
-    return {
-        "stories": len(stories),
-        "by_language": Counter(story.language for story in stories),
-        "changes": Counter(len(story.changes) for story in stories),
-    }
 
 
 class _Build:
     """The state of one build."""
 
-    def __init__(self, config: EditsConfig, report: Callable[[str], None]) -> None:
+    def __init__(self, config: EditsConfig, report: Callable[[str], None], makers: Mapping[str, Maker]) -> None:
         self._config = config
+        self._makers = makers
         self._record = Record(config.data, config.seed, "stories are", report)
         self._dropped = self._record.summary.dropped
-        self._train = _Kept(self._record.measuring)
-        self._heldout = _Kept(self._record.measuring)
+        self._train = Kept(self._record.measuring)
+        self._heldout = Kept(self._record.measuring)
+        self._heldout_files = self._read(corpus_build.HELDOUT)
         self._heldout_seen = SeenText(config.heldout_share)
-        for file in read_lines(config.corpus / corpus_build.HELDOUT, "calomel corpus"):
-            self._heldout_seen.add(file["text"])
+        for file in self._heldout_files:
+            self._heldout_seen.add(file.text)
 
-    def read_history(self, repository: Repository) -> None:
-        """Add the stories of a repository's commits; note why when it cannot be used."""
-        kept = self._heldout if repository.held_out else self._train
-        before = len(kept.stories)
-        self._record.attempt(repository.key, partial(self._add_history, repository, kept))
-        self._record.report(f"{len(kept.stories) - before:>5} stories  {repository.key}")
+    def _read(self, shard: str) -> list[SourceFile]:
+        return [file for file in read_shard(self._config.corpus / shard) if file.language in LANGUAGES]
 
-    def _add_history(self, repository: Repository, kept: _Kept) -> None:
+    def tell(self) -> None:
+        """Let the makers add stories of both splits; of the held-out ones, what the commits did not give."""
+        config = self._config
+        heldout = Wanted(config.heldout_stories, HELDOUT_SHARES, HELDOUT_PER_FILE)
+        for line in tell(self._heldout_files, self._makers, heldout, self._heldout, config.seed):
+            self._record.report(f"held out, {line}")
+        wanted = Wanted(config.stories, TRAIN_SHARES)
+        for line in tell(self._read(corpus_build.TRAIN), self._makers, wanted, self._train, config.seed):
+            self._record.report(f"training, {line}")
+
+    def read_histories(self, repositories: Iterable[Repository]) -> None:
+        """Add the stories of commits: of training, beside the others, of which there are as many without them."""
+        for repository in repositories:
+            kept = self._heldout if repository.held_out else self._train
+            before = len(kept)
+            self._record.attempt(repository.key, partial(self._add_history, repository, kept))
+            self._record.report(f"{len(kept) - before:>5} stories  {repository.key}")
+
+    def _add_history(self, repository: Repository, kept: Kept) -> None:
         config, clone = self._config, fetch_clone(self._config.cache, repository)
         license_of = folder_licenses(repository.license, read_repository(clone, repository.commit, is_license))
-        wanted, shares, share = config.stories, TRAIN_SHARES, config.repository_share
+        wanted, share = Wanted(config.commits, TRAIN_SHARES), config.repository_share
         if repository.held_out:
-            wanted, shares, share = config.heldout_stories, HELDOUT_SHARES, HELDOUT_REPOSITORY_SHARE
+            wanted, share = Wanted(config.heldout_commits, HELDOUT_SHARES), HELDOUT_REPOSITORY_SHARE
         told: Counter[str] = Counter()
         used: set[str] = set()
 
         def is_wanted(change: FileChange) -> bool:
-            most = round(wanted * shares[change.language])
+            most = wanted.of(change.language)
             fault: str | None = None
             if told[change.language] >= share * most:
                 fault = "over share of repository"
-            elif kept.of_language[change.language] >= most:
+            elif kept.count(change.language, COMMIT) >= most:
                 fault = "language has enough"
             elif license_of(change.path) is None:
                 fault = "license"
@@ -190,6 +172,8 @@ class _Build:
         write_stories(config.out / TRAIN, self._train.stories)
         write_stories(config.out / HELDOUT, self._heldout.stories)
         for name, notice in zip((NOTICE, HELDOUT_NOTICE), self._record.notices(), strict=True):
-            write_whole(config.out / name, f"Commits, up to the ones named\n\n{notice}")
+            # The corpus's own, and behind it the histories whose differences became stories.
+            said = (config.corpus / name).read_text(encoding="utf-8")
+            write_whole(config.out / name, f"{said}\nCommits, up to the ones named\n\n{notice}")
         summary.write(config.out / SUMMARY)
         return summary

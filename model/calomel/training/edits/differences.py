@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,8 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import LCSseq
 
 from calomel.prompts.parts import Edit
-from calomel.training.edits.scene import WORDS, marker
+from calomel.training.edits.naming import WORDS, keywords
+from calomel.training.edits.scene import marker
 
 # Percent. Lines less alike than this were not made from one another.
 ALIKE = 50.0
@@ -125,8 +125,8 @@ def _common(one: list[str], other: list[str]) -> int:
 # A name changed in more hunks than this ties things together that have nothing to do with each other.
 MAX_HUNKS = 12
 MIN_NAME = 3
-# Keywords, and names that everybody's code is full of, say nothing about an intent.
-_COMMON = frozenset([*WORDS["keywords"].split(), *WORDS["common_names"].split(), *dir(builtins)])
+# Names that everybody's code is full of say nothing about an intent.
+_COMMON = frozenset(WORDS["common_names"].split())
 _WORD = re.compile(r"[^\W\d]\w*")
 # What stands before a name is looked at, not taken: it may be before another one, as in `const fn name`.
 _DEFINITIONS = (
@@ -169,7 +169,8 @@ def intents(hunks: Sequence[LineHunk], language: str) -> Iterator[tuple[LineHunk
 def _names(text: str, language: str) -> list[str]:
     """Return the telling names of some lines, as far as they can be told without parsing."""
     code = re.sub(rf"{marker(language)}.*", "", text)
-    return [name for name in _WORD.findall(code) if len(name) >= MIN_NAME and name not in _COMMON]
+    reserved = keywords(language) | _COMMON
+    return [name for name in _WORD.findall(code) if len(name) >= MIN_NAME and name not in reserved]
 
 
 def _defined(text: str) -> Iterator[str]:

@@ -13,7 +13,8 @@ from pathlib import Path
 from calomel.prompts.parts import Edit
 from calomel.training.corpus.cleaning import LANGUAGES, language_of, path_fault, text_fault
 from calomel.training.corpus.licenses import header_fault
-from calomel.training.corpus.repositories import FetchError, git, objects
+from calomel.training.corpus.packages import ArchiveError
+from calomel.training.corpus.repositories import git, objects
 from calomel.training.edits.differences import LineHunk, intents, is_formatting, line_hunks
 from calomel.training.edits.source import Source
 from calomel.training.edits.story import Story, crop, story_of
@@ -208,7 +209,7 @@ class Teller:
                 yield "large file"
                 return
             older, newer = (Source(change.path, change.language, content.decode()) for content in (before, after))
-        except FetchError:
+        except ArchiveError:
             yield "not in the clone"
             return
         except UnicodeDecodeError:
@@ -221,7 +222,7 @@ class Teller:
     def _text_fault(self, story: Story, newer: Source) -> str | None:
         """Return why a story shall not be trained on, by its file's newest version and by what is written of it."""
         if story.path not in self._faults:
-            fault = text_fault(story.path, newer.text.encode()) or self._fault(newer.text)
+            fault = text_fault(story.path, newer.encoded) or self._fault(newer.text)
             self._faults[story.path] = fault or header_fault(newer.text)
         if fault := self._faults[story.path]:
             return fault

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import random
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from calomel.prompts.parts import Edit, Hunk, RegionBounds, line_start, region_around, text_hunks
+from calomel.training.edits.naming import WORDS
 from calomel.training.edits.story import Story
 
-# What is put into comments, and what says nothing of an intent.
-WORDS: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 # What the smallest model may rewrite at once. A place that is silent is so within these lines.
 REGION: Final = RegionBounds(above=1, below=2, characters=160)
 
@@ -26,13 +23,19 @@ class Focus:
 
     Attributes:
         offset: in characters of the scene's text; of the cursor, or where the line of a change begins.
+        kind: of the story, as "rename"; "half_done:rename" where the person is typing; "silence:finished" and the like
+            where nothing is to change.
         cursor: the cursor stands at `offset`.
-        silent: the lines around it shall stay as they are.
     """
 
     offset: int
+    kind: str
     cursor: bool
-    silent: bool = False
+
+    @property
+    def silent(self) -> bool:
+        """Whether the lines around this place shall stay as they are."""
+        return self.kind.startswith("silence:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +241,7 @@ def asked(
     changes: Sequence[Edit],
     wanted: Iterable[Focus],
     near: Iterable[int],
+    silence: str,
     count: int,
     rng: random.Random,
 ) -> tuple[Focus, ...]:
@@ -248,6 +252,7 @@ def asked(
         changes: still to come, in its coordinates.
         wanted: places to ask about; a silent one is left out where something is to change.
         near: offsets worth a silent question, best first: places that are done.
+        silence: kind of the silent places.
         count: of silent places besides those in `wanted`.
         rng: draws them.
     """
@@ -272,10 +277,10 @@ def asked(
     left = min(count, MOST - len(found))
     for offset in done:
         if left and rng.random() < _DONE_SHARE:
-            left -= add(Focus(offset, cursor=False, silent=True))
+            left -= add(Focus(offset, silence, cursor=False))
     for _ in range(_PLACE_TRIES):
         if left:
-            left -= add(Focus(_nearby(text, rng.choice(anchors), rng), cursor=False, silent=True))
+            left -= add(Focus(_nearby(text, rng.choice(anchors), rng), silence, cursor=False))
     return tuple(found)
 
 

@@ -36,22 +36,22 @@ def continued(story: Story, rng: random.Random) -> Scene | None:
     following = story.changes[done].start
     cursor = following if rng.random() < _GONE_SHARE else places[0]
     if is_silent(text, changes, cursor):
-        wanted = [Focus(line_start(text, following), cursor=False)]
-        wanted += further(text, changes, rng)
-        wanted.append(Focus(cursor, cursor=True, silent=True))
+        wanted = [Focus(line_start(text, following), story.kind, cursor=False)]
+        wanted += further(text, changes, story.kind, rng)
+        wanted.append(Focus(cursor, "silence:done", cursor=True))
     else:
-        here = Focus(cursor, cursor=True)
-        there = Focus(line_start(text, following), cursor=False)
-        wanted = [here, there, *further(text, changes, rng)]
-    focuses = asked(text, changes, wanted, places, rng.choice((0, 1)), rng)
+        here = Focus(cursor, story.kind, cursor=True)
+        there = Focus(line_start(text, following), story.kind, cursor=False)
+        wanted = [here, there, *further(text, changes, story.kind, rng)]
+    focuses = asked(text, changes, wanted, places, "silence:elsewhere", rng.choice((0, 1)), rng)
     hunks = diff_stream(story, story.changes[:done], rng)
     return Scene(story.language, story.path, text, hunks, changes, focuses)
 
 
-def further(text: str, changes: tuple[Edit, ...], rng: random.Random) -> list[Focus]:
+def further(text: str, changes: tuple[Edit, ...], kind: str, rng: random.Random) -> list[Focus]:
     """Some other places that are to change."""
     chosen = rng.sample(changes, min(_FURTHER, len(changes)))
-    return [Focus(line_start(text, change.start), cursor=False) for change in chosen]
+    return [Focus(line_start(text, change.start), kind, cursor=False) for change in chosen]
 
 
 _CLOSERS: Final = {"(": ")", "[": "]", "{": "}"}
@@ -83,8 +83,8 @@ def half_done(story: Story, rng: random.Random) -> Scene | None:
         changes = composed(len(now), (*rest, *story.changes[done + 1 :]))
         cursor = change.start + cut
         made = (*story.changes[:done], typed)
-        wanted = [Focus(cursor, cursor=True), *further(now, changes, rng)[:1]]
-        focuses = asked(now, changes, wanted, places_of(made)[1:], rng.choice((0, 1)), rng)
+        wanted = [Focus(cursor, f"half_done:{story.kind}", cursor=True), *further(now, changes, story.kind, rng)[:1]]
+        focuses = asked(now, changes, wanted, places_of(made)[1:], "silence:elsewhere", rng.choice((0, 1)), rng)
         return Scene(story.language, story.path, now, diff_stream(story, made, rng), changes, focuses)
     return None
 
@@ -155,21 +155,23 @@ def _closers(text: str, cut: int) -> list[int]:
 
 def _silence(
     story: Story,
+    kind: str,
     text: str,
     made: Iterable[Edit],
     cursor: int,
     near: Iterable[int],
+    count: int,
     rng: random.Random,
 ) -> Scene:
     """A moment behind the changes `made`, where nothing is to change in `text`; for the rest see `asked`."""
-    focuses = asked(text, (), [Focus(cursor, cursor=True, silent=True)], near, 1, rng)
+    focuses = asked(text, (), [Focus(cursor, kind, cursor=True)], near, kind, count, rng)
     return Scene(story.language, story.path, text, diff_stream(story, made, rng), (), focuses)
 
 
 def silence_finished(story: Story, rng: random.Random) -> Scene | None:
     """The moment behind the last change: nothing is left to change, neither here nor elsewhere."""
     places = places_of(story.changes)
-    return _silence(story, story.states()[-1], story.changes, places[0], places[1:], rng)
+    return _silence(story, "silence:finished", story.states()[-1], story.changes, places[0], places[1:], 1, rng)
 
 
 def silence_unrelated(story: Story, rng: random.Random) -> Scene | None:
@@ -186,7 +188,7 @@ def silence_unrelated(story: Story, rng: random.Random) -> Scene | None:
     now = edit.apply(text)
     near = places_of(made)[1:] if begun else [moved(change.start, (edit,)) for change in story.changes[:2]]
     cursor = edit.start + len(edit.text)
-    return _silence(story, now, made, cursor, [min(at, len(now)) for at in near], rng)
+    return _silence(story, "silence:unrelated", now, made, cursor, [min(at, len(now)) for at in near], 1, rng)
 
 
 _MOST_UNDONE: Final = 3
@@ -199,7 +201,7 @@ def silence_undo(story: Story, rng: random.Random) -> Scene | None:
     back = [change.inverse(text) for change, text in zip(done, story.states(), strict=False)][::-1]
     near = [change.start for change in composed(len(story.text), story.changes)]
     cursor = done[0].start + len(back[-1].text)
-    return _silence(story, story.text, (*done, *back), cursor, near, rng)
+    return _silence(story, "silence:undo", story.text, (*done, *back), cursor, near, 1, rng)
 
 
 SceneMaker = Callable[[Story, random.Random], Scene | None]

@@ -22,7 +22,7 @@ class Story:
     """A text and what a person does to it, in the order in which they do it.
 
     Attributes:
-        kind: "commit"; held-out stories that ship have others, of the refactorings that they are.
+        kind: the maker's name.
         language: "python", "typescript", "javascript", "go" or "rust".
         path: of the file, with forward slashes.
         text: before the first change.
@@ -62,6 +62,20 @@ def sequential(edits: Sequence[Edit]) -> tuple[Edit, ...]:
     return tuple(changes)
 
 
+def undone(story: Story) -> tuple[str, tuple[Edit, ...]]:
+    """The text behind a story, and edits of it that take every change back, in the same order."""
+    text = story.text
+    back: list[Edit] = []
+    for change in story.changes:
+        moved = len(change.text) - (change.end - change.start)
+        back = [
+            Edit(each.start + moved, each.end + moved, each.text) if each.start >= change.end else each for each in back
+        ]
+        back.append(change.inverse(text))
+        text = change.apply(text)
+    return text, tuple(back)
+
+
 def story_of(kind: str, source: Source, edits: Sequence[Edit]) -> Story | None:
     """The story of edits that all speak of the file's own text, in the order given.
 
@@ -79,6 +93,17 @@ def story_of(kind: str, source: Source, edits: Sequence[Edit]) -> Story | None:
     story = Story(kind, source.language, source.path, source.text, sequential(edits))
     result = edited(source.text, by_place)
     return None if result == source.text or source.with_text(result).has_error else story
+
+
+def taken_back(kind: str, source: Source, story: Story | None) -> Story | None:
+    """The story that takes another one of the file back, in the same order; its end is the file as it is.
+
+    None where there is no other one; and as for `story_of`.
+    """
+    if story is None:
+        return None
+    text, back = undone(story)
+    return story_of(kind, source.with_text(text), back)
 
 
 # Characters of a story's text: some times the context that a small model sees around its region.
