@@ -104,21 +104,6 @@ def test_a_jump_in_the_same_file_keeps_related_code_and_snapshot() -> None:
     assert shared(before, after) >= front > 8000
 
 
-def test_related_code_that_is_found_later_waits_until_a_model_has_read_it() -> None:
-    reader = Reader(8192)
-    place = line_start(TEXT, 1400)
-    reader.builder.build(situation(TEXT, place), 8192, ahead=True)
-    reader.builder.read()
-    _, before = reader.read(situation(TEXT, place))
-    ahead = reader.builder.build(situation(TEXT, place, related=RELATED), 8192, ahead=True)
-    assert ahead.parts.related
-    assert reader.read(situation(TEXT, place, related=RELATED))[1] == before
-    reader.builder.read()
-    built, after = reader.read(situation(TEXT, place, related=RELATED))
-    assert built.parts == ahead.parts
-    assert after != before
-
-
 def test_who_only_looks_around_elsewhere_keeps_the_snapshot() -> None:
     reader = Reader(8192)
     near = (Hunk("argparse.py", 1390, "", "x = 1\n"),)

@@ -138,10 +138,10 @@ class WholeFile(ContextBuilder):
     def __init__(self) -> None:
         super().__init__(EstimateCounter())
 
-    def build(self, situation: Situation, budget: int, *, ahead: bool = False) -> BuiltContext:
+    def build(self, situation: Situation, budget: int) -> BuiltContext:
         text, at = situation.text, situation.offset
         parts = PromptParts(path=situation.path, prefix=text[:at], suffix=text[at:])
-        return replace(super().build(situation, budget, ahead=ahead), parts=parts)
+        return replace(super().build(situation, budget), parts=parts)
 
 
 class Outcomes:

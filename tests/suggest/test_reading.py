@@ -83,21 +83,6 @@ async def test_nothing_is_read_where_nobody_wants_it(
         model.requests.clear()
 
 
-async def test_what_is_being_read_is_read_to_its_end_and_then_what_has_come_since() -> None:
-    model = reader()
-    model.hold = True
-    async with editing("x = |\n", model=model, settings=NOW) as editor:
-        editor.suggester.reading.rests(URI, editor.cursor)
-        await settle()
-        await editor.time.advance(1.0)
-        editor.suggester.reading.again()
-        await settle()
-        assert (len(model.requests), model.cancelled) == (1, 0)
-        model.release()
-        await settle()
-        assert (len(model.requests), model.running) == (2, 0)
-
-
 async def test_secrets_are_masked_in_what_is_read() -> None:
     key = "ghp_" + "a1B2c3D4e5F6" * 3
     async with editing(f'token = "{key}"\nx = |\n', model=reader(), privacy=Privacy([])) as editor:

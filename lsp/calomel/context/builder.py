@@ -89,7 +89,6 @@ class _Memory:
     Attributes:
         windows: the latest first, each with the number of its front.
         fronts: by number.
-        was_read: a model has read its newest front ahead.
     """
 
     text: str
@@ -97,7 +96,6 @@ class _Memory:
     windows: tuple[tuple[Window, int], ...]
     fronts: dict[int, Front]
     withdrawals: int
-    was_read: bool = False
 
     def now(self, text: str) -> _Memory:
         """The same, where it is in the current text."""
@@ -123,13 +121,9 @@ class ContextBuilder:
     def __init__(self, counter: TokenCounter) -> None:
         self.counter = counter
         self._memories: OrderedDict[str, _Memory] = OrderedDict()
-        self._ahead: tuple[str, _Memory] | None = None
 
-    def build(self, situation: Situation, budget: int, *, ahead: bool = False) -> BuiltContext:
-        """The context for a cursor, of about `budget` tokens at most (exactly so when the counter is exact).
-
-        With `ahead`, for a model that reads while nobody asks: other contexts are made as before until `read` is told.
-        """
+    def build(self, situation: Situation, budget: int) -> BuiltContext:
+        """The context for a cursor, of about `budget` tokens at most (exactly so when the counter is exact)."""
         text, offset, counter = situation.text, situation.offset, self.counter
         shares = share_out(budget, has_edits=bool(situation.hunks), has_related=bool(situation.related))
         memory = self._memory(situation, budget)
@@ -138,18 +132,12 @@ class ContextBuilder:
         # The front that went with this window goes first.
         numbers = list(dict.fromkeys([known[window], *memory.fronts] if window in known else memory.fronts))
         fronts = [memory.fronts[number] for number in numbers]
-        # What a model has read serves until it has read more.
-        held = memory.was_read and not ahead
-        front = choose(fronts, situation, window, shares, counter, stays=window in known, held=held)
+        front = choose(fronts, situation, window, shares, counter, stays=window in known)
         number = next((at for at, each in zip(numbers, fronts, strict=True) if each is front), None)
         rebuilt = number is None
         if number is None:
             number = max(memory.fronts, default=0) + 1
-        memory = memory.with_use(window, number, front)
-        if ahead:
-            self._ahead = situation.uri, replace(memory, was_read=True)
-        else:
-            self._memories[situation.uri] = memory
+        self._memories[situation.uri] = memory.with_use(window, number, front)
         parts = PromptParts(
             front.related,
             front.far,
@@ -159,11 +147,6 @@ class ContextBuilder:
             text[offset : window.end],
         )
         return BuiltContext(parts, front, shares, window, len(text), rebuilt, counter)
-
-    def read(self) -> None:
-        """A model has read the last context that was built ahead; no other was built meanwhile."""
-        if self._ahead is not None and self._ahead[0] in self._memories:
-            self._memories[self._ahead[0]] = self._ahead[1]
 
     def forget(self, uri: str) -> None:
         """The document was closed."""

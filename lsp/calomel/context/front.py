@@ -71,7 +71,6 @@ def choose(
     counter: TokenCounter,
     *,
     stays: bool,
-    held: bool = False,
 ) -> Front:
     """The front for `window`: one of `fronts`, the first that still serves, else a new one.
 
@@ -79,9 +78,8 @@ def choose(
 
     * Who only looks at a place outside of the snapshot, and has settled no edit there, keeps all of it: the answer
       waits for the window alone, and what was worked at is there when the cursor comes back.
-    * Related code stays as long as the window does (`stays`), also where there was none and a model has read the rest
-      (`held`). When the window moves, it stays if at least half of what would be chosen now is in it. Otherwise
-      everything is chosen anew.
+    * Related code stays as long as the window does (`stays`). When that moves, it stays if at least half of what would
+      be chosen now is in it. Otherwise everything is chosen anew.
     * Snapshot and stream stay while the window is inside the snapshot, the lines changed since are at most a quarter of
       the snapshot, and the stream still has its beginning and fits its room. Otherwise both start anew: what
       the stream lets go is in the new snapshot. Related code, which stands before them, stays.
@@ -89,7 +87,7 @@ def choose(
     why = ""
     keeps_related: Front | None = None
     for front in fronts:
-        kept = (stays and (held or front.related)) or _only_looks(front.snapshot, window, situation)
+        kept = (stays and front.related) or _only_looks(front.snapshot, window, situation)
         if not kept and not _serves_related(front, situation.related, shares, counter):
             why = why or "other code matters here"
             continue

@@ -256,10 +256,9 @@ class CandidateSource:
 
     async def read_ahead(self, question: Question) -> None:
         """Have the model read what a question for text at the cursor would show it."""
-        parts = self._builder.build(question.situation, question.context_tokens, ahead=True).parts
+        parts = self._builder.build(question.situation, question.context_tokens).parts
         most, limit = question.context_tokens, question.max_tokens
         await self._model(CompleteRequest("fill", parts, max_tokens=limit, max_context=most, ahead=True))
-        self._builder.read()
 
     def _first_line(self, question: Question, whole: Decision) -> Answered | None:
         """The same text up to the end of its first line that is not blank; None where it has no other."""

@@ -30,7 +30,6 @@ class ReadAhead:
         self._place: tuple[str, int] | None = None
         self._known: tuple[str, int, int] | None = None
         self._info: ModelInfo | None = None
-        self._outdated = False
 
     def rests(self, uri: str, offset: int) -> None:
         """The cursor is at `offset`: read what stands there once it has rested, unless that is known."""
@@ -43,9 +42,7 @@ class ReadAhead:
     def again(self, info: ModelInfo | None = None) -> None:
         """What a model sees of a place is another thing from now on; before a model is known, nothing is read."""
         self._info, self._known = info or self._info, None
-        # What is being read serves until this is read, too.
-        self._outdated = self._task is not None and not self._task.done()
-        if self._place is not None and not self._outdated:
+        if self._place is not None:
             self.rests(*self._place)
 
     def stop(self) -> None:
@@ -58,33 +55,26 @@ class ReadAhead:
         return None if document is None else (uri, document.revision, offset)
 
     async def _read(self, uri: str, offset: int, info: ModelInfo) -> None:
-        await self._session.sleep(_REST_SECONDS)
+        session = self._session
+        await session.sleep(_REST_SECONDS)
         try:
             with suppress(CompleterError):
-                while await self._once(uri, offset, info) and self._outdated:
-                    pass
+                if session.settings.read_ahead == "plugged_in" and _on_battery():
+                    return
+                document = session.workspace.documents.get(uri)
+                if document is None or offset > len(document) or session.flight.running is not None:
+                    return
+                place = Asked("fill", document, offset, Trigger.CURSOR)
+                if forbidden(session, place) is not None:
+                    return
+                if session.workspace.syntax is not None:
+                    await session.workspace.syntax.parse(document)
+                question = question_at(session, place, info)
+                if question is not None:
+                    await session.source.read_ahead(question)
+                    self._known = self._key(uri, offset)
         except Exception as error:  # noqa: BLE001 (nobody asked: nothing of the session may end with it)
             LOG.error("reading ahead ended with %s", type(error).__name__)  # noqa: TRY400 (an error may quote the text)
-
-    async def _once(self, uri: str, offset: int, info: ModelInfo) -> bool:
-        """Whether the place was read as it was then."""
-        session, self._outdated = self._session, False
-        if session.settings.read_ahead == "plugged_in" and _on_battery():
-            return False
-        document = session.workspace.documents.get(uri)
-        if document is None or offset > len(document) or session.flight.running is not None:
-            return False
-        place = Asked("fill", document, offset, Trigger.CURSOR)
-        if forbidden(session, place) is not None:
-            return False
-        if session.workspace.syntax is not None:
-            await session.workspace.syntax.parse(document)
-        question = question_at(session, place, info)
-        if question is None:
-            return False
-        await session.source.read_ahead(question)
-        self._known = None if self._outdated else self._key(uri, offset)
-        return True
 
 
 def _on_battery() -> bool:
