@@ -196,6 +196,15 @@ def test_a_floor_gives_up_next_to_nothing_that_would_be_taken() -> None:
         assert lost <= 0.01 < more
 
 
+def test_a_fit_raises_no_floor() -> None:
+    """What was given up is not in a log, so that fit after fit would give up more."""
+    samples = [replace(each, signals={**each.signals, "tokens": 4}) for each in drawn(1000)]
+    found = fit(samples, None, ONE).calibrator.floors["balanced"]
+    for known in (found - 1.0, found + 1.0):
+        begun = replace(TRUTH, floors={"balanced": known})
+        assert fit(samples, begun, ONE).calibrator.floors["balanced"] <= min(known, found + 0.9)
+
+
 @pytest.mark.parametrize(
     ("successes", "trials", "confidence", "bound"),
     [

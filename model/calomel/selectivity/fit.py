@@ -124,7 +124,9 @@ def fit(samples: Sequence[Sample], start: KindCalibrator | None = None, penaltie
     thresholds = named_thresholds(samples, tried[best].tolist())
     # Whoever is hopeless is not asked, so that nothing new is known of them.
     unheard = base.hopeless - {sample.maker for sample in samples}
-    floors = named_floors(samples, tried[best].tolist(), thresholds)
+    # What was given up is in no log: a fit to one must not raise the floor that kept it out.
+    floors = {**base.floors, **named_floors(samples, tried[best].tolist(), thresholds)}
+    floors = {name: min(floor, base.floors.get(name, floor)) for name, floor in floors.items()}
     made = replace(made, hopeless=hopeless_makers(samples) | unheard, thresholds=thresholds, floors=floors)
     before = np.asarray([base.probability(sample) for sample in samples])
     return Fit(made, quality_of(before, truth), after, tuple(tried[best].tolist()))
