@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
-import os
 import sys
 import threading
 import time
@@ -25,8 +24,8 @@ from typing import Any, Final
 
 import pytest
 
-# Seconds of one turn: of the thread's processor time, and by the clock. Nobody knows how fast a build machine is.
-LONGEST_WORK: Final = 0.04 if os.environ.get("CI", "") not in ("", "0", "false") else 0.02
+# Seconds of one turn: of the thread's processor time, and by the clock. Nobody knows how fast the machine is.
+LONGEST_WORK: Final = 0.04
 LONGEST_WAIT: Final = 0.25
 _LOOK_EVERY: Final = 0.005
 _TESTS: Final = Path(__file__).parent

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 import os
 import sys
 import time
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 from calomel.lsp.connection import Connection
 from calomel.lsp.transport import CHUNK_BYTES, Transport, claim_stdio
-from calomel.suggest.process import dead_threads_logged
 
 if TYPE_CHECKING:
     from calomel.lsp.services import CompleterFactory
@@ -43,17 +41,23 @@ class Server:
                 return connection.end_code
             connection.feed(data)
         import asyncio
+        import logging
 
-        return asyncio.run(self.serve(transport, connection))
+        from calomel.suggest.process import dead_threads_logged
+
+        with dead_threads_logged(logging.getLogger("calomel.lsp")):
+            return asyncio.run(self.serve(transport, connection))
 
     async def serve(self, transport: Transport, connection: Connection | None = None) -> int:
         """As `run`, inside of a running event loop; `connection` has greeted the client already."""
-        # What is imported stays. Looking through it for garbage held up the start, and keystrokes for 20 to 40 ms.
-        gc.disable()
+        # What is imported stays. Looking through all of it for garbage held up the start, and keystrokes for 20 to 40 ms;
+        # what imports leave behind is young.
+        usual = gc.get_threshold()
+        gc.set_threshold(2_000, 20, 1_000_000)
         from calomel.lsp import session
 
         gc.freeze()
-        gc.enable()
+        gc.set_threshold(*usual)
         return await session.serve(
             connection or Connection(transport.write), transport, self.completer_factory, self.clock, self.log
         )
@@ -61,8 +65,7 @@ class Server:
 
 def run_stdio() -> NoReturn:
     """Be the language server of the editor at the other end of standard input and output."""
-    with dead_threads_logged(logging.getLogger("calomel.lsp")):
-        leave(Server().run(claim_stdio()))
+    leave(Server().run(claim_stdio()))
 
 
 def leave(code: int) -> NoReturn:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +52,7 @@ def read_object(path: Path, error: type[Exception]) -> dict[str, Any]:
 def _replace(target: Path, raw: bytes, mode: int | None) -> None:
     if mode is None and target.exists():
         mode = target.stat().st_mode & 0o777
-    draft = target.with_name(f".{target.name[:128]}.{secrets.token_hex(6)}")
+    draft = target.with_name(f".{target.name[:128]}.{os.urandom(6).hex()}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
         # No more rights than it shall have, from the first byte on.
