@@ -100,7 +100,7 @@ def test_the_log_has_counts_and_no_text(client: TestClient, caplog: pytest.LogCa
 
 async def test_a_server_ends_only_when_no_request_has_run_for_some_time() -> None:
     now, lasting = 0.0, asyncio.create_task(asyncio.sleep(60))
-    server = DrainingServer(uvicorn.Config("none"), Mock(), 60, lambda: now)
+    server = DrainingServer(uvicorn.Config("none"), Mock(), Mock(failure=None), 60, lambda: now)
 
     async def over(then: float) -> bool:
         nonlocal now

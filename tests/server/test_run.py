@@ -26,8 +26,13 @@ PROGRAM = """
 import asyncio, json, sys, time, types
 SECONDS, LOADING = map(float, sys.argv[2:])
 
+class EngineDied(Exception):
+    code = "engine_stopped"
+
 class Filler:
     async def afill(self, request):
+        if request.max_tokens == 13:
+            raise EngineDied
         await asyncio.sleep(SECONDS)
         return types.SimpleNamespace(text="done", finish_reason="stop", prompt_tokens=1, completion_tokens=1,
                                      cached_tokens=0, steps=1, forwards=1, seconds=0.1, confidence=1.0, trimmed=False,
@@ -198,6 +203,18 @@ def test_a_model_that_cannot_be_loaded_ends_the_server_with_the_reason(start: St
 
     assert process.returncode == 1
     assert "StartError: the model could not be loaded: no such checkpoint" in errors
+    assert not runtime_file.exists()
+
+
+def test_a_server_whose_engine_dies_ends_so_that_it_is_started_again(start: Start, runtime_file: Path) -> None:
+    process = start(no_auth=True)
+    url = first_lines(process)[0].split()[-1]
+    healthy(url)
+    died = httpx.post(f"{url}/v1/fim/completions", json={**ASK, "max_tokens": 13})
+    assert (died.status_code, died.json()["error"]["code"]) == (503, "engine_stopped")
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "StartError: the model's engine has failed" in errors
     assert not runtime_file.exists()
 
 

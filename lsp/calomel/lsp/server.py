@@ -50,8 +50,8 @@ class Server:
 
     async def serve(self, transport: Transport, connection: Connection | None = None) -> int:
         """As `run`, inside of a running event loop; `connection` has greeted the client already."""
-        # What is imported stays. Looking through all of it for garbage held up the start, and keystrokes for 20 to 40 ms;
-        # what imports leave behind is young.
+        # What is imported stays. Looking through all of it for garbage held up the start, and keys by 20 to 40 ms;
+        # the garbage that imports leave behind is young.
         usual = gc.get_threshold()
         gc.set_threshold(2_000, 20, 1_000_000)
         from calomel.lsp import session

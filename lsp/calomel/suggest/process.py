@@ -1,4 +1,4 @@
-"""Threads and processes of our own: what is said of threads that end with a mistake, and whether a process still runs."""
+"""What is said of threads that end with a mistake, and whether a process still runs."""
 
 from __future__ import annotations
 

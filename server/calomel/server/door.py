@@ -118,13 +118,13 @@ class Door:
         """`text` with every character of a secret replaced; the same length."""
         return self.edits.secrets.mask(text)
 
-    def refusal(self, error: Exception, filler: Filler) -> DoorError | None:
-        """What the client is told of `error` from `filler`; None when it is none that anybody declared."""
+    def refusal(self, error: Exception) -> DoorError | None:
+        """What the client is told of `error`; None when it is none that anybody declared."""
         if isinstance(error, DoorError):
             return error
         refusal = from_engine(error)
         if isinstance(refusal, EngineStoppedError):
-            self.loader.stopped(filler)
+            self.loader.stopped()
         return refusal
 
 
@@ -138,7 +138,6 @@ class Visit:
         request: as it came.
         filler: the model, asked in the client's name.
         info: what the model can do.
-        opened: the same as the loader has it.
         id: of the completion; unguessable, because feedback is taken on its word.
         created: seconds since 1970.
     """
@@ -149,7 +148,6 @@ class Visit:
     filler: Filler
     info: ModelInfo
     _stack: AsyncExitStack
-    opened: Filler
     id: str = field(default_factory=lambda: f"cmpl-{uuid.uuid4().hex}")
     created: int = field(default_factory=lambda: int(time.time()))
 
@@ -227,7 +225,7 @@ class Visit:
             if wording.done:
                 yield wording.done
         except Exception as error:  # noqa: BLE001 (the status has been sent; the error can only be one more event)
-            refusal = self.door.refusal(error, self.opened)
+            refusal = self.door.refusal(error)
             if refusal is None:
                 log_failure(error)
             yield wording.frame(ErrorResponse.model_validate((refusal or DoorError()).body()))
@@ -305,13 +303,13 @@ async def visit(request: Request, route: str) -> AsyncIterator[Visit]:
     door, client = door_of(request), client_of(request)
     async with AsyncExitStack() as stack:
         stack.enter_context(door.admission.place(client))
-        filler = await door.loader.acquire()
+        filler = door.loader.filler()
         try:
             of_client = getattr(filler, "of_client", None)
             asked = filler if of_client is None else of_client(client)
-            yield Visit(door, route, request, asked, door.loader.info(), stack, filler)
+            yield Visit(door, route, request, asked, door.loader.info(), stack)
         except Exception as error:
-            refusal = door.refusal(error, filler)
+            refusal = door.refusal(error)
             if refusal is None or refusal is error:
                 raise
             raise refusal from error

@@ -181,18 +181,18 @@ class ModelLoadingError(UnavailableError):
 
 
 class ModelFailedError(UnavailableError):
-    """The model could not be opened; the reason is in the server's log."""
+    """The model could not be opened, or its engine has failed; the reason is in the server's log."""
 
     code = "model_failed"
-    message = "The model could not be loaded; the server's log says why."
+    message = "The model could not be loaded, or has failed; the server's log says why."
 
 
 class EngineStoppedError(UnavailableError):
-    """The engine is closing, or its thread has failed; unless that happens again and again, it is started anew."""
+    """The engine is closing, or its thread has failed: the server ends, and whoever started it starts it anew."""
 
     code = "engine_stopped"
     retry_after = RETRY_LOADING
-    message = "The engine has stopped and is started again. Please try again shortly."
+    message = "The engine has stopped, and the server ends. Please try again when it is started again."
 
 
 class UpstreamFailedError(UnavailableError):

@@ -30,7 +30,9 @@ _DRAIN_SECONDS: Final = 0.02
 
 
 class DrainingServer(uvicorn.Server):
-    """Ends by itself when nobody uses it, and lets running requests end when it is told to stop.
+    """Ends by itself when nobody uses it or its model has failed, and lets running requests end when told to stop.
+
+    A server without a model helps nobody; whoever started it should see it end.
 
     While they do, it still answers: `/health` says `draining`, whatever else comes is told to come back.
     """
@@ -39,23 +41,27 @@ class DrainingServer(uvicorn.Server):
         self,
         config: uvicorn.Config,
         admission: Admission,
+        loader: ModelLoader,
         idle_seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(config)
         self._admission = admission
+        self._loader = loader
         self._idle_seconds = idle_seconds
         self._clock = clock
         self._answered = 0
         self._since = clock()
 
     async def on_tick(self, counter: int) -> bool:
-        """Whether it ends: it was told to, or nobody has used it for its time."""
+        """Whether it ends: it was told to, its model has failed, or nobody has used it for its time."""
         state, now = self.server_state, self._clock()
         if state.tasks or state.total_requests != self._answered:
             self._answered, self._since = state.total_requests, now
         elif self._idle_seconds is not None and now - self._since >= self._idle_seconds:
             _log.info("nobody has used the server for its time: it ends")
+            self.should_exit = True
+        if self._loader.failure is not None:
             self.should_exit = True
         return await super().on_tick(counter)
 

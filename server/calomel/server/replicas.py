@@ -89,10 +89,10 @@ class Replica:
     ) -> None:
         _listen_here()
         self.name: str = serve.get_replica_context().replica_id.unique_id
-        opened = [await asyncio.to_thread(open_model, settings)]
+        opened = await asyncio.to_thread(open_model, settings)
         self._app = create_app(
             settings,
-            lambda: opened.pop() if opened else open_model(settings),
+            lambda: opened,
             tokens=None if tokens is None else Tokens(tokens),
         )
         self._loader = self._app.state.door.loader
@@ -111,9 +111,9 @@ class Replica:
         return self.name, [message async for messages in self.answer(scope, body) for message in messages]
 
     def check_health(self) -> None:
-        """Ray Serve replaces a replica whose model is off for good. Raises RuntimeError."""
-        if self._loader.state == "failed":
-            raise RuntimeError("the model's engine failed too often")
+        """Ray Serve replaces a replica whose model has failed. Raises RuntimeError."""
+        if self._loader.failure is not None:
+            raise RuntimeError(self._loader.failure)
 
 
 class RayReplicas:

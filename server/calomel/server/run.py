@@ -22,6 +22,7 @@ from starlette.middleware import Middleware
 from calomel.prompts.parts import PromptParts
 from calomel.server import tokens
 from calomel.server.app import create_app
+from calomel.server.door import Door
 from calomel.server.errors import StartError
 from calomel.server.forwarding import Forwarding
 from calomel.server.lifetime import DrainingServer, ended_by_signals, timed, waiting_for_no_model
@@ -57,7 +58,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
     terminal alone, for other outputs are kept in logs. Both stand in the runtime file, too.
 
     Raises:
-        StartError: the address is taken, a file cannot be used, or the model cannot be loaded.
+        StartError: the address is taken, a file cannot be used, the model cannot be loaded, or its engine failed.
     """
     turn_off_libraries()
     log_to(sys.stderr, settings.log_level)
@@ -66,29 +67,23 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
         raise StartError(f"workspace: {settings.workspace} is no folder")
     allowed, editors, words = _tokens(settings, terminal=out.isatty())
     _check_tls(settings)
-    failures: list[Exception] = []
     upstream = upstream_of(settings)
 
     def opened() -> Filler:
-        try:
-            if upstream is not None:
-                return open_upstream(upstream)
-            return open_model(settings) if settings.replicas is None else open_replicas(settings, allowed)
-        except Exception as error:
-            failures.append(error)
-            # A server without a model helps nobody; whoever started it should see it end.
-            server.should_exit = True
-            raise
+        if upstream is not None:
+            return open_upstream(upstream)
+        return open_model(settings) if settings.replicas is None else open_replicas(settings, allowed)
 
     if settings.replicas is None:
         app = create_app(settings, opened, allowed, describing=None if upstream is None else lambda: upstream.model)
     else:
         # What a model's process does by itself is theirs.
-        door = settings.model_copy(update={"workspace": None})
-        app = create_app(door, opened, allowed, [Middleware(Forwarding)])
+        before_them = settings.model_copy(update={"workspace": None})
+        app = create_app(before_them, opened, allowed, [Middleware(Forwarding)])
     idle_seconds = None if settings.idle_minutes is None else settings.idle_minutes * 60
-    server = DrainingServer(config(settings, app), app.state.door.admission, idle_seconds)
-    with waiting_for_no_model(app.state.door.loader), listen(settings.host, settings.port) as listener:
+    door: Door = app.state.door
+    server = DrainingServer(config(settings, app), door.admission, door.loader, idle_seconds)
+    with waiting_for_no_model(door.loader), listen(settings.host, settings.port) as listener:
         url = address(listener, secure=settings.tls_cert is not None)
         path = settings.runtime_file or _runtime_path()
         with ended_by_signals(server), _published(path, _record(settings, url, editors)):
@@ -100,9 +95,8 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
                 say(out, f"Replicas: {settings.replicas}")
             with dead_threads_logged(logging.getLogger("calomel.server")):
                 server.run(sockets=[listener])
-    if failures:
-        where = "" if settings.upstream is not None else "the model could not be loaded: "
-        raise StartError(f"{where}{failures[0]}") from failures[0]
+    if door.loader.failure is not None:
+        raise StartError(door.loader.failure)
 
 
 def open_model(settings: ServerSettings) -> Filler:

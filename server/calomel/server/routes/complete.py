@@ -20,9 +20,7 @@ router = protected_router()
 @router.get(INFO_PATH, response_class=Response)
 async def model_info(request: Request) -> Response:
     """What the loaded model can do; 503 `model_loading` until it is loaded."""
-    loader = door_of(request).loader
-    await loader.acquire()
-    return Response(encode(loader.info()), media_type=_JSON)
+    return Response(encode(door_of(request).loader.info()), media_type=_JSON)
 
 
 @router.post(COMPLETE_PATH, response_class=Response)
