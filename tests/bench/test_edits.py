@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from calomel.bench.baselines import repeat_last
 from calomel.bench.edits import ask_all, ask_plain
+from calomel.bench.room import repeat_last
 from calomel.bench.suite import (
     Case,
     Reply,

@@ -15,12 +15,12 @@ from rich.console import Console
 from tests.cli.conftest import Run
 from tests.other_program import answer_of, listening
 
-from calomel.cli import upstream_checks
+from calomel.cli import checks
 from calomel.report import progress as bars
 from calomel.report.progress import Progress
 
 Runner = Callable[..., Run]
-CHECK = upstream_checks.check_upstream
+CHECK = checks.check_upstream
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def no_port(monkeypatch: pytest.MonkeyPatch, *ports: tuple[str, int]) -> None:
     """Only these are the usual ports of model servers."""
-    monkeypatch.setattr(upstream_checks, "check_upstream", partial(CHECK, ports=ports))
+    monkeypatch.setattr(checks, "check_upstream", partial(CHECK, ports=ports))
 
 
 def program(folder: Path, name: str) -> None:

@@ -21,8 +21,7 @@ from calomel.suggest import launch, runtime_file
 from calomel.suggest.completer import CompleteRequest, CompleterError
 from calomel.suggest.launch import Wish, connect, find_or_start, log_path
 from calomel.suggest.runtime_file import ServerRecord
-from calomel.weights import nano_path
-from calomel.weights.identity import weights_id
+from calomel.weights import nano_path, weights_id
 from calomel.workspace.settings import ServerSettings
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]

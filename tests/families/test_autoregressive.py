@@ -23,7 +23,7 @@ from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.generation import generation_of
 from calomel.families.loading import load_decoder
-from calomel.families.open import open_engine
+from calomel.families.plan import open_engine
 from calomel.families.table import find
 from calomel.prompts.next_edit import EDIT_FORMATS
 from calomel.prompts.parts import EditRegion, Excerpt, PromptParts

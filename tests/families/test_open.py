@@ -18,7 +18,7 @@ from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.generation import generation_of
 from calomel.families.memory import EstimateOptions, free_bytes
-from calomel.families.open import open_engine
+from calomel.families.plan import open_engine
 from calomel.families.shards import Shards
 from calomel.families.table import FAMILIES, UnknownFamilyError, find
 from calomel.prompts.tokenizer import TokenizerError

@@ -14,10 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from calomel.bench.baselines import repeat_last
 from calomel.bench.harm import NOTE, Offered, harm_figures, harm_table, harms
 from calomel.bench.held_summary import BASELINES, DRAFTS, LOSSES, NAMES, REPEAT, loss
-from calomel.bench.room import Room, silences
+from calomel.bench.room import Room, repeat_last, silences
 from calomel.bench.suite import Case, CaseScore, Reply, SuiteError, figures, read_suite, score_above, score_case
 from calomel.replay.events import Changed, Closed, Focused, Opened
 from calomel.report.result import Report, Table, Value, flat_cell, number_cell

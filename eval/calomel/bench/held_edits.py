@@ -13,7 +13,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from calomel.bench.baselines import repeat_last
 from calomel.bench.harm import Offered, harms
 from calomel.bench.held_summary import (
     CALOMEL,
@@ -28,7 +27,7 @@ from calomel.bench.held_summary import (
     losses,
 )
 from calomel.bench.model import checkpoint_folder
-from calomel.bench.room import Room, silences
+from calomel.bench.room import Room, repeat_last, silences
 from calomel.replay.events import Changed, Event, Opened, language_of
 from calomel.replay.stories import package_of
 from calomel.report.progress import Progress

@@ -20,12 +20,11 @@ from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.elsewhere import drafts_elsewhere, others_of
 from calomel.suggest.fitting import splits_word
 from calomel.suggest.judging import Answered, Decision
-from calomel.suggest.locations import continuations
 from calomel.suggest.offering import hold_back, offered, others
 from calomel.suggest.pace import Run, ended, within
 from calomel.suggest.question import Question, Trigger
 from calomel.suggest.recent import standing
-from calomel.suggest.search import agreed, next_edits
+from calomel.suggest.search import agreed, continuations, next_edits
 from calomel.suggest.session import Asked, Session
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.documents import Document

@@ -66,7 +66,7 @@ def open_folder(folder: Path, options: OpenOptions) -> Filler:
     from calomel.engine import SamplingParams  # these import torch
     from calomel.families.configuration import read_config
     from calomel.families.generation import generation_of
-    from calomel.families.open import open_engine
+    from calomel.families.plan import open_engine
     from calomel.families.table import find
 
     family = find(folder)

@@ -26,8 +26,7 @@ from calomel.suggest import runtime_file
 from calomel.suggest.completer import PROTOCOL_VERSION, Completer, CompleterError, Kind, ModelInfo
 from calomel.suggest.remote import Endpoint, HttpCompleter
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, check_folder
-from calomel.weights import nano_path
-from calomel.weights.identity import weights_id
+from calomel.weights import nano_path, weights_id
 from calomel.workspace.settings import ServerSettings
 
 LOG: Final = logging.getLogger(__name__)

@@ -43,7 +43,7 @@ class ServerRecord:
         started: when that process started, in the system's ticks; 0 where the system does not tell. A process id is
             given out again some day, this pair is not.
         model: checkpoint folder, for people; None for the shipped one.
-        weights: `calomel.weights.identity.weights_id` of that folder; empty when it could not be read.
+        weights: `calomel.weights.weights_id` of that folder; empty when it could not be read.
         device: `cpu`, `cuda`, `cuda:N` or `mps`.
         version: of Calomel.
         protocol: version of the wire.

@@ -24,10 +24,9 @@ from calomel.suggest.edit import TextEdit, apply, edits_of
 from calomel.suggest.fitting import splits_word
 from calomel.suggest.in_process import Fills, answer
 from calomel.suggest.judging import Answered, Decision, SuggestionFilter, better, shows
-from calomel.suggest.locations import continuations
 from calomel.suggest.question import Question, Trigger
 from calomel.suggest.recent import past_of
-from calomel.suggest.search import next_edits
+from calomel.suggest.search import continuations, next_edits
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.documents import Document
 from calomel.workspace.languages import grammar_of

@@ -16,7 +16,6 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from calomel.server.access import protected_router, public_paths
 from calomel.server.admission import Admission
 from calomel.server.deliveries import Deliveries
 from calomel.server.door import Door
@@ -24,7 +23,7 @@ from calomel.server.errors import DoorError, StartError, response_to
 from calomel.server.known_workspace import KnownWorkspace
 from calomel.server.loading import FillerFactory, InfoFactory, ModelLoader
 from calomel.server.metrics import Metrics
-from calomel.server.middleware import Boundary, Gate
+from calomel.server.middleware import Boundary, Gate, protected_router, public_paths
 from calomel.server.routes import chat, complete, completions, edit, llama, models, status
 from calomel.server.settings import ServerSettings, named_path
 from calomel.server.tokens import Tokens

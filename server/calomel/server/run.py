@@ -36,9 +36,8 @@ from calomel.suggest.launch import upstream_id, version
 from calomel.suggest.process import dead_threads_logged, started
 from calomel.suggest.remote import is_loopback
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
-from calomel.suggest.upstream.target import Target
-from calomel.weights import nano_path
-from calomel.weights.identity import weights_id
+from calomel.suggest.upstream.exchange import Target
+from calomel.weights import nano_path, weights_id
 
 if TYPE_CHECKING:
     from calomel.suggest.filler import Filler

@@ -27,7 +27,7 @@ from calomel.server.errors import StartError
 from calomel.server.logs import escaped
 from calomel.storage.system import is_own, rights_of_others
 from calomel.suggest.remote import is_loopback
-from calomel.suggest.upstream.target import UpstreamFormat, problem_of
+from calomel.suggest.upstream.exchange import UpstreamFormat, problem_of
 from calomel.workspace.settings import user_settings_path
 
 MIB: Final = 1024 * 1024

@@ -12,8 +12,7 @@ from typing import Any, Final
 from calomel.prompts.fim_tokens import FORMATS, FimFormat, write_fim
 from calomel.prompts.parts import PromptParts
 from calomel.suggest.completer import Drawing, FinishReason
-from calomel.suggest.upstream.exchange import LOADING_SECONDS, READ_SECONDS, Exchange
-from calomel.suggest.upstream.target import Target, UpstreamError
+from calomel.suggest.upstream.exchange import LOADING_SECONDS, READ_SECONDS, Exchange, Target, UpstreamError
 
 # What servers take by default that say nothing of it (Ollama's num_ctx).
 DEFAULT_WINDOW: Final = 4096

@@ -27,9 +27,8 @@ from calomel.suggest.upstream.adapter import (
     text,
     whole,
 )
-from calomel.suggest.upstream.exchange import READ_SECONDS, Exchange
+from calomel.suggest.upstream.exchange import READ_SECONDS, Exchange, UpstreamError
 from calomel.suggest.upstream.native import LlamaCpp, Ollama
-from calomel.suggest.upstream.target import UpstreamError
 
 # Of OpenAI's API.
 _MOST_STOPS: Final = 4

@@ -25,8 +25,7 @@ from calomel.suggest.upstream.adapter import (
     text,
     whole,
 )
-from calomel.suggest.upstream.exchange import READ_SECONDS, Exchange
-from calomel.suggest.upstream.target import UpstreamError
+from calomel.suggest.upstream.exchange import READ_SECONDS, Exchange, UpstreamError
 
 _NOT_IMPLEMENTED: Final = 501
 

@@ -25,7 +25,7 @@ from calomel.selectivity.sample import auroc
 from calomel.storage import write_whole
 from calomel.training.alignment.data import AlignConfig, AlignmentError, Lesson, Preference, Renderer, balance, split
 from calomel.training.alignment.loss import MODES, Layout, figures, lay_out, losses, score
-from calomel.training.process import Interruption, progress_bar
+from calomel.training.run import Interruption, progress_bar
 from calomel.training.state import Counters, load_state, save_state
 
 # The model card stays behind: its figures are of other weights.

@@ -18,11 +18,11 @@ from calomel.prompts.chat import Call, Function, Message
 from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
 from calomel.prompts.grammar import GrammarError
 from calomel.server import wire
-from calomel.server.access import protected_router
 from calomel.server.answers import DONE
 from calomel.server.door import Visit, Wording, door_of, visit, while_there
 from calomel.server.errors import InvalidParameterError, ModelFailedError, RefusedError
 from calomel.server.metrics import Spent
+from calomel.server.middleware import protected_router
 from calomel.suggest.chat import ChatRequest
 from calomel.suggest.completer import CanvasText
 from calomel.weights import nano_path

@@ -5,10 +5,10 @@ from __future__ import annotations
 from fastapi import Request
 from starlette.responses import Response
 
-from calomel.server.access import protected_router
 from calomel.server.door import door_of, visit, while_there
 from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
+from calomel.server.middleware import protected_router
 from calomel.suggest.in_process import answer
 from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, FieldError, decode_request, encode
 

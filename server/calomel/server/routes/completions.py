@@ -15,10 +15,10 @@ from starlette.responses import Response
 from calomel.prompts.grammar import GrammarConstraint, GrammarError, json_form, pattern_form
 from calomel.prompts.parts import PromptParts
 from calomel.server import wire
-from calomel.server.access import protected_router
 from calomel.server.answers import DEFAULT_MAX_TOKENS, Ended, completed, fill_of, filled, published
 from calomel.server.door import Visit, Wording, visit
 from calomel.server.errors import InvalidParameterError
+from calomel.server.middleware import protected_router
 from calomel.suggest.completer import FillRequest
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from starlette.responses import Response
 from calomel.prompts.edit_prompt import ForeignPromptError
 from calomel.prompts.mercury import mercury_answer, parse_mercury
 from calomel.server import wire
-from calomel.server.access import protected_router
 from calomel.server.answers import Ended, decided, known, published, rewritten
 from calomel.server.door import Visit, visit, while_there
 from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
+from calomel.server.middleware import protected_router
 from calomel.suggest.apply.merge import merge
 from calomel.suggest.apply.snippet import ApplyPrompt, ApplyPromptError, parse_apply
 

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from fastapi import Request
 from pydantic import AfterValidator, BaseModel, Field, ValidationInfo
 
-from calomel.server.access import protected_router, public_router
 from calomel.server.door import door_of
+from calomel.server.middleware import protected_router, public_router
 from calomel.server.settings import ServerSettings
 from calomel.server.wire import MAX_TOKENS, Integer, ModelObject, Name
 from calomel.weights import nano_path
