@@ -1,4 +1,4 @@
-"""What is learned from outcomes: `calomel align`, `calibrate`, `stats` and `bench selectivity`."""
+"""What is learned from outcomes: `calomel calibrate`, `stats` and `bench selectivity`."""
 
 from __future__ import annotations
 
@@ -16,25 +16,12 @@ from tests.cli.conftest import Run, outcome
 from tests.selectivity.made import TRUTH, drawn
 from tests.selectivity.made import sample as made_sample
 
-from calomel.prompts.parts import EditRegion, PromptParts
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
 from calomel.selectivity.sample import Sample
-from calomel.suggest.completer import CompleteRequest
 from calomel.suggest.judging import calibrator_for, user_calibrator_path
 from calomel.suggest.launch import describe
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
 from calomel.suggest.signals import OutcomeSignals
-from calomel.suggest.wire import encode
-from calomel.training.alignment import data as judged_module
-from calomel.training.alignment import run as run_module
-from calomel.training.alignment.data import AlignConfig, Preference
-from calomel.training.alignment.run import Alignment, Evaluation
-
-FILL = CompleteRequest("fill", PromptParts(prefix="total = ", suffix="\n"), max_context=512)
-
-
-EDIT = CompleteRequest("edit", PromptParts(prefix="a\n", region=EditRegion("b = 1\n", 0)), max_context=256)
-
 
 Runner = Callable[..., Run]
 
@@ -49,90 +36,9 @@ def _own(home: Path) -> None:
     """Where the user's own files lie."""
 
 
-class Aligner:
-    """Stands for the training, which has tests of its own."""
-
-    preferences: list[Preference]
-    config: AlignConfig
-    options: dict[str, Any]
-
-    def __call__(
-        self, preferences: list[Preference], model: Path, out: Path, config: AlignConfig, **options: Any
-    ) -> Alignment:
-        self.preferences, self.config, self.options = preferences, config, options
-        before = {"edit": {"canvas": Evaluation(-9.0, -8.0, -1.0, 0.5, 7)}}
-        after = {"edit": {"canvas": Evaluation(-7.0, -10.0, -0.5, 0.75, 7)}}
-        return Alignment(out / "checkpoint", before, after, 3, 2, 4, 1, 1.0, 0.5)
-
-
-@pytest.fixture
-def aligner(monkeypatch: pytest.MonkeyPatch) -> Aligner:
-    aligner = Aligner()
-    monkeypatch.setattr(run_module, "align", aligner)
-    monkeypatch.setattr(judged_module, "check_enough", lambda _judged: None)
-    return aligner
-
-
-def sample(request: CompleteRequest, text: str, outcome: str, **more: Any) -> Sample:
-    asked = json.loads(encode(request))
-    return Sample(
-        request.kind, question="log:1:fill", outcome=outcome, text=text, request=asked, group="package", **more
-    )
-
-
 def write(path: Path, *samples: Sample) -> Path:
     path.write_text("".join(each.to_line() for each in samples), encoding="utf-8")
     return path
-
-
-def test_samples_of_a_replay_become_answers_that_are_wanted_or_not(
-    run: Runner, tmp_path: Path, aligner: Aligner
-) -> None:
-    first = write(tmp_path / "1.jsonl", sample(FILL, "sum(values)", "accepted"), sample(FILL, "None", "superseded"))
-    second = write(tmp_path / "2.jsonl", sample(EDIT, "b = 2\n", "rejected"), sample(EDIT, "b", "too_short"))
-
-    result = run("align", "--samples", first, "--samples", second, "--out", tmp_path / "out")
-
-    assert result.status == 0
-    assert [(each.kind, each.answer, each.desirable, each.weight) for each in aligner.preferences] == [
-        ("fill", "sum(values)", True, 1.0),
-        ("fill", "", False, 0.5),
-        ("edit", "b = 2\n", False, 1.0),
-        ("edit", "b = 1\n", True, 0.5),
-    ]
-    assert {(each.group, each.max_context) for each in aligner.preferences} == {("package", 512), ("package", 256)}
-    assert "0.500 → 0.750" in result.out
-    options = ("--epochs", 5, "--learning-rate", 1e-4, "--seed", 3, "--resume")
-    assert run("align", "--samples", first, "--out", tmp_path / "out", *options).status == 0
-    expected = AlignConfig(epochs=5, learning_rate=1e-4, seed=3)
-    assert (aligner.config, aligner.options) == (expected, {"resume": True, "device": "cpu"})
-
-
-def test_too_few_suggestions_are_refused(run: Runner, tmp_path: Path) -> None:
-    samples = write(tmp_path / "1.jsonl", sample(FILL, "sum(values)", "accepted"))
-    result = run("align", "--samples", samples, "--out", tmp_path / "out")
-    assert result.status == 2
-    assert "1 judged suggestions with text, 1 of them taken and 0 rejected; alignment needs 200" in result.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ((), "--samples"),
-        (("--samples", "nowhere.jsonl"), "nowhere.jsonl: No such file"),
-        (("--samples", "{bare}"), "--prompts"),
-        (("--samples", "{torn}"), "torn.jsonl, line 1"),
-    ],
-)
-def test_what_nothing_can_be_aligned_with_is_named(
-    run: Runner, tmp_path: Path, arguments: tuple[str, ...], said: str
-) -> None:
-    bare = write(tmp_path / "1.jsonl", Sample("fill", question="q", outcome="accepted"))
-    torn = tmp_path / "torn.jsonl"
-    torn.write_text("{}\n")
-    result = run("align", *(each.format(bare=bare, torn=torn) for each in arguments), "--out", tmp_path / "out")
-    assert result.status == 2
-    assert said in result.err
 
 
 @pytest.fixture

@@ -32,7 +32,6 @@ class ReplayOptions:
         kinds: what is asked for; None for what the model was trained for.
         limit_minutes: of each log's time; None for all of it.
         samples: show nothing, and keep every candidate with what the person would have done about it.
-        prompts: keep texts and prompts with the samples, too.
         debounce_seconds: after a keystroke; None for the suggester's own, learned from the rhythm of typing.
     """
 
@@ -46,7 +45,6 @@ class ReplayOptions:
     limit_minutes: float | None = None
     debounce_seconds: float | None = None
     samples: bool = False
-    prompts: bool = False
 
     @property
     def fixed_latency(self) -> float | None:

@@ -75,7 +75,7 @@ class Player:
         self._log = log
         self._events = _until(log.events, options.limit_minutes)
         self._kinds = options.kinds or info.kinds
-        self._book = SampleBook(log, options.prompts) if options.samples else None
+        self._book = SampleBook(log) if options.samples else None
         self._decisions = Decisions()
         clock = self.time.clock
         self.editor = Editor(clock)
@@ -203,7 +203,7 @@ class Player:
     def _note(self, question: _Question, answer: Answer) -> None:
         """Write down what came of a question."""
         if self._book is not None and question.document.revision == question.revision:
-            self._book.take(self._moment(question), self._opportunity(question), question.offset)
+            self._book.take(self._moment(question), self._opportunity(question))
         if isinstance(answer, Suggestion):
             if answer.id in self._shown:
                 return  # the person types into it

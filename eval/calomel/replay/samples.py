@@ -6,7 +6,6 @@ have to say.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -18,7 +17,6 @@ from calomel.replay.person import Moment, difference, judge
 from calomel.selectivity.sample import Sample
 from calomel.suggest.edit import edits_of, plan
 from calomel.suggest.judging import Decision
-from calomel.suggest.wire import encode
 
 # What somebody does within half an hour is alike: samples of it stay together.
 _SITTING: Final = 1800.0
@@ -51,12 +49,10 @@ class SampleBook:
 
     Attributes:
         log: as it is played.
-        prompts: keep the texts and what the model was asked, too.
         samples: so far.
     """
 
     log: ReplayLog
-    prompts: bool = False
     samples: list[Sample] = field(default_factory=list)
     _seen: list[Decision] = field(default_factory=list)
     # Where the candidates of the last question led: whoever types along is offered the same again.
@@ -70,13 +66,12 @@ class SampleBook:
         """Another question begins."""
         self._seen.clear()
 
-    def take(self, moment: Moment, opportunity: Opportunity, cursor: int) -> None:
+    def take(self, moment: Moment, opportunity: Opportunity) -> None:
         """Judge what was seen since the question began, by what the person wrote.
 
         Args:
             moment: now.
             opportunity: the question.
-            cursor: offset that it was asked at.
         """
         goals: set[int] = set()
         before = self._goals.get((moment.document, opportunity.kind), set())
@@ -85,16 +80,12 @@ class SampleBook:
             goal = hash((apply_edits(moment.text, edits), found.maker))
             if goal not in goals | before:
                 verdict = judge(moment, edits, self.log.events)
-                self.samples.append(self._sample(moment, opportunity, cursor, found, verdict))
+                self.samples.append(self._sample(moment, opportunity, found, verdict))
             goals.add(goal)
         self._goals[moment.document, opportunity.kind] = goals
         self._seen.clear()
 
-    def _sample(
-        self, moment: Moment, opportunity: Opportunity, cursor: int, found: Decision, verdict: Verdict
-    ) -> Sample:
-        proposed = found.proposed
-        keep = self.prompts and proposed.request is not None
+    def _sample(self, moment: Moment, opportunity: Opportunity, found: Decision, verdict: Verdict) -> Sample:
         return Sample(
             question=f"{opportunity.log}:{opportunity.entry}:{opportunity.kind}",
             kind=opportunity.kind,
@@ -108,20 +99,7 @@ class SampleBook:
             saved_characters=verdict.saved_characters,
             judged_ms=round(found.seconds * 1e3, 4),
             shown=False,
-            text=proposed.candidate.text if keep else None,
-            wanted=_wanted(moment.text, cursor, verdict) if keep and opportunity.kind == "fill" else None,
-            request=json.loads(encode(proposed.request)) if keep and proposed.request is not None else None,
         )
-
-
-def _wanted(text: str, cursor: int, verdict: Verdict) -> str | None:
-    """What the person wrote at the cursor in place of a fill; None when the line became another one."""
-    start = max(text.rfind("\n", 0, cursor), text.rfind("\r", 0, cursor)) + 1
-    head, rest = text[start:cursor], text[cursor:].split("\n", 1)[0]
-    line = None if verdict.expected is None else verdict.expected.rstrip("\r\n")
-    if line is None or not line.startswith(head) or not line.endswith(rest) or len(line) < len(head) + len(rest):
-        return None
-    return line[len(head) : len(line) - len(rest)]
 
 
 def by_alternatives(event: Expected, text: str, opportunity: Opportunity) -> Opportunity:

@@ -222,7 +222,7 @@ class CandidateSource:
             masked = situation.text[:start] + item + situation.text[end:]
             situation = replace(situation, text=masked, offset=offset)
         stop = () if is_inert(line_rest(text[offset : offset + 4096])) else ("\n", "\r")
-        request, answer = await self._ask("fill", question, situation, stop=stop, drafts=drafts)
+        answer = await self._ask("fill", question, situation, stop=stop, drafts=drafts)
         best: Answered | None = None
         decided: list[Decision] = []
         for candidate in answer.candidates:
@@ -243,7 +243,6 @@ class CandidateSource:
                     cut=filled.cut,
                     cut_off=filled.cut_off,
                     agreement=agreement_of(candidate, answer),
-                    request=request,
                 )
                 found = self.filter.decide("fill", question, proposed)
                 best = better(best, found)
@@ -285,7 +284,7 @@ class CandidateSource:
         if not own and not proposed:
             return SilenceReason.NO_CHANGE
         texts = tuple(each.draft for each in proposed)
-        request, answer = await self._ask("edit", question, situation, region=region, drafts=texts, own=own)
+        answer = await self._ask("edit", question, situation, region=region, drafts=texts, own=own)
         counts = Counter(draft.maker for draft in drafts)
         known = {
             (each.draft.text, each.draft.maker): Drafted(each.support, each.likeness, counts[each.draft.maker])
@@ -306,7 +305,6 @@ class CandidateSource:
                 cut_off=candidate.finish_reason != "stop",
                 drafted=known.get((candidate.text, candidate.maker), Drafted()),
                 agreement=agreement_of(candidate, answer, old),
-                request=request,
             )
             best = better(best, self.filter.decide("edit", question, found))
         return best or SilenceReason.NO_CHANGE
@@ -335,24 +333,22 @@ class CandidateSource:
         hole = next((each for each in drafts if each.hole and start <= each.start and each.end <= end), None)
         if hole is None or hole.hole is None:
             return drafts
-        _, candidate = await self._hole(question, situation.text, hole, hole.hole)
+        candidate = await self._hole(question, situation.text, hole, hole.hole)
         filling = "" if candidate.finish_reason != "stop" else candidate.text.strip()
         return (*drafts, hole.filled(filling)) if filling else drafts
 
-    async def _hole(
-        self, question: Question, text: str, draft: EditDraft, hole: tuple[int, int]
-    ) -> tuple[CompleteRequest | None, Candidate]:
+    async def _hole(self, question: Question, text: str, draft: EditDraft, hole: tuple[int, int]) -> Candidate:
         """What the model writes into a hole of a draft, up to what ends an item or a line."""
         at = draft.start + hole[0]
         holed = draft.filled("", hole).apply(text)
         there = replace(question.situation, text=holed, offset=at, blocks=())
-        request, answer = await self._ask("fill", question, there, stop=_BESIDE, max_tokens=_HOLE_TOKENS)
-        return request, answer.candidates[0] if answer.candidates else Candidate("")
+        answer = await self._ask("fill", question, there, stop=_BESIDE, max_tokens=_HOLE_TOKENS)
+        return answer.candidates[0] if answer.candidates else Candidate("")
 
     async def put(self, question: Question, draft: EditDraft) -> Answered:
         """A draft, offered if the model writes the same by itself: all that one can say of it that only fills in."""
         text, new = question.situation.text, draft.text
-        request, candidate = await self._hole(question, text, draft, draft.hole or (0, len(new)))
+        candidate = await self._hole(question, text, draft, draft.hole or (0, len(new)))
         if draft.hole is not None:
             draft, agrees = draft.filled(candidate.text.strip()), bool(candidate.text.strip())
         else:
@@ -360,7 +356,7 @@ class CandidateSource:
         if not agrees:
             return SilenceReason.NO_CHANGE
         edits = plan(question.text, [TextEdit(draft.start, draft.end, draft.text)])
-        return self.filter.decide("edit", question, Proposed(candidate, edits, request=request))
+        return self.filter.decide("edit", question, Proposed(candidate, edits))
 
     async def _ask(
         self,
@@ -373,7 +369,7 @@ class CandidateSource:
         max_tokens: int | None = None,
         drafts: tuple[Draft, ...] = (),
         own: bool = True,
-    ) -> tuple[CompleteRequest | None, CompleteAnswer]:
+    ) -> CompleteAnswer:
         explicit = question.trigger is Trigger.EXPLICIT
         parts = self._builder.build(situation, question.context_tokens).parts
         limit = max_tokens or question.max_tokens
@@ -382,7 +378,7 @@ class CandidateSource:
             most = min(most, question.region.context or most)
             with_region = region_parts(parts, situation.text, situation.offset, *region, question.situation.offset)
             if with_region is None:
-                return None, CompleteAnswer(())
+                return CompleteAnswer(())
             parts = replace(with_region, edits=(*with_region.edits, *question.making))
             # Half of the region's bytes are more tokens than it has; rewriting it takes about as many.
             limit = min(_REGION_TOKENS, (region[1] - region[0]) // 2 + question.max_tokens)
@@ -405,7 +401,7 @@ class CandidateSource:
         except TimeoutError:
             raise CompleterError("timeout", f"The model gave no answer within {deadline + _GRACE:.1f} s.") from None
         self.model_id = answer.model or self.model_id
-        return request, answer
+        return answer
 
 
 def context_tokens(info: ModelInfo, wanted: int | None, answer_tokens: int) -> int:

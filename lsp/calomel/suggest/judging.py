@@ -13,7 +13,7 @@ from typing import Final
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, CalibratorError, Subject
 from calomel.selectivity.filters import QUICK, THOROUGH, fired
 from calomel.selectivity.proposal import Proposal
-from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInfo
+from calomel.suggest.completer import Candidate, Kind, ModelInfo
 from calomel.suggest.edit import Planned, TextEdit, edits_of, joined, row_of, rows_between
 from calomel.suggest.question import Question, Trigger
 from calomel.suggest.signals import (
@@ -80,7 +80,6 @@ class Proposed:
         cut_off: the model had more to say, and what it said ends within a line for that.
         drafted: where it is a draft.
         agreement: the other candidates of the answer.
-        request: what the model was asked.
     """
 
     candidate: Candidate
@@ -90,7 +89,6 @@ class Proposed:
     cut_off: bool = False
     drafted: Drafted = field(default_factory=Drafted)
     agreement: CandidateAgreement = field(default_factory=CandidateAgreement)
-    request: CompleteRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ both `[n]`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +41,6 @@ class Sample(Subject):
         saved_characters: that it saved whoever accepted it.
         judged_ms: milliseconds that filters and calibrator took for it.
         shown: it was on the screen; a log tells only of such what the person did about it.
-        text: the maker's own text; None where texts are not kept.
-        wanted: what the person wrote there instead; None where nobody knows.
-        request: what the model was asked, as on the wire; None where prompts are not kept.
     """
 
     question: str
@@ -54,9 +51,6 @@ class Sample(Subject):
     saved_characters: int = 0
     judged_ms: float = 0.0
     shown: bool = True
-    text: str | None = None
-    wanted: str | None = None
-    request: Mapping[str, Any] | None = None
 
     @property
     def accepted(self) -> bool:

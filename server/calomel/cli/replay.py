@@ -66,7 +66,6 @@ def replay(
         Path | None,
         typer.Option(help="Show nothing, and write every candidate with its outcome to this file: for calibrate."),
     ] = None,
-    prompts: Annotated[bool, typer.Option(help="With --samples: keep texts and prompts, too: for align.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a report, one file that needs nothing else.")] = None,
     compare: Annotated[
         tuple[Path, Path] | None, typer.Option(metavar="A.json B.json", help="Compare two runs instead.")

@@ -1,22 +1,17 @@
-"""The training commands: `calomel corpus`, `edits`, `train` and `align`."""
+"""The training commands: `calomel corpus`, `edits` and `train`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calomel.cli.errors import InputError
-from calomel.cli.options import Device, Model, Threads, made_of
-from calomel.cli.output import console
+from calomel.cli.options import Device, made_of
 
 if TYPE_CHECKING:
-    from calomel.training.alignment.data import Fate, Judged
-    from calomel.training.alignment.run import Alignment, Evaluation
+    pass
 
 
 def corpus(
@@ -70,89 +65,3 @@ def train(
     if rows is not None:
         settings = replace(settings, rows=rows)
     run(settings, out, resume=resume, pause_file=pause_file, device=device)
-
-
-def align(
-    out: Annotated[Path, typer.Option(help="Folder of the aligned checkpoint and the log.")],
-    samples: Annotated[
-        list[Path], typer.Option(metavar="FILE...", help="What `calomel replay --samples --prompts` wrote.")
-    ],
-    model: Model = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="How often every answer is seen.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(min=0.0, help="Of AdamW.")] = None,
-    held_out: Annotated[float | None, typer.Option(min=0.0, max=0.9, help="Share to learn nothing from.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of masks, order and what is held out.")] = None,
-    threads: Threads = None,
-    device: Device = "cpu",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
-) -> None:
-    """Align a model with what people did about its suggestions."""
-    given = locals()
-    from calomel.training.alignment.data import AlignConfig, check_enough, preferences_of
-    from calomel.training.alignment.run import align as run
-    from calomel.weights import nano_path
-
-    judged = list(_of_samples(samples))
-    check_enough(judged)
-    config = made_of(AlignConfig, given)
-    done = run([*preferences_of(judged)], model or nano_path(), out, config, resume=resume, device=device)
-    _tell(done)
-
-
-def _of_samples(paths: Iterable[Path]) -> Iterator[Judged]:
-    """Candidates that a person could have decided about. Raises InputError, SampleError."""
-    from calomel.selectivity.sample import read_samples
-    from calomel.suggest.wire import FieldError, decode_request
-    from calomel.training.alignment.data import Judged
-
-    found = list(read_samples(paths))
-    if found and not any(sample.request is not None and sample.text is not None for sample in found):
-        raise InputError("the samples hold no prompts: `calomel replay --samples FILE --prompts` keeps them")
-    for sample in found:
-        if sample.request is None or sample.text is None or not sample.decided:
-            continue
-        try:
-            request = decode_request(json.dumps(sample.request))
-        except FieldError as error:
-            raise InputError(f"the prompt of sample {sample.question} cannot be read: {error}") from error
-        fate: Fate = "accepted" if sample.accepted else "partly" if sample.outcome == "partly" else "rejected"
-        yield Judged(
-            request.parts,
-            request.kind,
-            sample.text,
-            fate,
-            wanted=sample.wanted,
-            group=sample.group,
-            max_context=request.max_context,
-        )
-
-
-def _tell(done: Alignment) -> None:
-    from calomel.report.result import Table
-
-    printed = console(wrap=True)
-    printed.print(
-        f"{done.steps} steps on {done.answers} answers to {done.questions} questions "
-        f"({done.left_out} answers were too long); weights: desirable {done.desirable:.2f}, "
-        f"undesirable {done.undesirable:.2f}"
-    )
-    rows = [
-        (f"{kind}, {after.count}", mode, *_changes(done.before[kind][mode], after))
-        for kind, modes in done.after.items()
-        for mode, after in modes.items()
-    ]
-    if rows:
-        caption = "scores in nats; AUROC: how well suggestion : silence tells what was taken"
-        table = Table("", ("held out", "", *_SCORES), rows, caption)
-        printed.print(table.to_rich())
-    else:
-        printed.print("nothing was held out, so nothing is known of what this is worth")
-    printed.print(f"written to {done.checkpoint}; `calomel calibrate` fits its calibrator anew")
-
-
-_SCORES: Final = {"taken": "taken", "rejected": "rejected", "silence": "silence", "AUROC": "auroc"}
-
-
-def _changes(before: Evaluation, after: Evaluation) -> Iterator[str]:
-    for name in _SCORES.values():
-        yield f"{getattr(before, name):.3f} → {getattr(after, name):.3f}"
