@@ -5,6 +5,7 @@ import contextlib
 import gc
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -22,7 +23,6 @@ import jsonschema
 import pytest
 import uvicorn
 from fastapi import FastAPI
-from pydantic import SecretStr
 from starlette.testclient import TestClient
 from tests.loop_watch import _short_turns  # noqa: F401 (a fixture)
 
@@ -145,12 +145,18 @@ def until(condition: Callable[[], bool], seconds: float = 10) -> None:
         time.sleep(0.005)
 
 
+def app_of(factory: Callable[[], Any], **settings: Any) -> FastAPI:
+    """An app with such models, and with the token of these tests unless it wants none."""
+    own = {} if settings.get("no_auth") else {"token": TOKEN}
+    return create_app(ServerSettings.model_validate(own | settings), factory)
+
+
 @contextmanager
-def opened(app: FastAPI, token: str | None = TOKEN, seconds: float = 10) -> Iterator[TestClient]:
-    """A client of a running app whose model is ready."""
+def opened(app: FastAPI, token: str | None = TOKEN, *, ready: bool = True) -> Iterator[TestClient]:
+    """A client of a running app, whose model is ready unless `ready=False`."""
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     with TestClient(app, base_url="http://127.0.0.1:8017", headers=headers) as client:
-        until(lambda: app.state.door.loader.state == "ready", seconds)
+        until(lambda: not ready or app.state.door.loader.state == "ready", 60)
         yield client
 
 
@@ -168,12 +174,8 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.fixture(autouse=True)
-def _no_outcomes_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _own_folders_and_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-@pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ServerSettings.model_fields:
         monkeypatch.delenv(f"CALOMEL_{name.upper()}", raising=False)
 
@@ -195,28 +197,14 @@ def filler(_torch: None) -> FakeFiller:
 
 
 @pytest.fixture
-def make_app(filler: FakeFiller) -> Callable[..., FastAPI]:
-    def make(factory: Callable[[], Any] = lambda: filler, **settings: Any) -> FastAPI:
-        if not settings.get("no_auth"):
-            settings.setdefault("token", SecretStr(TOKEN))
-        return create_app(ServerSettings(**settings), factory)
-
-    return make
-
-
-@pytest.fixture
-def open_client(make_app: Callable[..., FastAPI]) -> Iterator[Callable[..., TestClient]]:
-    """A client of an app with these settings; its model is ready unless `ready=False`."""
+def open_client(filler: FakeFiller) -> Iterator[Callable[..., TestClient]]:
+    """A client of an app with these settings."""
     with ExitStack() as stack:
 
-        def open_(*, ready: bool = True, token: str | None = TOKEN, **settings: Any) -> TestClient:
-            app = make_app(**settings)
-            headers = {} if token is None else {"authorization": f"Bearer {token}"}
-            client = TestClient(app, base_url="http://127.0.0.1:8017", headers=headers, raise_server_exceptions=True)
-            stack.enter_context(client)
-            if ready:
-                until(lambda: app.state.door.loader.state == "ready")
-            return client
+        def open_(
+            *, factory: Callable[[], Any] = lambda: filler, ready: bool = True, token: str | None = TOKEN, **more: Any
+        ) -> TestClient:
+            return stack.enter_context(opened(app_of(factory, **more), token, ready=ready))
 
         yield open_
 
@@ -242,12 +230,12 @@ def listening(app: FastAPI) -> Iterator[tuple[str, int]]:
 
 
 @pytest.fixture
-def serving(make_app: Callable[..., FastAPI]) -> Iterator[Callable[..., SimpleNamespace]]:
+def serving(filler: FakeFiller) -> Iterator[Callable[..., SimpleNamespace]]:
     """Such an app with these settings."""
     with ExitStack() as stack:
 
         def serve(**settings: Any) -> SimpleNamespace:
-            app = make_app(**{"shutdown_seconds": 1, **settings})
+            app = app_of(lambda: filler, shutdown_seconds=1, **settings)
             place = stack.enter_context(listening(app))
             return SimpleNamespace(
                 app=app,
@@ -314,16 +302,9 @@ def operations(client: TestClient) -> list[tuple[str, str, dict[str, Any]]]:
     """Every route of the application as (method, path with its parameters filled, description)."""
     app: Any = client.app
     found = [
-        (method.upper(), filled(path), description)
+        (method.upper(), re.sub(r"\{\w+\}", "x", path), description)
         for path, methods in app.openapi()["paths"].items()
         for method, description in methods.items()
     ]
     assert len(found) > 5
     return found
-
-
-def filled(path: str) -> str:
-    while "{" in path:
-        before, _, rest = path.partition("{")
-        path = before + "x" + rest.partition("}")[2]
-    return path

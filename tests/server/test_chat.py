@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import jsonschema
 import pytest
-from pydantic import SecretStr
 from starlette.testclient import TestClient
-from tests.server.conftest import TOKEN, events, opened
+from tests.server.conftest import app_of, events, opened
 from tests.suggest.conftest import random_model
 
 from calomel.engine.checkpoint import save_checkpoint
-from calomel.server.app import create_app
-from calomel.server.settings import ServerSettings
 from calomel.suggest.filler import Filler
 from calomel.suggest.in_process import open_filler
 from calomel.training.documents import train_tokenizer
@@ -103,8 +100,7 @@ class Lent:
 @pytest.fixture(scope="module")
 def chat(checkpoint: Path, speaker: Filler) -> Iterator[TestClient]:
     """One server for all of these tests."""
-    settings = ServerSettings(token=SecretStr(TOKEN), model=checkpoint)
-    with opened(create_app(settings, lambda: cast("Filler", Lent(speaker)))) as client:
+    with opened(app_of(lambda: Lent(speaker), model=checkpoint)) as client:
         yield client
 
 

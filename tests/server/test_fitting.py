@@ -6,15 +6,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from pydantic import SecretStr
 from starlette.testclient import TestClient
-from tests.server.conftest import TOKEN, events, opened
+from tests.server.conftest import app_of, events, opened
 from tests.suggest.rule import Case, broken, hostile
 from tests.suggest.scripted_engine import ScriptedEngine
 
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.server.app import create_app
-from calomel.server.settings import ServerSettings
 from calomel.weights import nano_path
 
 Ask = Callable[..., str]
@@ -27,8 +24,7 @@ def engine() -> ScriptedEngine:
 
 @pytest.fixture(scope="module")
 def scripted(engine: ScriptedEngine) -> Iterator[TestClient]:
-    app = create_app(ServerSettings(token=SecretStr(TOKEN)), engine.filler)
-    with opened(app) as client:
+    with opened(app_of(engine.filler)) as client:
         yield client
 
 

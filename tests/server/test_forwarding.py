@@ -40,8 +40,8 @@ class Here:
         self.wanted, self.ready = 2, 2
         self.asked: list[str] = []
         self.lost: list[int] = []
-        factory: Any = lambda: filler  # noqa: E731
-        self.apps = {name: create_app(settings, factory, tokens=TOKENS) for name in ("r1", "r2")}
+        model: Any = filler
+        self.apps = {name: create_app(settings, lambda: model, tokens=TOKENS) for name in ("r1", "r2")}
         for app in self.apps.values():
             app.state.door.loader.start()
         until(lambda: all(app.state.door.loader.state == "ready" for app in self.apps.values()))
@@ -74,9 +74,9 @@ def replicas(filler: FakeFiller) -> Here:
 
 @pytest.fixture
 def door(replicas: Here) -> FastAPI:
-    factory: Any = lambda: replicas  # noqa: E731
+    model: Any = replicas
     settings = ServerSettings(token=SecretStr(TOKEN), max_requests=8, client_share=0.25)
-    return create_app(settings, factory, TOKENS, [Middleware(Forwarding)])
+    return create_app(settings, lambda: model, TOKENS, [Middleware(Forwarding)])
 
 
 @pytest.fixture

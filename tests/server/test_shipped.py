@@ -13,13 +13,10 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
-from pydantic import SecretStr
-from tests.server.conftest import TOKEN, events, opened
+from tests.server.conftest import app_of, events, opened
 from tests.server.program import needs_weights, program
 
 from calomel.prompts.parts import PromptParts
-from calomel.server.app import create_app
-from calomel.server.settings import ServerSettings
 from calomel.suggest.completer import CompleteRequest
 from calomel.suggest.in_process import open_filler
 from calomel.suggest.wire import encode
@@ -190,8 +187,7 @@ def test_an_engine_that_dies_tells_nobody_what_it_was_asked(monkeypatch: pytest.
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("def add(a, b)")
 
-    app = create_app(ServerSettings(token=SecretStr(TOKEN)), lambda: filler)
-    with opened(app, seconds=60) as client:
+    with opened(app_of(lambda: filler)) as client:
         engine: Any = filler.engine
         # What fails in a step beside all requests ends the engine; what one of them has caused ends that one alone.
         monkeypatch.setattr(type(engine.decoder), "step", fail)
