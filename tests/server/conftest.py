@@ -27,7 +27,7 @@ from starlette.testclient import TestClient
 from tests.loop_watch import _short_turns  # noqa: F401 (a fixture)
 
 from calomel.server.app import create_app
-from calomel.server.run import config
+from calomel.server.run import config, open_upstream, upstream_of
 from calomel.server.settings import ServerSettings
 from calomel.suggest.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, Timings
 
@@ -149,6 +149,15 @@ def app_of(factory: Callable[[], Any], **settings: Any) -> FastAPI:
     """An app with such models, and with the token of these tests unless it wants none."""
     own = {} if settings.get("no_auth") else {"token": TOKEN}
     return create_app(ServerSettings.model_validate(own | settings), factory)
+
+
+def upstream_app(url: str, **settings: Any) -> FastAPI:
+    """An app that asks the server at an address. Raises StartError as its start would."""
+    given = ServerSettings.model_validate({"token": TOKEN, "upstream": url, **settings})
+    upstream = upstream_of(given)
+    assert upstream is not None
+    completer = open_upstream(upstream)
+    return create_app(given, lambda: completer, describing=lambda: upstream.model)
 
 
 @contextmanager

@@ -39,7 +39,7 @@ def ask(client: TestClient, request: CompleteRequest = QUESTION) -> Any:
     return client.post(COMPLETE_PATH, content=encode(request), headers=JSON)
 
 
-def test_an_answer_carries_the_engines_signals(client: TestClient) -> None:
+def test_the_parts_reach_the_model_and_its_answer_carries_the_engines_signals(client: TestClient, filler: Any) -> None:
     found = decode(ask(client).content, CompleteAnswer)
     (candidate,) = found.candidates
     assert candidate.text == "return n"
@@ -48,13 +48,8 @@ def test_an_answer_carries_the_engines_signals(client: TestClient) -> None:
     assert (found.context_tokens, found.cached_tokens, found.model) == (24, 16, "calomel-nano")
     assert found.timings.total == pytest.approx(0.02)
     assert found.timings.queued == pytest.approx(0.005)
-
-
-def test_the_parts_reach_the_model(client: TestClient, filler: Any) -> None:
-    ask(client)
     (request,) = filler.requests
-    assert request.parts == QUESTION.parts
-    assert request.max_tokens == 32
+    assert (request.parts, request.max_tokens) == (QUESTION.parts, 32)
 
 
 def test_a_rewrite_is_left_to_models_that_learned_it(client: TestClient, filler: Any) -> None:

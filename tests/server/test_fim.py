@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 from starlette.testclient import TestClient
-from tests.server.conftest import FakeFiller, events, until
+from tests.server.conftest import FakeFiller, events, head, until
 from tests.server.test_edit import ask as edit_ask
 from tests.server.test_edit import prompt as edit_prompt
 
@@ -37,10 +36,6 @@ MEGABYTES = ("xo" + "xb-") * 600_000
 
 def ask(**fields: Any) -> dict[str, Any]:
     return {"model": "mercury-edit-2", "prompt": "def f(n):\n    ", **fields}
-
-
-def stream(**fields: Any) -> dict[str, Any]:
-    return ask(stream=True, **fields)
 
 
 def body(size: int) -> bytes:
@@ -185,8 +180,9 @@ def test_a_secret_of_the_client_is_hidden_from_the_model(client: TestClient, fil
     assert len(request.parts.prefix) == len(f'key = "{key}"\n')
 
 
-def test_usage_comes_in_a_chunk_without_choices_when_asked_for(client: TestClient) -> None:
-    *_, last, done = events(client.post(URL, json=stream(stream_options={"include_usage": True})))
+@pytest.mark.parametrize("url", [URL, "/v1/completions"])
+def test_usage_comes_in_a_chunk_without_choices_when_asked_for(client: TestClient, url: str) -> None:
+    *_, last, done = events(client.post(url, json=ask(stream=True, stream_options={"include_usage": True})))
 
     assert done == "[DONE]"
     assert last["choices"] == []
@@ -196,12 +192,12 @@ def test_usage_comes_in_a_chunk_without_choices_when_asked_for(client: TestClien
 
 @pytest.mark.parametrize("options", [None, {}, {"include_usage": False}, {"include_usage": None}])
 def test_no_usage_chunk_comes_unasked(client: TestClient, options: Any) -> None:
-    assert '"usage"' not in client.post(URL, json=stream(stream_options=options)).text
+    assert '"usage"' not in client.post(URL, json=ask(stream=True, stream_options=options)).text
 
 
 def test_an_empty_answer_is_a_finish_reason_alone(client: TestClient, filler: Any) -> None:
     filler.deltas = []
-    chunk, done = events(client.post(URL, json=stream()))
+    chunk, done = events(client.post(URL, json=ask(stream=True)))
 
     assert chunk["choices"] == [{"index": 0, "text": "", "finish_reason": "stop"}]
     assert done == "[DONE]"
@@ -209,14 +205,14 @@ def test_an_empty_answer_is_a_finish_reason_alone(client: TestClient, filler: An
 
 def test_line_ends_in_the_text_do_not_break_the_framing(client: TestClient, filler: Any) -> None:
     filler.deltas = ["a\n\ndata: [DONE]\n\n", "\r\u2028é🙂"]
-    *chunks, _, _ = events(client.post(URL, json=stream()))
+    *chunks, _, _ = events(client.post(URL, json=ask(stream=True)))
 
     assert "".join(chunk["choices"][0]["text"] for chunk in chunks) == "a\n\ndata: [DONE]\n\n\r\u2028é🙂"
 
 
 def test_an_error_amid_a_stream_is_its_last_event_and_done_does_not_follow(client: TestClient, filler: Any) -> None:
     filler.error, filler.error_after = ValueError("inner words"), 1
-    answer = client.post(URL, json=stream())
+    answer = client.post(URL, json=ask(stream=True))
     first, last = events(answer)
 
     assert first["choices"][0]["text"] == "return "
@@ -230,7 +226,7 @@ def test_a_diffusing_stream_is_whole_canvases_that_take_each_others_place(client
         CanvasText(2, "return n", ("return", " n"), (True, True)),
     ]
 
-    *chunks, done = events(client.post(URL, json=stream(diffusing=True)))
+    *chunks, done = events(client.post(URL, json=ask(stream=True, diffusing=True)))
 
     assert done == "[DONE]"
     assert [chunk["choices"][0]["text"] for chunk in chunks] == ["ret\u2591", "return n", "return n"]
@@ -281,12 +277,8 @@ def test_a_client_that_hangs_up_amid_its_body_leaves_no_trace_in_the_log(
     live: SimpleNamespace, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "calomel.server")
-    host, port = live.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port))) as client:
-        client.sendall(
-            f"POST {URL} HTTP/1.1\r\nhost: {host}\r\nauthorization: {live.headers['authorization']}\r\n"
-            "content-type: application/json\r\ncontent-length: 500\r\n\r\n{".encode()
-        )
+    with live.connect() as client:
+        client.sendall(head(URL, "POST", "content-type: application/json", "content-length: 500") + b"{")
     with httpx.Client(base_url=live.url, headers=live.headers) as other:
         assert other.post(URL, json=ask()).status_code == 200
 

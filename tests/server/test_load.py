@@ -9,12 +9,12 @@ import json
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 from starlette.testclient import TestClient
 from tests.server.conftest import TOKEN, head, opened, operations, received, until
@@ -35,7 +35,11 @@ Serving = Callable[..., SimpleNamespace]
 BODY = b'{"model": "m", "prompt": "x"}'
 
 
-WHOLE = head("/v1/fim/completions", "POST", "content-type: application/json", f"content-length: {len(BODY)}") + BODY
+def whole(body: bytes) -> bytes:
+    return head(URL, "POST", "content-type: application/json", f"content-length: {len(body)}") + body
+
+
+WHOLE = whole(BODY)
 
 
 NO_HTTP = (
@@ -69,6 +73,7 @@ EDGES = {
 }
 
 
+# Millions of values: parsing them held up everybody for up to a second.
 MANY = {
     "fields": b"{" + b",".join(b'"k%d": 1' % n for n in range(300_000)) + b"}",
     "lists": b'{"model": "m", "messages": [' + b"[]," * 1_200_000 + b"1]}",
@@ -78,6 +83,7 @@ MANY = {
 }
 
 
+# What a client may be told. 404: a model of this kind is not loaded.
 FINE = {200, 400, 404, 413, 415, 429, 503}
 
 
@@ -85,13 +91,11 @@ FINE = {200, 400, 404, 413, 415, 429, 503}
 def test_a_request_that_comes_in_part_or_in_drips_is_cut(serving: Serving, part: bytes) -> None:
     server = serving(receive_seconds=0.3)
     with server.connect() as client:
-        began = time.monotonic()
         client.sendall(part)
         time.sleep(0.1)
         client.sendall(WHOLE[len(part) : len(part) + 1])
         answer = received(client)
 
-    assert 0.2 < time.monotonic() - began < 5
     assert answer.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "request_timeout"
     assert server.app.state.door.admission.taken == 0
@@ -124,9 +128,7 @@ def test_a_client_that_does_not_read_its_answer_is_let_go(serving: Serving, fill
     server = serving(receive_seconds=0.5)
     body = b'{"model": "m", "prompt": "x", "stream": true, "stop": []}'
     with server.connect() as client:
-        client.sendall(
-            head("/v1/fim/completions", "POST", "content-type: application/json", f"content-length: {len(body)}") + body
-        )
+        client.sendall(whole(body))
         assert filler.started.wait(10)
         until(lambda: server.app.state.door.admission.taken == 0, 20)
 
@@ -189,15 +191,6 @@ def test_one_connection_too_many_is_told_to_come_back(serving: Serving) -> None:
     until(again)
 
 
-# Millions of values: parsing them held up everybody for up to a second.
-
-
-# As much of a valid body as any route needs; unknown fields are ignored.
-
-
-# What a client may be told. 404: a model of this kind is not loaded.
-
-
 def test_nothing_on_the_way_to_the_engine_is_out_of_its_range(client: TestClient, filler: Any) -> None:
     for extreme in ("9223372036854775808", "1e308", "-1"):
         for name in ("max_tokens", "top_k", "seed", "temperature", "top_p", "min_tokens", "max_steps"):
@@ -240,19 +233,12 @@ def test_a_body_at_the_edge_of_json_is_answered_and_the_server_goes_on(client: T
     for name, text in EDGES.items():
         for method, path, _ in operations(client):
             if method == "POST":
-                began = time.monotonic()
                 answer = client.post(path, content=text, headers={"content-type": "application/json"})
                 assert answer.status_code in FINE, (path, answer.text[:300])
                 if path in {"/v1/fim/completions", "/feedback"} and name != "long number elsewhere":
                     assert answer.status_code in {400, 413}, (path, name)
                 if answer.status_code in {400, 413}:
                     assert answer.json()["error"]["type"] == "invalid_request_error"
-                assert time.monotonic() - began < 5
-        for wrong in (
-            path for path in ("/v1/fim/completions", "/feedback") if text is not EDGES["long number elsewhere"]
-        ):
-            found = client.post(wrong, content=text, headers={"content-type": "application/json"})
-            assert found.status_code in {400, 413}, (wrong, text[:60])
     assert client.post("/v1/fim/completions", json={"model": "m", "prompt": ""}).status_code == 200
 
 
@@ -293,29 +279,19 @@ def test_after_a_thousand_that_hung_up_places_and_memory_are_as_before(
             filler.started.clear()
             sent = body % (b"true" if number % 2 else b"false")
             with server.connect() as client:
-                client.sendall(
-                    f"POST {URL} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {TOKEN}\r\ncontent-type: "
-                    f"application/json\r\ncontent-length: {len(sent)}\r\n\r\n".encode()
-                    + (sent[: number % len(sent)] if number % 5 == 0 else sent)
-                )
+                asked = whole(sent)
+                client.sendall(asked if number % 5 else asked[: -1 - number % len(sent)])
                 if number % 5:
                     assert filler.started.wait(10)
             filler.requests.clear()
         until(lambda: server.app.state.door.admission.taken == 0)
 
     hang_up(100)
-    files, memory = _open_files(), _memory()
+    us = psutil.Process()
+    files, memory = us.num_fds(), us.memory_info().rss
     hang_up(1000)
 
-    until(lambda: _open_files() <= files + 2)
-    assert _memory() - memory < 16 * 1024 * 1024
+    until(lambda: us.num_fds() <= files + 2)
+    assert us.memory_info().rss - memory < 16 * 1024 * 1024
     filler.gate = None
-    assert httpx.post(server.url + URL, json=ASK, headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
-
-
-def _open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def _memory() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+    assert httpx.post(server.url + URL, json=ASK, headers=server.headers).status_code == 200

@@ -14,16 +14,12 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from tests.families.published.autoregressive import QWEN2
 from tests.server._llama_cpp import BUILT, SPECIAL, Llama, ready
-from tests.server.conftest import TOKEN, listening, until
+from tests.server.conftest import TOKEN, listening, until, upstream_app
 
 from calomel.prompts.parts import Excerpt, PromptParts
-from calomel.server.app import create_app
 from calomel.server.errors import StartError
-from calomel.server.run import open_upstream, upstream_of
-from calomel.server.settings import ServerSettings
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest
 from calomel.suggest.wire import COMPLETE_PATH, decode, encode
 
@@ -41,21 +37,13 @@ def llama(tmp_path: Path) -> Iterator[Llama]:
     started.end()
 
 
-def door(url: str, **more: Any) -> FastAPI:
-    settings = ServerSettings.model_validate({"token": TOKEN, "upstream": url, **more})
-    upstream = upstream_of(settings)
-    assert upstream is not None
-    opened = open_upstream(upstream)
-    return create_app(settings, lambda: opened, describing=lambda: upstream.model)
-
-
 @pytest.fixture
 def asked() -> Iterator[Any]:
     """A client of a server that asks the one at an address."""
     with ExitStack() as stack:
 
         def open_(url: str, **more: Any) -> httpx.Client:
-            host, port = stack.enter_context(listening(door(url, **more)))
+            host, port = stack.enter_context(listening(upstream_app(url, **more)))
             return stack.enter_context(
                 httpx.Client(base_url=f"http://{host}:{port}", headers=HEADERS, trust_env=False, timeout=60)
             )
@@ -126,7 +114,7 @@ def test_tokens_that_a_real_llama_cpp_does_not_know_are_found(llama: Any, asked:
 def test_a_real_llama_cpp_without_tokens_of_a_hole_is_told(llama: Any) -> None:
     url = llama(special=SPECIAL[:1])
     with pytest.raises(StartError, match="tiny-coder has no fill-in-the-middle tokens that are known"):
-        door(url, token=None, no_auth=True)
+        upstream_app(url)
 
 
 def test_a_real_llama_cpp_server_without_log_probabilities_is_asked_without_them(llama: Any, asked: Any) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 from tests.server.conftest import until
 
@@ -128,11 +129,11 @@ def first_lines(process: subprocess.Popen[str]) -> tuple[str, str]:
     return process.stdout.readline(), process.stdout.readline()
 
 
-def healthy(url: str) -> None:
-    end = time.monotonic() + 20
-    while httpx.get(f"{url}/health").status_code != 200:
-        assert time.monotonic() < end
-        time.sleep(0.02)
+def healthy(process: subprocess.Popen[str]) -> str:
+    """The address of a server, once its model is there."""
+    url = first_lines(process)[0].split()[-1]
+    until(lambda: httpx.get(f"{url}/health").status_code == 200, 20)
+    return url
 
 
 # `serve` with a model that is made of nothing, so that no test here waits for torch.
@@ -154,7 +155,7 @@ def test_a_server_says_where_its_token_is_serves_and_cleans_up(
     assert len(left["token"]) >= 43
     assert left["pid"] == process.pid
     assert oct(runtime_file.stat().st_mode & 0o777) == "0o600"
-    healthy(left["url"])
+    until(lambda: httpx.get(f"{left['url']}/health").status_code == 200, 20)
     assert httpx.get(f"{left['url']}/v1/models").status_code == 401
     answer = httpx.get(f"{left['url']}/v1/models", headers={"authorization": f"Bearer {left['token']}"})
     assert answer.status_code == 200
@@ -208,8 +209,7 @@ def test_a_model_that_cannot_be_loaded_ends_the_server_with_the_reason(start: St
 
 def test_a_server_whose_engine_dies_ends_so_that_it_is_started_again(start: Start, runtime_file: Path) -> None:
     process = start(no_auth=True)
-    url = first_lines(process)[0].split()[-1]
-    healthy(url)
+    url = healthy(process)
     died = httpx.post(f"{url}/v1/fim/completions", json={**ASK, "max_tokens": 13})
     assert (died.status_code, died.json()["error"]["code"]) == (503, "engine_stopped")
     _, errors = process.communicate(timeout=20)
@@ -221,8 +221,7 @@ def test_a_server_whose_engine_dies_ends_so_that_it_is_started_again(start: Star
 @pytest.mark.slow
 def test_a_server_that_is_told_to_stop_finishes_what_it_has_begun(start: Start) -> None:
     process = start(seconds=1.5, no_auth=True, shutdown_seconds=20)
-    url = first_lines(process)[0].split()[-1]
-    healthy(url)
+    url = healthy(process)
     with httpx.Client(base_url=url, timeout=20) as client, ThreadPoolExecutor(1) as pool:
         running = pool.submit(client.post, "/v1/fim/completions", json=ASK)
         time.sleep(0.4)
@@ -243,8 +242,7 @@ def test_a_server_that_is_told_to_stop_finishes_what_it_has_begun(start: Start) 
 
 def test_what_does_not_end_in_time_is_told_so(start: Start) -> None:
     process = start(no_auth=True, shutdown_seconds=0)
-    url = first_lines(process)[0].split()[-1]
-    healthy(url)
+    url = healthy(process)
     bodies = ("/v1/fim/completions", ASK), ("/v1/fim/completions", {**ASK, "stream": True}), ("/api/generate", ASK)
     with ThreadPoolExecutor(3) as pool:
         running = [pool.submit(httpx.post, url + path, json=body, timeout=20) for path, body in bodies]
@@ -263,8 +261,7 @@ def test_what_does_not_end_in_time_is_told_so(start: Start) -> None:
 
 
 def test_a_second_server_on_the_same_port_leaves_the_first_alone(start: Start, runtime_file: Path) -> None:
-    url = first_lines(start(no_auth=True))[0].split()[-1]
-    healthy(url)
+    url = healthy(start(no_auth=True))
     _, errors = (second := start(no_auth=True, port=int(url.rpartition(":")[2]))).communicate(timeout=20)
 
     assert second.returncode == 1
@@ -277,27 +274,13 @@ def test_a_second_server_on_the_same_port_leaves_the_first_alone(start: Start, r
 @pytest.mark.slow
 def test_one_port_is_open_and_nobody_is_called(start: Start) -> None:
     process = start(no_auth=True, seconds=0, offline=True)
-    url = first_lines(process)[0].split()[-1]
-    healthy(url)
+    url = healthy(process)
     assert httpx.post(f"{url}/v1/fim/completions", json=ASK).status_code == 200
 
-    loopback = "0100007F"
-    sockets = list(internet_sockets(process.pid))
-    listening = [local for local, _, state in sockets if state == "0A"]
-    assert listening == [f"{loopback}:{int(url.rpartition(':')[2]):04X}"]
-    assert {end.partition(":")[0] for local, remote, _ in sockets for end in (local, remote)} <= {loopback, "00000000"}
-
-
-def internet_sockets(pid: int) -> Iterator[tuple[str, str, str]]:
-    """Local end, remote end and state of each of a process's sockets, as proc(5) writes them."""
-    proc = Path(f"/proc/{pid}")
-    links = [str(each.readlink()) for each in (proc / "fd").iterdir()]
-    inodes = {link.removeprefix("socket:[").removesuffix("]") for link in links if link.startswith("socket:")}
-    for table in ("tcp", "tcp6", "udp", "udp6"):
-        for line in (proc / "net" / table).read_text().splitlines()[1:]:
-            _, local, remote, state, *_, inode = line.split()[:10]
-            if inode in inodes:
-                yield local, remote, state
+    sockets = psutil.Process(process.pid).net_connections("inet")
+    listening = [each.laddr for each in sockets if each.status == psutil.CONN_LISTEN]
+    assert listening == [("127.0.0.1", int(url.rpartition(":")[2]))]
+    assert {end.ip for each in sockets for end in (each.laddr, each.raddr) if end} == {"127.0.0.1"}
 
 
 @pytest.mark.slow

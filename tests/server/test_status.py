@@ -67,25 +67,9 @@ def loading(open_client: Callable[..., TestClient], filler: Any) -> Iterator[Tes
     loaded.set()
 
 
-def test_the_status_is_there_while_the_model_loads(loading: TestClient) -> None:
-    model = loading.get(STATUS).json()["model"]
-
-    assert (model["state"], model["id"], model["device"]) == ("loading", None, "cpu")
-
-
-def test_suggestions_are_counted_as_shown_or_by_the_reason_of_the_silence(client: TestClient) -> None:
-    app: Any = client.app
-    for verdict in ("shown", "low_confidence", "repeated", "low_confidence"):
-        app.state.door.metrics.verdicts[verdict] += 1
-
-    suppressed = {"low_confidence": 2, "repeated": 1}
-    assert client.get(STATUS).json()["suggestions"] == {"shown": 1, "suppressed": suppressed}
-
-
 def test_while_the_model_loads_the_door_answers_and_says_so(loading: TestClient) -> None:
-    health = loading.get("/health")
-    fim = loading.post("/v1/fim/completions", json={"model": "m", "prompt": "x"})
-    models = loading.get("/v1/models")
+    health, fim = loading.get("/health"), loading.post(FIM, json=ASK)
+    model = loading.get(STATUS).json()["model"]
 
     assert (health.status_code, health.headers["retry-after"]) == (503, "2")
     assert health.json()["status"] == "loading"
@@ -102,7 +86,8 @@ def test_while_the_model_loads_the_door_answers_and_says_so(loading: TestClient)
             }
         }
     )
-    assert models.status_code == 200
+    assert loading.get("/v1/models").status_code == 200
+    assert (model["state"], model["id"], model["device"]) == ("loading", None, "cpu")
 
 
 def test_a_model_that_could_not_be_loaded_is_told_without_its_reason(
@@ -148,23 +133,15 @@ def test_the_status_has_no_words_of_a_client_and_sums_over_answers(client: TestC
     assert found["resident_bytes"] > 1_000_000
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.at = 1000.0
-
-    def __call__(self) -> float:
-        return self.at
-
-
 def test_the_pace_is_that_of_the_last_minute() -> None:
-    clock = Clock()
-    recent = Metrics(clock)
+    now = 1000.0
+    recent = Metrics(lambda: now)
     recent.answered("old", "fim", Spent(completion_tokens=99, seconds=9.0))
-    clock.at += 100
+    now += 100
     for number in range(20):
-        clock.at += 1
+        now += 1
         recent.answered(str(number), "fim", Spent(completion_tokens=3, seconds=number / 1000))
-    clock.at += 1
+    now += 1
 
     pace = recent.pace()
     assert (pace.seconds, pace.answers_per_second, pace.tokens_per_second) == (60.0, 20 / 60, 1.0)
@@ -177,13 +154,16 @@ def policy(client: TestClient) -> dict[str, str]:
     return {name: value for name, _, value in (part.partition(" ") for part in parts)}
 
 
-def test_the_page_is_one_file_and_loads_nothing_from_elsewhere(client: TestClient) -> None:
+def test_the_page_is_one_file_that_loads_nothing_from_elsewhere_and_never_makes_markup_of_text(
+    client: TestClient,
+) -> None:
     text = client.get("/").text
 
     assert text.startswith("<!doctype html>")
     # The name of a drawing's elements is no address that anybody fetches.
     assert re.findall(r"https?://[^\s\"']+", text) == ["http://www.w3.org/2000/svg"]
     assert not re.search(r"\bsrc=|@import|url\(|<link rel=\"stylesheet\"", text)
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text)
 
 
 def test_the_policy_lets_the_pages_own_script_and_style_run_and_nothing_else(client: TestClient) -> None:
@@ -201,12 +181,6 @@ def test_the_policy_lets_the_pages_own_script_and_style_run_and_nothing_else(cli
     assert found["connect-src"] == "'self'"
     assert "unsafe" not in str(found)
     assert not re.search(r"\son\w+=|\sstyle=|javascript:", text)
-
-
-def test_the_page_never_makes_markup_of_text(client: TestClient) -> None:
-    assert not re.search(
-        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", client.get("/").text
-    )
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/fim/completions/models", "/v1/edit/completions/models"])
@@ -243,10 +217,6 @@ def test_a_checkpoint_with_an_unreadable_configuration_is_still_listed(
     assert (model["id"], model["context_length"]) == (tmp_path.name, 2048)
 
 
-def fail() -> None:
-    raise ValueError("def secret_of_the_user():")
-
-
 @pytest.fixture
 def _restored() -> Iterator[None]:
     loggers = [logging.getLogger(name) for name in ("calomel", "uvicorn", "uvicorn.error")]
@@ -272,7 +242,7 @@ def test_of_an_error_the_log_gets_type_and_places_and_no_message() -> None:
     out = io.StringIO()
     log_to(out, "debug")
     try:
-        fail()
+        raise ValueError("def secret_of_the_user():")  # noqa: TRY301
     except ValueError as error:
         log_failure(error)
         _log.debug("where it failed", exc_info=error)

@@ -56,7 +56,6 @@ def test_files_and_figures_are_there_on_a_system_without_modes_and_owners(tmp_pa
 HOLDS = """
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from calomel.storage.system import only_one
 with only_one(Path(sys.argv[1])) as ours:
     print(ours, flush=True)
