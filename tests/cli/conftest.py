@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from tests.families.writers import writers
 from tests.suggest.made_outcome import an_outcome
 
 from calomel.cli.main import main
@@ -110,6 +111,21 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         folder.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     return tmp_path
+
+
+def configured(home: Path, name: str, text: str = "") -> Path:
+    """A file of the user's, below the folder of his configurations."""
+    path = home / ".config" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def sdar(tmp_path: Path) -> Path:
+    """A checkpoint of another maker's."""
+    writers()["sdar"](tmp_path / "tiny")
+    return tmp_path / "tiny"
 
 
 def outcome(name: str, became: str = "shown", /, **changes: Any) -> Outcome:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.families.writers import writers
+from tests.cli.conftest import configured
 from tests.other_program import NO_HTTP, REFUSED, listening
 
 from calomel.cli.checks import Finding, Pace, check_model, check_speed, measured
@@ -28,13 +28,6 @@ from calomel.workspace.settings import Settings, SuggestSettings
 def _machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALOMEL_PORT", "0")
     monkeypatch.setattr("calomel.cli.checks.measured", lambda _: Pace(0.3, 0.05, 2048))
-
-
-def settings_of(home: Path, editor: str, text: str) -> Path:
-    path = home / ".config" / editor / "settings.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(text)
-    return path
 
 
 def lines(out: str) -> dict[str, str]:
@@ -129,7 +122,7 @@ ZED = """{
     ],
 )
 def test_zed_is_told_where_it_points(home: Path, url: str, model: str, form: str, told: str) -> None:
-    settings_of(home, "zed", ZED % (url, model, form))
+    configured(home, "zed/settings.json", ZED % (url, model, form))
     [finding] = [each for each in check_editors(here(ServerSettings(port=8017))) if each.subject == "Zed"]
     assert told in finding.found
     assert (finding.level == "ok") == ("set up in" in told)
@@ -139,7 +132,7 @@ def test_zed_is_told_where_it_points(home: Path, url: str, model: str, form: str
     "text", ["{", '{"edit_predictions": {"provider": "zed"}}', "[]", '{"edit_predictions": 1}', ""]
 )
 def test_other_settings_of_zed_are_no_crash(home: Path, text: str) -> None:
-    settings_of(home, "zed", text)
+    configured(home, "zed/settings.json", text)
     assert [each.level for each in check_editors(here(ServerSettings())) if each.subject == "Zed"] == ["warn"]
 
 
@@ -161,14 +154,6 @@ def test_a_model_that_does_not_fit_fails_with_what_it_takes(memory: Callable[[in
 
     assert found.level == "fail"
     assert re.search(r"nano needs [\d.]+ MiB of memory on cpu \(weights 24.3 MiB", found.found)
-
-
-def settings(home: Path, text: str) -> Path:
-    """The user's own settings."""
-    path = home / ".config" / "calomel" / "calomel.toml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
 
 
 def said(run: Callable[..., Any], *arguments: str) -> tuple[int, list[str]]:
@@ -198,7 +183,7 @@ def said(run: Callable[..., Any], *arguments: str) -> tuple[int, list[str]]:
 def test_an_editors_model_that_cannot_be_asked(
     run: Callable[..., Any], home: Path, text: str, words: str, advice: str
 ) -> None:
-    settings(home, f"[server]\n{text}")
+    configured(home, "calomel/calomel.toml", f"[server]\n{text}")
     status, (line,) = said(run)
     assert status == 1
     assert line.startswith(f"fail  editors' model: {words}")
@@ -209,7 +194,7 @@ def test_a_port_that_another_program_has(run: Callable[..., Any], home: Path, mo
     with listening(NO_HTTP) as url:
         port = url.rpartition(":")[2]
         monkeypatch.setenv("CALOMEL_PORT", port)
-        settings(home, f'[server]\nurl = "{url}"')
+        configured(home, "calomel/calomel.toml", f'[server]\nurl = "{url}"')
         status, (taken, asked) = said(run)
     assert status == 1
     assert taken.startswith(f"fail  port: 127.0.0.1 port {port}: Address already in use → another program has it")
@@ -218,7 +203,7 @@ def test_a_port_that_another_program_has(run: Callable[..., Any], home: Path, mo
 
 def test_a_wrong_token(run: Callable[..., Any], home: Path) -> None:
     with listening(REFUSED) as url:
-        settings(home, f'[server]\nurl = "{url}"\ntoken = "s3cret"')
+        configured(home, "calomel/calomel.toml", f'[server]\nurl = "{url}"\ntoken = "s3cret"')
         status, (line,) = said(run)
     assert status == 1
     assert "fail  editors' model: the server does not accept the token" in line
@@ -235,7 +220,7 @@ def test_a_file_that_is_ignored(run: Callable[..., Any], home: Path) -> None:
 
 
 def test_a_language_that_is_off(run: Callable[..., Any], home: Path) -> None:
-    settings(home, "[suggest.languages]\npython = false")
+    configured(home, "calomel/calomel.toml", "[suggest.languages]\npython = false")
     (home / "a.py").write_text("x = 1\n")
     (home / "a.go").write_text("package a\n")
     _, (line,) = said(run, str(home / "a.py"))
@@ -246,16 +231,15 @@ def test_a_language_that_is_off(run: Callable[..., Any], home: Path) -> None:
 
 
 def test_a_language_that_is_off_in_vs_code_alone(run: Callable[..., Any], home: Path) -> None:
-    path = home / ".config" / "Code" / "User" / "settings.json"
-    path.parent.mkdir(parents=True)
-    path.write_text('{"calomel.path": "/x", "calomel.editor.hints": true, "calomel.suggest.languages": {"go": false}}')
+    text = '{"calomel.path": "/x", "calomel.editor.hints": true, "calomel.suggest.languages": {"go": false}}'
+    configured(home, "Code/User/settings.json", text)
     (home / "a.go").write_text("package a\n")
     _, (line,) = said(run, str(home / "a.go"))
     assert "(go, in VS Code)" in line
 
 
 def test_suggestions_that_are_off(run: Callable[..., Any], home: Path) -> None:
-    settings(home, "[suggest]\nenabled = false\nmax_tokens = 0")
+    configured(home, "calomel/calomel.toml", "[suggest]\nenabled = false\nmax_tokens = 0")
     _, lines = said(run)
     assert [line.partition(":")[0] for line in lines] == ["warn  editors' settings", "warn  suggestions"]
     assert "suggest.max_tokens: must be a whole number" in lines[0]
@@ -290,12 +274,6 @@ def test_a_speed_that_is_enough_or_cannot_be_measured_is_no_fault() -> None:
     assert check_speed(Settings(), lambda _: Pace(2.0, 0.2, 2048)).level == "ok"
     assert "not measured" in check_speed(Settings(), lambda _: None).found
     assert "not measured: no such thing" in check_speed(Settings(), broken).found
-
-
-@pytest.fixture
-def sdar(tmp_path: Path) -> Path:
-    writers()["sdar"](tmp_path / "tiny")
-    return tmp_path / "tiny"
 
 
 def findings(folder: Path) -> dict[str, Finding]:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cli.conftest import configured
 from tests.editors.programs import find_neovim
 
 from calomel.cli import jsonc
@@ -28,10 +29,7 @@ ZED = '{\n  // mine\n  "theme": "One", // this\n  "edit_predictions": {"mode": "
 
 @pytest.fixture
 def settings(home: Path) -> Path:
-    path = home / ".config" / "zed" / "settings.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(ZED)
-    return path
+    return configured(home, "zed/settings.json", ZED)
 
 
 def backups(path: Path) -> list[Path]:
@@ -149,8 +147,7 @@ def test_settings_that_cannot_be_read_are_not_touched(run: Callable[..., Any], s
 
 
 def test_a_folder_that_cannot_be_written_is_named(run: Callable[..., Any], home: Path) -> None:
-    (home / ".config").mkdir()
-    (home / ".config" / "zed").write_text("a file")
+    configured(home, "zed", "a file")
     done = run("editor", "setup", "zed", "--yes")
 
     assert done.status in {1, 2}
@@ -186,9 +183,8 @@ def test_vs_code_and_its_relatives_learn_where_the_program_is(run: Callable[...,
 
 
 def test_sublimes_client_is_merged_with_others(run: Callable[..., Any], home: Path) -> None:
-    path = home / ".config" / "sublime-text" / "Packages" / "User" / "LSP.sublime-settings"
-    path.parent.mkdir(parents=True)
-    path.write_text('{\n\t"clients": {\n\t\t"pylsp": {"enabled": true}, // mine\n\t},\n}\n')
+    text = '{\n\t"clients": {\n\t\t"pylsp": {"enabled": true}, // mine\n\t},\n}\n'
+    path = configured(home, "sublime-text/Packages/User/LSP.sublime-settings", text)
     run("editor", "setup", "sublime", "--yes")
 
     clients = jsonc.loads(path.read_text())["clients"]
@@ -219,8 +215,7 @@ def test_neovim_gets_a_file_of_its_own_once(run: Callable[..., Any], home: Path)
     run("editor", "setup", "neovim", "--yes")
     assert path.read_text() == "-- changed by me\n"
     path.unlink()
-    init = home / ".config" / "nvim" / "init.lua"
-    init.write_text('require("calomel").setup()\n')
+    init = configured(home, "nvim/init.lua", 'require("calomel").setup()\n')
     assert f"{init} sets Calomel up already" in run("editor", "setup", "neovim", "--yes").out
     assert not path.exists()
 
@@ -242,49 +237,28 @@ def test_neovim_starts_with_what_is_written(run: Callable[..., Any], home: Path)
     assert "2 lsp" in done.stderr + done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("name", ["vscode", "neovim", "zed", "helix", "emacs", "sublime"])
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("vscode", "Library/Application Support/Code/User/settings.json"),
+        ("zed", ".config/zed/settings.json"),
+        ("sublime", "Library/Application Support/Sublime Text/Packages/User/LSP.sublime-settings"),
+        ("neovim", ".config/nvim/plugin"),
+        ("helix", ".config/helix/languages.toml"),
+        ("emacs", ".emacs.d/init.el"),
+    ],
+)
 def test_every_editor_has_its_places_on_a_mac_too(
-    run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch, name: str, place: str
 ) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.delenv("XDG_CONFIG_HOME")
-    done = run("editor", "setup", name)
-    place = {"vscode": "Library/Application Support/Code/User/settings.json", "zed": ".config/zed/settings.json",
-             "sublime": "Library/Application Support/Sublime Text/Packages/User/LSP.sublime-settings",
-             "neovim": ".config/nvim/plugin", "helix": ".config/helix/languages.toml",
-             "emacs": ".emacs.d/init.el"}  # fmt: skip
-
-    assert str(home / place[name]) in done.out
+    assert str(home / place) in run("editor", "setup", name).out
 
 
 @pytest.fixture(autouse=True)
 def _linux(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
-
-
-FULL_ZED = """// Zed settings
-{
-  // How it looks
-  "theme": "One Dark", /* dark */
-  "languages": { "Python": { "tab_size": 4 } },
-  "edit_predictions": {
-    "mode": "subtle", // as I like it
-    // "provider": "zed",
-    "provider": "none",
-  },
-  // the end
-}
-"""
-
-
-def test_comments_order_and_commas_stay() -> None:
-    wanted = {"edit_predictions": {"provider": "x", "more": {"url": "http://a"}}, "vim_mode": True}
-    text = with_values(FULL_ZED, wanted)
-
-    assert text == FULL_ZED.replace("{\n  // How", '{\n  "vim_mode": true,\n  // How').replace(
-        '    "mode"', '    "more": {\n      "url": "http://a"\n    },\n    "mode"'
-    ).replace('"none"', '"x"')
-    assert with_values(text, wanted) == text
 
 
 @pytest.mark.parametrize(
@@ -304,6 +278,7 @@ def test_comments_order_and_commas_stay() -> None:
         ('{"a": {"b": 2}, "a": {"b": 3}}', '{"a": {"b": 2}, "a": {"b": 1}}'),
         ('\ufeff{"a": {"b": 2}}', '\ufeff{"a": {"b": 1}}'),
         ('{"a": {"b": /* was */ 2}}', '{"a": {"b": /* was */ 1}}'),
+        ('{\n  "a": {\n    "c": 2, // mine\n  },\n}\n', '{\n  "a": {\n    "b": 1,\n    "c": 2, // mine\n  },\n}\n'),
     ],
 )
 def test_what_is_not_there_is_added_in_the_files_own_style(before: str, after: str) -> None:

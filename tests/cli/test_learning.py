@@ -161,37 +161,6 @@ def test_too_few_are_refused_with_what_is_needed(run: Runner, model: Path, tmp_p
     assert files(home / ".state") == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--samples", "{samples}", "--log", "{samples}"), "not both"),
-        (("--log", "missing.jsonl"), "missing.jsonl does not exist"),
-        (("--samples", "missing.jsonl"), "missing.jsonl"),
-        (("--samples", "{torn}"), "torn.jsonl, line 2"),
-        (("--samples", "{binary}"), "is no sample"),
-        (("--samples", "{samples}", "--model", "nowhere"), "nowhere"),
-    ],
-)
-def test_what_cannot_be_used_is_said_in_a_sentence(
-    run: Runner, model: Path, samples: Path, tmp_path: Path, arguments: tuple[str, ...], words: str
-) -> None:
-    torn, binary = tmp_path / "torn.jsonl", tmp_path / "binary.jsonl"
-    torn.write_text(made_sample().to_line() + "{\n")
-    binary.write_bytes(b"\xff\xfe\n")
-    places = {"samples": samples, "torn": torn, "binary": binary}
-    done = run("calibrate", "--model", model, *(argument.format(**places) for argument in arguments))
-    assert done.status == 2
-    assert words in " ".join(done.err.split())
-    assert "Traceback" not in done.err
-
-
-def test_a_damaged_calibrator_of_the_model_is_named(run: Runner, model: Path, samples: Path) -> None:
-    (model / CALIBRATOR_FILE).write_text("{}")
-    done = run("calibrate", "--model", model, "--samples", samples)
-    assert done.status == 2
-    assert CALIBRATOR_FILE in done.err
-
-
 @pytest.fixture
 def outcome_log(tmp_path: Path) -> Path:
     return tmp_path / "outcomes.jsonl"
@@ -296,16 +265,6 @@ def test_a_log_without_anything_is_said_in_a_sentence(
 def test_without_a_log_of_ones_own_it_says_where_one_comes_from(run: Runner) -> None:
     done = run("stats")
     assert (done.status, "calomel lsp" in done.out) == (0, True)
-
-
-@pytest.mark.parametrize("words", [("--log", "missing.jsonl"), ("--log", "."), ("--json", "missing/out.json")])
-def test_what_no_figures_can_be_of_is_named(
-    run: Runner, words: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    done = run("stats", *words)
-    assert done.status == 2
-    assert words[1] in done.err
 
 
 @pytest.mark.parametrize(

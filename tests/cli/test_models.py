@@ -9,11 +9,12 @@ from typing import Any
 
 import huggingface_hub
 import pytest
-from tests.families.writers import writers
+from hypothesis import given
+from hypothesis import strategies as st
 
 from calomel.families.plan import guide
 from calomel.families.table import FAMILIES
-from calomel.server.model_folders import models_folder
+from calomel.server.model_folders import models_folder, named
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CONFIG = json.dumps({"max_position_embeddings": 4096, "kinds": ["fill"]})
@@ -73,10 +74,47 @@ def test_the_shipped_model_is_listed_described_and_found(run: Callable[..., Any]
     assert place.out.strip().endswith("nano")
 
 
-def test_a_name_of_nothing_is_refused(run: Callable[..., Any], tmp_path: Path) -> None:
-    for name in ("nothing", "me/nothing", str(tmp_path)):
-        done = run("models", "path", name)
-        assert (done.status, done.out) == (2, "")
+def held(folder: Path) -> Path:
+    """A folder that holds a model."""
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(b"")
+    return folder
+
+
+def test_a_name_is_one_of_the_models_folder_and_else_a_folder_here(run: Callable[..., Any]) -> None:
+    both, mine, ours = (held(folder) for folder in (Path("both"), Path("mine"), models_folder() / "both"))
+    for name, folder in (("both", ours), ("mine", mine), ("./both", both)):
+        assert run("models", "path", name).out == f"{folder}\n"
+
+
+def test_a_link_out_of_the_models_folder_is_not_followed(run: Callable[..., Any], tmp_path: Path) -> None:
+    models_folder().mkdir(parents=True)
+    (models_folder() / "sly").symlink_to(held(tmp_path / "outside"))
+    done = run("models", "path", "sly")
+    assert (done.status, "link out" in done.err) == (2, True)
+
+
+def test_a_repository_is_what_was_fetched_under_its_name(run: Callable[..., Any], tmp_path: Path) -> None:
+    snapshot = held(tmp_path / "hub" / "models--me--small" / "snapshots" / ("a" * 40))
+    assert run("models", "path", "me/small").out == f"{snapshot}\n"
+    fetched = held(models_folder() / "me--small")
+    assert run("models", "path", "me/small").out == f"{fetched}\n"
+
+
+def test_all_models_are_listed(run: Callable[..., Any], tmp_path: Path) -> None:
+    held(models_folder() / "mine")
+    (models_folder() / "no-model").mkdir()
+    held(tmp_path / "hub" / "models--me--small" / "snapshots" / ("a" * 40))
+    listed = run("models", "list").out.splitlines()
+    assert [line.split()[0] for line in listed[:3]] == ["nano", "mine", "me/small"]
+    assert "no-model" not in str(listed)
+
+
+@given(st.text(st.sampled_from("./\\~abC:-_ \0é\n%"), max_size=20))
+def test_no_name_leads_out_of_the_models_folder(name: str) -> None:
+    found = named(name)
+    assert found is None or found.parent == models_folder()
 
 
 def test_a_fetched_model_is_data_of_one_commit(run: Callable[..., Any], hub: SimpleNamespace) -> None:
@@ -145,12 +183,6 @@ def test_a_hub_that_cannot_be_reached_is_told(
     done = run("models", "fetch", "me/small")
     assert done.status == 1
     assert "cannot be reached" in done.err
-
-
-@pytest.fixture
-def sdar(tmp_path: Path) -> Path:
-    writers()["sdar"](tmp_path / "tiny")
-    return tmp_path / "tiny"
 
 
 def test_what_is_known_of_another_makers_model_is_told(run: Callable[..., Any], sdar: Path) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from tests.cli.conftest import Run
-from tests.other_program import answer_of, listening
+from tests.cli.conftest import Run, configured
+from tests.server._upstreams import Play, ollama, served
 
 from calomel.cli import checks
 from calomel.report import progress as bars
@@ -75,17 +75,10 @@ def test_a_gpu_is_named(run: Runner, machine: Path) -> None:
     assert "This machine has an NVIDIA GPU. See which larger models fit it:" in run().out
 
 
-# As much of Ollama as is asked to know it.
-OLLAMA = {
-    "/api/version": answer_of({"version": "0.9"}),
-    "/api/tags": answer_of({"models": [{"name": "qwen2.5-coder:1.5b"}]}),
-}
-
-
 def test_a_model_server_that_runs_is_named_with_the_line_that_uses_it(
     run: Runner, machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with listening(OLLAMA) as url:
+    with served(ollama(Play())) as url:
         no_port(monkeypatch, ("Ollama", int(url.rpartition(":")[2])))
         said = run().out
     assert f"Ollama runs at {url}. Use its model, for better suggestions:" in said
@@ -94,9 +87,7 @@ def test_a_model_server_that_runs_is_named_with_the_line_that_uses_it(
 
 
 def test_settings_that_cannot_be_read_are_one_line(run: Runner, machine: Path, home: Path) -> None:
-    path = home / ".config" / "calomel" / "calomel.toml"
-    path.parent.mkdir(parents=True)
-    path.write_text("[serve]\nprot = 8018\n")
+    configured(home, "calomel/calomel.toml", "[serve]\nprot = 8018\n")
     done = run()
     assert (done.status, "prot is no setting" in done.err) == (2, True)
 
@@ -128,23 +119,18 @@ def written(console: Console) -> str:
 SHOW_CURSOR = "\x1b[?25h"
 
 
-def test_a_bar_counts_its_steps_and_gives_the_cursor_back() -> None:
-    console = terminal()
-    with Progress(console) as progress:
-        progress.phase("holes", 3)
-        assert "0/3" in written(console)
-        for _ in range(3):
-            progress.step()
-    assert "holes" in written(console)
-    assert "3/3" in written(console)
-    assert SHOW_CURSOR in written(console)
-
-
-def test_a_phase_that_fails_gives_the_cursor_back() -> None:
+@pytest.mark.parametrize("error", [None, KeyError()])
+def test_a_bar_counts_its_steps_and_gives_the_cursor_back(error: Exception | None) -> None:
     console = terminal()
     with suppress(KeyError), Progress(console) as progress:
         progress.phase("holes", 3)
-        raise KeyError
+        assert "0/3" in written(console)
+        if error is not None:
+            raise error
+        for _ in range(3):
+            progress.step()
+    assert "holes" in written(console)
+    assert ("3/3" in written(console)) == (error is None)
     assert SHOW_CURSOR in written(console)
 
 
