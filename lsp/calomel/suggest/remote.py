@@ -137,11 +137,15 @@ class HttpCompleter:
         if self._endpoint is not None and self._client is not None:
             return self._endpoint, self._client
         async with self._resolving:
+            # The import takes 60 ms, and the certificates 20, while a server may have to start.
+            opened = asyncio.create_task(self._opened())
             self._endpoint = endpoint = self._endpoint or await self._resolve()
-            # The import takes 60 ms, and the certificates 20: nobody else waits for them.
-            client = await asyncio.to_thread(_open) if self._client is None else self._client
-            self._client = client
-            return endpoint, client
+            return endpoint, await opened
+
+    async def _opened(self) -> AsyncClient:
+        if self._client is None:
+            self._client = await asyncio.to_thread(_open)
+        return self._client
 
 
 def _open() -> AsyncClient:
