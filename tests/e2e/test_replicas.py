@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -12,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from calomel.bench.load import Crowd, Place, ask, crowd, make_places
@@ -23,13 +25,11 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.skipif(find_spec("ray") is None, reason="Ray Serve is not installed: install Calomel's extra cluster"),
 ]
-
-LISTENS = "0A"
 # Ray's processes and the replicas start side by side, on whatever else the machine does.
 START_SECONDS = 600.0
 # For another replica to come up.
 MOST_SECONDS = 180.0
-LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
+LOOPBACK = {"127.0.0.1", "::ffff:127.0.0.1"}
 
 
 @pytest.fixture(scope="module")
@@ -40,45 +40,30 @@ def server() -> Iterator[Served]:
         yield found
 
 
-def family_of(pid: int) -> set[int]:
-    """The processes that it has started, and those of these."""
-    parents: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    found, left = set[int](), [pid]
-    while left:
-        each = left.pop()
-        found.add(each)
-        left += parents.get(each, [])
-    return found
+def family_of(server: Served) -> list[psutil.Process]:
+    """Its process, those that it has started, and those of these."""
+    found = psutil.Process(server.pid)
+    return [found, *found.children(recursive=True)]
 
 
-def sockets_of(pids: set[int]) -> set[str]:
-    found = set()
-    for pid in pids:
-        for link in Path(f"/proc/{pid}/fd").glob("*"):
-            try:
-                target = str(link.readlink())
-            except OSError:
-                continue
-            if target.startswith("socket:["):
-                found.add(target[8:-1])
-    return found
+def words_of(process: psutil.Process) -> list[str]:
+    """Its command line; nothing when it has ended meanwhile."""
+    with contextlib.suppress(psutil.Error):
+        return process.cmdline()
+    return []
 
 
-@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="the system does not tell who listens where")
+def replicas_of(server: Served) -> set[int]:
+    """The processes of its replicas."""
+    return {each.pid for each in family_of(server) if "".join(words_of(each)).startswith("ray::ServeReplica")}
+
+
 def test_no_port_of_ray_is_open_to_other_machines(server: Served) -> None:
-    sockets = sockets_of(family_of(server.pid))
-    listening = []
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == LISTENS and fields[9] in sockets:
-                listening.append(fields[1].partition(":")[0])
+    listening: list[str] = []
+    for process in family_of(server):
+        with contextlib.suppress(psutil.Error):
+            sockets = process.net_connections("tcp")
+            listening += [each.laddr.ip for each in sockets if each.status == psutil.CONN_LISTEN]
     assert len(listening) > 5
     assert set(listening) <= LOOPBACK
 
@@ -86,8 +71,8 @@ def test_no_port_of_ray_is_open_to_other_machines(server: Served) -> None:
 def test_files_of_ray_are_in_a_folder_of_the_user_alone(server: Served) -> None:
     folders = {
         Path(argument.partition("=")[2]).parent
-        for pid in family_of(server.pid)
-        for argument in Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+        for process in family_of(server)
+        for argument in words_of(process)
         if argument.startswith("--temp-dir=")
     }
     assert [folder.stat().st_mode & 0o777 for folder in folders] == [0o700]
@@ -100,24 +85,18 @@ async def ready(server: Served) -> int:
         return found
 
 
-def processes_of(server: Served) -> set[int]:
-    """Those of its replicas."""
-    family = {pid: Path(f"/proc/{pid}/cmdline") for pid in family_of(server.pid)}
-    return {pid for pid, line in family.items() if line.exists() and line.read_text().startswith("ray::ServeReplica")}
-
-
 async def under_load(server: Served, places: Sequence[Place]) -> tuple[Crowd, float | None]:
     """What clients saw while a replica was killed, and after how many seconds another was ready."""
     await crowd(server, places, 0.0)
     working = asyncio.create_task(crowd(server, places, 30.0))
     await asyncio.sleep(4.0)
-    before = processes_of(server)
+    before = replicas_of(server)
     os.kill(max(before), signal.SIGKILL)
     killed = time.monotonic()
     whole = None
     while whole is None and time.monotonic() - killed < MOST_SECONDS:
         await asyncio.sleep(0.5)
-        if processes_of(server) - before and await ready(server) == len(before):
+        if replicas_of(server) - before and await ready(server) == len(before):
             whole = time.monotonic() - killed
     return await working, whole
 
@@ -139,18 +118,9 @@ def test_a_replica_that_is_killed_under_load_costs_time_and_no_answer(server: Se
 
 def test_nothing_stays_behind_when_the_server_ends() -> None:
     with served(arguments=("--replicas", "1", "--cache-tokens", "4096"), ready_seconds=START_SECONDS) as found:
-        started = family_of(found.pid)
+        started = family_of(found)
         assert len(started) > 5
-    until = time.monotonic() + 20
-    while [pid for pid in started if alive(pid)] and time.monotonic() < until:
-        time.sleep(0.1)
-    assert [pid for pid in started if alive(pid)] == []
+    _, left = psutil.wait_procs(started, 20)
+    assert [each for each in left if each.status() != psutil.STATUS_ZOMBIE] == []
     with pytest.raises(OSError, match="refused"):
         socket.create_connection((httpx.URL(found.url).host, httpx.URL(found.url).port or 0), 1)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return "(zombie)" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
