@@ -2,98 +2,55 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import socket
-import tempfile
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from tests.editors.shared import RENAME, Scripted, here
-from tests.editors.terminal import SECONDS, Terminal
-from tests.lsp.program import SCRIPTED, environment
+from tests.editors.shared import RENAME, Agent, here
+from tests.editors.terminal import InTerminal
+from tests.lsp.program import SCRIPTED
 
 from calomel.cli.editor_plans import emacs
 
 AGENT = Path(__file__).parent / "agent.el"
 
 
-def snippet(folder: Path, client: str, command: Sequence[str] = SCRIPTED) -> str:
+def snippet(folder: Path, client: str) -> str:
     """What is printed for `lsp-mode` or `eglot`."""
-    (found,) = (each.text for each in emacs(here(folder, command)).snippets if client in each.where)
+    (found,) = (each.text for each in emacs(here(folder, SCRIPTED)).snippets if client in each.where)
     return found
 
 
-class Emacs(Scripted):
+class Emacs(InTerminal):
     """One Emacs and, once a file is open, one language server with a model that follows a script.
 
     Args:
         init: the user's init file.
     """
 
-    def __init__(self, program: Path, folder: Path, init: str, script: dict[str, Any] | None = None) -> None:
-        self.folder = folder
-        self.seconds = SECONDS
+    def __init__(self, program: Path, folder: Path, init: str) -> None:
         (folder / "init.el").write_text(init, encoding="utf-8")
-        # The folder that the server is started for; it reads nothing but the buffers.
-        (folder / "calomel.toml").write_text("[workspace]\nindex = false\n", encoding="utf-8")
-        self._sockets = tempfile.TemporaryDirectory(prefix="calomel-")
-        path = Path(self._sockets.name) / "emacs"
-        private = environment(folder, {"fill": None} | (script or {})) | {
-            "HOME": str(folder),
-            "TERM": "linux",
-            "LC_ALL": "C.UTF-8",
-            "CALOMEL_TEST_SOCKET": str(path),
-        }
-        self.terminal = Terminal(
-            [program, "-Q", "-nw", "-l", str(AGENT), "-l", str(folder / "init.el")], folder, private
-        )
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(SECONDS)
-        try:
-            self.terminal.until(lambda: self._connects(path), "Emacs listens")
-        except BaseException:
-            # Nobody else would end what was started.
-            self._end()
-            raise
-        self._lines = self._socket.makefile("rb")
-
-    def _connects(self, path: Path) -> bool:
-        try:
-            self._socket.connect(str(path))
-        except OSError:
-            return False
-        return True
+        self._agent = Agent()
+        command: list[str | Path] = [program, "-Q", "-nw", "-l", AGENT, "-l", folder / "init.el"]
+        super().__init__(command, folder, TERM="linux", CALOMEL_TEST_SOCKET=str(self._agent.path))
 
     def __enter__(self) -> Self:
+        try:
+            self._agent.connect()
+        except BaseException:
+            # Nobody else would end what was started.
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         """End both; the server ends with its client."""
-        self._lines.close()
-        self._end()
-
-    def _end(self) -> None:
-        with contextlib.suppress(OSError):
-            self._socket.close()
-        self.terminal.__exit__()
-        self._sockets.cleanup()
+        self._agent.close()
+        self.terminal.end()
 
     def lisp(self, form: str) -> Any:
         """What a form returns in the buffer that is shown."""
-        self._socket.sendall(json.dumps({"form": form}).encode() + b"\n")
-        answer = json.loads(self._lines.readline())
-        assert "error" not in answer, answer["error"]
-        return answer["value"]
-
-    def until(self, condition: Callable[[], Any], what: str | Callable[[], str] = "") -> Any:
-        """Wait until something is true, and return it."""
-        try:
-            return self.terminal.until(condition, what, self.seconds)
-        except AssertionError as error:
-            told = f"text {self.text()!r}\nasked {self.asked()}\n{self.messages()}"
-            raise AssertionError(f"{error}\n{told}") from None
+        return self._agent.ask(form=form)
 
     def messages(self) -> str:
         """What Emacs told the user."""

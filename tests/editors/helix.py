@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from tests.editors.shared import Scripted, here
-from tests.editors.terminal import SECONDS, Terminal
-from tests.lsp.program import SCRIPTED, environment
+from tests.editors.shared import here
+from tests.editors.terminal import InTerminal
+from tests.lsp.program import SCRIPTED
 
 from calomel.cli.editor_plans import helix
 
@@ -17,31 +16,19 @@ _CONFIG = "[editor]\nidle-timeout = 50\ncompletion-timeout = 5\n"
 ESCAPE = "\x1b"
 
 
-class Helix(Scripted):
+class Helix(InTerminal):
     """One Helix with one file, and one language server with a model that follows a script."""
 
-    def __init__(
-        self, program: Path, folder: Path, text: str, name: str = "a.py", command: Sequence[str] = SCRIPTED
-    ) -> None:
-        self.folder = folder
-        self.seconds = SECONDS
-        self.file = folder / name
+    def __init__(self, program: Path, folder: Path, text: str) -> None:
+        self.file = folder / "a.py"
         self.file.write_text(text, encoding="utf-8")
-        # The folder that the server is started for; it reads nothing but the buffers.
-        (folder / "calomel.toml").write_text("[workspace]\nindex = false\n", encoding="utf-8")
-        (snippet,) = helix(here(folder, command)).snippets
+        (snippet,) = helix(here(folder, SCRIPTED)).snippets
         settings = folder / "xdg_config_home" / "helix"
         assert snippet.where == f"in {settings / 'languages.toml'}"
         settings.mkdir(parents=True)
         (settings / "languages.toml").write_text(snippet.text, encoding="utf-8")
         (settings / "config.toml").write_text(_CONFIG, encoding="utf-8")
-        private = environment(folder, {"fill": None}) | {
-            "HOME": str(folder),
-            "TERM": "xterm-256color",
-            "LC_ALL": "C.UTF-8",
-        }
-        command_line = [program, "--working-dir", folder, self.file]
-        self.terminal = Terminal([str(each) for each in command_line], folder, private)
+        super().__init__([program, "--working-dir", folder, self.file], folder, TERM="xterm-256color")
 
     def __enter__(self) -> Self:
         """Wait until it shows the file and has its server, as a person does."""
@@ -56,15 +43,11 @@ class Helix(Scripted):
 
     def __exit__(self, *_: object) -> None:
         """End both; the server ends with its client."""
-        self.terminal.__exit__()
+        self.terminal.end()
 
     def press(self, keys: str) -> None:
         """Press keys."""
         self.terminal.write(keys)
-
-    def until(self, condition: Callable[[], Any], what: str | Callable[[], str] = "") -> Any:
-        """Wait until something is true, and return it."""
-        return self.terminal.until(condition, what, self.seconds)
 
     def until_shown(self, text: str) -> None:
         """Wait for a text on the screen."""

@@ -7,6 +7,8 @@ import json
 import os
 import shlex
 import signal
+import socket
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 from calomel.cli.editor_plans import Here
 from calomel.suggest.runtime_file import read
 
+SECONDS = 20.0
 # A function to be typed, with what the scripted model offers behind `re`.
 HEAD = "def add(a, b):\n    \n"
 REST = "turn a + b\n\n\ndef sub(a, b):\n    return a - b"
@@ -53,6 +56,42 @@ def end_model_servers(runtime: Path) -> None:
         if record is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(record.pid, signal.SIGTERM)
+
+
+class Agent:
+    """What a test loads into an editor: it listens at `path`, and answers every line of JSON by one."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="calomel-")
+        self.path = Path(self._folder.name) / "agent"
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(SECONDS)
+        self._lines = self._socket.makefile("rb")
+
+    def connect(self) -> None:
+        """Wait until it listens."""
+        deadline = time.monotonic() + SECONDS
+        while self._socket.connect_ex(str(self.path)):
+            assert time.monotonic() < deadline, "the editor does not listen"
+            time.sleep(0.004)
+
+    def ask(self, **what: Any) -> Any:
+        """Have the editor do something; what it returns."""
+        self._socket.sendall(json.dumps(what).encode() + b"\n")
+        answer = json.loads(self._lines.readline())
+        assert "error" not in answer, answer["error"]
+        return answer["value"]
+
+    def hang_up(self) -> None:
+        """Say that nothing more will come."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        self._lines.close()
+        self._socket.close()
+        self._folder.cleanup()
 
 
 class Scripted:

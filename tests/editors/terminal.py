@@ -15,15 +15,15 @@ import subprocess
 import sys
 import termios
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final
+
+from tests.editors.shared import SECONDS, Scripted
+from tests.lsp.program import environment
 
 LINES: Final = 40
 COLUMNS: Final = 120
-SECONDS: Final = 20.0
-POLL: Final = 0.01
 
 # Control sequences, strings for the terminal itself, other escapes, single control characters, text.
 _PIECE: Final = re.compile(
@@ -97,7 +97,7 @@ class Screen:
 
 
 class Terminal:
-    """One program; `with` ends it."""
+    """One program."""
 
     def __init__(self, command: Sequence[str | Path], folder: Path, environment: Mapping[str, str]) -> None:
         self._master, slave = pty.openpty()
@@ -119,10 +119,7 @@ class Terminal:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def end(self) -> None:
         """End the program; what it started ends with it."""
         self.process.terminate()
         try:
@@ -149,17 +146,19 @@ class Terminal:
         with self._lock:
             return self._screen.lines()
 
-    def until(self, condition: Callable[[], Any], what: str | Callable[[], str], seconds: float = SECONDS) -> Any:
-        """Wait until something is true, and return it."""
-        deadline = time.monotonic() + seconds
-        ended: float | None = None
-        while not (value := condition()):
-            screen = "\n".join(line for line in self.lines() if line)
-            said = what() if callable(what) else what
-            assert time.monotonic() < deadline, f"it never came about: {said}\n{screen}"
-            if self.process.poll() is not None:
-                # Its last words may still be on their way.
-                ended = ended or time.monotonic()
-                assert time.monotonic() < ended + 1, f"the program ended\n{screen}"
-            time.sleep(POLL)
-        return value
+
+class InTerminal(Scripted):
+    """An editor in a terminal, with one language server that reads nothing but the buffers."""
+
+    def __init__(self, command: Sequence[str | Path], folder: Path, **more: str) -> None:
+        """`more` is of its environment, beside an empty home."""
+        self.folder = folder
+        self.seconds = SECONDS
+        # The folder that the server is started for.
+        (folder / "calomel.toml").write_text("[workspace]\nindex = false\n", encoding="utf-8")
+        private = environment(folder, {"fill": None})
+        self.terminal = Terminal(command, folder, private | {"HOME": str(folder), "LC_ALL": "C.UTF-8", **more})
+
+    def report(self) -> str:
+        """The screen, and what the model was asked."""
+        return "\n".join([f"asked {self.asked()[-4:]}", *filter(None, self.terminal.lines())])

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import socket
 import subprocess
-import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from tests.editors.programs import REPOSITORY
-from tests.editors.shared import RENAME, Scripted
+from tests.editors.shared import RENAME, SECONDS, Agent, Scripted
 from tests.lsp.program import SCRIPTED, environment
 
 PLUGIN = REPOSITORY / "editors" / "neovim"
 AGENT = Path(__file__).parent / "agent.lua"
-SECONDS = 20.0
-POLL = 0.004
 
 # The server waits for no pause in the typing, reads nothing but the buffers, and shows its text when asked.
 OPTIONS = {"debug": True, "suggest": {"debounce_seconds": 0.0}, "workspace": {"index": False}}
@@ -64,13 +57,12 @@ vim.bo.filetype = filetype
 class Neovim(Scripted):
     """One Neovim and, once a file is open, one language server with a model that follows a script."""
 
-    poll = POLL
+    poll = 0.004
 
     def __init__(
         self,
         program: Path,
         folder: Path,
-        script: dict[str, Any] | None = None,
         *,
         own: Sequence[str] = ("-u", "NONE", "-i", "NONE", "-n"),
         surroundings: dict[str, str] | None = None,
@@ -80,9 +72,8 @@ class Neovim(Scripted):
         self.files = folder
         self.plugin = str(PLUGIN)
         self.seconds = SECONDS
-        self._environment = surroundings or environment(folder, {"fill": None} | (script or {}))
-        self._sockets = tempfile.TemporaryDirectory(prefix="calomel-")
-        path = Path(self._sockets.name) / "nvim"
+        self._environment = surroundings or environment(folder, {"fill": None})
+        self._agent = Agent()
         self._errors = (folder / "nvim.log").open("wb")
         self.process = subprocess.Popen(
             [program, "--headless", *own, "-S", str(AGENT)],
@@ -90,45 +81,28 @@ class Neovim(Scripted):
             stdout=self._errors,
             stderr=self._errors,
             env=self._environment
-            | {"CALOMEL_TEST_SOCKET": str(path), "NVIM_LOG_FILE": os.devnull, "LC_ALL": "C.UTF-8"},
+            | {"CALOMEL_TEST_SOCKET": str(self._agent.path), "NVIM_LOG_FILE": os.devnull, "LC_ALL": "C.UTF-8"},
             cwd=folder,
         )
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(SECONDS)
-        deadline = time.monotonic() + SECONDS
-        while True:
-            try:
-                self._socket.connect(str(path))
-                break
-            except OSError:
-                assert time.monotonic() < deadline, "Neovim does not listen"
-                time.sleep(POLL)
-        self._lines = self._socket.makefile("rb")
+        self._agent.connect()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         """End both; the server ends with its client."""
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
+        self._agent.hang_up()
         try:
             self.process.wait(SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self._lines.close()
-        self._socket.close()
+        self._agent.close()
         self._errors.close()
-        self._sockets.cleanup()
 
     def lua(self, code: str, *arguments: Any) -> Any:
         """What the Lua chunk returns."""
-        request = {"lua": code, "arguments": arguments}
-        self._socket.sendall(json.dumps(request).encode() + b"\n")
-        answer = json.loads(self._lines.readline())
-        assert "error" not in answer, answer["error"]
-        return answer["value"]
+        return self._agent.ask(lua=code, arguments=arguments)
 
     def report(self) -> str:
         """What a person would look at first when a test fails."""
