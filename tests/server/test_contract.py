@@ -30,11 +30,8 @@ def check(published: Any, conforms: Check) -> Check:
     return conforms
 
 
-def test_a_plain_answer_conforms(client: TestClient, check: Check) -> None:
+def test_an_answer_and_every_chunk_of_a_stream_conform(client: TestClient, check: Check) -> None:
     check("FIMCompletionResponse", client.post(FIM, json=ASK).json())
-
-
-def test_every_chunk_of_a_stream_conforms(client: TestClient, check: Check) -> None:
     body = {**ASK, "stream": True, "stream_options": {"include_usage": True}}
     chunks = events(client.post(FIM, json=body))[:-1]
     assert len(chunks) == 4

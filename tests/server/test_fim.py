@@ -50,48 +50,6 @@ LOOKED_AT: dict[str, dict[str, Any]] = {
 }
 
 
-def test_text_before_and_after_the_hole_reaches_the_model_unchanged(client: TestClient, filler: Any) -> None:
-    client.post(URL, json=ask(prompt="\té\r\n", suffix="  \u2028🙂"))
-
-    assert (filler.requests[0].parts.prefix, filler.requests[0].parts.suffix) == ("\té\r\n", "  \u2028🙂")
-
-
-def test_what_is_not_sent_has_the_published_default_except_penalties_which_are_off(
-    client: TestClient, filler: Any
-) -> None:
-    client.post(URL, json=ask())
-
-    request = filler.requests[0]
-    assert (request.parts.suffix, request.max_tokens, request.stop) == ("", 512, ("\n\n", "\n \n"))
-    sampling = request.sampling
-    assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.seed) == (0.0, 1.0, -1, None)
-    assert (sampling.frequency_penalty, sampling.presence_penalty, sampling.repetition_penalty) == (0.0, 0.0, 1.0)
-
-
-def test_what_is_sent_reaches_the_model(client: TestClient, filler: Any) -> None:
-    fields = {
-        "temperature": 0.7,
-        "top_p": 0.5,
-        "top_k": 40,
-        "frequency_penalty": -1.5,
-        "presence_penalty": 1.5,
-        "repetition_penalty": 1.1,
-        "seed": 7,
-    }
-    client.post(URL, json=ask(max_tokens=33, min_tokens=32, max_steps=3, stop=["END", "\n"], **fields))
-
-    request = filler.requests[0]
-    assert (request.max_tokens, request.min_tokens, request.max_steps) == (33, 32, 3)
-    assert request.stop == ("END", "\n")
-    assert {name: getattr(request.sampling, name) for name in fields} == fields
-
-
-def test_a_top_p_of_zero_takes_the_most_probable_token(client: TestClient, filler: Any) -> None:
-    client.post(URL, json=ask(top_p=0, temperature=1))
-
-    assert (filler.requests[0].sampling.top_p, filler.requests[0].sampling.temperature) == (1.0, 0.0)
-
-
 def test_an_answer_that_time_cut_short_ends_with_length(client: TestClient, filler: Any) -> None:
     filler.finish_reason = "deadline"
     assert client.post(URL, json=ask()).json()["choices"][0]["finish_reason"] == "length"
@@ -210,14 +168,30 @@ def test_line_ends_in_the_text_do_not_break_the_framing(client: TestClient, fill
     assert "".join(chunk["choices"][0]["text"] for chunk in chunks) == "a\n\ndata: [DONE]\n\n\r\u2028é🙂"
 
 
-def test_an_error_amid_a_stream_is_its_last_event_and_done_does_not_follow(client: TestClient, filler: Any) -> None:
-    filler.error, filler.error_after = ValueError("inner words"), 1
+@pytest.mark.parametrize("code", ["server_error", "engine_stopped"])
+def test_an_error_amid_a_stream_is_its_last_event_and_done_does_not_follow(
+    client: TestClient, filler: Any, code: str
+) -> None:
+    filler.error, filler.error_after = EngineFaultError(code, "inner words"), 1
     answer = client.post(URL, json=ask(stream=True))
     first, last = events(answer)
 
     assert first["choices"][0]["text"] == "return "
-    assert last["error"]["type"] == "server_error"
+    assert (last["error"]["type"], last["error"]["code"]) == ("server_error", code)
     assert "inner words" not in answer.text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_after_the_engine_died_clients_are_told_until_the_server_has_ended(
+    client: TestClient, filler: Any, *, stream: bool
+) -> None:
+    filler.error = EngineFaultError("engine_stopped", "the user's text")
+    failed, later = (client.post(URL, json=ask(stream=stream)) for _ in range(2))
+
+    assert (failed.status_code, failed.json()["error"]["code"]) == (503, "engine_stopped")
+    assert "text" not in failed.text
+    assert (later.status_code, later.json()["error"]["code"]) == (503, "model_failed")
+    assert client.get("/health").json()["status"] == "failed"
 
 
 def test_a_diffusing_stream_is_whole_canvases_that_take_each_others_place(client: TestClient, filler: Any) -> None:

@@ -68,25 +68,6 @@ def test_an_answer_fits_its_hole(door: str, case: Case, scripted: TestClient, en
     assert streamed == plain
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_no_door_says_a_word_again_or_stops_within_one(door: str, scripted: TestClient, engine: ScriptedEngine) -> None:
-    engine.says = "return width * height"
-    case = Case("a.py", "def area(width, height):\n    return ", "", "\n", engine.says, 64)
-    assert DOORS[door](scripted, case, stream=False) == "width * height"
-    engine.says = "width * height_of_the_page()"
-    cut = Case("a.py", case.prefix, "", "\n", engine.says, 4)
-    assert DOORS[door](scripted, cut, stream=False) == "width"
-
-
-@pytest.mark.parametrize("door", DOORS)
-def test_no_word_of_the_language_stands_where_a_value_belongs(
-    door: str, scripted: TestClient, engine: ScriptedEngine
-) -> None:
-    engine.says = "const rows = [];"
-    cut = Case("a.ts", "export function area(page: Page): number {\n  return ", "", ";\n}\n", engine.says, 1)
-    assert DOORS[door](scripted, cut, stream=False) == ""
-
-
 def test_a_bounded_answer_says_that_it_was_cut(scripted: TestClient, engine: ScriptedEngine) -> None:
     engine.says = "width * height_of_the_page()"
     body = {"model": "m", "prompt": "def area(width):\n    return ", "suffix": "\n", "max_tokens": 4}

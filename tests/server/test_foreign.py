@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 from tests.server.conftest import events
+from tests.server.test_asked import LLAMA_VIM, QWEN
 
-from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
+from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.prompts.zeta import write_zeta
 from calomel.server.routes.llama import indented
 from calomel.suggest.launch import version
@@ -27,9 +28,6 @@ EDIT = (
 
 
 URL = "/v1/completions"
-
-
-QWEN = "<|fim_prefix|>def f(n):\n    <|fim_suffix|>\nf(1)\n<|fim_middle|>"
 
 
 ZETA = (
@@ -53,44 +51,6 @@ ZED_STOP = ["<[end▁of▁sentence]>"]
 
 def ask(prompt: Any = "def f(n):\n    ", **fields: Any) -> dict[str, Any]:
     return {"model": "qwen", "prompt": prompt, **fields}
-
-
-def test_tokens_of_other_models_say_where_the_hole_is(client: TestClient, filler: Any) -> None:
-    client.post(URL, json=ask(QWEN))
-
-    assert (filler.requests[0].parts.prefix, filler.requests[0].parts.suffix) == ("def f(n):\n    ", "\nf(1)\n")
-
-
-@pytest.mark.parametrize(("suffix", "expected"), [("\nx", "\nx"), ("", ""), ("<|endoftext|>", ""), (None, "")])
-def test_the_text_behind_the_hole_may_come_apart(
-    client: TestClient, filler: Any, suffix: str | None, expected: str
-) -> None:
-    client.post(URL, json=ask(suffix=suffix))
-
-    assert (filler.requests[0].parts.prefix, filler.requests[0].parts.suffix) == ("def f(n):\n    ", expected)
-
-
-def test_files_before_the_hole_reach_the_model(client: TestClient, filler: Any) -> None:
-    prompt = (
-        "<|repo_name|>r\n<|file_sep|>a.py\nx = 1\n<|file_sep|>b.py\n<|fim_prefix|>y = <|fim_suffix|>\n<|fim_middle|>"
-    )
-
-    client.post(URL, json=ask(prompt))
-
-    parts = filler.requests[0].parts
-    assert (parts.path, parts.prefix, parts.suffix) == ("b.py", "y = ", "\n")
-    assert parts.related == (Excerpt("a.py", 0, "x = 1\n"),)
-
-
-def test_what_is_sent_reaches_the_model(client: TestClient, filler: Any) -> None:
-    fields = {"temperature": 0.7, "top_p": 0.5, "top_k": 40, "presence_penalty": 1.5, "seed": 7}
-    client.post(URL, json=ask(max_tokens=33, min_tokens=2, **fields))
-    client.post(URL, json=ask(max_tokens=16_384, top_k=0))
-
-    first, second = filler.requests
-    assert (first.max_tokens, first.min_tokens) == (33, 2)
-    assert {name: getattr(first.sampling, name) for name in fields} == fields
-    assert (second.max_tokens, second.sampling.top_k) == (8192, -1)
 
 
 def test_a_prompt_of_zeta21_is_answered_between_markers(client: TestClient) -> None:
@@ -173,16 +133,12 @@ def test_a_region_that_is_not_certain_is_refused_without_quoting_it(client: Test
     assert filler.requests == []
 
 
-def test_a_llama_server_is_asked_at_its_root_with_tokens_in_its_prompt(client: TestClient, filler: Any) -> None:
-    prompt = "<|fim_prefix|>def f(n):\n    <|fim_suffix|>\n\nf(1)\n<|fim_middle|>"
-    answer = client.post("/completion", json={"prompt": prompt, "n_predict": 16, "stream": False})
-    assert (answer.status_code, answer.json()["content"], answer.json()["stop"]) == (200, "return n", True)
-    assert (filler.requests[0].parts.prefix, filler.requests[0].parts.suffix) == ("def f(n):\n    ", "\n\nf(1)\n")
+def test_a_llama_server_is_asked_at_its_root(client: TestClient) -> None:
+    answer = client.post("/completion", json={"prompt": QWEN}).json()
+    assert (answer["content"], answer["stop"]) == ("return n", True)
 
 
-def test_a_list_with_one_text_is_a_prompt_and_the_model_may_be_left_out(client: TestClient, filler: Any) -> None:
-    assert client.post(URL, json=ask(["x = "], n=1, echo=False, logprobs=1, user="u")).status_code == 200
-    assert filler.requests[0].parts.prefix == "x = "
+def test_the_model_may_be_left_out(client: TestClient) -> None:
     assert client.post(URL, json={"prompt": "x"}).json()["model"] == "calomel-nano"
     assert client.post(URL, json={"prompt": "x", "model": ""}).status_code == 200
 
@@ -218,26 +174,6 @@ def test_a_base_may_lack_its_slash_or_have_another_makers_path(client: TestClien
 LLAMA_URL = "/infill"
 
 
-# As llama.vim and llama.vscode ask.
-ASK = {
-    "id_slot": 0,
-    "input_prefix": "def f(n):\n",
-    "input_suffix": "\nf(1)\n",
-    "input_extra": [{"text": "x = 1\n", "time": [1, 2], "filename": "a.py"}],
-    "prompt": "    ",
-    "n_predict": 128,
-    "stop": [],
-    "n_indent": 4,
-    "top_k": 40,
-    "top_p": 0.99,
-    "stream": False,
-    "samplers": ["top_k", "top_p", "infill"],
-    "cache_prompt": True,
-    "t_max_prompt_ms": 500,
-    "t_max_predict_ms": 1000,
-}
-
-
 FIELDS = [
     "content",
     "timings/prompt_n",
@@ -251,18 +187,8 @@ FIELDS = [
 ]
 
 
-def test_the_hole_is_behind_the_prompt(client: TestClient, filler: Any) -> None:
-    client.post(LLAMA_URL, json=ASK)
-
-    request = filler.requests[0]
-    assert (request.parts.prefix, request.parts.suffix) == ("def f(n):\n    ", "\nf(1)\n")
-    assert request.parts.related == (Excerpt("a.py", 0, "x = 1\n"),)
-    assert (request.max_tokens, request.stop, request.deadline) == (128, (), 3.0)
-    assert (request.sampling.top_k, request.sampling.temperature) == (40, 0.0)
-
-
 def test_an_answer_has_llamacpps_shape(client: TestClient) -> None:
-    body = client.post(LLAMA_URL, json=ASK).json()
+    body = client.post(LLAMA_URL, json=LLAMA_VIM).json()
 
     assert (body["content"], body["stop"], body["stop_type"]) == ("return n", True, "eos")
     assert (body["tokens_predicted"], body["tokens_evaluated"], body["tokens_cached"]) == (14, 24, 16)
@@ -281,14 +207,14 @@ def test_an_answer_has_llamacpps_shape(client: TestClient) -> None:
 
 
 def test_a_plugin_gets_the_fields_that_it_names_under_the_names_that_it_gives(client: TestClient) -> None:
-    body = client.post(LLAMA_URL, json={**ASK, "response_fields": [*FIELDS, "no/such", "content/x", "/"]}).json()
+    body = client.post(LLAMA_URL, json={**LLAMA_VIM, "response_fields": [*FIELDS, "no/such", "content/x", "/"]}).json()
 
     assert list(body) == FIELDS
     assert (body["content"], body["timings/prompt_n"], body["timings/predicted_per_second"]) == ("return n", 8, 1400.0)
 
 
 def test_a_stream_has_deltas_and_an_end(client: TestClient) -> None:
-    answer = client.post(LLAMA_URL, json={**ASK, "stream": True})
+    answer = client.post(LLAMA_URL, json={**LLAMA_VIM, "stream": True})
 
     *chunks, end = events(answer)
     assert answer.headers["content-type"].startswith("text/event-stream")
@@ -298,7 +224,7 @@ def test_a_stream_has_deltas_and_an_end(client: TestClient) -> None:
 
 def test_a_request_that_warms_a_cache_is_answered_at_once(client: TestClient, filler: Any) -> None:
     ask = {"input_prefix": "", "input_suffix": "", "prompt": "", "n_predict": 0, "samplers": [], "t_max_predict_ms": 1}
-    body = client.post(LLAMA_URL, json={**ask, "input_extra": ASK["input_extra"]}).json()
+    body = client.post(LLAMA_URL, json={**ask, "input_extra": LLAMA_VIM["input_extra"]}).json()
 
     assert (body["content"], body["stop"]) == ("", True)
     assert filler.requests == []
@@ -308,15 +234,9 @@ def test_an_answer_that_was_not_begun_in_time_is_empty(client: TestClient, fille
     filler.error = RuntimeError("too late")
     filler.error.code = "deadline_exceeded"
 
-    answer = client.post(LLAMA_URL, json=ASK)
+    answer = client.post(LLAMA_URL, json=LLAMA_VIM)
 
     assert (answer.status_code, answer.json()["content"], answer.json()["stop_type"]) == (200, "", "limit")
-
-
-def test_the_least_that_may_be_sent(client: TestClient, filler: Any) -> None:
-    assert client.post(LLAMA_URL, json={}).json()["content"] == "return n"
-    assert client.post(LLAMA_URL, json=dict.fromkeys((*ASK, "response_fields"))).status_code == 200
-    assert (filler.requests[0].max_tokens, filler.requests[0].deadline) == (128, None)
 
 
 @pytest.mark.parametrize(
@@ -357,33 +277,6 @@ def test_an_error_in_a_stream_is_its_last_line(client: TestClient, filler: Any) 
 
     assert first["response"] == "return "
     assert error["error"]["code"] == "server_error"
-
-
-def test_tokens_or_a_suffix_say_where_the_hole_is(client: TestClient, filler: Any) -> None:
-    client.post(OLLAMA_URL, json=ollama_ask(stream=False, format=""))
-    client.post(OLLAMA_URL, json=ollama_ask("def f(n):\n    ", suffix="\nf(1)\n", stream=False))
-
-    assert [(each.parts.prefix, each.parts.suffix) for each in filler.requests] == [("def f(n):\n    ", "\nf(1)\n")] * 2
-
-
-def test_options_reach_the_model(client: TestClient, filler: Any) -> None:
-    options = {"num_predict": 33, "temperature": 0.7, "top_p": 0.5, "top_k": 40, "repeat_penalty": 1.1, "seed": 7}
-    client.post(
-        OLLAMA_URL, json=ollama_ask(stream=False, options={**options, "stop": ["END"], "num_ctx": 4096, "mirostat": 0})
-    )
-
-    request = filler.requests[0]
-    sampling = request.sampling
-    assert (request.max_tokens, request.stop) == (33, ("END",))
-    assert (sampling.temperature, sampling.top_p, sampling.top_k) == (0.7, 0.5, 40)
-    assert (sampling.repetition_penalty, sampling.seed) == (1.1, 7)
-
-
-@pytest.mark.parametrize(("num_predict", "expected"), [(None, 128), (-1, 512), (-2, 512), (0, 512), (60_000, 8192)])
-def test_an_answer_has_a_bound(client: TestClient, filler: Any, num_predict: int | None, expected: int) -> None:
-    client.post(OLLAMA_URL, json=ollama_ask(stream=False, options={"num_predict": num_predict, "seed": -1, "top_k": 0}))
-
-    assert (filler.requests[0].max_tokens, filler.requests[0].sampling.seed) == (expected, None)
 
 
 def test_a_prompt_of_zeds_is_answered_between_markers(client: TestClient) -> None:

@@ -106,11 +106,7 @@ class WorkbenchPlayer(Player):
 
     def _cursor(self, line: int, front: str = "") -> None:
         """Behind the beginning of a line, which counts from 1."""
-        self._press("Control+g")
-        self._workbench.until(lambda: self._workbench.see("quickInput") == ":", "a line can be named")
-        self._workbench.ask("insert", text=f"{line}:1")
-        self._press("Enter")
-        self._workbench.until(lambda: self._workbench.see("quickInput") is None, "the line was taken")
+        self._workbench.go(line)
         # Columns of that box are those of the screen, where a tab has several.
         self._press(*["ArrowRight"] * len(front))
 
