@@ -18,7 +18,6 @@ from tests.prompts.test_published import spelled
 
 from calomel.engine import BlockCausal, CheckpointError, Engine, ModelConfig, Request
 from calomel.engine.checkpoint import tensor_table
-from calomel.engine.errors import InvalidRequestError
 from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.generation import generation_of
@@ -101,25 +100,6 @@ def test_logits_and_tokens_are_those_of_transformers(
         torch.testing.assert_close(whole_logits(model, context, 1), logits, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("checkpoint", [QWEN2, QWEN3, LLAMA])
-def test_several_at_once_through_the_prefix_cache_are_those_of_transformers(
-    tmp_path: Path, checkpoint: Checkpoint
-) -> None:
-    checkpoint.write(tmp_path)
-    network, context = checkpoint.network(), prompt(70)
-    contexts = [context, (*context[:60], 5), (*context, 9, 9), prompt(33)]
-    policy = generation_of(find(tmp_path), read_config(tmp_path), tmp_path).policy
-
-    with engine_of(tmp_path) as engine:
-        engine.submit(Request(context, 1, policy=policy)).result(60)
-        handles = engine.submit_all([Request(each, 16, policy=policy) for each in contexts])
-        results = [handle.result(60) for handle in handles]
-        ends = ends_of(engine)
-
-    assert [list(result.ids) for result in results] == [expected(network, each, 16, ends) for each in contexts]
-    assert [result.cached_tokens > 30 for result in results] == [True, True, True, False]
-
-
 def test_what_the_file_says_again_takes_fewer_forwards_and_is_the_same(tmp_path: Path) -> None:
     QWEN2.write(tmp_path)
     # Where nothing attends, a token says which one is next, so that the text goes round in a circle.
@@ -136,13 +116,6 @@ def test_what_the_file_says_again_takes_fewer_forwards_and_is_the_same(tmp_path:
     assert ahead.ids == plain.ids
     assert ahead.log_probs == pytest.approx(plain.log_probs, abs=1e-4)
     assert ahead.forwards < plain.forwards / 2
-
-
-def test_what_needs_a_mask_is_refused(tmp_path: Path) -> None:
-    QWEN3.write(tmp_path)
-
-    with engine_of(tmp_path) as engine, pytest.raises(InvalidRequestError, match="needs a mask token"):
-        engine.submit(Request((1, 2), policy="threshold:0.9"))
 
 
 def test_any_end_that_the_folder_names_ends_an_answer(tmp_path: Path) -> None:

@@ -30,12 +30,6 @@ CONTEXT = tuple(torch.randint(0, 256, (31,), generator=torch.Generator().manual_
 SUFFIX = tuple(torch.randint(0, 256, (12,), generator=torch.Generator().manual_seed(6)).tolist())
 MASK = TEXT_TOKENS + 5
 Write = Callable[..., Path]
-WRITERS: dict[str, Write] = {
-    **dream.WRITERS,
-    **llada.WRITERS,
-    **{name: checkpoint.write for name, checkpoint in adapted.WINDOWS.items()},
-}
-EACH = pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 
 
 def opened(folder: Path, **options: Any) -> Engine:
@@ -79,27 +73,6 @@ def test_logits_are_those_of_the_backbone_under_a_full_mask(tmp_path: Path, writ
 @pytest.mark.parametrize("checkpoint", adapted.WINDOWS.values(), ids=adapted.WINDOWS)
 def test_logits_of_ordinary_decoders_are_theirs_under_a_full_mask(tmp_path: Path, checkpoint: Checkpoint) -> None:
     same_logits(checkpoint.write(tmp_path), checkpoint.network())
-
-
-@EACH
-def test_it_answers_as_it_is_published_to_generate(tmp_path: Path, write: Write) -> None:
-    folder = write(tmp_path)
-    generation = generation_of(find(folder), read_config(folder), folder)
-    with opened(folder) as engine:
-        result = engine.submit(
-            Request(
-                context=CONTEXT,
-                suffix=SUFFIX,
-                max_new_tokens=64,
-                canvas_lengths=generation.fill_canvases,
-                policy=generation.policy,
-                max_steps=generation.max_steps,
-                sampling=SamplingParams(generation.temperature, generation.top_p, generation.top_k, seed=1),
-            )
-        ).result(60)
-
-    assert result.finish_reason == "stop"
-    assert len(result.ids) == len(result.log_probs) == len(result.entropies) <= 64
 
 
 @pytest.mark.parametrize(
@@ -148,7 +121,7 @@ def test_a_canvas_of_dreamon_changes_its_length(tmp_path: Path) -> None:
     # So hot that every token is about as likely, those that ask for more or less room among them.
     hot = [SamplingParams(temperature=50.0, seed=seed) for seed in range(16)]
     requests = [Request(CONTEXT, suffix=SUFFIX, sampling=sampling, **bounds) for sampling in hot]
-    with opened(WRITERS["dreamon"](tmp_path, generation={"number_transfer_tokens": 8})) as engine:
+    with opened(dream.WRITERS["dreamon"](tmp_path, generation={"number_transfer_tokens": 8})) as engine:
         lengths = {len(handle.result(60).ids) for handle in engine.submit_all(requests)}
 
     assert min(lengths) < 64 < max(lengths)
@@ -161,33 +134,26 @@ def test_weights_in_eight_bits_answer(tmp_path: Path) -> None:
         assert len(engine.submit(request).result(60).ids) == 8
 
 
-def asked(size: int, steps: int) -> Request:
-    """An answer of LLaDA's of just so many tokens."""
-    return Request(
-        CONTEXT, size, (size,), policy="low_confidence", max_steps=steps, min_new_tokens=size, record_canvases=True
-    )
-
-
-def test_llada_answers_in_blocks(tmp_path: Path) -> None:
-    with opened(llada.write(tmp_path)) as engine:
-        handle = engine.submit(asked(64, 16))
-        result = handle.result(60)
-
-    halfway = list(handle.states())[7]
-    assert (result.finish_reason, len(result.ids), result.steps) == ("length", 64, 16)
-    assert halfway.revealed == (True,) * 32 + (False,) * 32
-
-
-@pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.parametrize("write", [llada.write, adapted.ILLADA.write, adapted.A2D_MDLM.write])
-def test_only_whole_forwards_are_exact(tmp_path: Path, write: Write, *, exact: bool) -> None:
+@pytest.mark.parametrize(
+    ("write", "size", "exact"),
+    [
+        (llada.write, 24, False),
+        (llada.write, 64, True),  # in two blocks
+        (adapted.ILLADA.write, 24, False),
+        (adapted.ILLADA.write, 24, True),
+        (adapted.A2D_MDLM.write, 24, False),
+        (adapted.A2D_MDLM.write, 24, True),
+    ],
+)
+def test_only_whole_forwards_are_exact(tmp_path: Path, write: Write, size: int, *, exact: bool) -> None:
     folder = write(tmp_path)
     diffusion = shape_of(folder).diffusion
     mask, never = diffusion.mask_token_id, frozenset({diffusion.end_token_id})
+    request = Request(CONTEXT, size, (size,), policy="low_confidence", max_steps=size, min_new_tokens=size)
     with opened(folder, exact=exact) as engine:
-        ours = engine.submit(asked(24, 24)).result(60).ids
+        ours = engine.submit(request).result(60).ids
 
-    full, canvas = Full(loaded(folder), mask, never=never), range(len(CONTEXT), len(CONTEXT) + 24)
+    full, canvas = Full(loaded(folder), mask, never=never), range(len(CONTEXT), len(CONTEXT) + size)
     published = llada_loop if exact else llada_dual
-    *_, theirs = published(full, [*CONTEXT, *[mask] * 24], mask, canvas, steps=24, block=32, how=Draws())
+    *_, theirs = published(full, [*CONTEXT, *[mask] * size], mask, canvas, steps=size, block=32, how=Draws())
     assert ours == tuple(theirs[canvas.start :])

@@ -38,7 +38,8 @@ def trained(model: Transformer, batch: Batch, attend: Attend | None = None) -> T
     """What training reads of every row [B * T, D], under the dense mask if no other is given."""
     structure = branch_structure(batch.shape, logit_shift=model.config.diffusion.logit_shift)
     dense = TreeAttention(model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
-    return model(batch.ids.flatten(), batch.positions.flatten(), attend or dense, batch.text.flatten(0, 1))
+    found: Tensor = model(batch.ids.flatten(), batch.positions.flatten(), attend or dense, batch.text.flatten(0, 1))
+    return found
 
 
 @pytest.mark.parametrize("memory", [0, 64])

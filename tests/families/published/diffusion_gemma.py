@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 from tests.families.published.layout import write_config, write_weights
+from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokenizers
+from tokenizers.models import BPE
 from torch import Tensor
 from transformers.models.diffusion_gemma.configuration_diffusion_gemma import DiffusionGemmaConfig
 from transformers.models.diffusion_gemma.modeling_diffusion_gemma import DiffusionGemmaForBlockDiffusion
@@ -28,7 +30,7 @@ TEMPLATE = (
 )
 
 
-def config(*, canvas: int = 16) -> dict[str, Any]:
+def config() -> dict[str, Any]:
     """The contents of config.json, with the published fields."""
     text = {
         "model_type": "diffusion_gemma_text",
@@ -76,7 +78,7 @@ def config(*, canvas: int = 16) -> dict[str, Any]:
     return {
         "architectures": ["DiffusionGemmaForBlockDiffusion"],
         "model_type": "diffusion_gemma",
-        "canvas_length": canvas,
+        "canvas_length": 16,
         "dtype": "float32",
         "image_token_id": PICTURE,
         "text_config": text,
@@ -106,15 +108,15 @@ def generation(**changed: Any) -> dict[str, Any]:
     }
 
 
-def state(raw: dict[str, Any], seed: int = 0, calm: float = 0.5) -> dict[str, Tensor]:
+def state(raw: dict[str, Any]) -> dict[str, Tensor]:
     """Random tensors under the published names.
 
-    What layers add to a token's own embedding is scaled by `calm`: with all of it, random weights answer each canvas by
+    What layers add to a token's own embedding is halved: with all of it, random weights answer each canvas by
     another one, and no canvas is ever stable.
     """
     with torch.device("meta"):
         named = DiffusionGemmaForBlockDiffusion(DiffusionGemmaConfig.from_dict(raw)).state_dict()
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     found: dict[str, Tensor] = {}
     for name, meta in named.items():
         noise = torch.randn(meta.shape, generator=generator)
@@ -128,16 +130,16 @@ def state(raw: dict[str, Any], seed: int = 0, calm: float = 0.5) -> dict[str, Te
             near_one = "norm" in name or "scal" in name
             found[name] = noise * 0.1 + 1 if near_one else noise * 0.2
             if "post_attention" in name or "post_feedforward_layernorm.weight" in name:
-                found[name] *= calm
+                found[name] *= 0.5
     return found
 
 
-def write(folder: Path, *, seed: int = 0, canvas: int = 16, shards: int = 3, **generating: Any) -> Path:
+def write(folder: Path, **generating: Any) -> Path:
     """A folder with everything that is published."""
-    raw = config(canvas=canvas)
+    raw = config()
     write_config(folder, raw)
     write_config(folder, generation(**generating), "generation_config.json")
-    write_weights(folder, state(raw, seed), shards=shards)
+    write_weights(folder, state(raw), shards=3)
     write_byte_tokenizer(folder)
     (folder / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
     return folder
@@ -146,42 +148,13 @@ def write(folder: Path, *, seed: int = 0, canvas: int = 16, shards: int = 3, **g
 def write_byte_tokenizer(folder: Path) -> None:
     """Gemma's: bytes are spelled where there is no token, and a block stands for a blank."""
     ids = {name: number for number, name in enumerate(_VOCABULARY)}
-    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    fast = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [{"id": ids[name], "content": name, **plain} for name in (*CONTROLS, "<|image|>")],
-        "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
-        "pre_tokenizer": {
-            "type": "Split",
-            "pattern": {"String": " "},
-            "behavior": "MergedWithPrevious",
-            "invert": False,
-        },
-        "post_processor": None,
-        "decoder": {
-            "type": "Sequence",
-            "decoders": [
-                {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
-                {"type": "ByteFallback"},
-                {"type": "Fuse"},
-            ],
-        },
-        "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": "<unk>",
-            "continuing_subword_prefix": None,
-            "end_of_word_suffix": None,
-            "fuse_unk": True,
-            "byte_fallback": True,
-            "ignore_merges": False,
-            "vocab": ids,
-            "merges": [pair.split(" ") for pair in _MERGES],
-        },
-    }
-    write_config(folder, fast, "tokenizer.json")
+    merges = [(first, second) for first, second in map(str.split, _MERGES)]
+    fast = Tokenizer(BPE(ids, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    fast.normalizer = normalizers.Replace(" ", "▁")
+    fast.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    fast.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    fast.add_special_tokens([AddedToken(name, normalized=False) for name in (*CONTROLS, "<|image|>")])
+    fast.save(str(folder / "tokenizer.json"))
     said = {"bos_token": "<bos>", "eos_token": "<eos>", "pad_token": "<pad>", "unk_token": "<unk>"}
     write_config(folder, {"tokenizer_class": "GemmaTokenizer", **said}, "tokenizer_config.json")
 

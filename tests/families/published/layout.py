@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import torch
 from safetensors.torch import save_file
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers, processors
+from tokenizers.models import BPE
 from torch import Tensor, nn
 
 from calomel.prompts.tokenizer import byte_alphabet
@@ -84,19 +86,17 @@ def write_tokenizer(
     folder: Path,
     controls: Sequence[str],
     *,
-    first: int = TEXT_TOKENS,
     files: Literal["tokenizer.json", "vocab and merges"] = "tokenizer.json",
     tokenizer_class: str = "Qwen2Tokenizer",
     chat_template: str | None = None,
     text_tokens: Sequence[str] = (),
     more: Mapping[str, Any] | None = None,
 ) -> dict[str, int]:
-    """A tiny byte-level BPE tokenizer in published files; `controls` get ids from `first` on, which are returned.
+    """A tiny byte-level BPE tokenizer in published files; `controls` get ids from `TEXT_TOKENS` on, which are returned.
 
     Args:
         folder: gets the files.
         controls: names of added tokens, in the order of their ids.
-        first: id of the first of them; at least `TEXT_TOKENS`.
         files: which files there are; the second kind is what slow tokenizers publish.
         tokenizer_class: as tokenizer_config.json says it.
         chat_template: for tokenizer_config.json; None for none.
@@ -107,23 +107,11 @@ def write_tokenizer(
     vocabulary = {character: number for number, character in enumerate(byte_alphabet().values())}
     for pair in _MERGES:
         vocabulary[pair.replace(" ", "")] = len(vocabulary)
-    ids = {name: first + number for number, name in enumerate(controls)}
-    added = [
-        {
-            "id": number,
-            "content": name,
-            "single_word": False,
-            "lstrip": False,
-            "rstrip": False,
-            "normalized": False,
-            "special": name not in text_tokens,
-        }
-        for name, number in ids.items()
-    ]
+    ids = {name: TEXT_TOKENS + number for number, name in enumerate(controls)}
     config: dict[str, Any] = {
         "tokenizer_class": tokenizer_class,
         "added_tokens_decoder": {
-            str(entry["id"]): {key: value for key, value in entry.items() if key != "id"} for entry in added
+            str(number): {"content": name, "special": name not in text_tokens} for name, number in ids.items()
         },
         **(more or {}),
     }
@@ -135,36 +123,15 @@ def write_tokenizer(
         write_config(folder, ids, "added_tokens.json")
         (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(_MERGES) + "\n", encoding="utf-8")
         return ids
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
-    fast = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": added,
-        "normalizer": {"type": "NFC"},
-        "pre_tokenizer": {
-            "type": "Sequence",
-            "pretokenizers": [
-                {"type": "Split", "pattern": {"Regex": _QWEN}, "behavior": "Isolated", "invert": False},
-                byte_level,
-            ],
-        },
-        "post_processor": byte_level,
-        "decoder": byte_level,
-        "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": None,
-            "continuing_subword_prefix": "",
-            "end_of_word_suffix": "",
-            "fuse_unk": False,
-            "byte_fallback": False,
-            "ignore_merges": False,
-            "vocab": vocabulary,
-            "merges": [pair.split(" ") for pair in _MERGES],
-        },
-    }
-    write_config(folder, fast, "tokenizer.json")
+    bytewise = {"add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+    fast = Tokenizer(BPE(vocabulary, [(first, second) for first, second in map(str.split, _MERGES)]))
+    fast.normalizer = normalizers.NFC()
+    split = pre_tokenizers.Split(Regex(_QWEN), "isolated")
+    fast.pre_tokenizer = pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(**bytewise)])
+    fast.post_processor = processors.ByteLevel(**bytewise)
+    fast.decoder = decoders.ByteLevel()
+    fast.add_tokens([AddedToken(name, normalized=False, special=name not in text_tokens) for name in controls])
+    fast.save(str(folder / "tokenizer.json"))
     return ids
 
 
