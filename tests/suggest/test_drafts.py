@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -328,17 +330,28 @@ def test_a_parameter_goes_only_where_its_name_means_something() -> None:
 GO = 'package a\n\nimport (\n\t"errors"\n\t"os"\n)\n\nfunc f() {\n}\n'
 
 
-def imported(path: str, text: str, old: str, new: str) -> list[str]:
-    after = text.replace(old, new, 1)
-    found = drafts(after, text_hunks(path, text, after), after.index(new), path)
-    return [lines(after, draft) for draft in found if draft.maker == "imports"]
+def imported(path: str, before: str, after: str, others: Sequence[str] = ()) -> list[str]:
+    """The text with each draft that changes its imports."""
+    found = drafts(after, text_hunks(path, before, after), len(after) - 1, path, others)
+    return [draft.apply(after) for draft in found if draft.maker == "imports"]
 
 
-def test_gos_packages_stand_in_the_order_of_the_alphabet() -> None:
-    after = GO.replace("{\n}", '{\n\tfmt.Println("x")\n}')
-    (draft,) = drafts(after, text_hunks("a.go", GO, after), len(after) - 3, "a.go")
-    assert draft.apply(after).startswith('package a\n\nimport (\n\t"errors"\n\t"fmt"\n\t"os"\n)')
-    assert imported("a.go", GO, "{\n}", "{\n\tx := filepath.Join(a)\n}") == ['\t"path/filepath"']
+@pytest.mark.parametrize(
+    ("body", "imports"),
+    [
+        ('fmt.Println("x")', ['\t"errors"\n\t"fmt"\n\t"os"\n']),
+        ("x := filepath.Join(a)", ['\t"errors"\n\t"os"\n\t"path/filepath"\n']),
+        ("fmt := a.fmt\n\tfmt.Println()", []),
+        ('log("fmt.Println")  // fmt.Println', []),
+        ("os.Exit(1)", []),
+    ],
+    ids=["used", "in a folder", "made here", "in a text", "known"],
+)
+def test_gos_packages_are_imported_in_the_order_of_the_alphabet(body: str, imports: list[str]) -> None:
+    after = GO.replace("{\n}", f"{{\n\t{body}\n}}")
+    found = imported("a.go", GO, after)
+    assert [text.partition("(\n")[2].partition(")")[0] for text in found] == imports
+    assert imported("a.py", GO, after) == []
 
 
 PYTHON = "from b import load, save\n\nsave(1)\nload()\n"
@@ -361,9 +374,7 @@ RUST = "use b::{load, save};\n\nfn f() {\n    save(1);\n    load();\n}\n"
     ],
 )
 def test_what_is_used_no_more_is_imported_no_more(path: str, text: str, old: str, new: str, wanted: str | None) -> None:
-    after = text.replace(old, new)
-    found = drafts(after, text_hunks(path, text, after), len(after) - 1, path)
-    texts = [draft.apply(after) for draft in found if draft.maker == "imports"]
+    texts = imported(path, text, text.replace(old, new))
     assert [text.startswith(wanted or "") for text in texts] == [True] * (wanted is not None)
 
 
@@ -380,26 +391,14 @@ def test_what_is_used_no_more_is_imported_no_more(path: str, text: str, old: str
 )
 def test_a_name_is_imported_as_another_file_imports_it(path: str, line: str, use: str, *, wanted: bool) -> None:
     head = {"a.py": "import json", "a.ts": 'import { a } from "./a";', "a.rs": "use a::b;"}[path]
-    before, after = f"{head}\n\nx = 1\n", f"{head}\n\nx = 1\n{use}\n"
-    found = drafts(after, text_hunks(path, before, after), len(after) - 1, path, [line])
-    results = [draft.apply(after) for draft in found if draft.maker == "imports"]
+    results = imported(path, f"{head}\n\nx = 1\n", f"{head}\n\nx = 1\n{use}\n", [line])
     assert len(results) == wanted
     assert all(line in result.splitlines()[:2] for result in results)
 
 
 def test_a_name_that_two_files_import_otherwise_is_not_imported() -> None:
-    before, after = "import json\n\nx = 1\n", "import json\n\nx = 1\ny = Path(x)\n"
-    others = ["from pathlib import Path", "from shop.path import Path"]
-    assert not [
-        each for each in drafts(after, text_hunks("a.py", before, after), 20, "a.py", others) if each.maker == "imports"
-    ]
-
-
-def test_names_that_are_known_or_made_here_are_not_imported() -> None:
-    assert imported("a.go", GO, "{\n}", "{\n\tfmt := a.fmt\n\tfmt.Println()\n}") == []
-    assert imported("a.go", GO, "{\n}", '{\n\tlog("fmt.Println")  // fmt.Println\n}') == []
-    assert imported("a.go", GO, "{\n}", "{\n\tos.Exit(1)\n}") == []
-    assert imported("a.py", GO, "{\n}", "{\n\tfmt.Println()\n}") == []
+    before, others = "import json\n\nx = 1\n", ["from pathlib import Path", "from shop.path import Path"]
+    assert imported("a.py", before, before + "y = Path(x)\n", others) == []
 
 
 @pytest.mark.parametrize(

@@ -33,21 +33,15 @@ def test_an_answer_ends_before_its_stop_string_and_no_canvas_is_made_behind_it(f
     assert stopped.forwards < whole.forwards / 2
 
 
-PARTS = PromptParts(path="a.py", prefix="def add(a, b):\n    return ", suffix="\n\n\nprint(add(1, 2))\n")
-
-
-REQUEST_DRAFTED = FillRequest("fill", PARTS, max_tokens=24)
-
-
 async def test_a_draft_has_the_exact_likelihood_of_its_text(filler: Filler) -> None:
     draft = Draft("a + b", "continuation")
-    answer = await filler.complete(replace(REQUEST_DRAFTED, drafts=(draft,)))
+    answer = await filler.complete(replace(REQUEST, drafts=(draft,)))
     (own,) = [each for each in answer.candidates if each.maker == "canvas"]
     (judged,) = [each for each in answer.candidates if each.maker == "continuation"]
-    assert own.text == filler.fill(REQUEST_DRAFTED).text
+    assert own.text == filler.fill(REQUEST).text
     # The space before the hole belongs to the draft's first token: it is read from there on.
-    before = replace(PARTS, prefix=PARTS.prefix.removesuffix(" "))
-    context = own_renderer(filler.tokenizer).render(before, REQUEST_DRAFTED.max_context).context
+    before = replace(REQUEST.parts, prefix=REQUEST.parts.prefix.removesuffix(" "))
+    context = own_renderer(filler.tokenizer).render(before, REQUEST.max_context).context
     ids, owed = TokenHealing(" ").given("a + b", filler.tokenizer)
     alone = filler.engine.submit(Request(context, given=ids)).result(60)
     assert judged.log_probs == pytest.approx(alone.log_probs[owed : owed + len(judged.log_probs)], abs=1e-4)
@@ -57,7 +51,7 @@ async def test_a_draft_has_the_exact_likelihood_of_its_text(filler: Filler) -> N
 async def test_a_draft_ends_before_a_stop_string_and_is_not_read_for_ever(filler: Filler) -> None:
     long = Draft("name = " * 100, "continuation")
     stopped = Draft("\nsecond line", "continuation")
-    answer = await filler.complete(replace(REQUEST_DRAFTED, stop=("\n",), drafts=(long, stopped)))
+    answer = await filler.complete(replace(REQUEST, stop=("\n",), drafts=(long, stopped)))
     (judged,) = [each for each in answer.candidates if each.maker == "continuation"]
     assert len(judged.log_probs) <= DRAFT_TOKENS
 

@@ -2,98 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.suggest.editor import ScriptedModel, WholeFile
+from tests.suggest.editor import NOW, editing, suggestion
 
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
 from calomel.selectivity.proposal import Recent
-from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.completer import Candidate, ModelInfo
 from calomel.suggest.edit import TextEdit, plan
-from calomel.suggest.judging import (
-    Decision,
-    Proposed,
-    SuggestionFilter,
-    calibrator_for,
-    shows,
-    user_calibrator_path,
-)
-from calomel.suggest.question import Question, Trigger
+from calomel.suggest.judging import calibrator_for, user_calibrator_path
 from calomel.suggest.signals import kinship
-from calomel.suggest.silence import SilenceReason
-from calomel.workspace.workspace import Situation
-
-SURE, UNSURE = 3.0, -3.0
-
-
-def judging(log_odds: float = SURE) -> SuggestionFilter:
-    made = SuggestionFilter()
-    made.calibrator = flat(log_odds)
-    return made
-
-
-def test_a_secret_is_not_kept_even_for_the_record() -> None:
-    question = asked("key = |\n", mask=lambda text: text.replace("hunter2", "*******"))
-    assert judging().decide("fill", question, proposed(question, '"hunter2"')) is SilenceReason.SECRET
-
-
-def asked(text: str, trigger: Trigger = Trigger.EDIT, **changes: Any) -> Question:
-    """`|` is the cursor."""
-    offset = text.index("|")
-    plain = text.replace("|", "", 1)
-    values: dict[str, Any] = {
-        "text": plain,
-        "situation": Situation("file:///a.py", "a.py", "python", plain, offset, 1),
-        "trigger": trigger,
-        "recent": (),
-        "since_edit": 1.0,
-        "decisions": (0, 0),
-        "max_tokens": 64,
-        "context_tokens": 1024,
-        "mask": str,
-    }
-    return Question(**{**values, **changes})
-
-
-def proposed(question: Question, text: str, log_prob: float = -0.1, **changes: Any) -> Proposed:
-    """That `text` be inserted at the cursor."""
-    at = question.situation.offset
-    return Proposed(Candidate(text, (log_prob,)), plan(question.text, [TextEdit(at, at, text)]), **changes)
-
-
-def flat(probability_log_odds: float, hopeless: frozenset[str] = frozenset()) -> Calibrator:
-    """Gives every fill and every edit the same."""
-    return Calibrator({kind: KindCalibrator({}, probability_log_odds, hopeless) for kind in ("fill", "edit")})
-
-
-def source(model: ScriptedModel) -> CandidateSource:
-    """One whose model always answers in time."""
-
-    async def never(seconds: float) -> None:
-        await asyncio.get_running_loop().create_future()
-
-    return CandidateSource(WholeFile(), model.complete, SuggestionFilter(), never)
 
 
 async def test_the_likeliest_candidate_that_passes_is_found_and_knows_how_the_others_agree() -> None:
-    model = ScriptedModel()
-    made = source(model)
-    model.reply = lambda _: (
+    candidates = (
         Candidate("f(a]", (-0.01,)),
         Candidate(" + 1", (-0.3,)),
         Candidate(" + 1", (-0.2,), maker="seeded"),
         Candidate("", (-0.1,)),
     )
-    found = await made.fill(asked("first = old\nsecond = old|\nthird = 3\n"))
-    assert isinstance(found, Decision)
-    assert shows(found)
-    assert (found.maker, found.edits[0].text) == ("seeded", " + 1")
-    assert (found.signals.agreement.agreeing, found.signals.agreement.rivals) == (1, 1)
+    async with editing("first = old\nsecond = old|\nthird = 3\n", lambda _: candidates, settings=NOW) as editor:
+        found = suggestion(await editor.inline())
+        assert (found.maker, found.edits[0].text) == ("seeded", " + 1")
+        editor.suggester.accepted(found.id)
+        signals = editor.outcomes.all[0].signals
+        assert signals is not None
+        assert (signals.agreement.agreeing, signals.agreement.rivals) == (1, 1)
 
 
 SHIPPED = Calibrator({"fill": KindCalibrator({"steps": 1.0}, 0.0), "edit": KindCalibrator({"steps": 2.0}, 0.0)})

@@ -7,16 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.suggest.editor import (
-    NOW,
-    URI,
-    ScriptedModel,
-    editing,
-    reason,
-    region,
-    settle,
-    suggestion,
-)
+from tests.suggest.editor import NOW, URI, ScriptedModel, editing, reason, region, settle, suggestion
 
 from calomel.prompts.parts import RegionBounds
 from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInfo
@@ -108,23 +99,16 @@ async def test_what_was_left_within_a_line_is_finished_if_that_mends_it(
             assert answer.maker == "filled"
 
 
-async def test_what_a_rule_does_not_know_of_a_place_the_model_fills_in() -> None:
+@pytest.mark.parametrize("kinds", [("fill", "edit"), FILLS])
+async def test_what_a_rule_does_not_know_of_a_place_the_model_fills_in(kinds: tuple[Kind, ...]) -> None:
     text = "def load(path|):\n    return path\n\n\nload('a')\n"
-    async with editing(text, fills("3"), settings=NOW) as editor:
+    async with editing(text, fills("3"), model=ScriptedModel(kinds=kinds), settings=NOW) as editor:
         editor.type(", tries")
         answer = suggestion(await editor.next_edit())
         assert editor.after(answer) == "def load(path, tries):\n    return path\n\n\nload('a', 3)\n"
         hole = next(request for request in editor.model.requests if request.kind == "fill")
         assert hole.parts.prefix.endswith("load('a', ")
         assert hole.parts.suffix.startswith(")")
-
-
-async def test_a_model_that_only_fills_in_fills_in_what_no_rule_knows() -> None:
-    text = "def load(path|):\n    return path\n\n\nload('a')\n"
-    async with editing(text, fills("3"), model=ScriptedModel(kinds=FILLS), settings=NOW) as editor:
-        editor.type(", tries")
-        answer = suggestion(await editor.next_edit())
-        assert editor.after(answer).endswith("load('a', 3)\n")
 
 
 @pytest.mark.parametrize("hidden", [False, True])

@@ -152,6 +152,8 @@ async def test_what_is_held_back_is_told_once_with_its_reason_and_its_numbers() 
     async with editing("x = |\n", "compute(1)", settings=NOW, model=unsure()) as editor:
         await held(editor)
         await held(editor)
+        # The same state again costs no question.
+        assert len(editor.model.requests) == 1
         assert told(editor) == [("withheld", "low_confidence")]
         only = editor.outcomes.all[0]
         assert (only.kind, only.maker, only.length, only.text) == ("fill", "canvas", 10, "compute(1)")

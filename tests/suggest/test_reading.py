@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
-from tests.suggest.editor import NOW, URI, ScriptedModel, editing, settle
+from tests.suggest.editor import NOW, URI, Editor, ScriptedModel, editing, settle
 
 from calomel.prompts.parts import PromptParts
 from calomel.suggest.completer import FillRequest
@@ -22,13 +22,17 @@ def reader() -> ScriptedModel:
     return ScriptedModel(reads_ahead=True)
 
 
+async def rests(editor: Editor) -> None:
+    """The cursor, long enough for what stands around it to be read."""
+    editor.suggester.reading.rests(URI, editor.cursor)
+    await settle()
+    await editor.time.advance(1.0)
+
+
 async def test_what_stands_around_a_resting_cursor_is_read_once() -> None:
     async with editing("x = |\n", model=reader(), settings=NOW) as editor:
         for _ in range(3):
-            editor.suggester.reading.rests(URI, editor.cursor)
-            await settle()
-            await editor.time.advance(1.0)
-
+            await rests(editor)
         (asked,) = editor.model.requests
         assert (asked.kind, asked.ahead, asked.parts.prefix) == ("fill", True, "x = ")
 
@@ -48,9 +52,7 @@ async def test_whoever_asks_does_not_wait_for_it() -> None:
     model = reader()
     model.hold = True
     async with editing("x = |\n", model=model, settings=NOW) as editor:
-        editor.suggester.reading.rests(URI, editor.cursor)
-        await settle()
-        await editor.time.advance(1.0)
+        await rests(editor)
         assert model.running == 1
         asking = asyncio.ensure_future(editor.suggester.inline(URI, editor.cursor, Trigger.EXPLICIT))
         await settle()
@@ -76,9 +78,7 @@ async def test_nothing_is_read_where_nobody_wants_it(
 ) -> None:
     monkeypatch.setattr(psutil, "sensors_battery", lambda: battery, raising=False)
     async with editing("x = |\n", model=model, settings=settings) as editor:
-        editor.suggester.reading.rests(URI, editor.cursor)
-        await settle()
-        await editor.time.advance(1.0)
+        await rests(editor)
         assert len(model.requests) == times
         model.requests.clear()
 
@@ -86,9 +86,7 @@ async def test_nothing_is_read_where_nobody_wants_it(
 async def test_secrets_are_masked_in_what_is_read() -> None:
     key = "ghp_" + "a1B2c3D4e5F6" * 3
     async with editing(f'token = "{key}"\nx = |\n', model=reader(), privacy=Privacy([])) as editor:
-        editor.suggester.reading.rests(URI, editor.cursor)
-        await settle()
-        await editor.time.advance(1.0)
+        await rests(editor)
         (asked,) = editor.model.requests
         assert asked.parts.prefix.startswith("token = ")
         assert key not in asked.parts.prefix

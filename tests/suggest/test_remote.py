@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
+import socket
 import stat
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,12 +33,7 @@ from calomel.suggest.completer import (
 from calomel.suggest.process import started
 from calomel.suggest.remote import Endpoint, HttpCompleter
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, published, read
-from calomel.suggest.wire import (
-    FieldError,
-    decode,
-    decode_request,
-    encode,
-)
+from calomel.suggest.wire import FieldError, decode, decode_request, encode
 
 QUESTION = CompleteRequest("fill", PromptParts(prefix="def f"))
 
@@ -44,9 +42,6 @@ ANSWER = CompleteAnswer((Candidate("()", (-0.5,), (0.1,), -0.2),), context_token
 
 
 INFO = ModelInfo("m", "abc", ("fill",), 4096, 2048, None, "0.1.0")
-
-
-Handler = Callable[[str, dict[str, str], bytes, asyncio.StreamWriter], Awaitable[None]]
 
 
 def response(status: int, body: bytes) -> bytes:
@@ -59,70 +54,45 @@ def refusal(status: int, code: str) -> bytes:
 
 
 @asynccontextmanager
-async def serving(handler: Handler) -> AsyncIterator[Endpoint]:
-    tasks = set()
+async def serving(*answers: bytes) -> AsyncIterator[tuple[Endpoint, list[tuple[str, bytes]]]]:
+    """A server that gives these answers, ending behind each, and the heads and bodies of what it was asked."""
+    left, heard = list(answers), list[tuple[str, bytes]]()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tasks.add(asyncio.current_task())
-        try:
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode()
-                line, *fields = head.strip().split("\r\n")
-                headers = {name.lower(): value for name, value in (each.split(": ", 1) for each in fields)}
-                body = await reader.readexactly(int(headers.get("content-length", "0")))
-                await handler(line.split()[1], headers, body, writer)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        length = re.search(r"(?i)content-length: (\d+)", head)
+        heard.append((head, await reader.readexactly(int(length[1]) if length else 0)))
+        writer.write(left.pop(0))
+        writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    try:
-        yield Endpoint(f"http://127.0.0.1:{port}", "t0ken")
-    finally:
-        server.close()
-        for task in tasks:
-            if task is not None:
-                task.cancel()
-        await asyncio.gather(*(task for task in tasks if task), return_exceptions=True)
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield at(server.sockets[0]), heard
 
 
-def always(data: bytes) -> Handler:
-    async def handler(_: str, __: dict[str, str], ___: bytes, writer: asyncio.StreamWriter) -> None:
-        writer.write(data)
-
-    return handler
+def at(listener: Any) -> Endpoint:
+    return Endpoint(f"http://127.0.0.1:{listener.getsockname()[1]}", "t0ken")
 
 
-async def asked(handler: Handler, question: CompleteRequest = QUESTION) -> CompleteAnswer:
-    async with serving(handler) as endpoint:
-        completer = HttpCompleter(lambda: found(endpoint))
-        try:
-            return await completer.complete(question)
-        finally:
-            await completer.aclose()
+@asynccontextmanager
+async def asking(*endpoints: Endpoint) -> AsyncIterator[HttpCompleter]:
+    """A completer that finds these, one after the other."""
+    left = list(endpoints)
 
+    async def resolve() -> Endpoint:
+        return left.pop(0)
 
-async def found(endpoint: Endpoint) -> Endpoint:
-    return endpoint
-
-
-async def code_of(handler: Handler) -> str:
-    with pytest.raises(CompleterError) as caught:
-        await asked(handler)
-    return caught.value.code
+    completer = HttpCompleter(resolve)
+    yield completer
+    await completer.aclose()
 
 
 async def test_a_question_reaches_the_server_with_its_token_and_the_answer_comes_back() -> None:
-    seen: list[tuple[str, str | None, CompleteRequest]] = []
-
-    async def handler(path: str, headers: dict[str, str], body: bytes, writer: asyncio.StreamWriter) -> None:
-        seen.append((path, headers.get("authorization"), decode_request(body)))
-        writer.write(response(200, encode(ANSWER)))
-
-    assert await asked(handler) == ANSWER
-    assert seen == [("/calomel/v1/complete", "Bearer t0ken", QUESTION)]
+    async with serving(response(200, encode(ANSWER))) as (server, heard), asking(server) as completer:
+        assert await completer.complete(QUESTION) == ANSWER
+    ((head, body),) = heard
+    assert head.startswith("POST /calomel/v1/complete ")
+    assert "authorization: bearer t0ken\r\n" in head.lower()
+    assert decode_request(body) == QUESTION
 
 
 @pytest.mark.parametrize(
@@ -138,41 +108,29 @@ async def test_a_question_reaches_the_server_with_its_token_and_the_answer_comes
     ],
 )
 async def test_what_goes_wrong_has_a_code(data: bytes, code: str) -> None:
-    assert await code_of(always(data)) == code
-
-
-async def test_a_wrong_token_says_what_to_check() -> None:
-    with pytest.raises(CompleterError, match="token_file") as caught:
-        await asked(always(refusal(401, "invalid_api_key")))
+    async with serving(data) as (server, _), asking(server) as completer:
+        with pytest.raises(CompleterError) as caught:
+            await completer.complete(QUESTION)
+    assert caught.value.code == code
     assert "t0ken" not in str(caught.value)
 
 
 async def test_a_server_that_dies_in_the_middle_of_an_answer_is_unreachable_and_looked_for_again() -> None:
-    async def dying(_: str, __: dict[str, str], ___: bytes, writer: asyncio.StreamWriter) -> None:
-        writer.write(response(200, encode(ANSWER))[:-20])
-        writer.close()
-
-    async with serving(dying) as first, serving(always(response(200, encode(ANSWER)))) as second:
-        places = [first, second]
-
-        async def resolve() -> Endpoint:
-            return places.pop(0)
-
-        completer = HttpCompleter(resolve)
+    whole = response(200, encode(ANSWER))
+    async with serving(whole[:-20]) as (first, _), serving(whole) as (second, _), asking(first, second) as completer:
         with pytest.raises(CompleterError) as caught:
             await completer.complete(QUESTION)
         assert caught.value.code == "unreachable"
         assert await completer.complete(QUESTION) == ANSWER
-        await completer.aclose()
 
 
 async def test_a_server_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "ANSWER_SECONDS", 0.05)
-
-    async def hanging(_: str, __: dict[str, str], ___: bytes, ____: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(60)
-
-    assert await code_of(hanging) == "timeout"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        async with asking(at(silent)) as completer:
+            with pytest.raises(CompleterError) as caught:
+                await completer.complete(QUESTION)
+    assert caught.value.code == "timeout"
 
 
 async def test_cancelling_closes_the_request() -> None:
@@ -185,36 +143,27 @@ async def test_cancelling_closes_the_request() -> None:
         gone.set()
         writer.close()
 
-    server = await asyncio.start_server(slow, "127.0.0.1", 0)
-    endpoint = Endpoint(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    completer = HttpCompleter(lambda: found(endpoint))
-    task = asyncio.create_task(completer.complete(QUESTION))
-    await arrived.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await asyncio.wait_for(gone.wait(), 5)
-    await completer.aclose()
-    server.close()
+    async with await asyncio.start_server(slow, "127.0.0.1", 0) as server, asking(at(server.sockets[0])) as completer:
+        task = asyncio.create_task(completer.complete(QUESTION))
+        await arrived.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.wait_for(gone.wait(), 5)
 
 
 async def test_info_waits_until_the_model_is_loaded() -> None:
-    answers = [refusal(503, "model_loading"), refusal(503, "model_loading"), response(200, encode(INFO))]
-
-    async def loading(path: str, _: dict[str, str], __: bytes, writer: asyncio.StreamWriter) -> None:
-        assert path == "/calomel/v1/info"
-        writer.write(answers.pop(0))
-
-    async with serving(loading) as endpoint:
-        completer = HttpCompleter(lambda: found(endpoint))
+    loading = refusal(503, "model_loading")
+    async with serving(loading, loading, response(200, encode(INFO))) as (server, heard), asking(server) as completer:
         assert await completer.info() == INFO
-        await completer.aclose()
+    assert {head.split("\r\n")[0] for head, _ in heard} == {"GET /calomel/v1/info HTTP/1.1"}
 
 
 async def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
-    assert await asked(always(response(200, encode(ANSWER)))) == ANSWER
+    async with serving(response(200, encode(ANSWER))) as (server, _), asking(server) as completer:
+        assert await completer.complete(QUESTION) == ANSWER
 
 
 EDIT = CompleteRequest(
@@ -310,7 +259,7 @@ def test_the_file_of_a_later_server_stays(tmp_path: Path) -> None:
     path = tmp_path / "server.json"
     later = replace(RECORD, url="http://127.0.0.1:2")
     with published(path, RECORD):
-        path.write_text(json.dumps(vars_of(later)))
+        path.write_text(json.dumps(asdict(later)))
     assert read(path) == later
 
 
@@ -324,25 +273,18 @@ def test_a_damaged_file_is_said_to_be_and_its_content_is_not_repeated(tmp_path: 
     assert "xxxx" not in str(caught.value)
 
 
-def test_a_file_that_others_may_read_is_not_believed(tmp_path: Path) -> None:
+def test_a_file_that_others_may_read_or_a_link_is_not_believed(tmp_path: Path) -> None:
     path = tmp_path / "server.json"
     with published(path, RECORD):
         path.chmod(0o644)
         with pytest.raises(RuntimeFileError, match="open to other users"):
             read(path)
-
-
-def test_a_link_is_not_believed(tmp_path: Path) -> None:
-    (tmp_path / "real").touch(mode=0o600)
-    (tmp_path / "server.json").symlink_to(tmp_path / "real")
-    with pytest.raises(RuntimeFileError, match="cannot be read"):
-        read(tmp_path / "server.json")
+        path.chmod(0o600)
+        (tmp_path / "link.json").symlink_to(path)
+        with pytest.raises(RuntimeFileError, match="cannot be read"):
+            read(tmp_path / "link.json")
 
 
 def test_a_process_id_that_was_given_out_again_is_another_process() -> None:
     assert not replace(RECORD, started=RECORD.started + 1).alive()
     assert not replace(RECORD, pid=2**22 + 1).alive()
-
-
-def vars_of(record: ServerRecord) -> dict[str, object]:
-    return {name: getattr(record, name) for name in ServerRecord.__slots__}

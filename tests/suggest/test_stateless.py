@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.suggest.editor import Reply, ScriptedModel
 
 from calomel.prompts.edit_prompt import EditPrompt
-from calomel.prompts.parts import Excerpt, Hunk, RegionBounds
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo, Timings
+from calomel.prompts.parts import Hunk, RegionBounds
+from calomel.suggest.completer import Candidate, CompleteRequest, ModelInfo
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.stateless import EditRoom, RegionAnswer, Streams, named
@@ -23,44 +23,27 @@ RENAME = Hunk("shape.py", 0, "def area(w, height):\n", "def area(width, height):
 INFO = ModelInfo("m", "w", ("fill", "edit"), 32768, 2048, None, "0", RegionBounds(above=1, below=2))
 
 
-class Model:
-    """Likes all drafts whose text `likes` likes, and fills holes with `text`."""
+def liking(text: str = "") -> ScriptedModel:
+    """Likes all drafts, and fills holes with `text`."""
 
-    def __init__(self, text: str = "", likes: Callable[[str], bool] = lambda _: True, log_prob: float = -0.01) -> None:
-        self.text = text
-        self.likes = likes
-        self.log_prob = log_prob
-        self.edits: list[CompleteRequest] = []
-        self.fills: list[Any] = []
-
-    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+    def reply(request: CompleteRequest) -> Reply:
         if request.kind == "fill":
-            self.fills.append(request)
-            own = Candidate(self.text, (self.log_prob,), (0.1,), -0.01, steps=2)
-            return CompleteAnswer((own,), context_tokens=10, cached_tokens=4, timings=Timings(total=0.1))
-        return await self.rewrite(request)
+            return text
+        return tuple(Candidate(each.text, (-0.01,), maker=each.maker) for each in request.drafts)
 
-    async def rewrite(self, request: CompleteRequest) -> CompleteAnswer:
-        self.edits.append(request)
-        sure, unsure = (self.log_prob,), (-9.0,)
-        return CompleteAnswer(
-            tuple(
-                Candidate(each.text, sure if self.likes(each.text) else unsure, maker=each.maker)
-                for each in request.drafts
-            ),
-            context_tokens=10,
-            cached_tokens=4,
-        )
+    return ScriptedModel(reply, log_prob=-0.01)
 
 
-def prompt(text: str, *edits: Hunk, region: str, cursor: str = "", related: tuple[Excerpt, ...] = ()) -> EditPrompt:
-    """The region is `region`; the cursor stands behind the first `cursor` of it, if that is given."""
+def prompt(text: str, *edits: Hunk, region: str, cursor: str) -> EditPrompt:
+    """The region is `region`; the cursor stands behind the first `cursor` of it."""
     start = text.index(region)
-    at = region.index(cursor) + len(cursor) if cursor else None
-    return EditPrompt("shape.py", text[:start], region, text[start + len(region) :], at, edits, related)
+    at = region.index(cursor) + len(cursor)
+    return EditPrompt("shape.py", text[:start], region, text[start + len(region) :], at, edits)
 
 
-async def rewritten(model: Model, asked: EditPrompt, room: EditRoom | None = None, **options: Any) -> RegionAnswer:
+async def rewritten(
+    model: ScriptedModel, asked: EditPrompt, room: EditRoom | None = None, **options: Any
+) -> RegionAnswer:
     room = room or EditRoom(SuggestionFilter())
     return await room.rewrite(model, INFO, asked, **options)
 
@@ -70,17 +53,17 @@ async def test_of_a_huge_file_what_is_near_is_looked_at(unit: str) -> None:
     far = unit * (2_000_000 // len(unit)) + "\n"
     region = "    return w * height\n"
 
-    model = Model()
+    model = liking()
     answer = await rewritten(model, prompt(far + TEXT + far, RENAME, region=region, cursor="return w"))
 
     assert answer.text == "    return width * height\n"
-    assert all(len(each.parts.prefix + each.parts.suffix) < 300_000 for each in model.edits)
+    assert all(len(each.parts.prefix + each.parts.suffix) < 300_000 for each in model.requests)
 
 
 async def test_without_an_edit_to_go_on_with_text_for_the_cursor_is_tried() -> None:
     text = "def area(width, height):\n    return \n"
 
-    answer = await rewritten(Model("width * height"), prompt(text, region="    return \n", cursor="return "))
+    answer = await rewritten(liking("width * height"), prompt(text, region="    return \n", cursor="return "))
 
     assert answer.text == "    return width * height\n"
     assert answer.found[0].kind == "fill"
@@ -91,38 +74,32 @@ async def test_the_model_sees_edits_and_snippets_of_this_client_alone() -> None:
     mine = prompt(TEXT, RENAME, region="    return w * height\n", cursor="return w")
     other = Hunk("shape.py", 4, "def half(w):\n", "def twice(w):\n")
     yours = prompt(TEXT, other, region="    return w * height\n", cursor="return w")
-    model = Model()
+    model = liking()
 
     await rewritten(model, mine, room, client="me")
     await rewritten(model, yours, room, client="you")
 
-    seen = [hunk for request in [*model.edits[1:]] for hunk in request.parts.edits]
+    seen = [hunk for request in model.requests[1:] for hunk in request.parts.edits]
     assert RENAME not in seen
 
 
 @pytest.mark.parametrize("text", ["", "\n", "x"])
 async def test_an_empty_file_or_region_is_no_reason_to_fail(text: str) -> None:
     for cursor in (None, 0):
-        answer = await rewritten(Model(), EditPrompt(None, "", text, "", cursor))
+        answer = await rewritten(liking(), EditPrompt(None, "", text, "", cursor))
         assert answer.text == text
 
 
 async def test_an_edit_that_comes_too_late_is_silence_and_any_other_failure_is_told() -> None:
-    class Refusing(Model):
-        code = "deadline_exceeded"
-
-        async def rewrite(self, request: CompleteRequest) -> CompleteAnswer:
-            error = RuntimeError("refused")
-            error.code = self.code  # type: ignore[attr-defined]
-            raise error
-
-    model = Refusing()
+    refusal = RuntimeError("refused")
+    refusal.code = "deadline_exceeded"  # type: ignore[attr-defined]
+    model = ScriptedModel(lambda _: refusal)
     asked = prompt(TEXT, RENAME, region="    return w * height\n", cursor="return w")
 
     late = await rewritten(model, asked)
 
     assert (late.text, late.reason) == ("    return w * height\n", SilenceReason.TIMEOUT)
-    model.code = "engine_stopped"
+    refusal.code = "engine_stopped"  # type: ignore[attr-defined]
     with pytest.raises(RuntimeError):
         await rewritten(model, asked)
 

@@ -49,9 +49,7 @@ MERGED = "def one():\n    return 1\n\n\ndef two():\n    return 22\n"
 def test_line_ends_are_those_of_the_file(end: str) -> None:
     assert merge(ORIGINAL.replace("\n", end), UPDATE).text == MERGED.replace("\n", end)
     assert merge(ORIGINAL, UPDATE.replace("\n", end)).text == MERGED
-
-
-def test_a_byte_order_mark_stays() -> None:
+    # And so is a byte order mark.
     assert merge("\ufeff" + ORIGINAL, UPDATE).text == "\ufeff" + MERGED
 
 
@@ -74,38 +72,31 @@ def test_what_is_refused_says_why(original: str, update: str, says: str) -> None
     assert says in str(merged.warning)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "    // ... existing code ...",
-        "/* ... existing code ... */",
-        "<!-- ... existing code ... -->",
-        "-- ... existing code ...",
-        "# ... (rest of the code remains unchanged)",
-        "# rest of the code remains the same",
-        "# …",
-        "// ... keep everything else the same ...",
-        "# [... existing code ...]",
-    ],
-)
-def test_a_comment_for_what_stays_is_a_marker(line: str) -> None:
-    assert is_marker(line)
+MARKERS = [
+    "    // ... existing code ...",
+    "/* ... existing code ... */",
+    "<!-- ... existing code ... -->",
+    "-- ... existing code ...",
+    "# ... (rest of the code remains unchanged)",
+    "# rest of the code remains the same",
+    "# …",
+    "// ... keep everything else the same ...",
+    "# [... existing code ...]",
+]
+CODE = [
+    "",
+    "...",
+    "foo(...args)",
+    "# wait for it...",
+    "# the rest of the arguments are passed on to the parent",
+    "return  # ... existing code ...",
+    "print('... existing code ...')",
+]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "",
-        "...",
-        "foo(...args)",
-        "# wait for it...",
-        "# the rest of the arguments are passed on to the parent",
-        "return  # ... existing code ...",
-        "print('... existing code ...')",
-    ],
-)
-def test_other_lines_are_none(line: str) -> None:
-    assert not is_marker(line)
+@pytest.mark.parametrize("line", [*MARKERS, *CODE])
+def test_a_comment_for_what_stays_is_a_marker_and_no_other_line_is(line: str) -> None:
+    assert is_marker(line) == (line in MARKERS)
 
 
 PUBLISHED = "<|original_code|>\n{}\n<|/original_code|>\n\n<|update_snippet|>\n{}\n<|/update_snippet|>"
@@ -127,17 +118,24 @@ def test_what_is_between_the_published_tags_comes_back_byte_for_byte(original: s
         assert parse_apply(PUBLISHED.format(original, update)) == ApplyPrompt(original, update)
 
 
-@pytest.mark.parametrize("end", ["\n", "\n\n", "<|!@#IS_APPLY!@#|>", "\n\n<|!@#IS_NEXT_EDIT!@#|>"])
-def test_what_clients_put_behind_the_tags_is_left_out(end: str) -> None:
-    assert parse_apply(PUBLISHED.format("a", "b") + end) == ApplyPrompt("a", "b")
+TAGGED = PUBLISHED.format("a", "b")
 
 
-def test_tags_may_be_left_open_and_lines_end_otherwise() -> None:
+@pytest.mark.parametrize(
+    "message",
+    [
+        *(TAGGED + end for end in ("\n", "\n\n", "<|!@#IS_APPLY!@#|>", "\n\n<|!@#IS_NEXT_EDIT!@#|>")),
+        TAGGED.replace("\n", "\r\n"),
+        "<|original_code|>a<|/original_code|><|update_snippet|>b<|/update_snippet|>",
+    ],
+    ids=["a line end", "a blank line", "a mark", "a blank line and a mark", "Windows", "one line"],
+)
+def test_what_clients_put_behind_and_between_the_tags_is_left_out(message: str) -> None:
+    assert parse_apply(message) == ApplyPrompt("a", "b")
+
+
+def test_tags_may_be_left_open() -> None:
     assert parse_apply("<|original_code|>\na\n<|update_snippet|>\nb") == ApplyPrompt("a\n", "b")
-    assert parse_apply(PUBLISHED.format("a", "b").replace("\n", "\r\n")) == ApplyPrompt("a", "b")
-    assert parse_apply("<|original_code|>a<|/original_code|><|update_snippet|>b<|/update_snippet|>") == ApplyPrompt(
-        "a", "b"
-    )
 
 
 def test_a_file_that_speaks_of_the_tags_is_kept_whole() -> None:
