@@ -138,6 +138,10 @@ class Editor:
     async def notice(self, method: str) -> Any:
         return (await self.until(lambda message: message.get("method") == method)).get("params")
 
+    async def state(self, wanted: str) -> dict[str, Any]:
+        """The notice that says that the model is so."""
+        return dict((await self.until(lambda message: message.get("params", {}).get("state") == wanted))["params"])
+
     async def until_asked(self, times: int = 1) -> None:
         async with asyncio.timeout(SECONDS):
             while len(self.script.requests) < times:
@@ -244,8 +248,12 @@ def change_params(version: Any, *changes: Any, uri: str = URI) -> dict[str, Any]
     return {"textDocument": {"uri": uri, "version": version}, "contentChanges": list(changes)}
 
 
+def place(line: int, character: int, uri: str = URI) -> dict[str, Any]:
+    return {"textDocument": {"uri": uri}, "position": at(line, character)}
+
+
 def inline_params(line: int, character: int, kind: int = 1, uri: str = URI) -> dict[str, Any]:
-    return {"textDocument": {"uri": uri}, "position": at(line, character), "context": {"triggerKind": kind}}
+    return place(line, character, uri) | {"context": {"triggerKind": kind}}
 
 
 def edit_params(line: int, character: int, version: int | None = 1, uri: str = URI) -> dict[str, Any]:

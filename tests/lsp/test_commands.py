@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import resource
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.lsp.editor import ADD, URI, Editor, at, inline_params, open_params, span
-from tests.lsp.program import Program
+from tests.lsp.editor import ADD, URI, Editor, place, span
 
 from calomel.lsp.client import COMMANDS
 from calomel.suggest.silence import SilenceReason
 
-PLACE = {"textDocument": {"uri": URI}, "position": at(1, 4)}
+PLACE = place(1, 4)
 
 
 async def suggested(editor: Editor) -> str:
@@ -108,10 +106,9 @@ async def test_suggestions_are_turned_off_and_on(editor: Editor, wish: dict[str,
 
 async def test_turning_everything_off_is_told_to_the_client(editor: Editor) -> None:
     await editor.begin()
-    await editor.until(lambda message: message.get("params", {}).get("state") == "ready")
+    await editor.state("ready")
     editor.notify("workspace/executeCommand", {"command": "calomel.toggle", "arguments": [{"enabled": False}]})
-    notice = await editor.until(lambda message: message.get("params", {}).get("state") == "off")
-    assert notice["params"]["message"]
+    assert (await editor.state("off"))["message"]
     status = await editor.command("calomel.status")
     assert (status["state"], status["off"]) == ("off", "off_globally")
 
@@ -197,16 +194,3 @@ async def test_a_state_folder_that_cannot_be_written_is_named_once_and_suggestio
     path = tmp_path / "xdg_state_home" / "calomel" / "outcomes.jsonl"
     assert said.startswith(f"Outcomes of suggestions cannot be written to {path} (")
     assert not editor.shown()
-
-
-def test_a_full_disk_is_named_by_the_program(tmp_path: Path) -> None:
-    with Program(tmp_path) as program:
-        program.initialize()
-        program.notify("textDocument/didOpen", open_params(ADD))
-        found = program.ask("textDocument/inlineCompletion", inline_params(1, 4))
-        resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (0, 0))
-        program.notify("workspace/executeCommand", found["items"][0]["command"])
-        while (message := program.read()).get("method") != "window/showMessage":
-            pass
-    assert message["params"]["message"].startswith("Outcomes of suggestions cannot be written to ")
-    assert "(File too large)" in message["params"]["message"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.lsp.editor import Editor, at, span
+from tests.lsp.editor import Editor, place, span
 
 WORD = "quarterly_customer"
 LINE = f"{WORD} = load_customer(name, folder, 4711)\n"
@@ -30,9 +30,7 @@ def edit(editor: Editor, file: Path, language: str = "python") -> None:
 async def told(editor: Editor, file: Path) -> str:
     """All that the model would see at the end of the file, and all that it was asked."""
     editor.notify("textDocument/didFocus", {"textDocument": {"uri": file.as_uri()}})
-    shown = await editor.command(
-        "calomel.showContext", {"textDocument": {"uri": file.as_uri()}, "position": at(1, len(ASKED) - 9)}
-    )
+    shown = await editor.command("calomel.showContext", place(1, len(ASKED) - 9, file.as_uri()))
     await editor.inline(1, len(ASKED) - 9, uri=file.as_uri())
     return repr((shown, editor.script.requests))
 
@@ -56,9 +54,7 @@ async def test_the_context_of_a_file_that_is_kept_from_models_is_empty_and_says_
     editor: Editor, there: Path
 ) -> None:
     edit(editor, there / ".env", "dotenv")
-    shown = await editor.command(
-        "calomel.showContext", {"textDocument": {"uri": (there / ".env").as_uri()}, "position": at(0, 0)}
-    )
+    shown = await editor.command("calomel.showContext", place(0, 0, (there / ".env").as_uri()))
     assert (shown["parts"], shown["reason"]) == ([], "ignored_path")
     assert "secret_file" in shown["message"]
 
@@ -72,12 +68,12 @@ async def test_a_document_that_was_never_saved_is_judged_by_its_language(editor:
 
 async def test_an_answer_that_is_kept_goes_with_what_it_was_made_of(editor: Editor, there: Path) -> None:
     edit(editor, there / "b.py")
-    place = (there / "a.py").as_uri()
-    editor.open("name = 1\nother = \n", uri=place)
-    editor.notify("textDocument/didFocus", {"textDocument": {"uri": place}})
-    editor.change(2, {"range": span(1, 8, 8), "text": "n"}, uri=place)
+    uri = (there / "a.py").as_uri()
+    editor.open("name = 1\nother = \n", uri=uri)
+    editor.notify("textDocument/didFocus", {"textDocument": {"uri": uri}})
+    editor.change(2, {"range": span(1, 8, 8), "text": "n"}, uri=uri)
     editor.script.fill = "ame + 1"
-    first, again = [await editor.inline(1, 9, kind=2, uri=place) for _ in range(2)]
+    first, again = [await editor.inline(1, 9, kind=2, uri=uri) for _ in range(2)]
     assert first is not None
     assert "ame + 1" in repr(first)
     assert "ame + 1" in repr(again)
@@ -85,7 +81,7 @@ async def test_an_answer_that_is_kept_goes_with_what_it_was_made_of(editor: Edit
     asked = len(editor.script.requests)
     (there / ".git" / "info").mkdir(parents=True)
     (there / ".git" / "info" / "exclude").write_text("b.py\n")
-    await editor.inline(1, 9, kind=2, uri=place)
+    await editor.inline(1, 9, kind=2, uri=uri)
     assert asked == 1
     assert len(editor.script.requests) == 2
     assert WORD not in repr(editor.script.requests[1])

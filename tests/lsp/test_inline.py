@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.lsp.editor import SECONDS, URI, Editor, at, inline_params, span
+from tests.lsp.editor import SECONDS, URI, Editor, at, inline_params, place, span
 
 
 async def test_the_capability_is_advertised_as_an_object(editor: Editor) -> None:
@@ -84,18 +84,6 @@ async def test_the_selected_item_of_a_popup_is_continued(editor: Editor) -> None
     assert editor.script.requests[-1].parts.prefix.endswith("math.gc")
 
 
-async def test_the_popup_item_is_an_option(editor: Editor) -> None:
-    result = await editor.begin(completion_item=True)
-    assert "completionProvider" in result["capabilities"]
-    editor.change(2, {"range": span(1, 4, 4), "text": "r"})
-    editor.script.fill = "eturn a + b"
-    (item,) = (await editor.ask("textDocument/completion", inline_params(1, 5)))["items"]
-    # From the beginning of the word: clients drop an item that does not begin as what was typed.
-    assert (item["label"], item["filterText"]) == ("return a + b", "return a + b")
-    assert item["textEdit"] == {"newText": "return a + b", "range": span(1, 4, 5)}
-    assert item["command"]["command"] == "calomel.accept"
-
-
 @pytest.mark.parametrize(
     ("language", "typed", "fill", "label"),
     [
@@ -109,18 +97,22 @@ async def test_the_popup_item_is_an_option(editor: Editor) -> None:
 async def test_the_popup_item_begins_where_its_word_does(
     editor: Editor, language: str, typed: str, fill: str, label: str
 ) -> None:
-    await editor.initialize(options={"calomel": {"completion_item": True}})
+    """Clients drop an item that does not begin as what was typed."""
+    result = await editor.initialize(options={"calomel": {"completion_item": True}})
+    assert "completionProvider" in result["capabilities"]
     editor.open(typed[:-1] + "\n", language=language)
     editor.change(2, {"range": span(0, len(typed) - 1, len(typed) - 1), "text": typed[-1]})
     editor.script.fill = fill
     (item,) = (await editor.ask("textDocument/completion", inline_params(0, len(typed))))["items"]
-    assert item["label"] == label
-    assert item["textEdit"]["range"] == span(0, len(typed) + len(fill) - len(label), len(typed))
+    assert (item["label"], item["filterText"]) == (label, label)
+    where = span(0, len(typed) + len(fill) - len(label), len(typed))
+    assert item["textEdit"] == {"newText": label, "range": where}
+    assert item["command"]["command"] == "calomel.accept"
 
 
 async def test_without_the_option_there_is_no_popup_item(editor: Editor) -> None:
     await editor.initialize()
-    assert await editor.error("textDocument/completion", {"textDocument": {"uri": URI}, "position": at(0, 0)}) == -32601
+    assert await editor.error("textDocument/completion", place(0, 0)) == -32601
 
 
 async def ask_within_a_pattern(editor: Editor, typed: str) -> Any:
@@ -167,8 +159,7 @@ async def test_a_neighbours_number_is_never_offered(editor: Editor, typed: str, 
 async def test_the_place_that_the_user_looks_at_is_read_before_anybody_asks(editor: Editor) -> None:
     editor.script.reads_ahead = True
     await editor.begin("x = 1\ny = \n")
-    place = {"textDocument": {"uri": URI}, "position": {"line": 1, "character": 4}}
-    editor.notify("textDocument/didFocus", place)
+    editor.notify("textDocument/didFocus", place(1, 4))
 
     await asyncio.wait_for(editor.script.asked.wait(), SECONDS)
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from tests.lsp.editor import Editor, Script, inline_params, span
 
-from calomel.lsp.services import Connect, ModelLink
-from calomel.suggest.completer import Completer, CompleterError
+from calomel.suggest.completer import Completer
+from calomel.workspace.settings import ServerSettings
 
 EXTENSIONS = {"calomel": {"extensions": True}}
 PROGRESS = {"window": {"workDoneProgress": True}}
@@ -70,12 +70,12 @@ async def test_a_model_that_does_not_load_is_an_error_with_its_sentence(editor: 
 @pytest.mark.parametrize("error", ["unreachable", "loading"])
 async def test_a_question_under_which_the_server_ended_is_answered_by_the_next_one(editor: Editor, error: str) -> None:
     await editor.initialize(options=EXTENSIONS)
-    await editor.until(lambda message: message.get("params", {}).get("state") == "ready")
+    await editor.state("ready")
     editor.open("x = \n")
     editor.messages.clear()
     editor.script.error, editor.script.loading = error, asyncio.Event()
     number = editor.start("textDocument/inlineCompletion", inline_params(0, 4))
-    await editor.until(lambda message: message.get("params", {}).get("state") == "loading")
+    await editor.state("loading")
     editor.script.error = None
     editor.script.loading.set()
     assert (await editor.answer(number))["result"] is not None
@@ -107,53 +107,41 @@ async def test_a_server_that_does_not_come_back_is_a_silence_that_says_why(
 
 async def test_another_server_in_the_settings_is_connected_to(editor: Editor) -> None:
     await editor.initialize(options=EXTENSIONS)
-    await editor.until(lambda message: message.get("params", {}).get("state") == "ready")
+    await editor.state("ready")
     settings = {"calomel": {"server": {"url": "http://127.0.0.1:9"}}}
     editor.notify("workspace/didChangeConfiguration", {"settings": settings})
-    await editor.until(lambda message: message.get("params", {}).get("state") == "loading")
-    await editor.until(lambda message: message.get("params", {}).get("state") == "ready")
+    await editor.state("loading")
+    await editor.state("ready")
     assert editor.script.closed == 1
 
 
 class Slow(Script):
     """A server that takes its time to be left."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.leave = asyncio.Event()
+    leave = asyncio.Event()
 
     async def aclose(self) -> None:
         await self.leave.wait()
         await super().aclose()
 
 
-def to(server: Completer) -> Connect:
-    async def connect() -> Completer:
-        return server
+async def test_of_settings_that_change_twice_the_last_ones_count(editor: Editor) -> None:
+    urls = [f"http://127.0.0.1:{port}" for port in (1, 2, 3)]
+    servers = {url: Slow() for url in urls}
 
-    return connect
+    async def connect(settings: ServerSettings) -> Completer:
+        return servers[str(settings.url)]
 
-
-def nowhere(message: str) -> Connect:
-    async def connect() -> Completer:
-        raise CompleterError("unreachable", message)
-
-    return connect
-
-
-async def test_of_settings_that_change_twice_the_last_ones_count() -> None:
-    first, second = Slow(), Slow()
-    second.leave.set()
-    link = ModelLink(to(first), lambda *_: None, lambda: 0.0, lambda _: None)
-    await link.start()
-    moves = [asyncio.create_task(link.reconnect(each)) for each in (to(second), nowhere("no third"))]
-    for _ in range(5):  # both have begun, while the first server is still being left
-        await asyncio.sleep(0)
+    editor.script.connect = connect
+    first, second, last = servers.values()
+    await editor.initialize(options={"calomel": {"extensions": True, "server": {"url": urls[0]}}})
+    await editor.state("ready")
+    editor.open("x = \n")
+    for url in urls[1:]:
+        settings = {"calomel": {"server": {"url": url}}}
+        editor.notify("workspace/didChangeConfiguration", {"settings": settings})
+        assert await editor.alive()
     first.leave.set()
-    await asyncio.gather(*moves)
-
-    with pytest.raises(CompleterError, match="no third"):
-        await link.info()
-    assert (link.state, link.message) == ("error", "no third")
-    assert first.closed == 1
-    await link.aclose()
+    await editor.state("ready")
+    assert await editor.inline(0, 4) is not None
+    assert (first.closed, len(second.requests), len(last.requests)) == (1, 0, 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from lsprotocol import types
-from tests.lsp.editor import URI, Editor, at, span
+from tests.lsp.editor import URI, Editor, at, inline_params, place, span
 
 from calomel.lsp.protocol import strict_converter
 
@@ -38,10 +38,9 @@ async def test_the_answer_to_initialize(editor: Editor, options: Any) -> None:
 
 async def test_answers_with_and_without_suggestions(editor: Editor) -> None:
     await editor.initialize(CAPABILITIES, {"calomel": {"completion_item": True, "extensions": True}})
-    place = {"textDocument": {"uri": URI}, "position": at(1, 4)}
     questions = {
-        "textDocument/inlineCompletion": place | {"context": {"triggerKind": 1}},
-        "textDocument/completion": place,
+        "textDocument/inlineCompletion": inline_params(1, 4),
+        "textDocument/completion": place(1, 4),
         "textDocument/codeAction": {
             "textDocument": {"uri": URI}, "range": span(0, 0, 0), "context": {"diagnostics": [], "triggerKind": 1}
         },

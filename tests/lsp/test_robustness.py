@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.lsp import messages
-from tests.lsp.editor import URI, Editor, at, inline_params, span
+from tests.lsp.editor import URI, Editor, at, inline_params, place, span
 
 from calomel.lsp.client import local_path, read_client
 from calomel.lsp.connection import Framer
@@ -127,7 +127,7 @@ async def test_an_unknown_request_is_answered_and_an_unknown_notification_ignore
     editor.notify("$/unheardOf", {"a": 1})
     editor.notify("unheard/of")
     assert await editor.error("$/unheardOf") == -32601
-    assert await editor.error("textDocument/hover", {"textDocument": {"uri": URI}, "position": at(0, 0)}) == -32601
+    assert await editor.error("textDocument/hover", place(0, 0)) == -32601
 
 
 async def test_before_initialize_requests_are_refused_and_notifications_dropped(editor: Editor) -> None:

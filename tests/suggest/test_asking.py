@@ -163,7 +163,11 @@ class Masks(Privacy):
 async def test_a_secret_is_not_seen_not_touched_and_not_suggested() -> None:
     async with editing("a = |\nkey = 'hunter22'\n", "'hunter22'", settings=NOW, privacy=Masks()) as editor:
         assert reason(await editor.inline()) == "secret"
-        assert "hunter22" not in repr((editor.model.requests, editor.outcomes.all))
+        assert "hunter22" not in repr(editor.model.requests)
+        # It is not kept for the record either.
+        await editor.time.advance(1.0)
+        editor.suggester.status()
+        assert editor.outcomes.all == []
         editor.cursor = editor.document.text.index("hunter22") + 4
         editor.model.reply = lambda _: "x"
         assert reason(await editor.inline(Trigger.EXPLICIT)) == "secret"

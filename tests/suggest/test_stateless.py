@@ -71,16 +71,16 @@ async def test_without_an_edit_to_go_on_with_text_for_the_cursor_is_tried() -> N
 
 async def test_the_model_sees_edits_and_snippets_of_this_client_alone() -> None:
     room = EditRoom(SuggestionFilter())
-    mine = prompt(TEXT, RENAME, region="    return w * height\n", cursor="return w")
     other = Hunk("shape.py", 4, "def half(w):\n", "def twice(w):\n")
+    mine = prompt(TEXT, RENAME, other, region="    return w * height\n", cursor="return w")
+    # As if the beginning of the same history were lost.
     yours = prompt(TEXT, other, region="    return w * height\n", cursor="return w")
     model = liking()
 
-    await rewritten(model, mine, room, client="me")
+    await rewritten(liking(), mine, room, client="me")
     await rewritten(model, yours, room, client="you")
 
-    seen = [hunk for request in model.requests[1:] for hunk in request.parts.edits]
-    assert RENAME not in seen
+    assert {request.parts.edits for request in model.requests} == {(other,)}
 
 
 @pytest.mark.parametrize("text", ["", "\n", "x"])
