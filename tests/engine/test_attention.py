@@ -61,16 +61,6 @@ def test_rows_behind_a_context_too_long_for_a_mask_equal_the_whole_forward(model
     torch.testing.assert_close(actual, naive(model, tokens, [])[1300:], atol=1e-4, rtol=1e-4)
 
 
-def test_requests_of_one_forward_do_not_see_each_other(model: Transformer, context: Context) -> None:
-    first, second = encode(model, context), encode(model, context[::-1])
-    # The last is a second canvas on the first one's context.
-    pieces = [canvas(buffer, [95] * size) for buffer, size in ((first, 5), (second, 9), (first, 14))]
-
-    apart = torch.cat([forward(model, [piece]) for piece in pieces])
-
-    torch.testing.assert_close(forward(model, pieces), apart, atol=1e-5, rtol=1e-5)
-
-
 class FakeFlash:
     """flash-attn's varlen function, written out; causal masks and windows are aligned at the end of the keys."""
 

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from tests.engine.conftest import Context, Start
 
-from calomel.engine import CanvasState, Engine, EngineStoppedError, Handle, Priority, Request, SamplingParams
+from calomel.engine import CanvasState, Engine, EngineStoppedError, Handle, Request
 from calomel.engine.decoder import StepReport
-from calomel.engine.errors import CacheFullError, RequestCancelledError, RequestFailedError
-from calomel.engine.job import Job
+from calomel.engine.errors import CacheFullError, RequestCancelledError
 
 
 class Gate:
@@ -54,32 +53,6 @@ def slowly(context: Context, size: int, **more: Any) -> Request:
 def cancelled(handle: Handle) -> None:
     with pytest.raises(RequestCancelledError):
         handle.result(60)
-
-
-@pytest.mark.parametrize("policy", ["threshold:0.4", "left_to_right", "entropy_bound:0.5", "prefix:0.3", "mixed"])
-def test_sixteen_requests_at_once_give_the_tokens_of_one_after_the_other(
-    model: Any, start: Start, context: Context, policy: str
-) -> None:
-    policies = ["threshold:0.4", "left_to_right", "fixed:3"] if policy == "mixed" else [policy]
-    requests = [
-        Request(
-            context[: 20 + index] + (index,) * (index % 3),
-            max_new_tokens=10 + index,
-            canvas_lengths=((8,), (4, 8, 16))[index % 2],
-            min_new_tokens=6 if index % 5 == 0 else 0,
-            sampling=SamplingParams(temperature=0.7 * (index % 4 == 1), seed=index),
-            policy=policies[index % len(policies)],
-            priority=Priority(index % 3 == 2),
-        )
-        for index in range(16)
-    ]
-    alone = start(model, max_batch=1)
-    expected = [alone.submit(request).result(60).ids for request in requests]
-
-    engine = start(model, max_batch=8, prefill_chunk=32)
-    handles = [engine.submit(request) for request in requests]
-
-    assert [handle.result(60).ids for handle in handles] == expected
 
 
 def test_requests_share_forwards_and_the_chunks_of_their_prefill(gated: Gated, gate: Gate, context: Context) -> None:
@@ -140,27 +113,6 @@ def test_a_full_cache_refuses_one_request_and_the_others_go_on(gated: Gated, gat
         later[0].result(60)
     later[1].result(60)
     assert engine.submit(other).result(60).finish_reason in {"stop", "length"}
-
-
-def test_a_failure_in_one_request_ends_it_alone(
-    model: Any, start: Start, context: Context, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    extend = Job.extend
-
-    def fail(self: Job[Any, Any, Any], *args: Any) -> None:
-        if self.request.context != context:
-            raise ZeroDivisionError("one request's own")
-        extend(self, *args)
-
-    monkeypatch.setattr(Job, "extend", fail)
-    engine = start(model)
-    good, bad = (engine.submit(Request(each, 6, (6,))) for each in (context, context[:40]))
-
-    good.result(60)
-    with pytest.raises(RequestFailedError, match="one request's own") as caught:
-        bad.result(60)
-    assert isinstance(caught.value.__cause__, ZeroDivisionError)
-    engine.submit(Request(context, 6, (6,))).result(60)
 
 
 def test_a_failing_thread_reaches_every_waiting_request(gated: Gated, gate: Gate, context: Context) -> None:

@@ -6,24 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.engine.conftest import END, PAIRS, Ask, Context, Naive, Rule, Script, Start, in_turn
-from tests.engine.test_engine import naive_canvas
 
 from calomel.engine import Request, SamplingParams, Transformer
-
-
-@pytest.mark.parametrize("steps", [1, 3, 99])
-@pytest.mark.parametrize("threshold", [0.0, 0.05, 0.9])
-def test_a_canvas_within_a_constraint_equals_rejection_by_hand(
-    model: Transformer, ask: Ask, naive: Naive, context: Context, threshold: float, steps: int
-) -> None:
-    for size in (1, 5, 12):
-        expected = naive_canvas(naive, model, context, size, threshold, steps, PAIRS)
-
-        how = {"max_new_tokens": size, "canvas_lengths": (size,), "max_steps": steps, "constraint": PAIRS}
-        result = ask(policy=f"threshold:{threshold}", **how)
-
-        assert list(result.ids) == [token for token in expected if token != END]
-        assert result.steps <= min(steps, size)
 
 
 def test_causal_decisions_within_a_constraint_equal_masked_left_to_right_decoding(

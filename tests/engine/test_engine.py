@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.engine.conftest import CONFIG, END, MASK, Ask, Context, Naive, Rule, Script, Start
+from tests.engine.conftest import CONFIG, END, MASK, PAIRS, Ask, Context, Naive, Rule, Script, Start
 from torch import Tensor
 
 from calomel.engine import CanvasState, Request, SamplingParams, Transformer
@@ -71,19 +71,23 @@ def rejected(rule: Rule, ids: list[int], front: int, best: list[int], logits: Te
     return front
 
 
-@pytest.mark.parametrize("threshold", [0.0, 0.3, 0.9])
+@pytest.mark.parametrize("rule", [None, PAIRS], ids=["whatever it is", "within a constraint"])
+@pytest.mark.parametrize("steps", [1, 3, 99])
+@pytest.mark.parametrize("threshold", [0.0, 0.05, 0.3, 0.9])
 def test_threshold_decoding_equals_the_naive_loop(
-    model: Transformer, ask: Ask, naive: Naive, context: Context, threshold: float
+    model: Transformer, ask: Ask, naive: Naive, context: Context, threshold: float, steps: int, rule: Rule | None
 ) -> None:
     for size in (1, 7, 20):
-        expected = naive_canvas(naive, model, context, size, threshold)
+        expected = naive_canvas(naive, model, context, size, threshold, steps, rule)
 
-        how = {"max_new_tokens": size, "canvas_lengths": (size,), "max_steps": 99}
+        how = {"max_new_tokens": size, "canvas_lengths": (size,), "max_steps": steps, "constraint": rule}
         result = ask(policy=f"threshold:{threshold}", **how)
 
         assert list(result.ids) == [token for token in expected if token != END]
-        assert result.finish_reason == ("stop" if END in expected else "length")
-        assert result.steps == result.forwards
+        assert result.steps <= min(steps, size)
+        if rule is None:
+            assert result.finish_reason == ("stop" if END in expected else "length")
+            assert result.steps == result.forwards
 
 
 def test_left_to_right_equals_naive_decoding(model: Transformer, ask: Ask, naive: Naive, context: Context) -> None:
@@ -332,18 +336,6 @@ def test_what_stood_in_the_context_is_read_ahead_and_an_answer_that_is_over_with
     # Eight tokens and one more, then what is left of it in the context, and the end.
     assert (expected.forwards, result.forwards) == (len(ANSWER) + 1, 2)
     assert (list(ended.ids), ended.finish_reason) == (ANSWER[:4], "stop")
-
-
-@pytest.mark.parametrize("limit", [1, 7, 40])
-def test_random_weights_decode_the_same_whatever_is_read_ahead(limit: int, context: Context, ask: Ask) -> None:
-    twice = (*context, *context, *context[:5])
-    plain, found = (
-        ask(context=twice, max_new_tokens=limit, policy=policy) for policy in ("left_to_right", "left_to_right:6")
-    )
-
-    assert (found.ids, found.finish_reason) == (plain.ids, plain.finish_reason)
-    assert found.log_probs == pytest.approx(plain.log_probs, abs=1e-4)
-    assert found.forwards <= plain.forwards
 
 
 def test_a_checkpoint_without_a_mask_token_writes_from_left_to_right_alone(start: Start) -> None:

@@ -122,20 +122,24 @@ class BrokenWay(Way):
 
 
 @pytest.mark.parametrize(
-    ("rule", "error"),
-    [(in_turn([5], least=9), ConstraintFailedError), (Broken(PAIRS.follows, PAIRS.ends), RequestFailedError)],
+    ("rule", "error", "cause"),
+    [
+        (in_turn([5], least=9), ConstraintFailedError, None),
+        (Broken(PAIRS.follows, PAIRS.ends), RequestFailedError, ArithmeticError),
+    ],
     ids=["no way on", "an error of its own"],
 )
 def test_a_constraint_that_fails_ends_its_request_and_no_other(
-    service: Service, rule: Rule, error: type[Exception]
+    service: Service, rule: Rule, error: type[Exception], cause: type[Exception] | None
 ) -> None:
     other = service.request()
     alone = service.start().submit(other).result(60)
 
     bad, good = service.start().submit_all((replace(other, constraint=rule), other))
 
-    with pytest.raises(error):
+    with pytest.raises(error) as caught:
         bad.result(60)
+    assert cause is None or isinstance(caught.value.__cause__, cause)
     assert good.result(60).ids == alone.ids
 
 

@@ -42,10 +42,6 @@ def counting(position: int) -> Sequence[tuple[int, float]]:
     return [(position % 40, 30.0)]
 
 
-def vague(position: int) -> Sequence[tuple[int, float]]:
-    return [(position % 40, 3.0)]
-
-
 def torn(position: int) -> Sequence[tuple[int, float]]:
     return [(position % 40, 4.0), (46, 3.9)]
 
@@ -124,12 +120,6 @@ def test_an_answer_is_what_the_model_says_without_its_end(answer: Answer) -> Non
     assert result.end_log_prob == pytest.approx(0.0, abs=1e-3)
     assert all(log_prob > -1e-3 for log_prob in result.log_probs)
     assert answer(ending_at(7, OTHER_END)).ids == (5, 6)
-
-
-def test_a_canvas_is_done_once_it_is_sure_and_stays_the_same_or_has_had_its_steps(serve: Serve, answer: Answer) -> None:
-    doubting = serve(Opinionated(doubt=0.0)).submit(asked()).result()
-    assert (answer().steps, doubting.steps, answer(vague, max_steps=5).steps) == (2, 3, 5)
-    assert answer().ids == doubting.ids
 
 
 def test_a_long_answer_is_a_sequence_of_canvases(serve: Serve) -> None:

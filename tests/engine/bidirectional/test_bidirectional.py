@@ -88,14 +88,6 @@ def test_penalties_keep_an_answer_from_repeating_itself(model: Transformer, star
     assert len(set(ask(start(model), sampling=penalised, **exactly(16, policy="fixed:1"))[0].ids)) == 16
 
 
-def test_a_dual_cache_of_one_step_is_exact(model: Transformer, start: Start) -> None:
-    exact, cached = (
-        ask(start(model, options), policy="low_confidence", **exactly(12, max_steps=3))[1] for options in OPTIONS[1:]
-    )
-
-    assert cached == exact
-
-
 def test_a_dual_cache_forwards_the_block_alone_and_where_logits_are_shifted_the_token_before_it(
     model: Transformer, start: Start
 ) -> None:
