@@ -168,26 +168,61 @@ def said(run: Callable[..., Any], *arguments: str) -> tuple[int, list[str]]:
     return done.status, [line for line in found if "no program `calomel`" not in line]
 
 
-@pytest.mark.parametrize(
-    ("text", "words", "advice"),
-    [
-        (
-            'url = "http://127.0.0.1:9"',
-            "no server answers at http://127.0.0.1:9 (server.url in calomel.toml)",
-            "start it: calomel serve",
-        ),
-        ('model = "/nowhere"', "there is no model in /nowhere, which server.model in calomel.toml", ""),
-    ],
-    ids=["a server that is stopped", "a model that is missing"],
-)
-def test_an_editors_model_that_cannot_be_asked(
-    run: Callable[..., Any], home: Path, text: str, words: str, advice: str
+OWN, VSCODE = "calomel/calomel.toml", "Code/User/settings.json"
+OFF_IN_VSCODE = '{"calomel.path": "/x", "calomel.editor.hints": true, "calomel.suggest.languages": {"go": false}}'
+# The settings, what is asked about, the exit status, and parts of the one line that is not `ok`.
+FOUND: dict[str, tuple[str, str, tuple[str, ...], int, tuple[str, ...]]] = {
+    "a server that is stopped": (
+        OWN, '[server]\nurl = "http://127.0.0.1:9"', (), 1,
+        ("fail  editors' model: no server answers at http://127.0.0.1:9 (server.url in calomel.toml)",
+         "start it: calomel serve"),
+    ),
+    "a model that is missing": (
+        OWN, '[server]\nmodel = "/nowhere"', (), 1,
+        ("fail  editors' model: there is no model in /nowhere, which server.model in calomel.toml",),
+    ),
+    "a workspace that is gone": (
+        OWN, '[serve]\nworkspace = "/nowhere"', (), 1, ("fail  workspace: /nowhere is no folder",),
+    ),
+    "a file that is ignored": (
+        OWN, "", (".env",), 0,
+        ("This file is excluded by an ignore rule, so no model sees it. (secret_file:.env)",
+         'privacy.ignore = ["!.env"]'),
+    ),
+    "a language that is off": (
+        OWN, "[suggest.languages]\npython = false", ("a.py",), 0,
+        ("Suggestions are turned off for this language. (python, in calomel.toml)",
+         "suggest.languages = { python = true }"),
+    ),
+    "a language that is off in VS Code": (VSCODE, OFF_IN_VSCODE, ("a.go",), 0, ("(go, in VS Code)",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "asked", "status", "parts"), FOUND.values(), ids=FOUND)
+def test_why_nothing_is_suggested_is_said_in_one_line_with_what_to_do(
+    run: Callable[..., Any],
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    text: str,
+    asked: tuple[str, ...],
+    status: int,
+    parts: tuple[str, ...],
 ) -> None:
-    configured(home, "calomel/calomel.toml", f"[server]\n{text}")
-    status, (line,) = said(run)
-    assert status == 1
-    assert line.startswith(f"fail  editors' model: {words}")
-    assert advice in line
+    monkeypatch.chdir(home)
+    configured(home, name, text)
+    for file in asked:
+        Path(file).write_text("A=1\n")
+    found, (line,) = said(run, *asked)
+    assert found == status
+    assert [part for part in parts if part not in line] == []
+
+
+def test_a_language_that_is_off_leaves_the_others_on(run: Callable[..., Any], home: Path) -> None:
+    configured(home, OWN, "[suggest.languages]\npython = false")
+    (home / "a.go").write_text("package a\n")
+    assert said(run, str(home / "a.go")) == (0, [])
+    assert "ok    suggestions: off in calomel.toml for python" in run("doctor").out
 
 
 def test_a_port_that_another_program_has(run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,47 +246,11 @@ def test_a_wrong_token(run: Callable[..., Any], home: Path) -> None:
     assert "s3cret" not in line
 
 
-def test_a_file_that_is_ignored(run: Callable[..., Any], home: Path) -> None:
-    (home / ".env").write_text("A=1\n")
-    status, (line,) = said(run, str(home / ".env"))
-    assert status == 0
-    assert "This file is excluded by an ignore rule, so no model sees it. (secret_file:.env)" in line
-    assert 'privacy.ignore = ["!.env"]' in line
-
-
-def test_a_language_that_is_off(run: Callable[..., Any], home: Path) -> None:
-    configured(home, "calomel/calomel.toml", "[suggest.languages]\npython = false")
-    (home / "a.py").write_text("x = 1\n")
-    (home / "a.go").write_text("package a\n")
-    _, (line,) = said(run, str(home / "a.py"))
-    assert "Suggestions are turned off for this language. (python, in calomel.toml)" in line
-    assert "suggest.languages = { python = true }" in line
-    assert said(run, str(home / "a.go")) == (0, [])
-    assert "ok    suggestions: off in calomel.toml for python" in run("doctor").out
-
-
-def test_a_language_that_is_off_in_vs_code_alone(run: Callable[..., Any], home: Path) -> None:
-    text = '{"calomel.path": "/x", "calomel.editor.hints": true, "calomel.suggest.languages": {"go": false}}'
-    configured(home, "Code/User/settings.json", text)
-    (home / "a.go").write_text("package a\n")
-    _, (line,) = said(run, str(home / "a.go"))
-    assert "(go, in VS Code)" in line
-
-
 def test_suggestions_that_are_off(run: Callable[..., Any], home: Path) -> None:
     configured(home, "calomel/calomel.toml", "[suggest]\nenabled = false\nmax_tokens = 0")
     _, lines = said(run)
     assert [line.partition(":")[0] for line in lines] == ["warn  editors' settings", "warn  suggestions"]
     assert "suggest.max_tokens: must be a whole number" in lines[0]
-
-
-def test_a_workspace_of_the_server_that_is_gone(
-    run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CALOMEL_WORKSPACE", str(home / "gone"))
-    status, (line,) = said(run)
-    assert status == 1
-    assert line.startswith(f"fail  workspace: {home}/gone is no folder")
 
 
 def test_a_machine_that_is_too_slow() -> None:

@@ -159,9 +159,6 @@ def llama_cpp(play: Play) -> Starlette:
         }
         return played.stream(body, token, [end], sse=True)
 
-    def infill(body: dict[str, Any]) -> Response:
-        return complete(body)
-
     props = {
         "default_generation_settings": {"id": 0, "n_ctx": 8192, "params": {}}, "total_slots": 1,
         "model_path": play.path, "build_info": "b6000-abc",
@@ -171,7 +168,7 @@ def llama_cpp(play: Play) -> Starlette:
         props=lambda _: {**props, "role": "router"} if play.router else props,
         v1__models=lambda _: {"data": [{"id": name} for name in play.models]},
         tokenize=lambda body: {"tokens": list(range(play.tokens_of(body["content"])))},
-        infill=infill,
+        infill=complete,
         completion=complete,
     )
     return played.app()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
@@ -69,14 +69,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def shared(folder: Path) -> Iterator[KnownWorkspace]:
+def known(folder: Path) -> Iterator[KnownWorkspace]:
     with read(folder) as workspace:
         yield workspace
-
-
-@pytest.fixture
-def known(shared: KnownWorkspace) -> KnownWorkspace:
-    return shared
 
 
 @contextmanager
@@ -88,21 +83,13 @@ def read(folder: Path) -> Iterator[KnownWorkspace]:
     workspace.close()
 
 
-async def test_an_excerpt_grows_to_its_file_and_keeps_its_region(known: KnownWorkspace) -> None:
-    shown = prompt()
+@pytest.mark.parametrize("region", [lines(26, 44).removesuffix("\n"), "typed just now"])
+async def test_an_excerpt_grows_to_its_file_and_keeps_its_own_region(known: KnownWorkspace, region: str) -> None:
+    shown = prompt(region=region)
     found = await known.edit(shown)
 
-    assert found.prefix + found.region + found.suffix == SHAPE
-    assert (found.region, found.cursor, found.path) == (shown.region, shown.cursor, "app/shape.py")
-    assert found.prefix.endswith(shown.prefix)
-    assert found.suffix.startswith(shown.suffix)
-
-
-async def test_the_clients_region_counts_and_not_the_disks(known: KnownWorkspace) -> None:
-    found = await known.edit(prompt(region="typed just now"))
-
-    assert found.prefix + found.suffix == lines(0, 26) + "\n" + lines(44, 999)
-    assert found.region == "typed just now"
+    assert (found.prefix, found.suffix) == (lines(0, 26), "\n" + lines(44, 999))
+    assert (found.region, found.cursor, found.path) == (region, shown.cursor, "app/shape.py")
 
 
 async def test_a_file_that_was_ignored_since_is_completed_no_more(tmp_path: Path) -> None:
@@ -196,7 +183,6 @@ names = st.sampled_from(
 
 
 @given(st.lists(names, max_size=7), st.sampled_from(["/", "\\", "//"]))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_only_files_of_the_index_are_found_whatever_the_path(
     known: KnownWorkspace, parts: list[str], mark: str
 ) -> None:

@@ -106,9 +106,8 @@ def test_a_real_llama_cpp_that_ends_and_returns_is_asked_again(package: Any, lla
 
 def test_tokens_that_a_real_llama_cpp_does_not_know_are_found(llama: Any, asked: Any) -> None:
     client = asked(llama(special=("<[end▁of▁sentence]>", "<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>")))
-    hole = {"model": "m", "prompt": "x = ", "suffix": "\n", "max_tokens": 8}
 
-    assert client.post("/v1/fim/completions", json=hole).json()["usage"]["completion_tokens"] > 0
+    assert client.post("/v1/fim/completions", json=SHORT).json()["usage"]["completion_tokens"] > 0
 
 
 def test_a_real_llama_cpp_without_tokens_of_a_hole_is_told(llama: Any) -> None:
@@ -160,8 +159,7 @@ def test_transformers_serve_fills_holes_though_it_lists_no_models_and_tells_no_p
         url = f"http://127.0.0.1:{port}"
         until(lambda: ready(url, process), 120)
         client = asked(url, upstream_model=str(folder))
-        hole = {"model": "m", "suffix": "\n", "max_tokens": 8}
-        answers = [client.post("/v1/fim/completions", json=hole | {"prompt": f"x = {n}"}).json() for n in range(8)]
+        answers = [client.post("/v1/fim/completions", json=SHORT | {"prompt": f"x = {n}"}).json() for n in range(8)]
         note = client.get("/calomel/v1/status").json()["model"]["note"]
     finally:
         process.kill()

@@ -203,19 +203,35 @@ def test_a_model_is_asked_with_the_tokens_of_its_family(model: str, prompt: str,
     assert play.last("/v1/completions")["prompt"] == prompt
 
 
-def test_a_name_that_says_nothing_is_asked_for_its_tokens(asked: Open) -> None:
-    play = Play(models=("/models/mine",), marks=("<fim_prefix>", "<fim_suffix>", "<fim_middle>"))
-    asked("vllm", play).post(FIM, json=HOLE)
+STARCODER = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
+ZETA = ("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>")
+# Format, server and settings; the route that is asked, and how its prompt begins.
+TOKENS: dict[str, tuple[str, Play, dict[str, str], str, str]] = {
+    "a name that says nothing": (
+        "vllm", Play(models=("/models/mine",), marks=STARCODER), {}, "/v1/completions", "<fim_prefix>def twice",
+    ),
+    "tokens that llama.cpp does not know": (
+        "llama.cpp", Play(marks=ZETA, failing={"/infill": (501, NO_TOKENS)}), {}, "/completion", "<[fim-suffix]>",
+    ),
+    "tokens that are named": (
+        "openai", Play(models=("mine",)), {"upstream_fim": "starcoder"}, "/v1/completions", "<fim_prefix>",
+    ),
+    "a model that is named where none can be listed": (
+        "openai", Play(failing={"/v1/models": (500, {"detail": "no cache"})}),
+        {"upstream_model": "qwen2.5-coder"}, "/v1/completions", "<|fim_prefix|>",
+    ),
+}  # fmt: skip
 
-    assert play.last("/v1/completions")["prompt"].startswith("<fim_prefix>def twice")
 
-
-def test_llama_cpp_with_tokens_that_it_does_not_know_gets_them_in_the_prompt(asked: Open) -> None:
-    play = Play(marks=("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>"), failing={"/infill": (501, NO_TOKENS)})
-    answer = asked("llama.cpp", play).post(FIM, json=HOLE).json()
+@pytest.mark.parametrize(("name", "play", "more", "route", "beginning"), TOKENS.values(), ids=TOKENS)
+def test_the_tokens_of_a_hole_are_found_out_or_named(
+    name: str, play: Play, more: dict[str, str], route: str, beginning: str, asked: Open
+) -> None:
+    answer = asked(name, play, **more).post(FIM, json=HOLE).json()
 
     assert answer["choices"][0]["text"] == "n * 2"
-    assert play.last("/completion")["prompt"].startswith("<[fim-suffix]>")
+    assert beginning in play.last(route)["prompt"]
+    assert play.last(route).get("model") in {more.get("upstream_model"), *play.models, None}
 
 
 def test_a_router_of_llama_cpp_is_told_which_model(asked: Open) -> None:
@@ -225,21 +241,6 @@ def test_a_router_of_llama_cpp_is_told_which_model(asked: Open) -> None:
     asked("llama.cpp", play, upstream_model="gemma").post(FIM, json=HOLE)
 
     assert play.last("/infill")["model"] == "gemma"
-
-
-def test_a_model_that_is_named_is_asked_though_the_server_fails_to_list_its_models(asked: Open) -> None:
-    play = Play(failing={"/v1/models": (500, {"detail": "no cache"})})
-    answer = asked("openai", play, upstream_model="qwen2.5-coder").post(FIM, json=HOLE).json()
-
-    assert answer["choices"][0]["text"] == "n * 2"
-    assert play.last("/v1/completions")["model"] == "qwen2.5-coder"
-
-
-def test_the_tokens_can_be_named(asked: Open) -> None:
-    play = Play(models=("mine",))
-    asked("openai", play, upstream_fim="starcoder").post(FIM, json=HOLE)
-
-    assert play.last("/v1/completions")["prompt"].startswith("<fim_prefix>")
 
 
 def test_text_of_the_users_forges_no_token(asked: Open) -> None:
@@ -373,7 +374,7 @@ def test_a_model_of_zeds_is_asked_in_its_own_format(name: str, asked: Open) -> N
         path="/models/zeta-2.1-Q8_0.gguf",
         tokens=("<|marker_1|>", "result = total(items)\nthird = total(", "others)", "<|marker_2|>"),
         log_probs=(-0.01, -0.1, -0.1, -0.01),
-        marks=("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>"),
+        marks=ZETA,
         failing={"/infill": (501, NO_TOKENS)},
     )
     client = asked(name, play)

@@ -127,13 +127,9 @@ class Verdict:
 
 
 def read(path: Path) -> Scenario:
-    """A scenario of a file, named after it."""
-    return parsed(path.stem, path.read_text(encoding="utf-8"))
-
-
-def parsed(name: str, text: str) -> Scenario:
-    """A scenario. Raises ValueError for what it does not know."""
-    head, parts = split(text)
+    """A scenario of a file, named after it. Raises ValueError for what it does not know."""
+    name = path.stem
+    head, parts = split(path.read_text(encoding="utf-8"))
     values = dict(line.split(": ", 1) for line in head.splitlines() if _is_value(line))
     unknown = set(parts) - {"before", "steps", "must", "may", "must not", "after"}
     if unknown or "before" not in parts:
