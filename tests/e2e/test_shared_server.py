@@ -8,11 +8,11 @@ import json
 import os
 import shutil
 import signal
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.server._upstreams import Play, llama_cpp, served
 
@@ -55,13 +55,8 @@ def shared() -> ServerRecord:
 
 
 def ended(record: ServerRecord) -> None:
-    until = time.monotonic() + 30
-    while record.alive():
-        # A child of this very process has to be collected before it is gone.
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(record.pid, os.WNOHANG)
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(record.pid).wait(30)
 
 
 def test_two_windows_that_open_at_once_share_one_server() -> None:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.lsp.editor import open_params
 from tests.lsp.program import REAL, Program
 from tests.server._upstreams import Play, llama_cpp, served
 from tests.server.program import program
@@ -31,8 +32,7 @@ def test_the_language_server_starts_and_answers(tmp_path: Path, without_torch: s
     with Program(tmp_path / "lsp", command=REAL) as server:
         found = server.initialize(suggest={"enabled": False})
         assert "inlineCompletionProvider" in found["capabilities"]
-        document = {"uri": "file:///workspace/a.py", "languageId": "python", "version": 1, "text": "x = \n"}
-        server.notify("textDocument/didOpen", {"textDocument": document})
+        server.notify("textDocument/didOpen", open_params("x = \n"))
         said = server.ask("workspace/executeCommand", {"command": "calomel.status", "arguments": []})
         assert isinstance(said, dict)
 

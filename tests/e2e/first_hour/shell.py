@@ -9,7 +9,6 @@ import re
 import select
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Final, Self
@@ -49,8 +48,8 @@ class Shell:
         self.process.wait()
         os.close(self._terminal)
 
-    def run(self, command: str, limit: float) -> float:
-        """Run a line; the seconds that it took. Raises CommandFailedError after `limit` seconds or when it fails."""
+    def run(self, command: str, limit: float) -> None:
+        """Run a line. Raises CommandFailedError after `limit` seconds or when it fails."""
         began = time.monotonic()
         # The mark is apart here and together in what is printed, since the terminal echoes the line. The braces have
         # all of it read before the command runs, which may itself read from the terminal.
@@ -69,9 +68,6 @@ class Shell:
         status = said.rsplit(f"{_MARK}:".encode(), 1)[1].split(b":")[0]
         if status != b"0":
             raise CommandFailedError(f"{command}: exit status {status.decode()}\n{_tail(said)}")
-        if os.environ.get("CALOMEL_FIRST_HOUR_VERBOSE"):
-            sys.stderr.write(said.decode(errors="replace"))
-        return time.monotonic() - began
 
 
 def _tail(said: bytes) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
+import psutil
 from tests.editors.programs import Programs
 from tests.editors.shared import RENAME, Scripted
 from tests.lsp.program import REAL, SCRIPTED, environment
@@ -224,14 +225,13 @@ class Workbench(Scripted):
 
     def server_pids(self) -> list[int]:
         """The running language servers of this workbench: those that know its script."""
-        mine = f"CALOMEL_TEST_SCRIPT={self.folder / 'script.json'}\0".encode()
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                is_server = SCRIPTED[-1].encode() in (folder / "cmdline").read_bytes()
-                if is_server and mine in (folder / "environ").read_bytes() + b"\0":
-                    found.append(int(folder.name))
-        return found
+        script = str(self.folder / "script.json")
+        return [
+            process.pid
+            for process in psutil.process_iter(["cmdline", "environ"])
+            if SCRIPTED[-1] in (process.info["cmdline"] or ())
+            and (process.info["environ"] or {}).get("CALOMEL_TEST_SCRIPT") == script
+        ]
 
     # Hands.
 
