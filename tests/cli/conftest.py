@@ -68,8 +68,11 @@ class Run:
     err: str
 
 
+Runner = Callable[..., Run]
+
+
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Run]:
+def run(capsys: pytest.CaptureFixture[str]) -> Runner:
     """Runs the command line in this process."""
 
     def call(*arguments: object) -> Run:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from tests.cli.conftest import Run
+from tests.cli.conftest import Runner
 
 from calomel.cli import checks
 from calomel.engine import algorithms, bidirectional, sampling
@@ -50,7 +49,7 @@ def test_the_doctor_says_whether_there_is_one(
     assert words in found.found
 
 
-def test_a_machine_without_one_says_so_before_anything_is_loaded(run: Callable[..., Run], tmp_path: Any) -> None:
+def test_a_machine_without_one_says_so_before_anything_is_loaded(run: Runner, tmp_path: Any) -> None:
     file = tmp_path / "a.py"
     file.write_text("x = \n")
     done = run("fill", file, "--at", "1:5", "--device", "mps")

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.cli.conftest import Run, configured
+from tests.cli.conftest import Runner, configured
 from tests.selectivity.made import drawn
 
 from calomel.bench import held_edits
@@ -36,7 +36,6 @@ from calomel.training.corpus import build
 from calomel.training.corpus.build import CorpusConfig
 from calomel.training.corpus.packages import PackageListError
 
-Runner = Callable[..., Run]
 FullDisk = Callable[[], AbstractContextManager[None]]
 HEAVY = {"fastapi", "httpx", "numpy", "pydantic", "rich", "starlette", "tokenizers", "torch", "transformers", "uvicorn"}
 

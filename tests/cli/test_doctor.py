@@ -9,10 +9,9 @@ import socket
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.cli.conftest import configured
+from tests.cli.conftest import Runner, configured
 from tests.other_program import NO_HTTP, REFUSED, listening
 
 from calomel.cli.checks import Finding, Pace, check_model, check_speed, measured
@@ -34,7 +33,7 @@ def lines(out: str) -> dict[str, str]:
     return {line[6:].partition(":")[0]: line for line in out.splitlines() if not line.startswith(" ")}
 
 
-def test_a_machine_without_faults_is_found_well(run: Callable[..., Any]) -> None:
+def test_a_machine_without_faults_is_found_well(run: Runner) -> None:
     done = run("doctor")
     found = lines(done.out)
     assert done.status == 0
@@ -42,9 +41,7 @@ def test_a_machine_without_faults_is_found_well(run: Callable[..., Any]) -> None
     assert not [line for line in found.values() if line.startswith("fail")]
 
 
-def test_what_cannot_work_fails_and_says_what_to_do(
-    run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_work_fails_and_says_what_to_do(run: Runner, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     token = home / "token"
     token.write_text("abc\n")
     token.chmod(0o644)
@@ -62,7 +59,7 @@ def test_what_cannot_work_fails_and_says_what_to_do(
     assert "choose another --port" in done.out
 
 
-def test_wrong_settings_end_the_examination(run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_settings_end_the_examination(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALOMEL_PORT", "x")
     done = run("doctor")
     assert done.status == 1
@@ -76,7 +73,7 @@ def recorded(home: Path, url: str, pid: int, name: str = "server.json") -> None:
     path.chmod(0o600)
 
 
-def test_the_file_of_a_server_that_died_is_found(run: Callable[..., Any], home: Path) -> None:
+def test_the_file_of_a_server_that_died_is_found(run: Runner, home: Path) -> None:
     for name in ("server.json", "engine-0123.json"):
         recorded(home, "http://127.0.0.1:9", 2**22 + 1, name)
     done = run("doctor")
@@ -86,7 +83,7 @@ def test_the_file_of_a_server_that_died_is_found(run: Callable[..., Any], home: 
     assert f"→ rm {home}/run/calomel/engine-0123.json" in done.out
 
 
-def test_a_server_that_hangs_is_found(run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_hangs_is_found(run: Runner, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("calomel.cli.checks._ANSWER_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         url = f"http://127.0.0.1:{hanging.getsockname()[1]}"
@@ -156,7 +153,7 @@ def test_a_model_that_does_not_fit_fails_with_what_it_takes(memory: Callable[[in
     assert re.search(r"nano needs [\d.]+ MiB of memory on cpu \(weights 24.3 MiB", found.found)
 
 
-def said(run: Callable[..., Any], *arguments: str) -> tuple[int, list[str]]:
+def said(run: Runner, *arguments: str) -> tuple[int, list[str]]:
     """The exit status and the lines that are no `ok`, each with its advice behind it."""
     done = run("doctor", *arguments)
     found: list[str] = []
@@ -200,7 +197,7 @@ FOUND: dict[str, tuple[str, str, tuple[str, ...], int, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize(("name", "text", "asked", "status", "parts"), FOUND.values(), ids=FOUND)
 def test_why_nothing_is_suggested_is_said_in_one_line_with_what_to_do(
-    run: Callable[..., Any],
+    run: Runner,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
@@ -218,14 +215,14 @@ def test_why_nothing_is_suggested_is_said_in_one_line_with_what_to_do(
     assert [part for part in parts if part not in line] == []
 
 
-def test_a_language_that_is_off_leaves_the_others_on(run: Callable[..., Any], home: Path) -> None:
+def test_a_language_that_is_off_leaves_the_others_on(run: Runner, home: Path) -> None:
     configured(home, OWN, "[suggest.languages]\npython = false")
     (home / "a.go").write_text("package a\n")
     assert said(run, str(home / "a.go")) == (0, [])
     assert "ok    suggestions: off in calomel.toml for python" in run("doctor").out
 
 
-def test_a_port_that_another_program_has(run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_another_program_has(run: Runner, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with listening(NO_HTTP) as url:
         port = url.rpartition(":")[2]
         monkeypatch.setenv("CALOMEL_PORT", port)
@@ -236,7 +233,7 @@ def test_a_port_that_another_program_has(run: Callable[..., Any], home: Path, mo
     assert f"what listens at {url} is another program than Calomel" in asked
 
 
-def test_a_wrong_token(run: Callable[..., Any], home: Path) -> None:
+def test_a_wrong_token(run: Runner, home: Path) -> None:
     with listening(REFUSED) as url:
         configured(home, "calomel/calomel.toml", f'[server]\nurl = "{url}"\ntoken = "s3cret"')
         status, (line,) = said(run)
@@ -246,7 +243,7 @@ def test_a_wrong_token(run: Callable[..., Any], home: Path) -> None:
     assert "s3cret" not in line
 
 
-def test_suggestions_that_are_off(run: Callable[..., Any], home: Path) -> None:
+def test_suggestions_that_are_off(run: Runner, home: Path) -> None:
     configured(home, "calomel/calomel.toml", "[suggest]\nenabled = false\nmax_tokens = 0")
     _, lines = said(run)
     assert [line.partition(":")[0] for line in lines] == ["warn  editors' settings", "warn  suggestions"]

@@ -8,14 +8,13 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cli.conftest import configured
+from tests.cli.conftest import Runner, configured
 from tests.editors.programs import find_neovim
 
 from calomel.cli import jsonc
@@ -36,7 +35,7 @@ def backups(path: Path) -> list[Path]:
     return sorted(path.parent.glob(f"{path.name}.calomel-*"))
 
 
-def test_zeds_settings_are_shown_and_written(run: Callable[..., Any], settings: Path) -> None:
+def test_zeds_settings_are_shown_and_written(run: Runner, settings: Path) -> None:
     settings.chmod(0o600)
     done = run("editor", "setup", "zed", "--yes")
 
@@ -63,7 +62,7 @@ def test_zeds_settings_are_shown_and_written(run: Callable[..., Any], settings: 
 
 
 def test_the_doctor_is_content_with_what_is_written(
-    run: Callable[..., Any], settings: Path, monkeypatch: pytest.MonkeyPatch
+    run: Runner, settings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CALOMEL_PORT", "8123")
     run("editor", "setup", "zed", "--yes")
@@ -73,7 +72,7 @@ def test_the_doctor_is_content_with_what_is_written(
     assert (found["Zed"], found["VS Code"]) == ("ok", "ok")
 
 
-def test_the_token_is_never_written(run: Callable[..., Any], settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_is_never_written(run: Runner, settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALOMEL_TOKEN", "secret-token")
     done = run("editor", "setup", "zed", "--yes")
 
@@ -81,7 +80,7 @@ def test_the_token_is_never_written(run: Callable[..., Any], settings: Path, mon
     assert "ZED_OPEN_AI_COMPATIBLE_EDIT_PREDICTION_API_KEY" in done.out
 
 
-def test_without_an_answer_nothing_is_written(run: Callable[..., Any], settings: Path) -> None:
+def test_without_an_answer_nothing_is_written(run: Runner, settings: Path) -> None:
     done = run("editor", "setup", "zed")
 
     assert done.status == 1
@@ -91,7 +90,7 @@ def test_without_an_answer_nothing_is_written(run: Callable[..., Any], settings:
     assert backups(settings) == []
 
 
-def test_a_second_time_there_is_nothing_to_do(run: Callable[..., Any], settings: Path) -> None:
+def test_a_second_time_there_is_nothing_to_do(run: Runner, settings: Path) -> None:
     run("editor", "setup", "zed", "--yes")
     text = settings.read_text()
     done = run("editor", "setup", "zed")
@@ -102,7 +101,7 @@ def test_a_second_time_there_is_nothing_to_do(run: Callable[..., Any], settings:
     assert len(backups(settings)) == 1
 
 
-def test_what_was_written_can_be_taken_back(run: Callable[..., Any], settings: Path) -> None:
+def test_what_was_written_can_be_taken_back(run: Runner, settings: Path) -> None:
     run("editor", "setup", "zed", "--yes")
     run("editor", "setup", "zed", "--yes", "--url", "http://127.0.0.1:9")
     assert len(backups(settings)) == 2
@@ -114,7 +113,7 @@ def test_what_was_written_can_be_taken_back(run: Callable[..., Any], settings: P
     assert "nothing to take back" in run("editor", "setup", "zed", "--undo").out
 
 
-def test_a_file_that_was_not_there_is_made_and_taken_away_again(run: Callable[..., Any], home: Path) -> None:
+def test_a_file_that_was_not_there_is_made_and_taken_away_again(run: Runner, home: Path) -> None:
     path = home / ".config" / "zed" / "settings.json"
     run("editor", "setup", "zed", "--yes")
     assert json.loads(path.read_text())["edit_predictions"]["provider"] == "open_ai_compatible_api"
@@ -123,7 +122,7 @@ def test_a_file_that_was_not_there_is_made_and_taken_away_again(run: Callable[..
     assert list(path.parent.iterdir()) == []
 
 
-def test_a_link_stays_a_link(run: Callable[..., Any], settings: Path, home: Path) -> None:
+def test_a_link_stays_a_link(run: Runner, settings: Path, home: Path) -> None:
     real = home / "dotfiles" / "zed.json"
     real.parent.mkdir()
     settings.rename(real)
@@ -138,7 +137,7 @@ def test_a_link_stays_a_link(run: Callable[..., Any], settings: Path, home: Path
 
 
 @pytest.mark.parametrize("data", [b"[]", b"{'a': 1}", b'{"a": "\xff"}', b"{" + b" " * 2**20 + b"}"], ids=len)
-def test_settings_that_cannot_be_read_are_not_touched(run: Callable[..., Any], settings: Path, data: bytes) -> None:
+def test_settings_that_cannot_be_read_are_not_touched(run: Runner, settings: Path, data: bytes) -> None:
     settings.write_bytes(data)
     done = run("editor", "setup", "zed", "--yes")
 
@@ -146,7 +145,7 @@ def test_settings_that_cannot_be_read_are_not_touched(run: Callable[..., Any], s
     assert str(settings) in done.err
 
 
-def test_a_folder_that_cannot_be_written_is_named(run: Callable[..., Any], home: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_named(run: Runner, home: Path) -> None:
     configured(home, "zed", "a file")
     done = run("editor", "setup", "zed", "--yes")
 
@@ -155,15 +154,13 @@ def test_a_folder_that_cannot_be_written_is_named(run: Callable[..., Any], home:
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8017", "http://", "http://h:99999", "http://h/v1", "ftp://h", "http://h:0"])
-def test_an_address_that_is_none_is_refused(run: Callable[..., Any], settings: Path, url: str) -> None:
+def test_an_address_that_is_none_is_refused(run: Runner, settings: Path, url: str) -> None:
     done = run("editor", "setup", "zed", "--yes", "--url", url)
 
     assert (done.status, settings.read_text()) == (2, ZED)
 
 
-def test_a_port_left_to_chance_must_be_told(
-    run: Callable[..., Any], settings: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_port_left_to_chance_must_be_told(run: Runner, settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALOMEL_PORT", "0")
     assert run("editor", "setup", "zed", "--yes").status == 2
     assert run("editor", "setup", "zed", "--yes", "--url", "https://devbox.lan").status == 0
@@ -171,7 +168,7 @@ def test_a_port_left_to_chance_must_be_told(
     assert found == "https://devbox.lan/v1/completions"
 
 
-def test_vs_code_and_its_relatives_learn_where_the_program_is(run: Callable[..., Any], home: Path) -> None:
+def test_vs_code_and_its_relatives_learn_where_the_program_is(run: Runner, home: Path) -> None:
     for name in ("Code", "VSCodium"):
         (home / ".config" / name).mkdir(parents=True)
     done = run("editor", "setup", "vscode", "--yes")
@@ -182,7 +179,7 @@ def test_vs_code_and_its_relatives_learn_where_the_program_is(run: Callable[...,
     assert "codium --install-extension dist/calomel.vsix" in done.out
 
 
-def test_sublimes_client_is_merged_with_others(run: Callable[..., Any], home: Path) -> None:
+def test_sublimes_client_is_merged_with_others(run: Runner, home: Path) -> None:
     text = '{\n\t"clients": {\n\t\t"pylsp": {"enabled": true}, // mine\n\t},\n}\n'
     path = configured(home, "sublime-text/Packages/User/LSP.sublime-settings", text)
     run("editor", "setup", "sublime", "--yes")
@@ -193,7 +190,7 @@ def test_sublimes_client_is_merged_with_others(run: Callable[..., Any], home: Pa
     assert "// mine" in path.read_text()
 
 
-def test_what_is_a_program_or_a_list_is_printed_not_written(run: Callable[..., Any], home: Path) -> None:
+def test_what_is_a_program_or_a_list_is_printed_not_written(run: Runner, home: Path) -> None:
     helix, emacs = (run("editor", "setup", name, "--yes") for name in ("helix", "emacs"))
 
     assert (helix.status, emacs.status) == (0, 0)
@@ -206,7 +203,7 @@ def test_what_is_a_program_or_a_list_is_printed_not_written(run: Callable[..., A
     assert not (home / ".config" / "helix").exists()
 
 
-def test_neovim_gets_a_file_of_its_own_once(run: Callable[..., Any], home: Path) -> None:
+def test_neovim_gets_a_file_of_its_own_once(run: Runner, home: Path) -> None:
     path = home / ".config" / "nvim" / "plugin" / "calomel-setup.lua"
     done = run("editor", "setup", "neovim", "--yes")
     assert 'require("calomel").setup' in path.read_text()
@@ -221,7 +218,7 @@ def test_neovim_gets_a_file_of_its_own_once(run: Callable[..., Any], home: Path)
 
 
 @pytest.mark.e2e
-def test_neovim_starts_with_what_is_written(run: Callable[..., Any], home: Path) -> None:
+def test_neovim_starts_with_what_is_written(run: Runner, home: Path) -> None:
     program, reason = find_neovim()
     if program is None:
         pytest.skip(reason)
@@ -249,7 +246,7 @@ def test_neovim_starts_with_what_is_written(run: Callable[..., Any], home: Path)
     ],
 )
 def test_every_editor_has_its_places_on_a_mac_too(
-    run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch, name: str, place: str
+    run: Runner, home: Path, monkeypatch: pytest.MonkeyPatch, name: str, place: str
 ) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.delenv("XDG_CONFIG_HOME")

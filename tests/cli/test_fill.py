@@ -6,13 +6,13 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cli.conftest import Runner
 
 from calomel.cli.errors import InputError
 from calomel.cli.fill import KINDS, Hole, bundled_samples, offset_of
@@ -29,7 +29,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_filled_text_is_shown_in_its_place(run: Callable[..., Any], filler: Any, source: Path) -> None:
+def test_filled_text_is_shown_in_its_place(run: Runner, filler: Any, source: Path) -> None:
     before = source.read_text()
     result = run("fill", source, "--at", "2:12")
     assert result.status == 0
@@ -39,7 +39,7 @@ def test_filled_text_is_shown_in_its_place(run: Callable[..., Any], filler: Any,
     assert filler.closed
 
 
-def test_request_has_the_text_around_the_hole(run: Callable[..., Any], filler: Any, source: Path) -> None:
+def test_request_has_the_text_around_the_hole(run: Runner, filler: Any, source: Path) -> None:
     run("fill", source, "--at", "2:12", "--max-tokens", 9, "--policy", "fixed:2", "--model", "m", "--device", "meta")
     expected = FillRequest(
         "fill",
@@ -53,7 +53,7 @@ def test_request_has_the_text_around_the_hole(run: Callable[..., Any], filler: A
     assert [(Path("m"), "meta")] == filler.opened
 
 
-def test_json_gives_back_every_byte(run: Callable[..., Any], filler: Any, source: Path) -> None:
+def test_json_gives_back_every_byte(run: Runner, filler: Any, source: Path) -> None:
     filler.answers = ["[bold]ü\n\t"]
     assert "return ⟦[bold]ü" in run("fill", source, "--at", "2:12").out
     answer = json.loads(run("fill", source, "--at", "2:12", "--json").out)
@@ -66,7 +66,7 @@ def test_json_gives_back_every_byte(run: Callable[..., Any], filler: Any, source
     ("error", "status"), [(InvalidRequestError("no policy is named 'fast'"), 2), (CacheFullError("no page is free"), 1)]
 )
 def test_refusal_of_the_engine_becomes_one_line(
-    run: Callable[..., Any], filler: Any, source: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+    run: Runner, filler: Any, source: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
 ) -> None:
     def refuse(_: FillRequest) -> Fill:
         raise error
@@ -129,9 +129,7 @@ def test_try_shows_every_sample_and_ends_well() -> None:
     assert "Larger models that fit this machine, none of them measured here" in done.stdout
 
 
-def test_right_and_wrong_answers_are_told_apart_by_a_model_that_sees_neither(
-    run: Callable[..., Any], filler: Any
-) -> None:
+def test_right_and_wrong_answers_are_told_apart_by_a_model_that_sees_neither(run: Runner, filler: Any) -> None:
     samples = bundled_samples()
     right = [sample.expected for sample in samples]
     filler.answers = ["warm up", right[0], "nonsense", *right[2:]]

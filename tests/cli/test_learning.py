@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.conftest import Run, outcome
+from tests.cli.conftest import Runner, outcome
 from tests.selectivity.made import TRUTH, drawn
 from tests.selectivity.made import sample as made_sample
 
@@ -22,9 +22,6 @@ from calomel.suggest.judging import calibrator_for, user_calibrator_path
 from calomel.suggest.launch import describe
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
 from calomel.suggest.signals import OutcomeSignals
-
-Runner = Callable[..., Run]
-
 
 SHIPPED = Calibrator(
     {"fill": TRUTH, "edit": KindCalibrator({"ratio": 1.0}, -1.0, thresholds={"balanced": 0.2, "eager": 0.1})}

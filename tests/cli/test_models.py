@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import huggingface_hub
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cli.conftest import Runner
 
 from calomel.families.plan import guide
 from calomel.families.table import FAMILIES
@@ -65,7 +65,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return said
 
 
-def test_the_shipped_model_is_listed_described_and_found(run: Callable[..., Any]) -> None:
+def test_the_shipped_model_is_listed_described_and_found(run: Runner) -> None:
     listed, told, place = run("models", "list"), run("models", "info", "nano"), run("models", "path", "nano")
     assert listed.out.split()[0] == "nano"
     assert "shipped" in listed.out
@@ -82,27 +82,27 @@ def held(folder: Path) -> Path:
     return folder
 
 
-def test_a_name_is_one_of_the_models_folder_and_else_a_folder_here(run: Callable[..., Any]) -> None:
+def test_a_name_is_one_of_the_models_folder_and_else_a_folder_here(run: Runner) -> None:
     both, mine, ours = (held(folder) for folder in (Path("both"), Path("mine"), models_folder() / "both"))
     for name, folder in (("both", ours), ("mine", mine), ("./both", both)):
         assert run("models", "path", name).out == f"{folder}\n"
 
 
-def test_a_link_out_of_the_models_folder_is_not_followed(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_link_out_of_the_models_folder_is_not_followed(run: Runner, tmp_path: Path) -> None:
     models_folder().mkdir(parents=True)
     (models_folder() / "sly").symlink_to(held(tmp_path / "outside"))
     done = run("models", "path", "sly")
     assert (done.status, "link out" in done.err) == (2, True)
 
 
-def test_a_repository_is_what_was_fetched_under_its_name(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_repository_is_what_was_fetched_under_its_name(run: Runner, tmp_path: Path) -> None:
     snapshot = held(tmp_path / "hub" / "models--me--small" / "snapshots" / ("a" * 40))
     assert run("models", "path", "me/small").out == f"{snapshot}\n"
     fetched = held(models_folder() / "me--small")
     assert run("models", "path", "me/small").out == f"{fetched}\n"
 
 
-def test_all_models_are_listed(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_all_models_are_listed(run: Runner, tmp_path: Path) -> None:
     held(models_folder() / "mine")
     (models_folder() / "no-model").mkdir()
     held(tmp_path / "hub" / "models--me--small" / "snapshots" / ("a" * 40))
@@ -117,7 +117,7 @@ def test_no_name_leads_out_of_the_models_folder(name: str) -> None:
     assert found is None or found.parent == models_folder()
 
 
-def test_a_fetched_model_is_data_of_one_commit(run: Callable[..., Any], hub: SimpleNamespace) -> None:
+def test_a_fetched_model_is_data_of_one_commit(run: Runner, hub: SimpleNamespace) -> None:
     done = run("models", "fetch", "me/small@main")
     folder = models_folder() / "me--small"
 
@@ -143,7 +143,7 @@ def test_a_fetched_model_is_data_of_one_commit(run: Callable[..., Any], hub: Sim
     ],
 )
 def test_a_repository_that_holds_no_model_leaves_nothing(
-    run: Callable[..., Any], hub: SimpleNamespace, change: dict[str, str | None], message: str
+    run: Runner, hub: SimpleNamespace, change: dict[str, str | None], message: str
 ) -> None:
     for name, text in change.items():
         if text is None:
@@ -157,13 +157,13 @@ def test_a_repository_that_holds_no_model_leaves_nothing(
 
 
 @pytest.mark.parametrize("name", ["small", "a/b/c", "../x", "me/..", "/me/small", "me/sm all", "https://x/y"])
-def test_a_repository_has_an_owner_and_a_name(run: Callable[..., Any], hub: SimpleNamespace, name: str) -> None:
+def test_a_repository_has_an_owner_and_a_name(run: Runner, hub: SimpleNamespace, name: str) -> None:
     assert run("models", "fetch", name).status == 1
     assert hub.asked == []
 
 
 def test_nothing_is_fetched_offline_or_over_what_is_there(
-    run: Callable[..., Any], hub: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+    run: Runner, hub: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("models", "fetch", "me/small").status == 0
     assert "is there already" in run("models", "fetch", "me/small").err
@@ -174,7 +174,7 @@ def test_nothing_is_fetched_offline_or_over_what_is_there(
 
 
 def test_a_hub_that_cannot_be_reached_is_told(
-    run: Callable[..., Any], hub: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+    run: Runner, hub: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> None:
         raise ConnectionError
@@ -185,7 +185,7 @@ def test_a_hub_that_cannot_be_reached_is_told(
     assert "cannot be reached" in done.err
 
 
-def test_what_is_known_of_another_makers_model_is_told(run: Callable[..., Any], sdar: Path) -> None:
+def test_what_is_known_of_another_makers_model_is_told(run: Runner, sdar: Path) -> None:
     told = run("models", "info", str(sdar)).out
 
     assert "family     sdar" in told
@@ -194,7 +194,7 @@ def test_what_is_known_of_another_makers_model_is_told(run: Callable[..., Any], 
     assert "compared   tests/families/test_block_causal.py" in told
 
 
-def test_the_memory_that_a_model_takes_is_told_without_loading_it(run: Callable[..., Any], sdar: Path) -> None:
+def test_the_memory_that_a_model_takes_is_told_without_loading_it(run: Runner, sdar: Path) -> None:
     wide = run("models", "estimate", str(sdar), "--dtype", "float32", "--cache-tokens", "65536").out
     narrow = run("models", "estimate", str(sdar), "--dtype", "bfloat16", "--cache-tokens", "65536").out
 
@@ -221,7 +221,7 @@ def test_a_plan_for_a_card_says_what_fits_and_how() -> None:
     ]
 
 
-def test_three_models_are_recommended_that_fit_and_how_to_get_them(run: Callable[..., Any]) -> None:
+def test_three_models_are_recommended_that_fit_and_how_to_get_them(run: Runner) -> None:
     card = run("models", "recommend", "--device", "cuda", "--memory-gib", "24").out
     laptop = run("models", "recommend", "--device", "cpu", "--memory-gib", "12").out
     nothing = run("models", "recommend", "--device", "cpu", "--memory-gib", "0.5").out
@@ -235,6 +235,6 @@ def test_three_models_are_recommended_that_fit_and_how_to_get_them(run: Callable
     assert "Nothing larger than the shipped model fits" in nothing
 
 
-def test_families_are_told_as_tables(run: Callable[..., Any]) -> None:
+def test_families_are_told_as_tables(run: Runner) -> None:
     assert "| SDAR | block-causal" in run("models", "families").out
     assert "| JetLM/SDAR-8B-Chat | SDAR | MIT | 16.0 GB | 8.0 GB | 4.0 GB |" in run("models", "families", "--guide").out

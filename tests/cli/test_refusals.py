@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Run
+from tests.cli.conftest import Runner
 from tests.selectivity.made import drawn, sample
 
 from calomel.server import run as server_run
@@ -105,7 +104,7 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("status", "line", "said"), [*((2, *refused) for refused in REFUSED), *((1, *failed) for failed in FAILED)]
 )
 def test_what_cannot_be_done_is_said_in_a_sentence_before_anything_is_begun(
-    run: Callable[..., Run], folder: Path, status: int, line: str, said: str
+    run: Runner, folder: Path, status: int, line: str, said: str
 ) -> None:
     done = run(*line.split())
 

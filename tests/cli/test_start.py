@@ -5,21 +5,19 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 from rich.console import Console
-from tests.cli.conftest import Run, configured
+from tests.cli.conftest import Runner, configured
 from tests.server._upstreams import Play, ollama, served
 
 from calomel.cli import checks
 from calomel.report import progress as bars
 from calomel.report.progress import Progress
 
-Runner = Callable[..., Run]
 CHECK = checks.check_upstream
 
 

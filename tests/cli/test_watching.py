@@ -7,14 +7,13 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 from tests.bench.stories_made import BILL, line, rename, write_stories
-from tests.cli.conftest import FakeFiller, Run
+from tests.cli.conftest import FakeFiller, Runner
 from tests.replay.scripted import INFO, Scripted, log_of, typed
 
 from calomel.cli.output import excerpt
@@ -58,9 +57,7 @@ def test_bundled_recording_is_what_its_story_makes(tmp_path: Path) -> None:
     assert bundled.read_text(encoding="utf-8") == (tmp_path / "made.json").read_text(encoding="utf-8")
 
 
-def test_demo_without_a_terminal_writes_lines_and_a_sum(
-    run: Callable[..., Run], watchable: FakeFiller, trace: Path
-) -> None:
+def test_demo_without_a_terminal_writes_lines_and_a_sum(run: Runner, watchable: FakeFiller, trace: Path) -> None:
     found = run("demo", trace, "--seconds", 30, "--aggressiveness", 0)
     assert found.status == 0, found.err
     assert "Shown " in found.out
@@ -69,7 +66,7 @@ def test_demo_without_a_terminal_writes_lines_and_a_sum(
 
 
 def test_ctrl_c_ends_it_without_a_word_of_complaint(
-    run: Callable[..., Run], watchable: FakeFiller, monkeypatch: pytest.MonkeyPatch
+    run: Runner, watchable: FakeFiller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -251,7 +248,7 @@ def trace(tmp_path: Path) -> Path:
 
 
 def test_a_log_is_replayed_to_a_table_json_and_html(
-    run: Callable[..., Run], trace: Path, tmp_path: Path, model: list[ReplayOptions]
+    run: Runner, trace: Path, tmp_path: Path, model: list[ReplayOptions]
 ) -> None:
     done = run(
         "replay", trace, "--latency", "50", "--seed", "3", "--json", tmp_path / "a.json", "--html", tmp_path / "a.html"
@@ -266,7 +263,7 @@ def test_a_log_is_replayed_to_a_table_json_and_html(
     assert model[0].fixed_latency == 0.05
 
 
-def test_two_runs_are_compared(run: Callable[..., Run], trace: Path, tmp_path: Path) -> None:
+def test_two_runs_are_compared(run: Runner, trace: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
         assert run("replay", trace, "--latency", "50", "--json", tmp_path / f"{name}.json").status == 0
     done = run("replay", "--compare", tmp_path / "a.json", tmp_path / "b.json")
@@ -274,7 +271,7 @@ def test_two_runs_are_compared(run: Callable[..., Run], trace: Path, tmp_path: P
     assert "2 opportunities in both" in " ".join(done.out.split())
 
 
-def test_problems_of_a_log_are_told_with_their_entry(run: Callable[..., Run], tmp_path: Path) -> None:
+def test_problems_of_a_log_are_told_with_their_entry(run: Runner, tmp_path: Path) -> None:
     path = tmp_path / "broken.json"
     path.write_text(json.dumps(TRACE)[:-60], encoding="utf-8")
     done = run("replay", path, "--latency", "0")
@@ -298,7 +295,7 @@ def model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[ReplayOptions
 
 
 def test_samples_are_written_and_nothing_is_shown(
-    run: Callable[..., Run], trace: Path, tmp_path: Path, model: list[ReplayOptions]
+    run: Runner, trace: Path, tmp_path: Path, model: list[ReplayOptions]
 ) -> None:
     out, figures = tmp_path / "samples.jsonl", tmp_path / "figures.json"
     done = run("replay", trace, "--latency", "50", "--samples", out, "--json", figures)
@@ -309,7 +306,7 @@ def test_samples_are_written_and_nothing_is_shown(
     assert model[0].samples
 
 
-def test_so_many_logs_are_drawn_and_the_same_with_the_same_seed(run: Callable[..., Run], tmp_path: Path) -> None:
+def test_so_many_logs_are_drawn_and_the_same_with_the_same_seed(run: Runner, tmp_path: Path) -> None:
     rows = (rename(BILL, name, f"new_{name}", f"shop{name}/a.py") for name in ("prices", "bill", "sum"))
     stories = write_stories(tmp_path / "stories.jsonl.zst", *rows, line())
 

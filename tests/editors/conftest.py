@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.editors.neovim.neovim import Neovim
 from tests.editors.programs import EXTENSION, Programs, find_neovim, find_npm, find_programs, wanted
-from tests.editors.vscode.workbench import START_SECONDS, Workbench
+from tests.editors.vscode.workbench import START_SECONDS, Starter, Workbench
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def vsix(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def start(programs: Programs, vsix: Path, tmp_path: Path) -> Iterator[Callable[..., Workbench]]:
+def start(programs: Programs, vsix: Path, tmp_path: Path) -> Iterator[Starter]:
     """Starts a VS Code of the test's own."""
     with ExitStack() as stack:
 

@@ -40,8 +40,11 @@ SERVED = {
 }
 
 
+Starter = Callable[[str], Emacs]
+
+
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[[str], Emacs]]:
+def start(tmp_path: Path) -> Iterator[Starter]:
     """An Emacs with `eglot`, `lsp-mode` or `lsp-copilot`."""
 
     def init(client: str) -> str:
@@ -71,7 +74,7 @@ def until_ghost(emacs: Emacs, text: str) -> None:
     emacs.until(lambda: text in (emacs.lisp(GHOST) or ""), f"ghost text {text!r}")
 
 
-def test_eglot_completes_the_word_begun_and_the_server_learns_it(start: Callable[[str], Emacs]) -> None:
+def test_eglot_completes_the_word_begun_and_the_server_learns_it(start: Starter) -> None:
     emacs = start("eglot")
     emacs.script(fill={"def add(a, b):\n    re": REST})
     opened(emacs, HEAD, client="eglot")
@@ -84,7 +87,7 @@ def test_eglot_completes_the_word_begun_and_the_server_learns_it(start: Callable
         assert emacs.cursor() == len(HEAD[:-1] + "re" + REST)
 
 
-def test_a_next_edit_is_the_code_action_of_eglot(start: Callable[[str], Emacs]) -> None:
+def test_a_next_edit_is_the_code_action_of_eglot(start: Starter) -> None:
     emacs = start("eglot")
     opened(emacs, FAR, client="eglot")
     emacs.renamed(FAR)
@@ -98,7 +101,7 @@ def test_a_next_edit_is_the_code_action_of_eglot(start: Callable[[str], Emacs]) 
 
 
 @pytest.mark.parametrize("key", ["C-<return>", "C-g"])
-def test_lsp_mode_shows_ghost_text_that_its_keys_take_or_dismiss(start: Callable[[str], Emacs], key: str) -> None:
+def test_lsp_mode_shows_ghost_text_that_its_keys_take_or_dismiss(start: Starter, key: str) -> None:
     emacs = start("lsp-mode")
     emacs.script(fill={"def add(a, b):\n    re": REST})
     opened(emacs, HEAD)
@@ -118,7 +121,7 @@ def test_lsp_mode_shows_ghost_text_that_its_keys_take_or_dismiss(start: Callable
 
 
 @pytest.mark.parametrize("client", ["lsp-mode", "lsp-copilot"])
-def test_a_next_edit_is_a_code_action_that_the_mode_line_tells_of(start: Callable[[str], Emacs], client: str) -> None:
+def test_a_next_edit_is_a_code_action_that_the_mode_line_tells_of(start: Starter, client: str) -> None:
     emacs = start(client)
     opened(emacs, FAR)
     emacs.renamed(FAR)
@@ -131,7 +134,7 @@ def test_a_next_edit_is_a_code_action_that_the_mode_line_tells_of(start: Callabl
 
 
 def test_lsp_copilot_counts_as_signed_in_and_shows_ghost_text_that_its_key_takes(
-    start: Callable[[str], Emacs],
+    start: Starter,
 ) -> None:
     emacs = start("lsp-copilot")
     emacs.script(fill={"'😀', (": "value_of(x))"})

@@ -32,6 +32,8 @@ from calomel.server.settings import ServerSettings
 from calomel.suggest.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, Timings
 
 TOKEN = "test-token-0123456789"
+Opener = Callable[..., TestClient]
+Serving = Callable[..., SimpleNamespace]
 
 
 class FakeFiller:
@@ -206,7 +208,7 @@ def filler(_torch: None) -> FakeFiller:
 
 
 @pytest.fixture
-def open_client(filler: FakeFiller) -> Iterator[Callable[..., TestClient]]:
+def open_client(filler: FakeFiller) -> Iterator[Opener]:
     """A client of an app with these settings."""
     with ExitStack() as stack:
 
@@ -219,7 +221,7 @@ def open_client(filler: FakeFiller) -> Iterator[Callable[..., TestClient]]:
 
 
 @pytest.fixture
-def client(open_client: Callable[..., TestClient]) -> TestClient:
+def client(open_client: Opener) -> TestClient:
     return open_client()
 
 
@@ -239,7 +241,7 @@ def listening(app: FastAPI) -> Iterator[tuple[str, int]]:
 
 
 @pytest.fixture
-def serving(filler: FakeFiller) -> Iterator[Callable[..., SimpleNamespace]]:
+def serving(filler: FakeFiller) -> Iterator[Serving]:
     """Such an app with these settings."""
     with ExitStack() as stack:
 
@@ -257,7 +259,7 @@ def serving(filler: FakeFiller) -> Iterator[Callable[..., SimpleNamespace]]:
 
 
 @pytest.fixture
-def live(serving: Callable[..., SimpleNamespace]) -> SimpleNamespace:
+def live(serving: Serving) -> SimpleNamespace:
     return serving()
 
 

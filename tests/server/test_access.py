@@ -8,10 +8,8 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +17,7 @@ from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
-from tests.server.conftest import TOKEN, operations, received
+from tests.server.conftest import TOKEN, Opener, Serving, operations, received
 
 import calomel.server.run
 from calomel.server.app import create_app
@@ -41,7 +39,7 @@ def routes(app: FastAPI) -> list[tuple[str, str]]:
     return sorted({*found, *plain})
 
 
-def test_every_route_but_the_public_ones_needs_the_token(open_client: Callable[..., TestClient]) -> None:
+def test_every_route_but_the_public_ones_needs_the_token(open_client: Opener) -> None:
     client = open_client(token=None)
     app: Any = client.app
 
@@ -52,7 +50,7 @@ def test_every_route_but_the_public_ones_needs_the_token(open_client: Callable[.
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/health/", "/HEALTH", "/health/../v1/models", "/v1/models?/health"])
-def test_a_path_that_resembles_a_public_one_needs_the_token(open_client: Callable[..., TestClient], path: str) -> None:
+def test_a_path_that_resembles_a_public_one_needs_the_token(open_client: Opener, path: str) -> None:
     answer = open_client(token=None).get(path)
 
     assert answer.status_code == 401
@@ -77,7 +75,7 @@ def test_a_path_that_resembles_a_public_one_needs_the_token(open_client: Callabl
         {"authorization": basic("me", "test-token-0123456789")},
     ],
 )
-def test_the_token_may_come_in_either_header(open_client: Callable[..., TestClient], headers: dict[str, str]) -> None:
+def test_the_token_may_come_in_either_header(open_client: Opener, headers: dict[str, str]) -> None:
     assert open_client(token=None).get("/v1/models", headers=headers).status_code == 200
 
 
@@ -100,11 +98,11 @@ def test_the_token_may_come_in_either_header(open_client: Callable[..., TestClie
         {"authorization": basic("me", "test-token")},
     ],
 )
-def test_a_wrong_token_is_refused(open_client: Callable[..., TestClient], headers: dict[str, Any]) -> None:
+def test_a_wrong_token_is_refused(open_client: Opener, headers: dict[str, Any]) -> None:
     assert open_client(token=None).get("/v1/models", headers=headers).status_code == 401
 
 
-def test_without_authentication_everybody_may_come_in(open_client: Callable[..., TestClient]) -> None:
+def test_without_authentication_everybody_may_come_in(open_client: Opener) -> None:
     assert open_client(no_auth=True, token=None).get("/v1/models").status_code == 200
 
 
@@ -118,12 +116,12 @@ def test_this_machines_own_names_are_served(client: TestClient, host: str) -> No
     assert client.get("/v1/models", headers={"host": host}).status_code == 200
 
 
-def test_a_further_name_can_be_allowed(open_client: Callable[..., TestClient]) -> None:
+def test_a_further_name_can_be_allowed(open_client: Opener) -> None:
     client = open_client(allowed_hosts=("devbox.lan",))
     assert client.get("/v1/models", headers={"host": "devbox.lan:8017"}).status_code == 200
 
 
-def test_a_websocket_is_closed(open_client: Callable[..., TestClient]) -> None:
+def test_a_websocket_is_closed(open_client: Opener) -> None:
     client = open_client(token=None)
     with pytest.raises(WebSocketDisconnect), client.websocket_connect("/v1/models"):
         pass
@@ -166,7 +164,7 @@ HOSTILE_ORIGINS = [
 ]
 
 
-def test_no_name_of_a_public_path_in_the_host_opens_a_protected_one(open_client: Callable[..., TestClient]) -> None:
+def test_no_name_of_a_public_path_in_the_host_opens_a_protected_one(open_client: Opener) -> None:
     """Also where the list of names would let such a host in."""
     client = open_client(token=None, allowed_hosts=("attacker.example",))
     for host in HOSTILE_HOSTS:
@@ -174,7 +172,7 @@ def test_no_name_of_a_public_path_in_the_host_opens_a_protected_one(open_client:
             assert client.get("/v1/models", headers={"host": host + place}).status_code in {400, 401}
 
 
-def test_no_page_of_others_is_served_or_invited(open_client: Callable[..., TestClient]) -> None:
+def test_no_page_of_others_is_served_or_invited(open_client: Opener) -> None:
     client = open_client(allowed_origins=(PAGE,))
     preflight = {"access-control-request-method": "POST", "access-control-request-private-network": "true"}
     for origin in HOSTILE_ORIGINS:
@@ -187,7 +185,7 @@ def test_no_page_of_others_is_served_or_invited(open_client: Callable[..., TestC
                 assert not {"access-control-allow-origin", "access-control-allow-private-network"} & {*answer.headers}
 
 
-def test_two_origins_are_none(open_client: Callable[..., TestClient]) -> None:
+def test_two_origins_are_none(open_client: Opener) -> None:
     headers = [("origin", PAGE), ("origin", "https://evil.example")]
     assert open_client(allowed_origins=(PAGE,)).get("/health", headers=headers).status_code == 403
 
@@ -199,7 +197,7 @@ def test_the_servers_own_page_is_served(client: TestClient) -> None:
         assert "access-control-allow-origin" not in answer.headers
 
 
-def test_a_page_on_the_list_may_ask_and_read_errors_but_needs_the_token(open_client: Callable[..., TestClient]) -> None:
+def test_a_page_on_the_list_may_ask_and_read_errors_but_needs_the_token(open_client: Opener) -> None:
     client = open_client(token=None, allowed_origins=(PAGE,))
     preflight = {"origin": PAGE, "access-control-request-method": "POST"}
     invited = client.options("/v1/fim/completions", headers=preflight)
@@ -241,7 +239,7 @@ def test_a_body_that_a_page_may_send_unasked_is_refused(client: TestClient) -> N
         "GET /v1/models HTTP/1.0",
     ],
 )
-def test_odd_targets_open_nothing(serving: Callable[..., SimpleNamespace], request_line: str) -> None:
+def test_odd_targets_open_nothing(serving: Serving, request_line: str) -> None:
     with serving().connect() as client:
         host = "" if "1.0" in request_line else "host: 127.0.0.1\r\n"
         client.sendall(f"{request_line}\r\n{host}connection: close\r\n\r\n".encode())
@@ -255,7 +253,7 @@ def test_a_name_that_is_not_this_machines_is_refused_on_every_route(client: Test
             assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error"), (path, host)
 
 
-def test_a_browser_asks_its_user_for_the_token_on_the_page_alone(open_client: Callable[..., TestClient]) -> None:
+def test_a_browser_asks_its_user_for_the_token_on_the_page_alone(open_client: Opener) -> None:
     client = open_client(token=None)
     assert client.get("/").headers["www-authenticate"].startswith("Basic ")
     assert client.post("/").headers["www-authenticate"] == "Bearer"
@@ -319,7 +317,7 @@ def test_nothing_in_the_product_runs_what_it_reads() -> None:
             assert re.search(forbidden, code, re.MULTILINE) is None, (file, forbidden)
 
 
-def test_wrong_tokens_of_one_address_are_bounded_and_keep_no_owner_out(open_client: Callable[..., TestClient]) -> None:
+def test_wrong_tokens_of_one_address_are_bounded_and_keep_no_owner_out(open_client: Opener) -> None:
     client = open_client(token=None)
     wrong = [client.get("/v1/models", headers={"authorization": f"Bearer guess-{n}"}) for n in range(60)]
 
@@ -331,7 +329,7 @@ def test_wrong_tokens_of_one_address_are_bounded_and_keep_no_owner_out(open_clie
     assert client.get("/health").status_code == 200
 
 
-def test_no_token_at_all_is_no_guess(open_client: Callable[..., TestClient]) -> None:
+def test_no_token_at_all_is_no_guess(open_client: Opener) -> None:
     client = open_client(token=None)
     assert {client.get("/v1/models").status_code for _ in range(100)} == {401}
 

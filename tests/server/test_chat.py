@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 from starlette.testclient import TestClient
-from tests.server.conftest import app_of, events, opened
+from tests.server.conftest import Opener, app_of, events, opened
 from tests.suggest.conftest import random_model
 
 from calomel.engine.checkpoint import save_checkpoint
@@ -243,9 +243,7 @@ def test_the_shipped_model_does_not_chat_and_says_which_command_loads_one_that_d
     assert "any-name" not in answer.text
 
 
-def test_a_damaged_template_is_told_apart_from_none(
-    tmp_path: Path, speaker: Filler, open_client: Callable[..., TestClient]
-) -> None:
+def test_a_damaged_template_is_told_apart_from_none(tmp_path: Path, speaker: Filler, open_client: Opener) -> None:
     (tmp_path / "chat_template.jinja").write_text("{% for %}")
     client = open_client(factory=lambda: Lent(speaker), model=tmp_path)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.server.conftest import events
+from tests.server.conftest import Opener, events
 
 from calomel.prompts.mercury import parse_mercury
 from calomel.server.routes.completions import FimRequest
@@ -45,7 +45,7 @@ def test_the_list_of_models_conforms(client: TestClient, check: Check, path: str
     check("ModelsResponse", client.get(path).json())
 
 
-def test_every_error_conforms(open_client: Callable[..., TestClient], check: Check) -> None:
+def test_every_error_conforms(open_client: Opener, check: Check) -> None:
     client = open_client(max_body_bytes=1024)
     answers = [
         client.post(FIM, json={}),

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 import logging
 import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.server.conftest import events
+from tests.server.conftest import Opener, events
 from tests.suggest.apply.made_snippets import by_definitions, by_hunks
 
 URL = "/v1/edit/completions"
@@ -76,7 +75,7 @@ def test_a_secret_reaches_neither_model_nor_log_and_comes_back_untouched(
     assert key not in str(filler.requests)
 
 
-def test_a_quiet_server_keeps_more_to_itself(open_client: Callable[..., TestClient], filler: Any) -> None:
+def test_a_quiet_server_keeps_more_to_itself(open_client: Opener, filler: Any) -> None:
     filler.deltas = []
     body = open_client(aggressiveness=1.0).post(URL, json=ask()).json()
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from types import SimpleNamespace
@@ -15,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from starlette.testclient import TestClient
-from tests.server.conftest import FakeFiller, events, head, until
+from tests.server.conftest import FakeFiller, Opener, events, head, until
 from tests.server.test_edit import ask as edit_ask
 from tests.server.test_edit import prompt as edit_prompt
 
@@ -91,7 +90,7 @@ def test_a_refusal_of_the_engine_has_a_published_shape(
 
 
 def test_the_users_text_appears_in_no_error_and_no_log(
-    open_client: Callable[..., TestClient], filler: Any, caplog: pytest.LogCaptureFixture
+    open_client: Opener, filler: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     client = open_client()
@@ -121,9 +120,7 @@ def test_a_prompt_that_is_too_long_is_cut_with_a_warning(client: TestClient, fil
     assert "left out" in answer.json()["warning"]
 
 
-def test_the_model_reads_no_more_than_the_administrator_lets_it(
-    open_client: Callable[..., TestClient], filler: Any
-) -> None:
+def test_the_model_reads_no_more_than_the_administrator_lets_it(open_client: Opener, filler: Any) -> None:
     open_client(context_tokens=777).post(URL, json=ask())
 
     assert filler.requests[0].max_context == 777
@@ -261,7 +258,7 @@ def test_a_client_that_hangs_up_amid_its_body_leaves_no_trace_in_the_log(
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_request_beyond_the_limit_is_told_when_to_come_back(
-    open_client: Callable[..., TestClient], filler: Any, *, stream: bool
+    open_client: Opener, filler: Any, *, stream: bool
 ) -> None:
     client = open_client(max_requests=1)
     filler.gate = Event()
@@ -281,7 +278,7 @@ def test_a_request_beyond_the_limit_is_told_when_to_come_back(
 @pytest.mark.parametrize("error_after", [0, 1])
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_failed_request_gives_its_place_back(
-    open_client: Callable[..., TestClient], filler: Any, *, stream: bool, error_after: int
+    open_client: Opener, filler: Any, *, stream: bool, error_after: int
 ) -> None:
     client = open_client(max_requests=1)
     filler.error, filler.error_after = ValueError(), error_after
@@ -293,7 +290,7 @@ def test_a_failed_request_gives_its_place_back(
 
 
 async def test_who_sends_many_long_texts_keeps_nobody_else_waiting(
-    open_client: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch
+    open_client: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of each client one text at a time is looked at for secrets: those of one are not before another's."""
     app: Any = open_client(no_auth=True, max_requests=40, client_share=1.0).app
@@ -322,9 +319,7 @@ async def test_who_sends_many_long_texts_keeps_nobody_else_waiting(
 
 
 @pytest.mark.parametrize("content", [body(2000), iter([body(2000)[:1500], body(2000)[1500:]])], ids=["declared", "not"])
-def test_a_body_over_the_limit_is_refused_before_it_is_read(
-    open_client: Callable[..., TestClient], filler: Any, content: Any
-) -> None:
+def test_a_body_over_the_limit_is_refused_before_it_is_read(open_client: Opener, filler: Any, content: Any) -> None:
     client = open_client(max_body_bytes=2000)
     answer = client.post(URL, content=content, headers={"content-type": "application/json"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "request_too_large")

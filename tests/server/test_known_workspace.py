@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.testclient import TestClient
+from tests.server.conftest import Opener
 
 from calomel.prompts.edit_prompt import EditPrompt
 from calomel.prompts.parts import Excerpt, Hunk
@@ -223,9 +223,7 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
         serve(ServerSettings(workspace=tmp_path / "nothing", no_auth=True))
 
 
-def test_the_model_sees_the_whole_file_without_secrets(
-    open_client: Callable[..., TestClient], filler: Any, folder: Path
-) -> None:
+def test_the_model_sees_the_whole_file_without_secrets(open_client: Opener, filler: Any, folder: Path) -> None:
     client = open_client(workspace=folder)
     known = client.app.state.door.workspace  # type: ignore[attr-defined]
     assert known._related.indexer.wait(30)

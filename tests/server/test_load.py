@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import psutil
 import pytest
 from starlette.testclient import TestClient
-from tests.server.conftest import TOKEN, head, opened, operations, received, until
+from tests.server.conftest import TOKEN, Serving, head, opened, operations, received, until
 
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
@@ -27,9 +25,6 @@ URL = "/v1/fim/completions"
 
 
 ASK = {"model": "m", "prompt": "x"}
-
-
-Serving = Callable[..., SimpleNamespace]
 
 
 BODY = b'{"model": "m", "prompt": "x"}'
@@ -256,9 +251,7 @@ def test_a_client_that_holds_its_share_leaves_room_for_the_others(filler: Any) -
 
 
 @pytest.mark.slow
-def test_after_a_thousand_that_hung_up_places_and_memory_are_as_before(
-    serving: Callable[..., SimpleNamespace], filler: Any
-) -> None:
+def test_after_a_thousand_that_hung_up_places_and_memory_are_as_before(serving: Serving, filler: Any) -> None:
     server = serving()
     body = b'{"model": "m", "prompt": "x", "stream": %s}'
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from tests.server.conftest import Opener
 from tests.server.program import program
 from tests.suggest.made_outcome import bad_lines, read
 
@@ -86,7 +86,7 @@ def test_an_unknown_id_gets_the_same_answer_and_writes_nothing(client: TestClien
     assert [each.id for each in read(outcome_log_path())] == [given, given]
 
 
-def test_the_log_can_be_turned_off(open_client: Callable[..., TestClient]) -> None:
+def test_the_log_can_be_turned_off(open_client: Opener) -> None:
     client = open_client(outcome_log=False)
     given = client.post(FIM, json={"model": "m", "prompt": "x"}).json()["id"]
 

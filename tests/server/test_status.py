@@ -8,7 +8,7 @@ import io
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.server.conftest import until
+from tests.server.conftest import Opener, until
 
 from calomel.server.logs import log_to, say
 from calomel.server.metrics import Metrics, Spent
@@ -55,7 +55,7 @@ def test_an_answer_appears_among_the_recent_ones_in_numbers(client: TestClient) 
 
 
 @pytest.fixture
-def loading(open_client: Callable[..., TestClient], filler: Any) -> Iterator[TestClient]:
+def loading(open_client: Opener, filler: Any) -> Iterator[TestClient]:
     """A client of a server whose model is not there before the test ends."""
     loaded = Event()
 
@@ -91,7 +91,7 @@ def test_while_the_model_loads_the_door_answers_and_says_so(loading: TestClient)
 
 
 def test_a_model_that_could_not_be_loaded_is_told_without_its_reason(
-    open_client: Callable[..., TestClient], caplog: pytest.LogCaptureFixture
+    open_client: Opener, caplog: pytest.LogCaptureFixture
 ) -> None:
     def load() -> Any:
         raise FileNotFoundError("/home/me/secret-model")
@@ -184,9 +184,7 @@ def test_the_policy_lets_the_pages_own_script_and_style_run_and_nothing_else(cli
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/fim/completions/models", "/v1/edit/completions/models"])
-def test_the_checkpoint_is_listed_from_its_own_configuration(
-    open_client: Callable[..., TestClient], tmp_path: Path, path: str
-) -> None:
+def test_the_checkpoint_is_listed_from_its_own_configuration(open_client: Opener, tmp_path: Path, path: str) -> None:
     folder = tmp_path / "my-model"
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps({"max_position_embeddings": 4096}))
@@ -207,7 +205,7 @@ def test_the_checkpoint_is_listed_from_its_own_configuration(
 
 @pytest.mark.parametrize("content", [None, "", "{", "[]", "{}", '{"max_position_embeddings": "many"}'])
 def test_a_checkpoint_with_an_unreadable_configuration_is_still_listed(
-    open_client: Callable[..., TestClient], tmp_path: Path, content: str | None
+    open_client: Opener, tmp_path: Path, content: str | None
 ) -> None:
     if content is not None:
         (tmp_path / "config.json").write_text(content)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.editors.installing import FakeUv, planted
-from tests.editors.vscode.workbench import Workbench
+from tests.editors.vscode.workbench import Starter, Workbench
 from tests.lsp.program import SCRIPTED
 
 from calomel.suggest.launch import version
@@ -25,9 +24,7 @@ def until_bar(workbench: Workbench, sentence: str) -> None:
     workbench.until(lambda: sentence in workbench.see("bar"), lambda: f"{sentence!r} in {workbench.see('bar')!r}")
 
 
-def test_without_a_server_one_is_offered_and_a_click_installs_it(
-    start: Callable[..., Workbench], tmp_path: Path
-) -> None:
+def test_without_a_server_one_is_offered_and_a_click_installs_it(start: Starter, tmp_path: Path) -> None:
     uv = FakeUv(tmp_path / "fake")
     wheel = tmp_path / f"calomel-{version()}-py3-none-any.whl"
     wheel.touch()
@@ -65,7 +62,7 @@ def test_without_a_server_one_is_offered_and_a_click_installs_it(
 
 
 def test_one_on_the_path_is_taken_and_another_version_of_ours_is_offered_to_be_updated(
-    start: Callable[..., Workbench], tmp_path: Path
+    start: Starter, tmp_path: Path
 ) -> None:
     uv = FakeUv(tmp_path / "fake")
     wheel = tmp_path / "calomel-7.0-py3-none-any.whl"

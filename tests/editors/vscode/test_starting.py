@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
 
 import pytest
-from tests.editors.vscode.workbench import Workbench
+from tests.editors.vscode.workbench import Starter
 from tests.lsp.program import SCRIPTED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -16,7 +15,7 @@ ABSENT = "The program calomel is not installed, or VS Code does not find it."
 
 
 def test_without_the_program_one_message_says_how_to_get_it_and_a_virtual_environment_will_do(
-    start: Callable[..., Workbench],
+    start: Starter,
 ) -> None:
     workbench = start(command=None)
     workbench.until(workbench.toasts, "a message")
@@ -31,7 +30,7 @@ def test_without_the_program_one_message_says_how_to_get_it_and_a_virtual_enviro
     workbench.until_status("Calomel")
 
 
-def test_a_program_that_is_wrong_or_ends_is_said_once(start: Callable[..., Workbench]) -> None:
+def test_a_program_that_is_wrong_or_ends_is_said_once(start: Starter) -> None:
     workbench = start(settings={"calomel.path": "/nowhere/calomel"})
     workbench.until(workbench.toasts, "a message")
     assert "The setting calomel.path names /nowhere/calomel, which is no program." in workbench.toasts()[0]
@@ -43,7 +42,7 @@ def test_a_program_that_is_wrong_or_ends_is_said_once(start: Callable[..., Workb
     assert ended in workbench.status()[1]
 
 
-def test_a_server_that_dies_is_started_again(start: Callable[..., Workbench]) -> None:
+def test_a_server_that_dies_is_started_again(start: Starter) -> None:
     workbench = start(script={"fill": {"x": "warm"}})
     workbench.warm_up()
     (pid,) = workbench.server_pids()
@@ -55,7 +54,7 @@ def test_a_server_that_dies_is_started_again(start: Callable[..., Workbench]) ->
 
 
 def test_the_model_reads_what_stands_around_a_resting_cursor_before_it_is_asked(
-    start: Callable[..., Workbench],
+    start: Starter,
 ) -> None:
     workbench = start()
     workbench.script(fill="value", reads_ahead=True)

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -398,3 +398,6 @@ class Workbench(Scripted):
     def screenshot(self, path: Path, clip: dict[str, int] | None = None) -> None:
         """A picture of the window."""
         self.ask("screenshot", path=str(path), clip=clip)
+
+
+Starter = Callable[..., Workbench]
