@@ -258,11 +258,7 @@ def words(home: Path) -> dict[str, list[object]]:
 
 @pytest.mark.parametrize("which", ["calibrate", "stats"])
 def test_what_was_there_outlives_a_disk_that_is_full(
-    run: Runner,
-    full_disk: FullDisk,
-    words: dict[str, list[object]],
-    tmp_path: Path,
-    which: str,
+    run: Runner, full_disk: FullDisk, words: dict[str, list[object]], tmp_path: Path, which: str
 ) -> None:
     kept = tmp_path / "kept"
     kept.write_text(KEPT)

@@ -133,9 +133,7 @@ def test_a_next_edit_is_a_code_action_that_the_mode_line_tells_of(start: Starter
         emacs.until_text(FAR.replace("old", "new"))
 
 
-def test_lsp_copilot_counts_as_signed_in_and_shows_ghost_text_that_its_key_takes(
-    start: Starter,
-) -> None:
+def test_lsp_copilot_counts_as_signed_in_and_shows_ghost_text_that_its_key_takes(start: Starter) -> None:
     emacs = start("lsp-copilot")
     emacs.script(fill={"'😀', (": "value_of(x))"})
     opened(emacs, "'😀'")

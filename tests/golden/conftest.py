@@ -38,8 +38,11 @@ def server(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ht
         yield client
 
 
+Begin = Callable[[str], Transcript]
+
+
 @pytest.fixture
-def transcript(model: Path, tmp_path: Path) -> Callable[[str], Transcript]:
+def transcript(model: Path, tmp_path: Path) -> Begin:
     def begin(name: str) -> Transcript:
         return Transcript(name, {str(model): "<model>", str(tmp_path): "<folder>"})
 

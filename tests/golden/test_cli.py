@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.golden.transcript import Transcript
+from tests.golden.conftest import Begin
 
 from calomel.cli.main import main
 
@@ -44,9 +44,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     return run
 
 
-def test_holes_are_filled_as_they_were(
-    call: Callable[..., str], model: Path, transcript: Callable[[str], Transcript]
-) -> None:
+def test_holes_are_filled_as_they_were(call: Callable[..., str], model: Path, transcript: Begin) -> None:
     found = transcript("fill")
     for name, (text, at) in FILES.items():
         Path(name).write_text(text, encoding="utf-8")
@@ -57,9 +55,7 @@ def test_holes_are_filled_as_they_were(
     found.check()
 
 
-def test_a_recording_is_replayed_as_it_was(
-    call: Callable[..., str], model: Path, transcript: Callable[[str], Transcript]
-) -> None:
+def test_a_recording_is_replayed_as_it_was(call: Callable[..., str], model: Path, transcript: Begin) -> None:
     Path("trace.json").write_text(json.dumps(TRACE), encoding="utf-8")
     call("replay", "trace.json", "--latency", 50, "--seed", 3, "--model", model, "--json", "replay.json")
     found = transcript("replay")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import httpx
-from tests.golden.transcript import Transcript
+from tests.golden.conftest import Begin
 
 FIM = "/v1/fim/completions"
 MODEL = {"model": "mercury-edit-2"}
@@ -84,7 +83,7 @@ CASES: dict[str, tuple[str, str, Any]] = {
 }
 
 
-def test_answers_over_http_are_what_they_were(server: httpx.Client, transcript: Callable[[str], Transcript]) -> None:
+def test_answers_over_http_are_what_they_were(server: httpx.Client, transcript: Begin) -> None:
     found = transcript("http")
     for name, (method, path, body) in CASES.items():
         found.heading(name)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.golden.conftest import RENAMED
+from tests.golden.conftest import RENAMED, Begin
 from tests.golden.transcript import Transcript
 from tests.lsp.editor import at, change_params, edit_params, inline_params, open_params
 from tests.lsp.program import REAL, Program
@@ -76,18 +76,14 @@ def _session(folder: Path, server: httpx.Client, transcript: Transcript, **sugge
         yield Session(program, transcript)
 
 
-def test_text_at_the_cursor_is_offered_as_it_was(
-    tmp_path: Path, server: httpx.Client, transcript: Callable[[str], Transcript]
-) -> None:
+def test_text_at_the_cursor_is_offered_as_it_was(tmp_path: Path, server: httpx.Client, transcript: Begin) -> None:
     found = transcript("lsp_inline")
     with _session(tmp_path, server, found) as session:
         _inline(session, found)
     found.check()
 
 
-def test_next_edits_are_offered_as_they_were(
-    tmp_path: Path, server: httpx.Client, transcript: Callable[[str], Transcript]
-) -> None:
+def test_next_edits_are_offered_as_they_were(tmp_path: Path, server: httpx.Client, transcript: Begin) -> None:
     found = transcript("lsp_next_edit")
     # However unlikely the scripted model thinks an edit: hard filters alone decide.
     with _session(tmp_path, server, found, aggressiveness=0.0) as session:

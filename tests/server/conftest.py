@@ -34,6 +34,7 @@ from calomel.suggest.completer import Candidate, CanvasText, CompleteAnswer, Com
 TOKEN = "test-token-0123456789"
 Opener = Callable[..., TestClient]
 Serving = Callable[..., SimpleNamespace]
+Conforms = Callable[[str, Any], None]
 
 
 class FakeFiller:
@@ -283,7 +284,7 @@ def published() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def conforms(request: pytest.FixtureRequest) -> Callable[[str, Any], None]:
+def conforms(request: pytest.FixtureRequest) -> Conforms:
     """Compares a body with a component of that document, if it is there."""
     document = request.getfixturevalue("published") if DOCUMENT.exists() else None
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 from starlette.testclient import TestClient
-from tests.server.conftest import Opener, app_of, events, opened
+from tests.server.conftest import Conforms, Opener, app_of, events, opened
 from tests.suggest.conftest import random_model
 
 from calomel.engine.checkpoint import save_checkpoint
@@ -109,7 +109,7 @@ def content(answer: Any) -> str:
     return text
 
 
-def test_an_answer_has_the_published_shape(chat: TestClient, conforms: Callable[[str, Any], None]) -> None:
+def test_an_answer_has_the_published_shape(chat: TestClient, conforms: Conforms) -> None:
     answer = chat.post(CHAT, json=ASK)
 
     assert answer.status_code == 200
@@ -128,7 +128,7 @@ def test_an_answer_has_the_published_shape(chat: TestClient, conforms: Callable[
     assert usage["completion_tokens"] <= 40
 
 
-def test_a_stream_adds_up_to_the_plain_answer(chat: TestClient, conforms: Callable[[str, Any], None]) -> None:
+def test_a_stream_adds_up_to_the_plain_answer(chat: TestClient, conforms: Conforms) -> None:
     plain = content(chat.post(CHAT, json=ASK))
     asked = {**ASK, "stream": True, "stream_options": {"include_usage": True}}
 
@@ -146,9 +146,7 @@ def test_a_stream_adds_up_to_the_plain_answer(chat: TestClient, conforms: Callab
     assert len({chunk["id"] for chunk in found}) == 1
 
 
-def test_diffusing_sends_whole_states_of_which_the_last_is_the_answer(
-    chat: TestClient, conforms: Callable[[str, Any], None]
-) -> None:
+def test_diffusing_sends_whole_states_of_which_the_last_is_the_answer(chat: TestClient, conforms: Conforms) -> None:
     plain = content(chat.post(CHAT, json=ASK))
 
     found = events(chat.post(CHAT, json={**ASK, "stream": True, "diffusing": True}))[:-1]
@@ -179,9 +177,7 @@ def test_a_temperature_that_is_out_of_range_is_reset_with_a_warning(chat: TestCl
 @pytest.mark.parametrize(
     ("choice", "seed"), [("required", 0), ({"type": "function", "function": {"name": "weather"}}, 1)]
 )
-def test_a_call_that_is_required_is_made(
-    chat: TestClient, conforms: Callable[[str, Any], None], choice: Any, seed: int
-) -> None:
+def test_a_call_that_is_required_is_made(chat: TestClient, conforms: Conforms, choice: Any, seed: int) -> None:
     asked = {**ASK, "tools": [WEATHER], "tool_choice": choice, "seed": seed, "max_tokens": 300}
     asked["parallel_tool_calls"] = False
 
@@ -253,9 +249,7 @@ def test_a_damaged_template_is_told_apart_from_none(tmp_path: Path, speaker: Fil
     assert answer.json()["error"]["code"] == "model_failed"
 
 
-def test_calls_are_streamed_in_one_piece_within_the_newer_bound_on_tokens(
-    chat: TestClient, conforms: Callable[[str, Any], None]
-) -> None:
+def test_calls_are_streamed_in_one_piece_within_the_newer_bound_on_tokens(chat: TestClient, conforms: Conforms) -> None:
     asked = {**ASK, "tools": [WEATHER, NOW], "tool_choice": "required", "parallel_tool_calls": False, "stream": True}
 
     found = events(chat.post(CHAT, json={**asked, "max_tokens": 1, "max_completion_tokens": 400}))[:-1]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.server.conftest import Opener, events
+from tests.server.conftest import Conforms, Opener, events
 
 from calomel.prompts.mercury import parse_mercury
 from calomel.server.routes.completions import FimRequest
@@ -22,15 +22,12 @@ FIM = "/v1/fim/completions"
 ASK: dict[str, Any] = {"model": "mercury-edit-2", "prompt": "x"}
 
 
-Check = Callable[[str, Any], None]
-
-
 @pytest.fixture
-def check(published: Any, conforms: Check) -> Check:
+def check(published: Any, conforms: Conforms) -> Conforms:
     return conforms
 
 
-def test_an_answer_and_every_chunk_of_a_stream_conform(client: TestClient, check: Check) -> None:
+def test_an_answer_and_every_chunk_of_a_stream_conform(client: TestClient, check: Conforms) -> None:
     check("FIMCompletionResponse", client.post(FIM, json=ASK).json())
     body = {**ASK, "stream": True, "stream_options": {"include_usage": True}}
     chunks = events(client.post(FIM, json=body))[:-1]
@@ -41,11 +38,11 @@ def test_an_answer_and_every_chunk_of_a_stream_conform(client: TestClient, check
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/fim/completions/models", "/v1/edit/completions/models"])
-def test_the_list_of_models_conforms(client: TestClient, check: Check, path: str) -> None:
+def test_the_list_of_models_conforms(client: TestClient, check: Conforms, path: str) -> None:
     check("ModelsResponse", client.get(path).json())
 
 
-def test_every_error_conforms(open_client: Opener, check: Check) -> None:
+def test_every_error_conforms(open_client: Opener, check: Conforms) -> None:
     client = open_client(max_body_bytes=1024)
     answers = [
         client.post(FIM, json={}),

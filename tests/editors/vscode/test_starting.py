@@ -14,9 +14,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 ABSENT = "The program calomel is not installed, or VS Code does not find it."
 
 
-def test_without_the_program_one_message_says_how_to_get_it_and_a_virtual_environment_will_do(
-    start: Starter,
-) -> None:
+def test_without_the_program_one_message_says_how_to_get_it_and_a_virtual_environment_will_do(start: Starter) -> None:
     workbench = start(command=None)
     workbench.until(workbench.toasts, "a message")
     (message,) = workbench.toasts()
@@ -53,9 +51,7 @@ def test_a_server_that_dies_is_started_again(start: Starter) -> None:
     workbench.offered("\n", (1, 1), "x = ", "value_of(x)")
 
 
-def test_the_model_reads_what_stands_around_a_resting_cursor_before_it_is_asked(
-    start: Starter,
-) -> None:
+def test_the_model_reads_what_stands_around_a_resting_cursor_before_it_is_asked(start: Starter) -> None:
     workbench = start()
     workbench.script(fill="value", reads_ahead=True)
     workbench.open("first = 1\nsecond = 2\nthird = 3\n")
