@@ -15,7 +15,7 @@ from calomel.workspace.workspace import Situation
 
 
 def part_texts(parts: PromptParts) -> dict[str, str]:
-    """The text of each part as one, with a heading before each excerpt and each edit."""
+    """The text of each part as one string, with a heading before each excerpt and each edit."""
     texts = {
         "related": [_headed(excerpt, excerpt.text) for excerpt in parts.related],
         "far": [_headed(parts.far[0], "".join(excerpt.text for excerpt in parts.far))] if parts.far else [],
@@ -29,14 +29,14 @@ def _headed(value: Excerpt | Hunk, text: str) -> str:
     return f"--- {value.path}:{value.start_line + 1}\n{text}"
 
 
-# Documents that are remembered; of each, places that the cursor goes back to.
+# How many documents are remembered; per document, how many windows that the cursor may return to.
 _DOCUMENTS: Final = 32
 _WINDOWS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class PartAccount:
-    """What became of one part: its tokens, and why so many."""
+    """What became of one part: its tokens, and the reason for their number."""
 
     part: Literal["related", "far", "edits", "suffix", "prefix"]
     tokens: int
@@ -45,7 +45,7 @@ class PartAccount:
 
 @dataclass(frozen=True, slots=True)
 class BuiltContext:
-    """A prompt's data, and what it was chosen by.
+    """A prompt's data, and how it was chosen.
 
     Attributes:
         parts: what a model sees.
@@ -98,7 +98,7 @@ class _Memory:
     withdrawals: int
 
     def now(self, text: str) -> _Memory:
-        """The same, where it is in the current text."""
+        """The same, carried over to the current text."""
         if self.text is text or self.text == text:
             return self
         change = changed_span(self.text, text)
@@ -108,7 +108,7 @@ class _Memory:
         return replace(self, text=text, windows=windows, fronts=fronts)
 
     def with_use(self, window: Window, number: int, front: Front) -> _Memory:
-        """With the newest window and front in the first place; what has not been used for long is let go."""
+        """With the newest window and front first; what has not been used for long is dropped."""
         windows = ((window, number), *(known for known in self.windows if known[0] != window))[:_WINDOWS]
         used = dict.fromkeys(at for _, at in windows)
         fronts = {**self.fronts, number: front}
@@ -129,7 +129,7 @@ class ContextBuilder:
         memory = self._memory(situation, budget)
         known = dict(reversed(memory.windows))
         window = place(text, offset, tuple(reversed(known)), (shares.prefix, shares.suffix), counter, situation.blocks)
-        # The front that went with this window goes first.
+        # The front last used with this window comes first.
         numbers = list(dict.fromkeys([known[window], *memory.fronts] if window in known else memory.fronts))
         fronts = [memory.fronts[number] for number in numbers]
         front = choose(fronts, situation, window, shares, counter, stays=window in known)
@@ -153,7 +153,7 @@ class ContextBuilder:
         self._memories.pop(uri, None)
 
     def clear(self) -> None:
-        """What was chosen before may not be shown any more: the rules about secrets or ignored files have changed."""
+        """Forget earlier choices, which may not be shown any more: the rules about secrets or ignored files changed."""
         self._memories.clear()
 
     def _memory(self, situation: Situation, budget: int) -> _Memory:

@@ -1,7 +1,7 @@
 """The part of a context before the window. It is chosen once and stays, cached, until choosing anew pays.
 
-Related code stands first, so whoever changes it pays for reading everything behind it; and what an index finds changes
-with the words beside the cursor. Hence the front goes with the window, not with the keystroke.
+Related code comes first, so changing it means encoding everything after it again; and what an index finds changes with
+the words around the cursor. Hence the front changes with the window, not with the keystroke.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from calomel.context.window import Change, Snapshot, Window, carry_over, take
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.workspace.workspace import Situation
 
-# Of what related code would be chosen now, in tokens, so much must have been chosen before.
+# This share of the related code that would be chosen now, in tokens, must be in the front already.
 _RELATED_SHARE: Final = 0.5
-# A snapshot of which more than this share is changed misleads more than its cached tokens save.
+# A snapshot with a larger share of changed text misleads more than its cached tokens save.
 _CHANGED_SHARE: Final = 0.25
-# Characters of a token, at most, on average: what is longer is not even counted.
+# Characters per token on average, at most: longer texts are not even counted.
 _LONGEST: Final = 12
 # A stream that starts anew leaves room to grow.
 _STREAM_SHARE: Final = 0.5
@@ -35,9 +35,9 @@ class Front:
         snapshot: of the current file; None when the window held the whole file, or the budget is small.
         first_edit: the hunk that the stream begins with.
         hops: of the stream's own beginning, at that moment.
-        changed: characters that were inserted and removed in the file since the snapshot; what was typed and deleted
-            again counts, so that at most so many differ.
-        why: what made it be chosen.
+        changed: characters inserted and removed in the file since the snapshot; text typed and deleted again counts,
+            so this is an upper bound of the difference.
+        why: the reason for choosing it.
     """
 
     related: tuple[Excerpt, ...]
@@ -76,13 +76,13 @@ def choose(
 
     This is the one rule about when the beginning of a prompt changes:
 
-    * Who only looks at a place outside of the snapshot, and has settled no edit there, keeps all of it: the answer
-      waits for the window alone, and what was worked at is there when the cursor comes back.
-    * Related code stays as long as the window does (`stays`). When that moves, it stays if at least half of what would
-      be chosen now is in it. Otherwise everything is chosen anew.
+    * While the user only looks at code outside the snapshot, without a settled edit there, all of it stays: the
+      answer waits only for the window, and the code that was worked on is there when the cursor comes back.
+    * Related code stays as long as the window does (`stays`). When the window moves, it stays if it holds at least half
+      of what would be chosen now. Otherwise everything is chosen anew.
     * Snapshot and stream stay while the window is inside the snapshot, the lines changed since are at most a quarter of
-      the snapshot, and the stream still has its beginning and fits its room. Otherwise both start anew: what
-      the stream lets go is in the new snapshot. Related code, which stands before them, stays.
+      the snapshot, and the stream still has its beginning and fits its room. Otherwise both start anew: what the stream
+      drops is in the new snapshot. Related code, which comes before them, stays.
     """
     why = ""
     keeps_related: Front | None = None
@@ -99,7 +99,7 @@ def choose(
 
 
 def _worn(front: Front, situation: Situation, window: Window, shares: Budget, counter: TokenCounter) -> str:
-    """Why snapshot and stream do not serve any more; empty while they do."""
+    """Why snapshot and stream have to be replaced; empty while they serve."""
     if front.hops != situation.hops:
         return "older edits were let go"
     stream = counter.edits(situation.hunks[front.first_edit :])
@@ -121,7 +121,7 @@ def _worn(front: Front, situation: Situation, window: Window, shares: Budget, co
 
 
 def _only_looks(snapshot: Snapshot | None, window: Window, situation: Situation) -> bool:
-    """Whether the cursor has left the snapshot, and the last edit of this file has not."""
+    """Whether the cursor has left the snapshot, but the last edit of this file is inside it."""
     if snapshot is None or snapshot.holds(window):
         return False
     last = situation.hunks[-1] if situation.hunks else None
@@ -147,7 +147,7 @@ def _chosen(
         related, left_out = _useful(situation.related, room - far, counter)
     left = room - counter.excerpts(related)
     if wants_far and (snapshot is None or not snapshot.span.is_whole(situation.text)):
-        # The file has what other code leaves.
+        # The file gets what other code leaves.
         snapshot = _taken(situation, window, left, counter)
     first = _newest(situation.hunks, int(shares.edits * _STREAM_SHARE), counter)
     return Front(related, left_out, snapshot, first, situation.hops, why=why)
@@ -158,7 +158,7 @@ def _taken(situation: Situation, window: Window, room: int, counter: TokenCounte
 
 
 def _useful(excerpts: tuple[Excerpt, ...], room: int, counter: TokenCounter) -> tuple[tuple[Excerpt, ...], int]:
-    """The most useful excerpts that fit (they come last), whole ones, and how many do not."""
+    """The most useful excerpts that fit (the last ones), each whole, and how many do not fit."""
     kept: list[Excerpt] = []
     for excerpt in reversed(excerpts):
         if len(excerpt.text) > room * _LONGEST:
@@ -181,7 +181,7 @@ def _serves_related(front: Front, wanted: tuple[Excerpt, ...], shares: Budget, c
 
 
 def _covered(excerpt: Excerpt, known: tuple[Excerpt, ...]) -> float:
-    """The share of the excerpt's lines that other excerpts have."""
+    """The share of the excerpt's lines that other excerpts contain."""
     start, end = _lines(excerpt)
     common = 0
     for other in known:
@@ -196,7 +196,7 @@ def _lines(excerpt: Excerpt) -> tuple[int, int]:
 
 
 def _newest(hunks: tuple[Hunk, ...], room: int, counter: TokenCounter) -> int:
-    """Where the newest hunks begin that fit."""
+    """The index of the first of the newest hunks that fit."""
     first = len(hunks)
     while first and counter.edits(hunks[first - 1 :]) <= room:
         first -= 1
@@ -204,13 +204,13 @@ def _newest(hunks: tuple[Hunk, ...], room: int, counter: TokenCounter) -> int:
 
 
 def _reserve(text: str, shares: Budget, counter: TokenCounter) -> int:
-    """Tokens to leave for the window: all that it may ever have, in a small file a hop more than that has now."""
+    """Tokens to reserve for the window: its maximum, or in a small file at most one hop more than the file has now."""
     most = shares.prefix + shares.suffix
     return most if len(text) > most * 8 else min(most, counter.text(text) + HOP_TOKENS)
 
 
 def _shrunk(span: Window, change: Change) -> Window:
-    """What is left of a span of which a change rewrote an end."""
+    """What is left of a span when a change rewrote one of its ends."""
     low, high, new_high = change
     moved = new_high - high
     start = span.start if span.start <= low else max(new_high, span.start + moved)

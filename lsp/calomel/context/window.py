@@ -1,7 +1,7 @@
 """The lines around the cursor that a model always sees, and when they move.
 
-A window that moved with every line would never meet its own cached tokens. So its ends stay where they are, following
-the text through edits, until the cursor has used up the room; then they move by a hop.
+A window that moved with every line would never hit its own cached tokens. So its ends stay in place, following the text
+through edits, until the cursor has used up the room; then they move by a hop.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Final
 from calomel.context.budget import HOP_TOKENS, TokenCounter
 from calomel.prompts.parts import Excerpt
 
-# In a small window a hop is a quarter of it.
+# In a small window, a hop is this share of it.
 _HOP_SHARE: Final = 1 / 4
-# Characters that a token of code hardly exceeds on average: so much text is looked at, and no more.
+# Characters per token that code hardly exceeds on average: no more text than this is looked at.
 _CHARACTERS: Final = 5
-# How far a window's end is moved to meet the beginning of a block, in lines.
+# How many lines a window's end is moved, at most, to meet the beginning of a block.
 _BLOCK_REACH: Final = 5
 
-# (start, end, new end): what stood in [start, end) of a text stands in [start, new end) of the next one.
+# (start, end, new end): the text in [start, end) became the text in [start, new end).
 Change = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Offsets [start, end) of the document, both at starts of lines (or at the end of the text)."""
+    """Offsets [start, end) in the document, both at line starts (or at the end of the text)."""
 
     start: int
     end: int
@@ -46,15 +46,15 @@ def place(
     counter: TokenCounter,
     blocks: Sequence[int] = (),
 ) -> Window:
-    """The window for a cursor at `offset`: one of `known` that serves, the latest first, else a new one.
+    """The window for a cursor at `offset`: the first of `known` (the latest first) that serves, else a new one.
 
     Args:
         text: of the document.
         offset: of the cursor.
-        known: windows of before, carried over into `text`.
-        rooms: tokens for what stands before the cursor, and behind it.
+        known: earlier windows, carried over to `text`.
+        rooms: tokens for the text before the cursor, and after it.
         counter: counts them.
-        blocks: lines at which a window begins well.
+        blocks: lines that are good beginnings of a window.
     """
 
     def starts(window: Window) -> bool:
@@ -78,7 +78,7 @@ def place(
 
 
 def carry_over(window: Window, change: Change) -> Window | None:
-    """The same lines after a change, with what was typed at their end; None when an end of them was rewritten."""
+    """The same lines after a change, with text typed at their end; None when one of their ends was rewritten."""
     low, high, new_high = change
     if window.start <= low <= window.end and high <= window.end:
         return Window(window.start, window.end + new_high - high)
@@ -92,7 +92,7 @@ def _hop(room: int) -> int:
 
 
 def _serves(text: str, start: int, end: int, room: int, counter: TokenCounter, *, whole: bool) -> bool:
-    """Whether what stands between still fits, and is not so little that more would help; `whole`: there is no more."""
+    """Whether the text between fits, and is not so little that more would help; `whole`: there is no more."""
     if end - start > room * _CHARACTERS * 2:
         return False
     count = counter.text(text[start:end])
@@ -100,12 +100,12 @@ def _serves(text: str, start: int, end: int, room: int, counter: TokenCounter, *
 
 
 def _new_start(text: str, offset: int, room: int, counter: TokenCounter, blocks: Sequence[int]) -> int:
-    """A start of a line with a hop of room left for what will be typed; the beginning of a block, if one is close."""
+    """A line start that leaves a hop of room for what will be typed; the beginning of a block, if one is close."""
     wanted = max(1, room - _hop(room))
     low = max(0, offset - wanted * _CHARACTERS)
     start = text.rfind("\n", 0, low) + 1 if low else 0
     while start < offset and counter.text(text[start:offset]) > wanted:
-        # Drop about as much as is too much, at least a line.
+        # Drop about the surplus, at least a line.
         surplus = counter.text(text[start:offset]) - wanted
         following = text.find("\n", min(offset, start + surplus * 2))
         if following < 0 or following >= offset:
@@ -115,7 +115,7 @@ def _new_start(text: str, offset: int, room: int, counter: TokenCounter, blocks:
 
 
 def _new_end(text: str, offset: int, room: int, counter: TokenCounter) -> int:
-    """An end of a line with a hop of room left."""
+    """A line end that leaves a hop of room."""
     wanted = max(1, room - _hop(room))
     high = offset + wanted * _CHARACTERS
     end = text.find("\n", high) + 1 or len(text) if high < len(text) else len(text)
@@ -129,18 +129,18 @@ def _new_end(text: str, offset: int, room: int, counter: TokenCounter) -> int:
 
 
 def _last_line_start(text: str, offset: int, room: int) -> int:
-    """The start of the cursor's line; in a line that is longer than the room, a place inside of it."""
+    """The start of the cursor's line; in a line longer than the room, a place inside it."""
     return max(text.rfind("\n", 0, offset) + 1, offset - room * _CHARACTERS)
 
 
 def _at_block(text: str, start: int, offset: int, blocks: Sequence[int]) -> int:
-    """The first beginning of a block within a few lines of `start`; else `start`."""
+    """The first beginning of a block within a few lines of `start`; else the start of the cursor's line."""
     moved = _to_block(text, start, blocks, _BLOCK_REACH)
     return moved if 0 < moved <= offset else text.rfind("\n", 0, offset) + 1
 
 
 def _to_block(text: str, start: int, blocks: Sequence[int], reach: int) -> int:
-    """Where the first block begins that does so at most `reach` lines behind a start of a line; else that start."""
+    """The start of the first block within `reach` lines after `start`, a line start; else `start`."""
     line = text.count("\n", 0, start)
     index = bisect_left(blocks, line)
     if index < len(blocks) and blocks[index] - line <= reach:
@@ -150,7 +150,7 @@ def _to_block(text: str, start: int, blocks: Sequence[int], reach: int) -> int:
 
 
 _SNAPSHOT_REACH: Final = 12
-# The snapshot goes into the prompt in pieces of about so many characters, so that not all of it is left out when
+# The snapshot goes into the prompt in pieces of about this many characters, so that not all of it is left out when
 # tokens were only estimated.
 _PIECE: Final = 4096
 
@@ -160,7 +160,7 @@ class Snapshot:
     """Whole lines of the file.
 
     Attributes:
-        excerpts: the lines, in pieces that follow one another.
+        excerpts: the lines, in consecutive pieces.
         span: where these lines are now.
     """
 
@@ -168,7 +168,7 @@ class Snapshot:
     span: Window
 
     def holds(self, window: Window) -> bool:
-        """Whether all of a window is in it."""
+        """Whether it contains the whole window."""
         return self.span.start <= window.start and window.end <= self.span.end
 
     def __len__(self) -> int:
@@ -176,7 +176,7 @@ class Snapshot:
         return sum(len(excerpt.text) for excerpt in self.excerpts)
 
     def changed(self, text: str) -> int:
-        """Characters of lines that only one of the snapshot and its span of `text` has."""
+        """Characters in lines that only one of the snapshot and its span of `text` has."""
         then = Counter(line for excerpt in self.excerpts for line in excerpt.text.splitlines())
         now = Counter(text[self.span.start : self.span.end].splitlines())
         return sum(len(line) * count for line, count in ((then - now) + (now - then)).items())
@@ -187,7 +187,7 @@ def take(
 ) -> Snapshot | None:
     """The lines around the window that fit into `room` tokens, twice as many above as below, cut at blocks.
 
-    The window is part of it, so that the window can move without the snapshot changing. None when it does not fit.
+    The window is inside it, so that the window can move without changing the snapshot. None when it does not fit.
     """
     size = min(len(text), room * _CHARACTERS)
     middle = (window.start + window.end) // 2
@@ -218,7 +218,7 @@ def _pieces(path: str, text: str, start: int, end: int) -> tuple[Excerpt, ...]:
 
 
 def _block_start(text: str, start: int, blocks: Sequence[int]) -> int:
-    """The start of a line at or behind `start`; of a block, if one begins within a few lines."""
+    """The first line start at or after `start`; that of a block, if one begins within a few lines."""
     if start == 0:
         return 0
     return _to_block(text, text.find("\n", start - 1) + 1 or len(text), blocks, _SNAPSHOT_REACH)

@@ -1,4 +1,4 @@
-"""What the client said about itself in `initialize`, read without trust: a wrong value counts as not said."""
+"""What the client says about itself in `initialize`, read defensively: a wrong value counts as not given."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ class Client:
 
     Attributes:
         process_id: whose end ends the session; None for none.
-        folders: of the workspace, those that lie on this machine.
+        folders: the workspace folders that are on this machine.
         options: our own part of `initializationOptions`.
-        speaks_copilot: it follows the protocol of Copilot's language server: it sends `editorPluginInfo`.
+        speaks_copilot: it speaks the protocol of Copilot's language server: it sends `editorPluginInfo`.
         inline_completion: it can show inline completions.
         configuration: it answers `workspace/configuration`.
-        progress: it shows work-done progress that the server begins.
+        progress: it shows work-done progress that the server starts.
         document_changes: it takes versioned edits in a `WorkspaceEdit`.
         code_action_literals: it takes code actions that carry their edit.
         extensions: it knows our own notifications and reports what it shows.
-        other_files: it can show a next edit in another document than the one that it asks about.
-        configuration_replaces: its answer to `workspace/configuration` is all of its settings: what `initialize` said
-            is old by then.
+        other_files: it can show a next edit in another document than the one it asks about.
+        configuration_replaces: its response to `workspace/configuration` holds all of its settings and replaces what
+            `initialize` said.
         completion_item: the user wants suggestions as items of the completion popup.
-        debug: answer the requests that tests and measurements ask.
+        debug: answer the requests that tests and measurements send.
     """
 
     process_id: int | None = None
@@ -74,7 +74,7 @@ def read_client(params: Mapping[str, Any]) -> Client:
     )
 
 
-# What `initializationOptions` may hold beside each other; everything else there belongs to other servers' clients.
+# The keys of `initializationOptions` that are ours; all others belong to clients of other servers.
 _OWN = ("workspace", "privacy", "suggest", "server", "log")
 _DOOR = ("extensions", "other_files", "configuration_replaces", "completion_item", "debug")
 
@@ -88,7 +88,7 @@ def own_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def settings_in(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Of our options, those that are settings, not agreements between client and server."""
+    """Those of our options that are settings, not agreements between client and server."""
     return {name: value for name, value in options.items() if name not in _DOOR}
 
 
@@ -118,7 +118,7 @@ def _folders(params: Mapping[str, Any]) -> tuple[Path, ...]:
 
 
 def _at(value: Any, *keys: str) -> Any:
-    """What lies under these keys, one in the other; None where there is nothing."""
+    """The value under these nested keys; None where there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
@@ -140,9 +140,9 @@ INCREMENTAL: Final = 2
 
 
 def initialize_result(client: Client) -> dict[str, Any]:
-    """An `InitializeResult` for this client; without our version, which takes long to find out (`getVersion`)."""
+    """An `InitializeResult` for this client; without our version, which is slow to determine (`getVersion`)."""
     capabilities: dict[str, Any] = {
-        # Which clients of Copilot's protocol assume, whatever is agreed on.
+        # Clients of Copilot's protocol assume it, whatever is negotiated.
         "positionEncoding": "utf-16",
         "textDocumentSync": {"openClose": True, "change": INCREMENTAL, "save": {"includeText": False}},
         # Not an empty object: lsp-mode reads that as nil.
@@ -156,7 +156,7 @@ def initialize_result(client: Client) -> dict[str, Any]:
     return {"capabilities": capabilities, "serverInfo": {"name": "calomel"}}
 
 
-# What clients of Copilot's protocol ask and tell, and the answers. They take any name as a sign that they may ask for
+# What clients of Copilot's protocol send, and the responses. They take any user name as permission to ask for
 # suggestions.
 _SIGNED_IN: Final = {"status": "OK", "user": "calomel"}
 _SIGNING_IN: Final = {"status": "AlreadySignedIn", "user": "calomel"}

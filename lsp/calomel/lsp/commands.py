@@ -1,4 +1,4 @@
-"""`workspace/executeCommand`: what the user does to suggestions, and what the user asks the server itself."""
+"""`workspace/executeCommand`: what the user does to suggestions, and commands for the server itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Arguments = list[Any]
 
 
 class Commands:
-    """One handler for all commands. Arguments of a wrong form are answered with -32602."""
+    """One handler for all commands. Malformed arguments are answered with -32602."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Commands:
         clock: Callable[[], float],
         log: Path,
     ) -> None:
-        """`changed` is called when suggestions were switched on or off."""
+        """`changed` is called when suggestions are switched on or off."""
         self._services = services
         self._suggester = services.suggester
         self._configuration = configuration
@@ -51,7 +51,7 @@ class Commands:
             "calomel.showContext": self._show_context,
             "calomel.showLog": lambda _: {"path": str(log)},
             "calomel.reloadSettings": self._reload,
-            # Clients of Copilot's protocol say these on their own, whatever command an item carried.
+            # Clients of Copilot's protocol send these unasked, whatever command an item carried.
             "github.copilot.didAcceptCompletionItem": self._accept,
             "github.copilot.didAcceptNextEditSuggestionItem": self._accept,
             "github.copilot.didRejectNextEditSuggestionItem": self._reject,
@@ -125,7 +125,7 @@ class Commands:
         return {"minutes": minutes}
 
     def _show_context(self, arguments: Arguments) -> dict[str, Any]:
-        """What a question at `{textDocument, position}` would show the model, secrets masked as they are for it."""
+        """What a request at `{textDocument, position}` would show the model, with secrets masked as they are for it."""
         uri, position = place_of(arguments[0] if arguments else None)
         workspace, cursor = self._services.workspace, self._sync.find(uri, position)
         verdict = None if isinstance(cursor, Silence) else workspace.verdict(cursor.document)
@@ -154,7 +154,7 @@ class Commands:
 
 
 def _named(arguments: Arguments) -> tuple[str, str | None]:
-    """The id of a suggestion, and the reason, where there is one."""
+    """The id of a suggestion, and the reason if there is one."""
     suggestion_id, reason, *_ = [*arguments, None, None]
     if not isinstance(suggestion_id, str):
         raise JsonRpcInvalidParams("The argument is the id of a suggestion.")

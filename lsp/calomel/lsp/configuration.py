@@ -1,8 +1,8 @@
 """Where settings come from, and what happens when they change.
 
-In rising order: the user's `calomel.toml`, the workspace's, `initializationOptions`, and what the editor answers to
-`workspace/configuration` or pushes with `workspace/didChangeConfiguration`. A wrong value is shown once, by its name,
-and replaced by its default. The files are watched through the folders they lie in; a folder that is not there is not.
+From lowest to highest precedence: the user's `calomel.toml`, the workspace's, `initializationOptions`, and what the
+editor answers to `workspace/configuration` or pushes with `workspace/didChangeConfiguration`. A wrong value is reported
+once, by its name, and replaced by its default. The files are watched through their folders, if these exist.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOG: Final = logging.getLogger(__name__)
 
 SECTION: Final = "calomel"
 FILE_NAME: Final = "calomel.toml"
-# A client that does not answer gets the settings that are known.
+# If a client does not answer in time, the known settings apply.
 ANSWER_SECONDS: Final = 2.0
 
 
@@ -34,8 +34,8 @@ class Configuration(FileSystemEventHandler):
     """The settings of a session.
 
     Args:
-        editor: who has settings, and is told of wrong ones.
-        applied: learns of each new set of settings.
+        editor: has settings, and is told about wrong ones.
+        applied: called with each new set of settings.
     """
 
     def __init__(self, editor: Editor, applied: Callable[[Settings], None]) -> None:
@@ -51,7 +51,7 @@ class Configuration(FileSystemEventHandler):
         self.settings = self._load()
 
     async def pull(self) -> None:
-        """Ask the editor, if it can be asked, and apply what results of everything, read again."""
+        """Ask the editor, if it answers such requests, then read all sources again and apply the result."""
         client = self._editor.client
         if client.configuration:
             scope = self._folders[0].as_uri() if self._folders else None
@@ -65,7 +65,7 @@ class Configuration(FileSystemEventHandler):
                 answer = answers[0] if answers else None
                 self._answered = answer if isinstance(answer, dict) else {}
                 if client.configuration_replaces and isinstance(answer, dict):
-                    # Else a setting that the user takes back would stay.
+                    # Otherwise a setting that the user removes would stay.
                     self._said = {}
         self._apply()
 
@@ -81,7 +81,7 @@ class Configuration(FileSystemEventHandler):
         self._apply()
 
     def watch(self) -> None:
-        """Watch the files that settings are read from, and no longer those of before."""
+        """Watch the files that settings are read from, and stop watching earlier ones."""
         self.unwatch()
         self._observer = Observer()
         self._observer.daemon = True
@@ -90,17 +90,17 @@ class Configuration(FileSystemEventHandler):
                 self._observer.schedule(self, str(folder))
             self._observer.start()
         except OSError:
-            # No watches left on this machine: `calomel.reloadSettings` does it by hand.
+            # This machine has no watches left: `calomel.reloadSettings` reloads by hand.
             LOG.warning("settings files are not watched")
             self._observer = None
 
     def unwatch(self) -> None:
-        """Watch nothing."""
+        """Stop watching."""
         if self._observer is not None:
             self._observer.stop()
 
     def on_any_event(self, event: FileSystemEvent) -> None:
-        """From the observer's thread."""
+        """Called on the observer's thread."""
         paths = {Path(str(path)) for path in (event.src_path, event.dest_path) if path}
         wanted = event.event_type not in {"opened", "closed_no_write"} and paths & self._files
         if wanted and not self._loop.is_closed():
@@ -108,7 +108,7 @@ class Configuration(FileSystemEventHandler):
 
     @property
     def _files(self) -> set[Path]:
-        """Whether or not they are there."""
+        """Whether or not they exist."""
         return {self._user_file, *(folder / FILE_NAME for folder in self._folders)}
 
     def _apply(self) -> None:

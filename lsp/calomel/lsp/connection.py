@@ -1,6 +1,6 @@
-"""The beginning of a session, and the frame around all of it: bytes to messages, and which of them when.
+"""The start of a session, and the framing of its messages: bytes to messages, and which of them are admitted.
 
-This module and what it imports are small on purpose: `initialize` is answered before anything heavy is imported, since
+This module and its imports are small on purpose: `initialize` is answered before anything heavy is imported, since
 lsprotocol's types alone take longer to import than a client should have to wait. What arrives meanwhile waits in the
 pipe.
 """
@@ -20,7 +20,7 @@ from calomel.lsp.client import Client, initialize_result, read_client
 MAX_BODY_BYTES: Final = 256 * 1024 * 1024
 _MOST_HEAD_BYTES: Final = 16 * 1024
 
-# Headers up to the empty line behind them, one with a length; empty lines between messages harm nobody.
+# Headers up to the empty line after them, one of them a length; empty lines between messages do no harm.
 _HEAD: Final = re.compile(
     rb"(?:\r?\n)*(?:[a-z-]+[ \t]*:[^\n]*\n)*?content-length[ \t]*:[ \t]*(\d{1,12})[ \t]*\r?\n(?:[^\r\n]+\r?\n)*\r?\n",
     re.IGNORECASE,
@@ -29,18 +29,18 @@ _END_OF_HEAD: Final = re.compile(rb"[^\r\n]\r?\n\r?\n")
 
 
 class Framer:
-    """Feed it what the transport delivers; it gives back what is complete."""
+    """Takes what the transport delivers and returns complete message bodies."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._length: int | None = None  # of the body that comes
+        self._length: int | None = None  # of the body being received
 
     def feed(self, data: bytes) -> None:
-        """Take over the next bytes of the stream."""
+        """Append the next bytes of the stream."""
         self._buffer += data
 
     def next(self) -> bytes | None:
-        """The next body; None when more bytes are needed. Raises ValueError, which quotes nothing, for no header."""
+        """The next body; None when more bytes are needed. Raises ValueError, which quotes nothing, for a bad header."""
         if self._length is None:
             found = _HEAD.match(self._buffer)
             if found is None:
@@ -61,7 +61,7 @@ class Framer:
 
 VERSION: Final = "2.0"
 
-# Codes of JSON-RPC, and of the protocol (specification 3.18, "ErrorCodes").
+# Error codes of JSON-RPC and of the protocol (specification 3.18, "ErrorCodes").
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 INVALID_PARAMS: Final = -32602
@@ -71,22 +71,22 @@ Message = dict[str, Any]
 
 
 def encode_message(message: Mapping[str, Any]) -> bytes:
-    """Headers and body. ASCII, so that a lone surrogate in a text can not break the stream."""
+    """Headers and body. ASCII, so that a lone surrogate in a text cannot break the stream."""
     body = json.dumps(message, separators=(",", ":"), allow_nan=False).encode("ascii")
     return b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
 class Connection:
-    """Lets messages in one by one; what may not come in is answered here.
+    """Admits messages one by one; those not admitted are answered here.
 
-    The language server protocol knows no batches; the messages of one are handled, and answered, one by one.
+    The language server protocol has no batches; the messages of one are handled and answered one by one.
 
     Args:
         write: sends bytes to the client; False when nobody reads any more.
 
     Attributes:
-        client: who is there, once `initialize` was answered.
-        ended: `exit` has come, nobody reads any more, or what comes are no messages.
+        client: set once `initialize` was answered.
+        ended: `exit` has come, nobody reads any more, or the input is not messages.
         note: takes a line for the log.
     """
 
@@ -100,11 +100,11 @@ class Connection:
         self._parsed: deque[Any] = deque()
 
     def feed(self, data: bytes) -> None:
-        """Take over the next bytes of the stream."""
+        """Append the next bytes of the stream."""
         self._framer.feed(data)
 
     def next(self) -> Message | None:
-        """The next message for the session, `initialize` among them, which is answered already; None: feed more."""
+        """The next message for the session, including `initialize`, which is already answered; None: feed more."""
         while not self.ended and (self._parsed or self._read()):
             while self._parsed and not self.ended:
                 message: Message = self._parsed.popleft()
@@ -118,12 +118,12 @@ class Connection:
             self.ended = True
 
     def shut_down(self) -> None:
-        """`shutdown` was asked for: from now on everything but `exit` is refused."""
+        """`shutdown` was requested: from now on everything but `exit` is refused."""
         self._state = "shut down"
 
     @property
     def end_code(self) -> int:
-        """What to end with: 0 after a shutdown, 1 without."""
+        """The exit code: 0 after a shutdown, 1 without."""
         return 0 if self._state == "shut down" else 1
 
     def _read(self) -> bool:
@@ -131,7 +131,7 @@ class Connection:
         try:
             frame = self._framer.next()
         except ValueError as error:
-            # Nobody knows where the next message begins.
+            # The start of the next message is unknown.
             self.note(f"the stream cannot be read on: {error}")
             self.ended = True
             return False
@@ -146,7 +146,7 @@ class Connection:
         return True
 
     def _admits(self, message: Any) -> bool:
-        """Whether the session gets it, by its shape and the session's state (specification, "Server lifecycle")."""
+        """Whether the session gets it, by its form and the session's state (specification, "Server lifecycle")."""
         problem = _problem(message)
         if problem is not None:
             return self._refuse(message, INVALID_REQUEST, problem)
@@ -158,7 +158,7 @@ class Connection:
         if self._state == "running" and not begins:
             return True
         if not asks or method is None:
-            # Notifications, and answers to our own requests, that nobody waits for any more.
+            # Notifications, and responses to our own requests, that nobody waits for any more.
             return False
         if self._state == "new" and begins:
             return self._initialize(message)
@@ -178,7 +178,7 @@ class Connection:
         return True
 
     def _refuse(self, message: Any, code: int, reason: str) -> Literal[False]:
-        """Answer that something is wrong. `reason` never quotes the user's text."""
+        """Send an error response. `reason` never quotes the user's text."""
         message_id = message.get("id") if isinstance(message, dict) else None
         self.note(reason)
         error = {"code": code, "message": reason}
@@ -187,7 +187,7 @@ class Connection:
 
 
 def _problem(message: Any) -> str | None:
-    """What keeps this from being a message of JSON-RPC."""
+    """Why this is not a valid JSON-RPC message; None if it is one."""
     if not isinstance(message, dict):
         return "A message is a JSON object."
     if message.get("jsonrpc") != VERSION:
@@ -206,7 +206,7 @@ def _is_id(value: object) -> bool:
 
 
 def _refuse_constant(constant: str) -> Any:
-    raise ValueError(constant)  # NaN and the infinities are no JSON
+    raise ValueError(constant)  # NaN and the infinities are not JSON
 
 
 def _to_stderr(line: str) -> None:

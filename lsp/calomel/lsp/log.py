@@ -1,6 +1,6 @@
-"""The log: a file of the user's own and stderr. It never holds text of the user's documents.
+"""The log: a private file and stderr. It never holds text of the user's documents.
 
-Messages of exceptions can quote what they stumbled over, so that an exception is logged by its type and its place.
+Messages of exceptions can quote the user's text, so an exception is logged by its type and place.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_BYTES: Final = 1_000_000
 KEPT_FILES: Final = 2
 FRAMES: Final = 6
 
-# The libraries log whole messages of the protocol, and addresses with tokens.
+# These libraries log whole messages of the protocol, and addresses with tokens.
 _LOUD: Final = ("pygls", "asyncio", "httpx", "httpcore", "watchdog")
 
 
@@ -34,7 +34,7 @@ class _PrivateFile(RotatingFileHandler):
         return os.fdopen(descriptor, "a", encoding="utf-8")
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the base class's name
-        """Say once that it cannot be written, and go on: each line would end in a traceback else."""
+        """Report once that the file cannot be written, and go on; otherwise each line would end in a traceback."""
         del record
         error = sys.exception()
         if not self._failed:
@@ -48,7 +48,7 @@ def _complain(path: Path, error: BaseException | None) -> None:
 
 
 class _Terse(logging.Formatter):
-    """One line a record; of an exception its type and place."""
+    """One line per record; an exception as its type and place."""
 
     def formatException(self, ei) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001, N802
         return describe(ei[1])
@@ -64,14 +64,14 @@ def describe(error: BaseException | None) -> str:
 
 
 def log_path() -> Path:
-    """Where this user's log lies, in the state folder of XDG."""
+    """The path of this user's log, in the XDG state folder."""
     import platformdirs
 
     return platformdirs.user_state_path("calomel") / "lsp.log"
 
 
 def open_log(path: Path, level: str = "INFO") -> None:
-    """Log to `path` from `level` on, warnings to stderr too. A folder that cannot be written leaves stderr alone."""
+    """Log to `path` from `level` on, warnings to stderr too. If the folder is not writable, only stderr remains."""
     root = logging.getLogger("calomel")
     close_log()
     formatter = _Terse("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
@@ -101,7 +101,7 @@ def set_level(level: str) -> None:
 
 
 def close_log() -> None:
-    """Detach and close what `open_log` has attached."""
+    """Detach and close what `open_log` attached."""
     root = logging.getLogger("calomel")
     for handler in list(root.handlers):
         root.removeHandler(handler)

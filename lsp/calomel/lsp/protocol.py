@@ -1,9 +1,9 @@
-"""What is said to the editor and heard from it, once its bytes are messages: pygls, with what it does wrong mended.
+"""What is said to the editor and heard from it, once its bytes are messages: pygls, with its faults corrected.
 
-Mended against pygls 2.1: wrong params are answered with -32602, whichever they are; errors go to the log, not into a
-popup or an answer, both of which would quote the user's text; `workspace/executeCommand` is also taken as a
-notification; no second copy of each document is kept; answers to unknown ids, late answers and cancellations of nothing
-are no errors. Framing, the session's life and `initialize` come before (`connection`).
+Corrected in pygls 2.1: any invalid params are answered with -32602; errors go to the log, not into a popup or a
+response, both of which would quote the user's text; `workspace/executeCommand` is also accepted as a notification; no
+second copy of each document is kept; responses with unknown ids, late responses and cancellations of nothing are no
+errors. Framing, the session's state and `initialize` come earlier (`connection`).
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ LOG: Final = logging.getLogger(__name__)
 T = TypeVar("T")
 State = Literal["ready", "loading", "off", "error"]
 
-# The words of Copilot's protocol for ours.
+# Our states in Copilot's protocol.
 _KINDS: Final = {"ready": "Normal", "loading": "Normal", "off": "Inactive", "error": "Warning"}
-# Silences that last until the user does something about them, and that he may not have asked for.
+# Silences that last until the user does something about them, and that the user may not have asked for.
 _LASTING: Final = frozenset({SilenceReason.IGNORED_PATH, SilenceReason.OFF_LANGUAGE})
-# A client that does not answer is one that shows nothing.
+# A client that does not answer in time is treated as one that shows nothing.
 ANSWER_SECONDS: Final = 5.0
 
 
 def strict_converter() -> Converter:
-    """Lsprotocol's converter, without the conversions of primitives that would turn any value into a text."""
+    """Lsprotocol's converter, without the conversions of primitives that would turn any value into a string."""
     converter = Converter()
-    # Before lsprotocol's hooks, which look up what they need when they are made.
+    # Before lsprotocol's hooks, which look up what they need when they are created.
     for kind in (str, int, float, bool):
         converter.register_structure_hook(kind, _strict)
     return get_converter(converter)
 
 
 def _strict(value: Any, kind: type) -> Any:
-    if issubclass(kind, Enum):  # enumerations of texts or numbers come here too
+    if issubclass(kind, Enum):  # enumerations of strings or numbers come here too
         return kind(value)
     fits = isinstance(value, (int, float) if kind is float else kind)
     if not fits or (isinstance(value, bool) and kind is not bool):
@@ -61,12 +61,12 @@ def _strict(value: Any, kind: type) -> Any:
     return value
 
 
-# Made with the module, before there is an event loop: it takes 20 ms.
+# Created at import, before there is an event loop: it takes 20 ms.
 _CONVERTER: Final = strict_converter()
 
 
 def read(value: object, kind: type[T], what: str) -> T:
-    """`value` as one of lsprotocol's types, or one of ours. Raises JsonRpcInvalidParams, which says what it is."""
+    """`value` as one of lsprotocol's types, or one of ours. Raises JsonRpcInvalidParams, which names `what` it is."""
     try:
         return _CONVERTER.structure(value, kind)
     except Exception as error:  # noqa: BLE001 - cattrs raises groups, and whatever a hook raised
@@ -75,22 +75,22 @@ def read(value: object, kind: type[T], what: str) -> T:
 
 
 class EditorProtocol(LanguageServerProtocol):
-    """Hands messages to handlers, and answers to those who asked.
+    """Dispatches messages to handlers, and responses to the requests that wait for them.
 
     A handler takes the params: for a method of the specification as lsprotocol's type, for any other the JSON object
-    (empty when there was none). It is a plain function or a coroutine function; what it returns, None included, is
-    the answer. Cancelling the request cancels a coroutine handler; the answer is -32800 then.
+    (empty when there was none). It is a plain function or a coroutine function; its return value, None included, is
+    the result. Cancelling the request cancels a coroutine handler; the response is then -32800.
     """
 
     send: Callable[[Message], None]
-    # Takes the params of a change of a document that could not be read.
+    # Called with the params of a document change that could not be read.
     misunderstood: Callable[[object], None]
 
     def _register_builtin_features(self) -> None:
-        """None of pygls: its documents are a second, slower copy of ours, and `connection` knows the session's life."""
+        """Nothing of pygls: its documents are a second, slower copy of ours; `connection` keeps the session's state."""
 
     def receive(self, message: Message) -> None:
-        """Handle one message that has JSON-RPC's shape and comes at a time when it may."""
+        """Handle one message that is valid JSON-RPC and allowed in the session's state."""
         method = message.get("method")
         if method is None:
             self._take_answer(message)
@@ -112,7 +112,7 @@ class EditorProtocol(LanguageServerProtocol):
             self._handle_notification(method, params)
 
     def cancel_all(self) -> None:
-        """Cancel every request that is under way, but the one that asks for it."""
+        """Cancel every request in progress except the one that calls this."""
         asking: object = asyncio.current_task()
         for future in list(self._request_futures.values()):
             if future is not asking:
@@ -124,8 +124,8 @@ class EditorProtocol(LanguageServerProtocol):
 
     def _take_answer(self, message: Message) -> None:
         message_id = message.get("id")
-        future = self._request_futures.get(message_id) if isinstance(message_id, str) else None  # ours are texts
-        # A late answer finds its future cancelled; what is no such future is a request of the client.
+        future = self._request_futures.get(message_id) if isinstance(message_id, str) else None  # ours are strings
+        # For a late response the future is cancelled; what is not a Future here is a request of the client.
         if not isinstance(future, Future) or not future.set_running_or_notify_cancel():
             LOG.debug("an answer that nobody waits for")
             return
@@ -142,7 +142,7 @@ class EditorProtocol(LanguageServerProtocol):
         self, msg_id: int | str, result: Any | None = None, error: types.ResponseError | None = None
     ) -> None:
         if error is not None and error.code == JsonRpcInternalError.CODE:
-            # Its own words and its traceback may quote the user's text.
+            # The original message and traceback may quote the user's text.
             error = types.ResponseError(error.code, "The server failed; its log says more.")
         super()._send_response(msg_id, result, error)
 
@@ -152,7 +152,7 @@ class EditorProtocol(LanguageServerProtocol):
 
 def _params(method: str, raw: object) -> Any:
     kind = types.METHOD_TO_TYPES[method][2] if method in types.METHOD_TO_TYPES else dict[str, Any]
-    # Client bugs that cost nobody anything: no params where all of them are optional.
+    # Tolerate harmless client bugs: no params where all of them are optional.
     raw = {} if raw is None else raw
     if kind is None:
         return None
@@ -162,10 +162,11 @@ def _params(method: str, raw: object) -> Any:
 
 
 class Editor(LanguageServer):
-    """The client at the other end, and all that it is told unasked, in the words that it knows.
+    """The client at the other end, and everything it is sent unasked, in the form it understands.
 
     Args:
         client: what it said about itself.
+        send: sends a message to it.
         send: sends a message to it.
     """
 
@@ -179,13 +180,13 @@ class Editor(LanguageServer):
         self._shown: set[str] = set()
 
     def report_server_error(self, error: Exception, source: type[PyglsError | JsonRpcException]) -> None:
-        """To the log; pygls would open a popup."""
+        """Log it; pygls would open a popup."""
         if isinstance(error, JsonRpcInternalError) or not isinstance(error, JsonRpcException):
-            # pygls reports an internal error while it handles the one that was raised.
+            # pygls reports an internal error while it handles the original one.
             LOG.error("%s: %s", source.__name__, describe(sys.exception() or error))
 
     def tell_state(self, state: State, message: str) -> None:
-        """How the model is; nothing twice in a row."""
+        """Report the model's state; nothing twice in a row."""
         if self._last == (state, message):
             return
         self._last = (state, message)
@@ -200,9 +201,9 @@ class Editor(LanguageServer):
             )
 
     def tell_silence(self, uri: str, kind: Kind, silence: Silence) -> None:
-        """Why nothing is shown. Not for a question that a newer one replaced: the newer one's answer follows.
+        """Report why nothing is shown. Not for a request that a newer one replaced: the newer one's answer follows.
 
-        A client without a place for it is told what would last.
+        A client without our extensions is only told of reasons that last.
         """
         if not self.client.extensions:
             if silence.reason in _LASTING:
@@ -212,7 +213,7 @@ class Editor(LanguageServer):
             self.protocol.notify("calomel/silence", params)
 
     def warn(self, message: str, kind: types.MessageType = types.MessageType.Warning) -> None:
-        """Show a sentence to the user, the same one once a session."""
+        """Show a message to the user, each one at most once per session."""
         if message not in self._shown:
             self._shown.add(message)
             LOG.warning("%s", message)
@@ -220,7 +221,7 @@ class Editor(LanguageServer):
 
 
 class Progress:
-    """One line in the client's list of things that are going on. Silent for clients that cannot show it."""
+    """One line in the client's list of ongoing work. Silent for clients that cannot show it."""
 
     def __init__(self, editor: Editor, title: str) -> None:
         self._client = editor.client
@@ -231,7 +232,7 @@ class Progress:
         self._percent = -1
 
     async def begin(self, message: str | None = None, *, measured: bool = False) -> None:
-        """Ask the client for the line and begin it; `measured` ones report percentages."""
+        """Ask the client for the line and begin it; a `measured` one reports percentages."""
         if not self._client.progress:
             return
         try:
@@ -247,14 +248,14 @@ class Progress:
         self._progress.begin(self._token, said)
 
     def report(self, share: float) -> None:
-        """`share` of the work is done, 0 to 1; said when the percentage grows."""
+        """`share` of the work is done, 0 to 1; sent when the percentage grows."""
         percent = int(100 * max(0.0, min(1.0, share)))
         if self._begun and percent > self._percent:
             self._percent = percent
             self._progress.report(self._token, types.WorkDoneProgressReport(percentage=percent))
 
     def end(self, message: str | None = None) -> None:
-        """The work is done, or given up."""
+        """The work is done, or abandoned."""
         if self._begun:
             self._begun = False
             self._progress.end(self._token, types.WorkDoneProgressEnd(message=message))

@@ -1,4 +1,4 @@
-"""The language server as a program: greet the client at once, then bring in everything else."""
+"""The language server as a program: greet the client at once, then import everything else."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Server:
 
     Attributes:
         completer_factory: makes the model's completer from the settings; None for the shared engine server.
-        clock: seconds that only grow.
-        log: where the log goes; None for the user's state folder.
+        clock: monotonic seconds.
+        log: the path of the log; None for the user's state folder.
     """
 
     completer_factory: CompleterFactory | None = None
@@ -33,7 +33,7 @@ class Server:
     log: Path | None = None
 
     def run(self, transport: Transport) -> int:
-        """Serve until the client leaves; the exit status that the specification asks for."""
+        """Serve until the client leaves; returns the exit status that the specification asks for."""
         connection = Connection(transport.write)
         while connection.next() is None:
             data = b"" if connection.ended else transport.read(CHUNK_BYTES)
@@ -49,8 +49,8 @@ class Server:
             return asyncio.run(self.serve(transport, connection))
 
     async def serve(self, transport: Transport, connection: Connection | None = None) -> int:
-        """As `run`, inside of a running event loop; `connection` has greeted the client already."""
-        # What is imported stays. Looking through all of it for garbage held up the start, and keys by 20 to 40 ms;
+        """Like `run`, inside a running event loop; `connection` has greeted the client already."""
+        # Imported objects stay. Full garbage collections over them delayed the start, and keystrokes by 20 to 40 ms;
         # the garbage that imports leave behind is young.
         usual = gc.get_threshold()
         gc.set_threshold(2_000, 20, 1_000_000)
@@ -64,12 +64,12 @@ class Server:
 
 
 def run_stdio() -> NoReturn:
-    """Be the language server of the editor at the other end of standard input and output."""
+    """Run the language server for the editor on standard input and output."""
     leave(Server().run(claim_stdio()))
 
 
 def leave(code: int) -> NoReturn:
-    """End at once: threads that read, and libraries that tidy up, would hold up a usual end."""
+    """Exit at once: reading threads, and libraries that clean up, would delay a normal exit."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(code)

@@ -1,4 +1,4 @@
-"""What stands behind this door: the model's link, and workspace, context, suggestions and outcomes of one editor."""
+"""What this door uses: the link to the model, and one editor's workspace, context, suggestions and outcomes."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from calomel.workspace.workspace import Workspace
 
 LOG: Final = logging.getLogger(__name__)
 
-# While no model has said its own.
+# Used until a model has reported its own.
 DEFAULT_CONTEXT: Final = 2048
-# A server that is gone is looked for again, and not at every keystroke.
+# A lost server is looked for again, but not at every keystroke.
 RETRY_SECONDS: Final = 5.0
 
 _LOST: Final = "Its server ended; Calomel starts it again, or looks for it."
 
 TOO_SLOW: Final = "Calomel: answers come too late on this machine; `calomel doctor` says what helps."
-# A cold context, a compiler that runs beside it: one late answer says nothing, and neither do three.
+# A cold context or a compiler running beside it makes one answer late, or three; that says nothing yet.
 _ENOUGH: Final = 5
 
 CompleterFactory = Callable[[ServerSettings], Awaitable[Completer]]
@@ -44,13 +44,13 @@ Tell = Callable[[], None]
 
 
 class ModelLink:
-    """A `Completer` that can be asked before there is one: until then it says that it is loading.
+    """A `Completer` that can be asked before the model is loaded: until then it answers that it is loading.
 
     Args:
         connect: finds or starts the model's server.
-        tell: learns of each change of state.
+        tell: called on each change of state.
         clock: seconds.
-        warn: shows a sentence to the user, each but once.
+        warn: shows a message to the user, each at most once.
     """
 
     def __init__(self, connect: Connect, tell: Tell, clock: Callable[[], float], warn: Callable[[str], None]) -> None:
@@ -62,15 +62,15 @@ class ModelLink:
         self._tell = tell
         self._clock = clock
         self._warn = warn
-        self._late = 0  # answers one after another
+        self._late = 0  # late answers in a row
         self._completer: Completer | None = None
         self._loading: asyncio.Task[ModelInfo] | None = None
         self._failed_at = float("-inf")
-        # Settings may change again while the last server is still being left.
+        # Settings may change again while the last server is still being closed.
         self._moving = asyncio.Lock()
 
     def start(self) -> asyncio.Task[ModelInfo]:
-        """Connect in the background; the task ends when the model is loaded, or cannot be."""
+        """Connect in the background; the task ends when the model is loaded, or cannot be loaded."""
         if self._loading is None:
             self._say("loading", "The model is loading.")
             self._loading = asyncio.create_task(self._load(), name="calomel-model")
@@ -90,17 +90,17 @@ class ModelLink:
             answer = await self._completer.complete(request)
         except CompleterError as error:
             if error.code in {"unreachable", "loading"}:
-                # The server died or was replaced; whoever resolves its address next finds or starts one.
+                # The server died or was replaced; connecting again finds or starts one.
                 self.known = None
                 self._failed_at = float("-inf")
                 self._retry()
-                # Whether a model can be reached is known when that is over.
+                # Only after that is it known whether a model can be reached.
                 raise CompleterError("loading", _LOST) from error
             if error.code in {"timeout", "overloaded"}:
                 self._note(late=True)
             raise
         except asyncio.CancelledError:
-            # Who typed on took the question back; who waited until its end got nothing from it.
+            # Cancelled before the deadline: the user typed on. Cancelled after it: the answer came too late.
             if self._is_late(request, began):
                 self._note(late=True)
             raise
@@ -118,17 +118,17 @@ class ModelLink:
         return answer
 
     async def info(self) -> ModelInfo:
-        """What the model is; waits until it is loaded. Raises CompleterError."""
+        """Describes the model; waits until it is loaded. Raises CompleterError."""
         if self.known is not None:
             return self.known
         self._retry()
         if self._loading is None:
             raise CompleterError("unreachable", self.message)
-        # Whoever stops waiting does not stop the loading.
+        # A caller that stops waiting does not stop the loading.
         return await asyncio.shield(self._loading)
 
     async def reconnect(self, connect: Connect) -> None:
-        """Leave this server for another, as changed settings want it; of several, the last one asked for counts."""
+        """Move to another server because settings changed; of several calls, the last one counts."""
         async with self._moving:
             await self.aclose()
             self._connect = connect
@@ -136,7 +136,7 @@ class ModelLink:
             self.start()
 
     async def aclose(self) -> None:
-        """Stop loading and let go of the connection."""
+        """Stop loading and close the connection."""
         loading, self._loading = self._loading, None
         if loading is not None:
             loading.cancel()
@@ -146,7 +146,7 @@ class ModelLink:
             await completer.aclose()
 
     def _note(self, *, late: bool) -> None:
-        """An answer came, or the server was too busy to give one."""
+        """Count late answers in a row; a timeout and an overloaded server count as late."""
         self._late = self._late + 1 if late else 0
         if self._late == _ENOUGH:
             self._warn(TOO_SLOW)
@@ -194,13 +194,13 @@ class Outcomes(OutcomeLog):
     wanted = True
 
     def record(self, outcome: Outcome) -> None:
-        """Keep one, if outcomes are kept."""
+        """Record an outcome, if outcomes are kept."""
         if self.wanted:
             super().record(outcome)
 
 
 class Services:
-    """Workspace, context and suggestions of one editor, furnished from the settings."""
+    """Workspace, context and suggestions of one editor, set up from the settings."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class Services:
         clock: Callable[[], float],
         say: Callable[[str], None],
     ) -> None:
-        """`say` is called from other threads, with sentences for the user."""
+        """`say` is called from other threads, with messages for the user."""
         self.settings = settings
         self.model = model
         self._has_read = False
@@ -231,7 +231,7 @@ class Services:
             self.suggester.shows_text()
 
     def budget(self) -> int:
-        """Tokens that a context gets."""
+        """How many tokens a context gets."""
         known = self.model.known
         wanted = self.settings.suggest.context_tokens
         if wanted is None:
@@ -239,18 +239,18 @@ class Services:
         return wanted if known is None else min(wanted, known.max_context)
 
     def apply(self, settings: Settings) -> None:
-        """Take over changed settings."""
+        """Apply changed settings."""
         before, self.settings = self.settings, settings
         if settings.suggest != before.suggest:
             self.suggester.apply_settings(settings.suggest)
         self._outcomes.wanted = settings.log.outcomes
         if settings.privacy != before.privacy:
             self._privacy.update(self.workspace.folders, settings.privacy)
-            # What the old rules let through is kept there.
+            # It still holds what the old rules let through.
             self.builder.clear()
 
     async def model_is(self, info: ModelInfo) -> None:
-        """Count tokens exactly from now on, when the model's tokenizer lies on this machine."""
+        """Count tokens exactly from now on, if the model's tokenizer is on this machine."""
         self.suggester.reading.again(info)
         if info.tokenizer is None:
             return
@@ -260,18 +260,18 @@ class Services:
             LOG.warning("the model's tokenizer cannot be read: tokens are estimated")
         else:
             self.builder.counter = ExactCounter(tokenizer)
-            # Parts that were cut by estimates may have half the tokens that there is room for.
+            # Parts that were cut by estimates may use only half of their tokens.
             self.builder.clear()
             self.suggester.reading.again()
 
     @property
     def indexes(self) -> bool:
-        """Whether there is anything to read, and the user wants it read."""
+        """Whether there are folders to index, and the user wants it."""
         return self.settings.workspace.index and bool(self.workspace.folders)
 
     @property
     def index_status(self) -> dict[str, object]:
-        """How far the reading is, and how often it had to begin anew."""
+        """How far the index is, and how often its worker restarted."""
         return {
             "files": len(self._related.index),
             "ready": self._related.indexer.ready,
@@ -279,7 +279,7 @@ class Services:
         }
 
     async def index(self, report: Callable[[float], None]) -> None:
-        """Read the folders in the background, and forget what is not of them; returns when all of them are read."""
+        """Index the folders in the background, and forget other files; returns when all of them are read."""
         if not self.indexes and not self._has_read:
             return
         folders = tuple(self.workspace.folders) if self.indexes else ()
@@ -294,17 +294,17 @@ class Services:
 
         self._related.start(folders, progress, most_files=self.settings.workspace.index_files)
         await done.wait()
-        # What was taken while little was known, or of a folder that is gone, stays in the prompt otherwise.
+        # Otherwise excerpts chosen from a partial index, or from a removed folder, would stay in the prompt.
         self.builder.clear()
         self.suggester.reading.again()
 
     def folders_changed(self, folders: tuple[Path, ...]) -> None:
-        """The editor has other folders."""
+        """The editor's folders changed."""
         self._privacy.update(folders, self.settings.privacy)
         self.workspace.set_folders(folders)
 
     async def aclose(self) -> None:
-        """Settle outcomes, end threads."""
+        """Settle outcomes and end threads."""
         await self.suggester.aclose()
         # These wait for threads to end.
         await asyncio.gather(asyncio.to_thread(self._outcomes.close), asyncio.to_thread(self._related.stop))

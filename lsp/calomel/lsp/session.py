@@ -1,4 +1,4 @@
-"""One editor's session: the parts of the house put together, and each method given to the part that serves it."""
+"""One editor's session: puts the parts together, and routes each method to the part that serves it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from calomel.workspace.settings import Settings
 
 LOG: Final = logging.getLogger(__name__)
 
-# What a backlog of messages may take before answers and timers get their turn.
+# How long a backlog of messages may run before responses and timers get their turn.
 TURN_SECONDS: Final = 0.004
-# Nobody waits longer for an editor to close.
+# Closing an editor waits no longer than this.
 CLOSING_SECONDS: Final = 1.0
 
 
@@ -45,14 +45,14 @@ async def serve(
     clock: Callable[[], float],
     log: Path | None,
 ) -> int:
-    """Serve until the client leaves; the exit status that the specification asks for.
+    """Serve until the client leaves; returns the exit status that the specification asks for.
 
     Args:
-        connection: where messages come in; its client may have been greeted already.
-        transport: where bytes come from.
+        connection: yields messages; its client may have been greeted already.
+        transport: yields bytes.
         completer_factory: makes the model's completer; None for the shared engine server.
-        clock: seconds that only grow.
-        log: where the log goes; None for the user's state folder.
+        clock: monotonic seconds.
+        log: the path of the log; None for the user's state folder.
     """
     chunks: asyncio.Queue[bytes] = asyncio.Queue()
 
@@ -67,7 +67,7 @@ async def serve(
     turn = time.perf_counter()
     while not connection.ended:
         message = connection.next()
-        turn = await _next_turn(turn)  # reading a message of a megabyte takes its time, too
+        turn = await _next_turn(turn)  # parsing a message of a megabyte takes time, too
         if message is None:
             if not connection.ended:
                 data = await chunks.get()
@@ -89,13 +89,13 @@ async def serve(
 def _at_signals(end: Callable[[], None]) -> None:
     for number in (*ENDING, signal.SIGINT):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            # Not in threads, where tests run it, nor on Windows, whose loop has no signals.
+            # Fails in threads, where tests run it, and on Windows, whose loop has no signals.
             with contextlib.suppress(RuntimeError, ValueError, NotImplementedError):
                 asyncio.get_running_loop().add_signal_handler(number, end)
 
 
 async def _next_turn(began: float) -> float:
-    """Let others have theirs where this one has lasted long enough; when the one that goes on now began."""
+    """Yield to other tasks if this turn has lasted long enough; returns when the current turn began."""
     if time.perf_counter() - began <= TURN_SECONDS:
         return began
     await asyncio.sleep(0)
@@ -103,13 +103,13 @@ async def _next_turn(began: float) -> float:
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: object) -> None:
-    """From another thread; the session may have ended meanwhile."""
+    """Called from another thread; the session may have ended meanwhile."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(function, *arguments)
 
 
 class Session:
-    """Everything between `initialize` and `exit`; `serve` says what the arguments are."""
+    """Everything between `initialize` and `exit`; `serve` describes the arguments."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Session:
         self._services = Services(settings, client, self._model, clock, partial(_call_in, loop, self._editor.warn))
         self._workspace, self._suggester = self._services.workspace, self._services.suggester
         self._sync = TextSync(self._workspace, self._editor.warn)
-        self._place: tuple[str, types.Position] | None = None  # where the user looks
+        self._place: tuple[str, types.Position] | None = None  # what the user looks at
         commands = Commands(self._services, self._configuration, self._sync, self._tell_state, clock, log)
         self._editor.protocol.fm.features.update(self._handlers(client, commands))
         self._editor.protocol.misunderstood = self._sync.misunderstood
@@ -146,12 +146,12 @@ class Session:
         """Handle one message."""
         self._editor.protocol.receive(message)
         if "id" in message:
-            # A question is about the text as it is now: let its handler begin before the next message.
+            # A request is about the text as it is now: let its handler begin before the next message.
             await asyncio.sleep(0)
             await asyncio.sleep(0)
 
     async def aclose(self) -> None:
-        """Settle outcomes, let go of files, threads and connections."""
+        """Settle outcomes, close files, threads and connections."""
         self._editor.protocol.cancel_all()
         for task in self._tasks:
             task.cancel()
@@ -190,10 +190,10 @@ class Session:
             handlers["calomel/debug/document"] = self._debug_document
         return handlers
 
-    # The session's beginning and its end.
+    # Start and end of the session.
 
     async def _initialized(self, _: object) -> None:
-        """Settings first, since they say which server; then the model and the index, in the background."""
+        """Settings first, since they name the server; then the model and the index, in the background."""
         if self._begun:
             return
         self._begun = True
@@ -209,14 +209,14 @@ class Session:
         try:
             info = await self._model.info()
         except CompleterError:
-            # The state says why, once.
+            # The state already reports why, once.
             progress.end()
             return
         await self._services.model_is(info)
         progress.end(f"{info.id} is ready")
 
     async def _index(self) -> None:
-        """Read the workspace, and tell the client how far it is."""
+        """Index the workspace, and report progress to the client."""
         progress = Progress(self._editor, "Calomel: reading the workspace")
         if self._services.indexes:
             await progress.begin(measured=True)
@@ -226,16 +226,16 @@ class Session:
             progress.end()
 
     async def _shut_down(self, _: object) -> None:
-        """What is being served is cancelled, and answered so."""
+        """Requests in progress are cancelled and answered as cancelled."""
         self._connection.shut_down()
         self._editor.protocol.cancel_all()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
 
-    # Documents, and changes of what surrounds them.
+    # Documents, and changes of their surroundings.
 
     def _opened(self, params: types.DidOpenTextDocumentParams) -> None:
-        # No coroutine: the next message may be about this document already.
+        # Not a coroutine: the next message may already be about this document.
         self._sync.opened(params)
         if self._place is not None and self._place[0] == params.text_document.uri:
             self._look()
@@ -244,7 +244,7 @@ class Session:
             self._spawn(self._initialized(None))
 
     def _focused(self, params: Mapping[str, Any]) -> None:
-        """Without a document the user looks at none."""
+        """Without a document, the user looks at none."""
         document = params.get("textDocument")
         uri = document.get("uri") if isinstance(document, dict) else None
         self._workspace.focus(uri if isinstance(uri, str) else None)
@@ -252,7 +252,7 @@ class Session:
         self._look()
 
     def _look(self) -> None:
-        """Have the model read where the user looks; VS Code says that before it opens the document here."""
+        """Have the model read where the user looks; VS Code sends the focus before it opens the document here."""
         cursor = self._sync.find(*self._place) if self._place is not None else None
         if isinstance(cursor, Cursor):
             self._suggester.reading.rests(cursor.document.uri, cursor.offset)

@@ -1,8 +1,8 @@
-"""Questions for suggestions, the answers in the words of the protocol, and the client's reports of what became of them.
+"""Requests for suggestions, responses in the protocol's form, and the client's reports of what became of them.
 
-There are two ways of asking. Text at the cursor is asked for by `textDocument/inlineCompletion` and, where the user
-wants it so, `textDocument/completion`; a next edit by `textDocument/copilotInlineEdit` and, by clients that do not
-speak it, as the code action "Apply predicted edit". Each suggestion carries the command that tells of its acceptance.
+There are two kinds. Text at the cursor is requested by `textDocument/inlineCompletion` and, if the user wants it,
+`textDocument/completion`; a next edit by `textDocument/copilotInlineEdit` and, by clients that do not support that, as
+the code action "Apply predicted edit". Each suggestion carries the command that reports its acceptance.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ TITLE: Final = "Accept the suggestion"
 ACTION_TITLE: Final = "Apply predicted edit"
 # A label in a completion popup is one short line.
 MAX_LABEL: Final = 60
-# A menu of code actions opens when every server has answered.
+# A menu of code actions opens only when every server has answered.
 MENU_SECONDS: Final = 1.5
 MAX_DIAGNOSTICS: Final = 32
 
 _SEVERITIES: Final = ("error", "warning", "information", "hint")  # numbered from 1 by the protocol
 _WORD = re.compile(r"\w")
-# Their words hold what are operators elsewhere.
+# Words in these languages contain what are operators elsewhere.
 _LISP_WORD = re.compile(r"[\w!$%&*+/:<=>?^~-]")
 _LISPS = frozenset({"clojure", "emacs-lisp", "lisp", "racket", "scheme"})
 
 
 class Suggestions:
-    """The handlers of questions and reports.
+    """The handlers of requests and reports.
 
-    What cannot be answered is answered with nothing, never with an error: clients log errors, or pop them up, at each
-    key. Some clients report what they show, others never do. A client that knows our extensions, or has reported once,
-    is waited for; for any other, what is sent counts as shown.
+    What cannot be answered gets an empty response, never an error: clients would log errors, or show them, at each
+    key. Some clients report what they show, others never do. From a client that knows our extensions, or has reported
+    once, a report is awaited; for any other, what is sent counts as shown.
     """
 
     def __init__(self, editor: Editor, sync: TextSync, suggester: Suggester) -> None:
@@ -56,9 +56,9 @@ class Suggestions:
         self._sync = sync
         self._suggester = suggester
         self._reports: dict[Kind, bool] = {"fill": editor.client.extensions, "edit": editor.client.extensions}
-        self._asked: WeakKeyDictionary[Document, int] = WeakKeyDictionary()  # the revision of the last question
+        self._asked: WeakKeyDictionary[Document, int] = WeakKeyDictionary()  # the revision of the last request
         self._last: Suggestion | None = None  # of the next edits
-        # The client has a better way to ask for edits, and to show what comes.
+        # Whether the client has a better way to ask for edits, and to show them.
         self._spoken = editor.client.extensions and editor.client.inline_completion
 
     async def inline(self, params: types.InlineCompletionParams) -> types.InlineCompletionList | None:
@@ -76,8 +76,8 @@ class Suggestions:
         return types.InlineCompletionList(items=[item for item in items if item is not None])
 
     async def popup(self, params: types.CompletionParams) -> types.CompletionList:
-        """Handle `textDocument/completion`; incomplete always, since the next key makes another suggestion."""
-        # Editors say "invoked" for typing, too.
+        """Handle `textDocument/completion`; always incomplete, since the next key makes another suggestion."""
+        # Editors send "invoked" for typing, too.
         found = await self._fill(params, None, invoked=False)
         item = None if found is None else completion_item(*found)
         if found is not None and item is not None:
@@ -85,12 +85,12 @@ class Suggestions:
         return types.CompletionList(is_incomplete=True, items=[] if item is None else [item])
 
     async def copilot(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Handle `textDocument/copilotInlineEdit`; with one edit at most, since some clients apply all of an answer."""
+        """Handle `textDocument/copilotInlineEdit`; one edit at most, since some clients apply all of a response."""
         self._spoken = True
         uri, position = place_of(params)
         version = params["textDocument"].get("version")
         if not isinstance(version, int) or isinstance(version, bool):
-            version = None  # a client that does not know it asks about the text as it is
+            version = None  # a client that does not know it asks about the current text
         cursor = self._sync.find(uri, position)
         if isinstance(cursor, Cursor) and version is not None and cursor.document.version not in {None, version}:
             cursor = Silence.of(SilenceReason.STALE)
@@ -99,7 +99,7 @@ class Suggestions:
         raw = params.get("diagnostics")
         diagnostics = []
         for one in raw[:MAX_DIAGNOSTICS] if isinstance(raw, list) else []:
-            # They are hints, so that a wrong one is left out.
+            # They are hints, so a malformed one is skipped.
             with suppress(JsonRpcInvalidParams, TypeError, ValueError):
                 severity = one.get("severity") if isinstance(one, dict) else None
                 named = {"severity": _SEVERITIES.index(severity) + 1} if isinstance(severity, str) else {}
@@ -116,8 +116,8 @@ class Suggestions:
         """Handle `textDocument/codeAction`.
 
         The model is asked only when the user opened the menu and the client has no better way to ask; a client that
-        asks at each move of its cursor is offered what is known. lsp-mode does not say which of the two it is, and
-        shows what comes in its mode line: to it, suggestions come as if by themselves.
+        asks at each move of its cursor gets what is known. lsp-mode does not send which of the two it is, and shows
+        what it gets in its mode line: for it, requests count as automatic.
         """
         uri = params.text_document.uri
         cursor = self._sync.find(uri, params.range.start)
@@ -169,7 +169,7 @@ class Suggestions:
             self._editor.tell_silence(uri, "fill", cursor)
             return None
         document = cursor.document
-        # The protocol tells a key pressed for it from the rest; an edit from a mere move, the revision does.
+        # The protocol marks explicit invocations; the revision tells an edit from a mere cursor move.
         moved = self._asked.get(document) == document.revision
         self._asked[document] = document.revision
         trigger = Trigger.EXPLICIT if invoked else Trigger.CURSOR if moved else Trigger.EDIT
@@ -233,13 +233,13 @@ def _span(document: Document, where: types.Range) -> tuple[int, int]:
 
 
 def _wanted(only: Sequence[str] | None) -> bool:
-    """Whether our kind, or a kind above it, is among those that the client wants."""
+    """Whether our kind, or a parent kind of it, is among those that the client wants."""
     kinds = [kind.value if isinstance(kind, types.CodeActionKind) else kind for kind in only or [""]]
     return any(not kind or f"{CODE_ACTION_KIND}.".startswith(f"{kind}.") for kind in kinds)
 
 
 def _id_of(params: Mapping[str, Any]) -> str | None:
-    """The first argument of the item's command. Whatever has another form is no report of ours."""
+    """The first argument of the item's command; None if the item is not ours."""
     try:
         found = params["item"]["command"]["arguments"][0]
     except (KeyError, IndexError, TypeError):
@@ -248,7 +248,7 @@ def _id_of(params: Mapping[str, Any]) -> str | None:
 
 
 def accept_command(suggestion: Suggestion) -> types.Command:
-    """Sent back by the client when the user accepts."""
+    """The command that the client sends back when the user accepts."""
     return types.Command(title=TITLE, command="calomel.accept", arguments=[suggestion.id])
 
 
@@ -296,7 +296,7 @@ def completion_item(suggestion: Suggestion, document: Document) -> types.Complet
 
 
 def _with_word(edit: TextEdit, document: Document) -> TextEdit:
-    """The edit from the beginning of the word that it goes on with: clients drop what does not begin as that word."""
+    """The edit extended to the start of the word it continues: clients drop items that do not begin with that word."""
     start, text = edit.start, document.text
     inside = _LISP_WORD if document.language_id in _LISPS else _WORD
     while start and inside.match(text[start - 1]):

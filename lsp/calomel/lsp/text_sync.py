@@ -1,9 +1,9 @@
-"""Open, change, save, close: the editor's documents, kept in step by `calomel.workspace`.
+"""Open, change, save, close: the editor's documents, kept in sync in `calomel.workspace`.
 
-A document that fell out of step (a wrong range, a version that goes backwards, a change before the open) is answered
-with silence until the editor sends a whole text again, by a full change or by opening it anew; nothing is guessed. The
-protocol has no way to ask for a text, so that the user is told, once a session. A text that is far larger than what a
-model reads is not held at all: it would cost seconds and gigabytes.
+For a document that fell out of sync (a wrong range, a version that goes backwards, a change before the open) nothing is
+suggested until the editor sends the whole text again, by a full change or by opening it anew; nothing is guessed. The
+protocol has no way to ask for a text, so the user is told, once per session. A text far larger than what a model reads
+is not held at all: it would cost seconds and gigabytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from calomel.workspace.workspace import Workspace
 
 LOG: Final = logging.getLogger(__name__)
 
-# Characters. Up to here a document is kept in step, so that one that shrinks is known again at once.
+# Characters. Up to here a document is kept in sync, so that one that shrinks is usable again at once.
 MOST: Final = 2 * MAX_BYTES
 LOST: Final = (
     "Calomel lost track of a document and is silent there until its text is sent again:"
@@ -37,7 +37,7 @@ DISAGREE: Final = "The editor and Calomel disagree about its text; close and ope
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A place in an open document."""
+    """A position in an open document."""
 
     document: Document
     offset: int
@@ -47,8 +47,8 @@ class TextSync:
     """The handlers of text synchronization.
 
     Args:
-        workspace: that holds the documents.
-        warn: shows a sentence to the user.
+        workspace: holds the documents.
+        warn: shows a message to the user.
     """
 
     def __init__(self, workspace: Workspace, warn: Callable[[str], None]) -> None:
@@ -59,11 +59,11 @@ class TextSync:
         self._large: set[str] = set()
 
     def lost(self, uri: str) -> bool:
-        """Whether the document here is not the editor's."""
+        """Whether the document here differs from the editor's."""
         return uri in self._lost
 
     def find(self, uri: str, position: types.Position) -> Cursor | Silence:
-        """The place; a position beyond a line or the text is its end, as the specification says."""
+        """The cursor at a position; one beyond a line or the text means its end, as the specification says."""
         if uri in self._large:
             return Silence.kept("too_large")
         if uri in self._lost:
@@ -74,13 +74,13 @@ class TextSync:
         return Cursor(document, document.offset_at(position.line, position.character))
 
     def document(self, suggestion: Suggestion) -> Document | None:
-        """The document of a suggestion; None when that does not refer to its present text."""
+        """The document of a suggestion; None when the suggestion does not refer to its current text."""
         present = self._workspace.documents.get(suggestion.uri)
         fits = present is not None and present.revision == suggestion.revision and suggestion.uri not in self._lost
         return present if fits else None
 
     def opened(self, params: types.DidOpenTextDocumentParams) -> None:
-        """Take over a document; one that is open already is replaced."""
+        """Add a document; one that is already open is replaced."""
         document = params.text_document
         if not _usable(document.uri):
             LOG.warning("ignored a document with a broken URI")
@@ -88,7 +88,7 @@ class TextSync:
         self._take(document.uri, document.language_id, document.version, document.text)
 
     def changed(self, params: types.DidChangeTextDocumentParams) -> None:
-        """Apply changes in their order."""
+        """Apply changes in order."""
         uri, version = params.text_document.uri, params.text_document.version
         changes = [_change(change) for change in params.content_changes]
         if uri in self._lost or self._workspace.documents.get(uri) is None:
@@ -102,7 +102,7 @@ class TextSync:
             self._workspace.change(uri, version, changes)
         except ResyncNeeded as reason:
             self._lose(uri, str(reason))
-            # What follows the wrong change may hold the whole text.
+            # What follows the invalid change may hold the whole text.
             self._recover(uri, version, changes)
         except BaseException:
             self._lose(uri, "a change failed")
@@ -112,7 +112,7 @@ class TextSync:
             self._let_go(uri)
 
     def misunderstood(self, params: object) -> None:
-        """A change came that nobody can read: whichever document it was of, its text is not known any more."""
+        """An unreadable change arrived: the text of its document, or of all if it names none, is not known any more."""
         document = params.get("textDocument") if isinstance(params, dict) else None
         uri = document.get("uri") if isinstance(document, dict) else None
         known = list(self._workspace.documents)
@@ -121,17 +121,17 @@ class TextSync:
                 self._lose(each, "a change has another form than the protocol's")
 
     def saved(self, params: types.DidSaveTextDocumentParams) -> None:
-        """The document is in its file now."""
+        """The document was written to its file."""
         self._workspace.save(params.text_document.uri)
 
     def closed(self, params: types.DidCloseTextDocumentParams) -> None:
-        """Let go of a document."""
+        """Drop a document."""
         self._lost.pop(params.text_document.uri, None)
         self._large.discard(params.text_document.uri)
         self._workspace.close(params.text_document.uri)
 
     def _take(self, uri: str, language: str, version: int | None, text: str) -> None:
-        """Begin with a whole text."""
+        """Start with a whole text."""
         if len(text) > MOST:
             self._lost[uri] = language
             self._let_go(uri)

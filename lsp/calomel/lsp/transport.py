@@ -1,4 +1,4 @@
-"""The bytes of a connection: standard input and output, kept for the protocol alone."""
+"""The bytes of a connection: standard input and output, reserved for the protocol."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ POLL_SECONDS: Final = 2.0
 
 
 def watch_parent(process_id: int, gone: Callable[[], None]) -> None:
-    """Call `gone` from another thread once the process has ended; a process that is not there counts as ended.
+    """Call `gone` from another thread once the process has ended; a process that does not exist counts as ended.
 
     A process of another user or another container cannot be watched: it counts as alive.
     """
@@ -52,12 +52,12 @@ def _poll_parent(process_id: int, gone: Callable[[], None]) -> None:
 
 
 CHUNK_BYTES: Final = 1 << 16
-# A client that sends faster than its messages are handled waits in the pipe, not in memory.
+# If a client sends faster than its messages are handled, the rest waits in the pipe, not in memory.
 MAX_PENDING_BYTES: Final = 64 * 1024 * 1024
 
 
 class Transport:
-    """Reads in a thread of its own, so that no pool, no slow handler and no odd kind of pipe can hold it up.
+    """Reads in its own thread, so that no pool, slow handler or unusual kind of pipe can block it.
 
     Args:
         read: blocks until there are bytes; empty at the end of the stream.
@@ -70,14 +70,14 @@ class Transport:
         self._closed = False
 
     def read(self, size: int) -> bytes:
-        """Wait for bytes; empty at the end of the stream. Not while `start` is in force."""
+        """Wait for bytes; empty at the end of the stream. Not allowed after `start`."""
         try:
             return self._receive(size)
         except OSError:
             return b""
 
     def start(self, arrived: Callable[[bytes], None]) -> None:
-        """Call `arrived` on the running event loop with each chunk, at last with an empty one."""
+        """Call `arrived` on the running event loop with each chunk, finally with an empty one."""
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -112,7 +112,7 @@ class Transport:
 def claim_stdio() -> Transport:
     """Take standard input and output away from everything else in this process and its children.
 
-    Whatever prints, prints to stderr; whatever reads standard input, finds it empty. Call it before anything else can
+    Everything printed goes to stderr; whatever reads standard input finds it empty. Call it before anything else can
     print.
     """
     reading, writing = os.dup(0), os.dup(1)
