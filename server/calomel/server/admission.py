@@ -1,8 +1,8 @@
-"""How many requests the server takes at once, of all clients and of each.
+"""How many requests the server admits at once, from all clients and from each.
 
-Beyond the limits a request is refused at once, with a time to come back: a queue that is longer than its clients'
-patience computes answers that nobody reads. A full server says 503; to a client that takes more than its share it says
-429, for then it is the client that should slow down.
+Beyond the limits a request is refused at once, with a time to retry: a queue that outlasts its clients' patience
+computes answers that nobody reads. A full server answers 503; a client that exceeds its share gets 429, since then it
+is the client that should slow down.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from typing import Final
 from calomel.server.errors import DoorError, DrainingError, OverloadedError, RateLimitError
 from calomel.server.metrics import Metrics
 
-# Clients that are remembered; whoever has been away longest is forgotten, and begins with a full bucket.
+# How many clients are remembered; the longest absent one is forgotten, and later starts with a full bucket.
 _CLIENTS: Final = 4096
 
 
 class Rates:
-    """How often each client may do something. Used from the event loop alone.
+    """A rate limit for each client. Used from the event loop only.
 
     Args:
         per_minute: how often, in the long run.
         burst: how often at once.
-        clock: seconds, monotonic.
+        clock: monotonic seconds.
     """
 
     def __init__(self, per_minute: float, burst: int, clock: Callable[[], float]) -> None:
         self._per_second = per_minute / 60
         self._burst = float(burst)
         self._clock = clock
-        # Of each client: what was in its bucket, and when.
+        # Per client: the level of its bucket, and when that was.
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, client: str) -> float:
-        """Count one. Returns 0, or the seconds until the client may come back, and then counts nothing."""
+        """Count one use. Returns 0, or the seconds until the client may retry, and then counts nothing."""
         level = self._level(client)
         if level < 1:
             return (1 - level) / self._per_second
@@ -53,16 +53,16 @@ class Rates:
 
 
 class Admission:
-    """Counts the requests that run or wait in the engine. Used from the event loop alone, so it takes no lock.
+    """Counts the requests that run or wait in the engine. Used from the event loop only, so it takes no lock.
 
     Args:
-        limit: places.
-        metrics: counts the refused.
-        share: of the places, what one client may hold.
+        limit: number of places.
+        metrics: counts refusals.
+        share: the share of the places that one client may hold.
 
     Attributes:
-        taken: places that are in use.
-        draining: no further request is taken; those that have a place keep it.
+        taken: places in use.
+        draining: no further request is admitted; those that have a place keep it.
     """
 
     def __init__(self, limit: int, metrics: Metrics, *, share: float = 1.0) -> None:
@@ -75,10 +75,10 @@ class Admission:
 
     @contextmanager
     def place(self, client: str) -> Iterator[None]:
-        """One place for as long as the context is open. Raises DoorError when there is none for this client.
+        """Hold one place while the context is open. Raises DoorError when there is none for this client.
 
         Args:
-            client: who asks.
+            client: the client that asks.
         """
         refusal = self._refusal(client)
         if refusal is not None:

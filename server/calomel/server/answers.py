@@ -1,4 +1,4 @@
-"""What several routes ask and answer: a hole, or one of Zed's regions, as a foreign client shows it."""
+"""What several routes share: filling a hole, or rewriting one of Zed's regions, as a foreign client shows it."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from calomel.suggest.completer import CanvasText, Fill, FillRequest
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.stateless import RegionAnswer, language_of
 
-# Published default.
+# The published default.
 DEFAULT_MAX_TOKENS: Final = 512
-# What clients of OpenAI's read as the end of a stream.
+# Clients of OpenAI's API read this as the end of a stream.
 DONE: Final = b"data: [DONE]\n\n"
 TRIMMED: Final = "The beginning of the prompt was left out: it is longer than the model reads."
 
-# No token of source code is longer on average, by far: what is farther from a hole is read by no model.
+# No token of source code is nearly this long on average: no model reads text farther from a hole.
 _CHARACTERS_PER_TOKEN: Final = 16
-# Characters. What is left out grows in steps, so that the cached front of a prompt stands still while somebody types;
-# they are a multiple of those of `calomel.prompts.own`.
+# Characters. The cut moves in steps, so that the cached start of a prompt stays the same while the user types; a
+# multiple of the steps of `calomel.prompts.own`.
 _STEP: Final = 64_512
 
 
 def nearest(prefix: str, suffix: str, tokens: int) -> tuple[str, str]:
-    """What stands near a hole, and all that a model with room for so many tokens can read.
+    """The text near a hole: all that a model with room for this many tokens can read.
 
-    Looking for secrets, for what stands elsewhere and for brackets in megabytes takes seconds.
+    Looking for secrets, for text that occurs elsewhere and for brackets in megabytes takes seconds.
     """
     room = tokens * _CHARACTERS_PER_TOKEN
     before, behind = (max(0, len(text) - room) // _STEP * _STEP for text in (prefix, suffix))
@@ -47,7 +47,7 @@ def nearest(prefix: str, suffix: str, tokens: int) -> tuple[str, str]:
 
 
 async def fill_of(visiting: Visit, shown: PromptParts, asked: FillRequest) -> FillRequest:
-    """What is asked, about a hole as a client shows it; secrets masked."""
+    """The request for a hole as a client shows it; secrets are masked."""
     most = context_tokens(visiting.info, visiting.door.settings.context_tokens, asked.max_tokens)
     prefix, suffix = nearest(shown.prefix, shown.suffix, most)
     texts = (prefix + suffix, *(each.text for each in shown.related))
@@ -60,12 +60,12 @@ async def fill_of(visiting: Visit, shown: PromptParts, asked: FillRequest) -> Fi
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What an answer came to.
+    """The result of a request.
 
     Attributes:
         text: all of it.
-        finish: published reasons only: an answer that time cut short is as incomplete as one that length cut short.
-        warning: for whoever asked.
+        finish: published reasons only: an answer cut short by time is as incomplete as one cut short by length.
+        warning: for the client.
         seconds: from the request to the answer; `reading` of them for the context, `making` for the text.
     """
 
@@ -88,16 +88,16 @@ def published(
     usage: bool,
     canvases: bool = False,
 ) -> Wording[Ended]:
-    """As the published routes and OpenAI's word an answer.
+    """Answers in the form of the published routes and of OpenAI.
 
     Args:
-        head: of every body.
+        head: fields of every body.
         answer: the body of a whole answer.
         choice: in it.
         chunk: the body of a part of an answer.
-        delta: in it; the last one has a reason to end.
-        usage: a stream ends with what it took.
-        canvases: a stream has canvases: each takes the place of the one before, so the last has all of the answer.
+        delta: in it; the last one has a finish reason.
+        usage: a stream ends with its token usage.
+        canvases: a stream has canvases: each replaces the one before, so the last has all of the answer.
     """
 
     def whole(ending: Ended) -> BaseModel:
@@ -117,7 +117,7 @@ def published(
 async def filled(
     visiting: Visit, wording: Wording[Ended], wanted: FillRequest, *, stream: bool | None, canvases: bool | None = False
 ) -> Response:
-    """Fill a hole and answer with it, whole or as it comes."""
+    """Fill a hole and answer with it, whole or streamed."""
     if not stream:
         return visiting.whole(wording.whole(answered(visiting, await visiting.fill(wanted))))
     items: AsyncGenerator[str | CanvasText | Fill]
@@ -138,7 +138,7 @@ async def _counted(
 def known(
     visiting: Visit, wording: Wording[Ended], ending: Ended, parts: Iterable[str], *, stream: bool | None
 ) -> Response:
-    """Answer with what is known as a whole, or with these parts of it and its end."""
+    """Answer with a finished result, whole, or as these parts of it and its end."""
 
     async def items() -> AsyncIterator[str | CanvasText | Ended]:
         for part in parts:
@@ -164,7 +164,7 @@ def answered(visiting: Visit, fill: Fill) -> Ended:
 
 
 async def rewritten(visiting: Visit, prompt: EditPrompt) -> RegionAnswer:
-    """What the region of a prompt becomes; the prompt is completed from the server's own folder, if there is one."""
+    """The rewritten region of a prompt; the prompt is completed from the server's own folder, if there is one."""
     door = visiting.door
     shown = prompt if door.workspace is None else await while_there(visiting.request, door.workspace.edit(prompt))
     work = door.edits.rewrite(visiting.filler, visiting.info, shown, client=visiting.client)
@@ -182,7 +182,7 @@ async def completed(
     *,
     stream: bool | None,
 ) -> Response:
-    """Fill the hole of a prompt, in whatever format it is written, or rewrite the region of one of Zed's.
+    """Fill the hole of a prompt in any known format, or rewrite the region of one of Zed's.
 
     Raises:
         DoorError: the prompt is malformed, there is no place, no model, or the engine refused.
@@ -205,13 +205,13 @@ async def _zed_answer(visiting: Visit, zeta: ZetaPrompt, stop: Sequence[str]) ->
     silent = zeta_answer(zeta, None, stop)
     text = silent if answer.reason else zeta_answer(zeta, answer.text, stop)
     if text == silent and not answer.reason:
-        # It holds words of the format, and the editor would misread it.
+        # The text contains words of the format, so the editor would misread it.
         answer = replace(answer, text=zeta.edit.region, found=(), edits=(), reason=SilenceReason.PROMPT_MARKER)
     return Ended(text, decided(visiting, answer, zeta.edit.path))
 
 
 def decided(visiting: Visit, answer: RegionAnswer, path: str | None) -> Usage:
-    """Count an answer, and remember what is offered for feedback. Every route that answers edits calls it."""
+    """Count an answer, and remember what it offers for feedback. Every route that answers edits calls it."""
     work = answer.work
     verdict = "shown" if answer.reason is None else str(answer.reason)
     visiting.answered(

@@ -1,4 +1,4 @@
-"""The application: routes inside, and around them, from the outside in, pages, errors, hosts, token and body size."""
+"""The application: routes, and around them, from the outside in: CORS, errors, hosts, token and body size."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from calomel.suggest.launch import describe, version
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
 from calomel.suggest.stateless import EditRoom
 
-# Clients join a base and a path as they see fit: a base without its last slash loses its last part, or grows together
-# with what follows it; some clients want their own maker's path, or none.
+# Clients join a base URL and a path in different ways: a base without a trailing slash loses its last part, or merges
+# with what follows; some clients expect the path of their own maker, or none.
 _JOINED: Final[Mapping[str, Callable[..., Any]]] = {
     "completions": completions.create_completion,
     "fim/completions": completions.create_fim_completion,
@@ -45,7 +45,7 @@ _ALIASES: Final[Mapping[str, Callable[..., Any]]] = {
     **{f"{base}{path}": endpoint for path, endpoint in _JOINED.items() for base in ("/", "/v1")},
     "/beta/completions": completions.create_completion,  # DeepSeek's
     "/v1/beta/completions": completions.create_completion,
-    "/completion": llama.infill,  # llama.cpp's, with the tokens of a model in its prompt
+    "/completion": llama.infill,  # llama.cpp's, with a model's tokens in its prompt
 }
 
 
@@ -81,11 +81,11 @@ def create_app(
     """The HTTP door to one model.
 
     Args:
-        settings: with a token, unless `no_auth` says that there is none.
+        settings: with a token, unless `no_auth` is set.
         filler_factory: opens the model; called once, in a thread, when the application starts.
-        tokens: the right ones; None for the one in the settings.
-        inside: further layers, between all others and the routes.
-        describing: says what the model can do; None for what its folder says.
+        tokens: the valid ones; None for the one in the settings.
+        inside: further middleware, between all other layers and the routes.
+        describing: describes the model; None for what its folder says.
 
     Raises:
         StartError: neither a token nor `no_auth` is set.
@@ -119,13 +119,13 @@ def create_app(
     app = FastAPI(
         title="Calomel",
         lifespan=lifespan,
-        # Their pages load scripts from a content delivery network; this server stays on this machine.
+        # These pages load scripts from a content delivery network; this server contacts no other machine.
         docs_url=None,
         redoc_url=None,
-        # A redirect would repeat the Host header and turn a POST without a slash into a puzzle.
+        # A redirect would echo the Host header, and turn a POST without a slash into a confusing failure.
         redirect_slashes=False,
         middleware=[
-            # Outside of the boundary, so that a page that may ask can also read why it was refused.
+            # Outside the boundary, so that an allowed page can also read why its request was refused.
             Middleware(
                 CORSMiddleware,
                 allow_origins=origins,

@@ -1,4 +1,4 @@
-"""What the server answered lately, and what became of it by the feedback of clients."""
+"""The server's recent answers, and what became of them according to clients' feedback."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from calomel.suggest.signals import OutcomeSignals
 
 Action = Literal["accept", "reject", "ignore", "partial"]
 
-# An editor decides within minutes; a team of a hundred asks so often within a quarter of an hour.
+# An editor decides within minutes; a team of a hundred asks this often within a quarter of an hour.
 _KEPT: Final = 4096
-# Whoever knows an id may change their mind, but not fill the disk: the log keeps what is new, and drops what is old.
+# A client that knows an id may change its decision, but not flood the log, which drops old entries for new ones.
 _DECISIONS: Final = 8
-# What made the editor ask, and how it was answered, is not told by these clients.
+# These clients report neither what made the editor ask nor the reason for a decision.
 _TRIGGER: Final = "http"
 _REASON: Final = "feedback"
 _OUTCOMES: Final[dict[Action, OutcomeKind]] = {
@@ -29,7 +29,7 @@ _OUTCOMES: Final[dict[Action, OutcomeKind]] = {
 
 @dataclass(slots=True)
 class _Known:
-    """One answer, and what has been said of it. `shown` holds words of the user's: it stays in memory."""
+    """One answer, and its decisions so far. `shown` holds the user's text: it stays in memory."""
 
     shown: Outcome
     decisions: int = 0
@@ -37,11 +37,11 @@ class _Known:
 
 
 class Deliveries:
-    """The last answers by completion id. Used from the event loop alone.
+    """The latest answers by completion id. Used from the event loop only.
 
     Args:
-        outcomes: keeps what became of them; None to forget it.
-        kept: how many answers.
+        outcomes: records what became of them; None to discard it.
+        kept: how many answers are kept.
     """
 
     def __init__(self, outcomes: OutcomeSink | None = None, kept: int = _KEPT) -> None:
@@ -61,16 +61,16 @@ class Deliveries:
         maker: str = "",
         signals: OutcomeSignals | None = None,
     ) -> None:
-        """Keep one; the oldest is forgotten.
+        """Remember an answer; the oldest is forgotten.
 
         Args:
             completion_id: of the answer.
             kind: `fill` or `edit`.
-            model: that made it.
-            probability: that it gets accepted, as the filter says.
-            text: what is inserted; of an edit, what its changed lines become.
-            language_id: of the document; empty when it is not known.
-            maker: who proposed it.
+            model: the one that made it.
+            probability: that it gets accepted, according to the filter.
+            text: the inserted text; for an edit, the new text of its changed lines.
+            language_id: of the document; empty when unknown.
+            maker: the source that proposed it.
             signals: numbers about it, from before it was shown.
         """
         shown = Outcome(
@@ -95,19 +95,19 @@ class Deliveries:
             self._by_id.popitem(last=False)
 
     def find(self, completion_id: str) -> Outcome | None:
-        """The answer of this id, as it was shown, if it is not forgotten."""
+        """The answer with this id, as it was shown, unless it is forgotten."""
         known = self._by_id.get(completion_id)
         return None if known is None else known.shown
 
     def decided(self, completion_id: str, action: Action, accepted_length: int = 0) -> None:
-        """Write down what became of an answer; nothing for one that is not known, and nothing twice.
+        """Record what became of an answer; nothing for an unknown one, and nothing twice.
 
-        That it was shown is written before the first decision; the last decision counts.
+        Before the first decision, the answer is recorded as shown; the last decision counts.
 
         Args:
             completion_id: of the answer.
             action: what the user did.
-            accepted_length: with `partial`, how much was taken, in UTF-16 units.
+            accepted_length: for `partial`, how much was accepted, in UTF-16 units.
         """
         known = self._by_id.get(completion_id)
         if known is None or self._outcomes is None or known.decisions >= _DECISIONS:

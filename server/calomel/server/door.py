@@ -1,4 +1,4 @@
-"""What all routes share, and the visit: one request that was let in, from its place in the queue to its answer."""
+"""What all routes share, and `Visit`: one admitted request, from its place in the queue to its answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("calomel.server")
 
-# A client names its workspace, or whatever else its questions have in common.
+# Clients send their workspace here, or anything else that their requests have in common.
 SESSION_HEADER: Final = "x-session-id"
 _LONGEST_SESSION: Final = 128
 
@@ -51,14 +51,14 @@ def event(data: BaseModel) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Wording(Generic[Answer]):
-    """How one route words an answer, whole or as it comes.
+    """How one route formats an answer, whole or streamed.
 
     Attributes:
         whole: the answer as one body.
-        part: of a stream: what is new of the answer's text, or with a canvas all that is known of it.
-        last: what a stream ends with, and `first` what it begins with.
-        frame: a body as the stream has it.
-        done: the last bytes of a stream that went well.
+        part: of a stream: what is new of the answer's text, or with a canvas all text so far.
+        last: the end of a stream; `first` is its start.
+        frame: a body as bytes of the stream.
+        done: the last bytes of a successful stream.
         media_type: of a stream.
     """
 
@@ -72,10 +72,10 @@ class Wording(Generic[Answer]):
 
 
 class _EventStream(StreamingResponse):
-    """A stream of events that always runs `close` in the end, also when the client left before the first one."""
+    """A stream of events that always runs `close` at the end, even when the client left before the first one."""
 
     def __init__(self, events: AsyncIterator[bytes], close: Callable[[], Awaitable[Any]], media_type: str) -> None:
-        # Proxies (nginx) hold a stream back until it is complete unless they are told not to.
+        # Proxies (nginx) buffer a stream until it is complete unless told not to.
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         super().__init__(events, headers=headers, media_type=media_type)
         self._close = close
@@ -96,12 +96,12 @@ class Door:
         settings: how it was started.
         loader: the model.
         admission: places for requests.
-        metrics: counters, and what was answered in the last minutes.
-        deliveries: what was answered lately, for feedback on it.
-        model: what `/v1/models` says.
-        edits: answers questions about next edits.
+        metrics: counters, and the answers of the last minutes.
+        deliveries: recent answers, for feedback on them.
+        model: the response of `/v1/models`.
+        edits: answers requests for next edits.
         workspace: completes prompts from the folder that the user named, if there is one.
-        turns: of each client whose texts are being prepared.
+        turns: a lock per client whose texts are being prepared.
     """
 
     settings: ServerSettings
@@ -119,7 +119,7 @@ class Door:
         return self.edits.secrets.mask(text)
 
     def refusal(self, error: Exception) -> DoorError | None:
-        """What the client is told of `error`; None when it is none that anybody declared."""
+        """The error response for `error`; None for an error that nothing declares."""
         if isinstance(error, DoorError):
             return error
         refusal = from_engine(error)
@@ -130,15 +130,15 @@ class Door:
 
 @dataclass(slots=True)
 class Visit:
-    """One request that has a place.
+    """One admitted request.
 
     Attributes:
         door: of the server.
         route: its short name in logs and counters.
-        request: as it came.
+        request: as received.
         filler: the model, asked in the client's name.
         info: what the model can do.
-        id: of the completion; unguessable, because feedback is taken on its word.
+        id: of the completion; unguessable, because it is all that feedback needs.
         created: seconds since 1970.
     """
 
@@ -153,28 +153,28 @@ class Visit:
 
     @property
     def client(self) -> str:
-        """Who asks, for fairness among clients."""
+        """The client, for fairness among clients."""
         return client_of(self.request)
 
     def head(self, model: str | None) -> dict[str, Any]:
-        """What every answer and every chunk begins with; `model` as the client calls it."""
+        """The fields that every answer and every chunk begins with; `model` as the client calls it."""
         return {"id": self.id, "created": self.created, "model": model or self.door.model.id}
 
     async def prepare(self, pool: Executor | None, work: Callable[..., Answer], *of: Any) -> Answer:
-        """Run `work` in a thread of `pool` (None: the usual one).
+        """Run `work` in a thread of `pool` (None: the default one).
 
-        Of each client one thing at a time, so that nobody's long texts keep others out of the pool.
+        One call at a time per client, so that one client's long texts do not keep others out of the pool.
         """
         turn = self.door.turns.setdefault(self.client, asyncio.Lock())
         async with turn:
             return await asyncio.get_running_loop().run_in_executor(pool, work, *of)
 
     async def fill(self, wanted: FillRequest) -> Fill:
-        """Fill a hole while the client is there."""
+        """Fill a hole; cancelled when the client disconnects."""
         return await while_there(self.request, self.filler.afill(wanted))
 
     async def begun(self, items: AsyncGenerator[Item]) -> AsyncIterator[Item]:
-        """All of `items`; the first is waited for, so that a refused request still gets its status."""
+        """All of `items`; waits for the first, so that a refused request still gets its status."""
         self._stack.push_async_callback(items.aclose)
 
         async def first() -> Item:
@@ -187,14 +187,14 @@ class Visit:
         return JSONResponse(answer.model_dump())
 
     def stream(self, wording: Wording[Answer], items: AsyncIterator[str | CanvasText | Answer]) -> Response:
-        """A stream, which keeps the place until it ends; an error in it becomes its last event.
+        """A streamed answer, which keeps its place until it ends; an error in it becomes its last event.
 
-        `items` are deltas or canvases, and then what the whole answer came to.
+        `items` are deltas or canvases, and then the result of the whole answer.
         """
         return _EventStream(self._events(wording, items), self._stack.pop_all().aclose, wording.media_type)
 
     def answered(self, spent: Spent) -> None:
-        """Count and log the work behind the answer; the log gets numbers and never text."""
+        """Count and log the work behind the answer; the log gets numbers, never text."""
         self.door.metrics.answered(self.id, self.route, spent)
         _log.info(
             "%s %s: %d prompt tokens (%d cached), %d tokens in %d steps, %.0f ms, %s",
@@ -232,9 +232,9 @@ class Visit:
 
 
 async def while_there(request: Request, work: Coroutine[Any, Any, Answer]) -> Answer:
-    """Await `work`; when the client closes the connection first, the work is cancelled and ClientGoneError raised.
+    """Await `work`; when the client disconnects first, cancel it and raise ClientGoneError.
 
-    ASGI servers cancel a streaming answer then, but let a plain one run to its end; an editor that drops a request at
+    ASGI servers cancel a streamed response then, but let a plain one run to its end; an editor that drops a request at
     every keystroke would keep the engine busy with answers for nobody. The body must have been read.
     """
     task = asyncio.create_task(work)
@@ -261,7 +261,7 @@ async def _chained(first: Item, items: AsyncIterator[Item]) -> AsyncIterator[Ite
         async for item in items:
             yield item
     except asyncio.CancelledError:
-        # As at the boundary; what is raised here becomes the last event.
+        # As in `Boundary`; what is raised here becomes the last event.
         raise DrainingError from None
 
 
@@ -272,7 +272,7 @@ def door_of(request: Request) -> Door:
 
 
 def client_of(request: Request) -> str:
-    """Who asks, for fairness among clients: the owner of the token, else the address of the other side."""
+    """The client, for fairness among clients: the owner of the token, else the peer's address."""
     name: str | None = request.scope.get("state", {}).get(CLIENT_STATE)
     if name is not None:
         return f"token {name}"
@@ -280,9 +280,9 @@ def client_of(request: Request) -> str:
 
 
 def session_of(request: Request) -> str:
-    """What belongs together: what a client says it does, else what one person asks, else what comes by one connection.
+    """The session of a request: the one that the client names, else its person's, else its connection's.
 
-    A name is the client's own business: the same one of two clients is two sessions.
+    The name is private to a client: two clients with the same name have two sessions.
     """
     client = client_of(request)
     named = request.headers.get(SESSION_HEADER, "")
@@ -295,7 +295,7 @@ def session_of(request: Request) -> str:
 
 @asynccontextmanager
 async def visit(request: Request, route: str) -> AsyncIterator[Visit]:
-    """Let one request in, for as long as the context is open or the stream that it made.
+    """Admit one request, until the context and the stream that it made have ended.
 
     Raises:
         DoorError: there is no place, no model, or the engine refused.

@@ -1,7 +1,7 @@
-"""What the door refuses and how it says so: one tree of errors in the published shape.
+"""What the door refuses, and how: one tree of errors in the published shape.
 
 The shape is `{"error": {"message", "type", "param", "code"}}` (ErrorResponse of the published OpenAPI document). No
-message repeats what the client sent: neither text of the user nor a token can come back through an error.
+message repeats what the client sent: neither the user's text nor a token can come back through an error.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from calomel.suggest.completer import CompleterError
 if TYPE_CHECKING:
     from fastapi.exceptions import RequestValidationError
 
-# Seconds after which a refused client may try again: about as long as a full queue of short fills takes on a laptop.
+# Seconds until a refused client may retry: about as long as a full queue of short fills takes on a laptop.
 RETRY_OVERLOAD = 1
 # Opening a small checkpoint takes a few seconds, most of them the import of torch.
 RETRY_LOADING = 2
-# A supervisor starts the server again, and that takes as long as opening the model.
+# A supervisor restarts the server, which takes as long as opening the model.
 RETRY_RESTART = 5
-# Wrong tokens are counted by the minute.
+# Wrong tokens are counted per minute.
 RETRY_GUESS = 60
 
 
@@ -37,7 +37,7 @@ class DoorError(Exception):
         code: machine-readable reason.
         param: name of the offending field, if there is one.
         retry_after: seconds, sent as `Retry-After`.
-        challenge: what a 401 asks for.
+        challenge: the `WWW-Authenticate` header of a 401.
     """
 
     status: ClassVar[int] = 500
@@ -54,7 +54,7 @@ class DoorError(Exception):
             self.retry_after = retry_after
 
     def response(self, **more: Any) -> JSONResponse:
-        """This error as an HTTP response; `more` are fields that its body has besides."""
+        """This error as an HTTP response; `more` are additional fields of its body."""
         headers: dict[str, str] = {}
         if self.retry_after is not None:
             headers["retry-after"] = str(self.retry_after)
@@ -75,20 +75,20 @@ class RefusedError(DoorError):
 
 
 class UnavailableError(DoorError):
-    """The server cannot serve it now, and can later."""
+    """The server cannot serve the request now, but can later."""
 
     status = 503
 
 
 class InvalidParameterError(RefusedError):
-    """A field of the request is missing or out of its range."""
+    """A field of the request is missing or out of range."""
 
     code = "invalid_parameter"
     message = "The request is invalid."
 
 
 class TooManyValuesError(RefusedError):
-    """A body of numbers, lists or objects by the ten thousand, which no client sends."""
+    """A body with tens of thousands of numbers, lists or objects, which no client sends."""
 
     status = 413
     code = "too_many_values"
@@ -96,7 +96,7 @@ class TooManyValuesError(RefusedError):
 
 
 class ContextLengthError(RefusedError):
-    """Prompt and answer together are longer than the model's positions."""
+    """Prompt and answer together exceed the model's positions."""
 
     code = "context_length_exceeded"
     message = (
@@ -105,7 +105,7 @@ class ContextLengthError(RefusedError):
 
 
 class InvalidTokenError(DoorError):
-    """No token, or not ours."""
+    """The token is missing or wrong."""
 
     status = 401
     type = "authentication_error"
@@ -114,7 +114,7 @@ class InvalidTokenError(DoorError):
 
 
 class LoginError(InvalidTokenError):
-    """The same, on the status page: a browser asks its user for the token, as a password without a name."""
+    """The same for the status page: the browser asks its user for the token, as a password without a name."""
 
     challenge = 'Basic realm="Calomel", charset="UTF-8"'
 
@@ -130,7 +130,7 @@ class GuessingError(DoorError):
 
 
 class OriginError(DoorError):
-    """A web page of another address asks."""
+    """A web page of another address sent the request."""
 
     status = 403
     type = "permission_error"
@@ -139,7 +139,7 @@ class OriginError(DoorError):
 
 
 class MediaTypeError(RefusedError):
-    """The body is not declared as JSON. Browsers send such bodies across origins without asking first."""
+    """The body is not declared as JSON. Browsers send such bodies across origins without a preflight request."""
 
     status = 415
     code = "unsupported_media_type"
@@ -147,7 +147,7 @@ class MediaTypeError(RefusedError):
 
 
 class OverloadedError(UnavailableError):
-    """As many requests as the server takes are running or waiting."""
+    """The maximum number of requests is running or waiting."""
 
     code = "engine_overloaded"
     retry_after = RETRY_OVERLOAD
@@ -155,7 +155,7 @@ class OverloadedError(UnavailableError):
 
 
 class RateLimitError(DoorError):
-    """One client asks too often, or for too much at once; others are served."""
+    """One client asks too often, or for too much at once; others are still served."""
 
     status = 429
     type = "rate_limit_error"
@@ -165,7 +165,7 @@ class RateLimitError(DoorError):
 
 
 class DrainingError(UnavailableError):
-    """The server is about to end; it finishes what it has begun."""
+    """The server is shutting down; it finishes the requests in progress."""
 
     code = "server_draining"
     retry_after = RETRY_RESTART
@@ -173,7 +173,7 @@ class DrainingError(UnavailableError):
 
 
 class ModelLoadingError(UnavailableError):
-    """The model is being opened."""
+    """The model is still being opened."""
 
     code = "model_loading"
     retry_after = RETRY_LOADING
@@ -188,7 +188,7 @@ class ModelFailedError(UnavailableError):
 
 
 class EngineStoppedError(UnavailableError):
-    """The engine is closing, or its thread has failed: the server ends, and whoever started it starts it anew."""
+    """The engine is closing, or its thread has failed: the server ends, and a supervisor restarts it."""
 
     code = "engine_stopped"
     retry_after = RETRY_LOADING
@@ -196,7 +196,7 @@ class EngineStoppedError(UnavailableError):
 
 
 class UpstreamFailedError(UnavailableError):
-    """The server that is asked in this one's place could not answer; its sentence says why."""
+    """The upstream server could not answer; its message says why."""
 
     code = "upstream_failed"
     retry_after = RETRY_LOADING
@@ -204,7 +204,7 @@ class UpstreamFailedError(UnavailableError):
 
 
 class ReplicaLostError(UnavailableError):
-    """A replica was lost while it answered, or none is there; the next question goes to another."""
+    """A replica was lost while it answered, or there is none; the next request goes to another."""
 
     code = "replica_lost"
     retry_after = RETRY_RESTART
@@ -219,33 +219,33 @@ class StartError(Exception):
     """The server cannot start; the message says what to change."""
 
 
-# Codes of `calomel.engine.errors`. They are compared by name: that package imports torch.
+# Codes of `calomel.engine.errors`, compared by name: that package imports torch.
 _ENGINE_CODES: Mapping[str, type[DoorError]] = {
     "context_length_exceeded": ContextLengthError,
     "invalid_request": InvalidParameterError,
-    # A schema that nothing fits, or that needs more than its budget once tokens come.
+    # A schema that nothing fits, or that exceeds its budget during decoding.
     "constraint_failed": InvalidParameterError,
     "cache_full": OverloadedError,
     "deadline_exceeded": OverloadedError,
     "engine_stopped": EngineStoppedError,
-    # Nobody but a closing engine cancels a request that is still awaited.
+    # Only a closing engine cancels a request that is still awaited.
     "cancelled": EngineStoppedError,
 }
 
 
 def from_engine(error: Exception) -> DoorError | None:
-    """The engine's refusal, or an upstream server's, in the door's words; None when neither declares the error."""
+    """A refusal of the engine or of an upstream server as a DoorError; None when neither declares the error."""
     if isinstance(error, CompleterError):
         return UpstreamFailedError(str(error))
     kind = _ENGINE_CODES.get(str(getattr(error, "code", "")))
     if kind is None:
         return None
-    # An invalid request's message names a field and its bounds; the engine has never seen the user's text.
+    # The message of an invalid request names a field and its bounds; the engine has never seen the user's text.
     return kind(str(error)) if kind is InvalidParameterError else kind()
 
 
 def from_validation(error: RequestValidationError) -> DoorError:
-    """The first field that does not validate."""
+    """The error for the first invalid field."""
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return InvalidParameterError("The request body is not valid JSON.")
@@ -265,7 +265,7 @@ _STATUS_CODES: Mapping[int, tuple[str, str]] = {
 
 
 def from_status(status: int, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """A status that a library decided on, in the published shape."""
+    """A status that a library chose, in the published shape."""
     if status not in _STATUS_CODES:
         return JSONResponse(DoorError().body(), status, headers)
     code, message = _STATUS_CODES[status]
@@ -273,8 +273,8 @@ def from_status(status: int, headers: Mapping[str, str] | None = None) -> JSONRe
 
 
 async def response_to(_: Request, error: Exception) -> Response:
-    """An error that a route or the framework raised: also an unknown path, a wrong method, an oversized body."""
-    # Whoever only reads settings would wait for all of it.
+    """The response to an error of a route or the framework: also unknown paths, wrong methods, oversized bodies."""
+    # Code that only reads settings should not have to import it.
     from fastapi.exceptions import RequestValidationError
 
     if isinstance(error, RequestValidationError):

@@ -1,6 +1,6 @@
-"""Requests that other processes answer: the door hands each one on as a whole, and sends back what comes.
+"""Requests that other processes answer: the door forwards each one whole, and sends back the response.
 
-The way of a request: `Forwarding` in the server's own process, behind the checks of host, token and size; the replica
+The path of a request: `Forwarding` in the server's own process, after the checks of host, token and size; the replica
 that its session belongs to (`calomel.server.replicas`); `answers` there, around the same application.
 """
 
@@ -22,11 +22,11 @@ from calomel.server.wire import ErrorResponse
 
 _log = logging.getLogger("calomel.server")
 
-# Names the replica that answered.
+# This header names the replica that answered.
 REPLICA_HEADER: Final = "x-calomel-replica"
-# A request that ends every replica that it comes to must not end them all for ever.
+# How often a request is sent: one that crashes every replica it reaches must not crash them all for ever.
 MAX_SENDINGS: Final = 3
-# What a replica needs to know of a request; the rest of a scope is objects of this process.
+# What a replica needs of a request; the other parts of a scope are objects of this process.
 _KEPT: Final = (
     *("type", "http_version", "method", "scheme", "path", "raw_path", "query_string", "root_path", "headers"),
     *("client", "server"),
@@ -35,38 +35,38 @@ _FEEDBACK: Final = "/feedback"
 
 
 class Replicas(Protocol):
-    """Processes with the application, as the door sees them.
+    """Processes that run the application, as the door sees them.
 
     Attributes:
         wanted: how many there should be.
-        ready: how many could answer when somebody looked last.
+        ready: how many could answer at the last check.
     """
 
     wanted: int
     ready: int
 
     def ask(self, session: str, scope: Scope, body: bytes) -> AsyncGenerator[Sequence[Message]]:
-        """Have one replica answer, the same for the same session while it is there; closing the iterator cancels that.
+        """Have one replica answer, the same one per session while it exists; closing the iterator cancels the request.
 
         Raises:
-            ReplicaLostError: it is gone.
+            ReplicaLostError: it is lost.
         """
 
     async def ask_all(self, scope: Scope, body: bytes) -> Mapping[str, Sequence[Message]]:
-        """The answers of all replicas, by their names. Raises ReplicaLostError where there is none."""
+        """The answers of all replicas, by their names. Raises ReplicaLostError when there is none."""
 
 
 class Forwarding:
-    """ASGI middleware, the innermost: has replicas answer, once they are there.
+    """ASGI middleware, the innermost: forwards requests to replicas, once they are ready.
 
-    `/health` is answered here, and feedback goes to all of them: an id does not tell whose it is.
+    `/health` is answered here, and feedback goes to all of them: an id does not tell which replica made it.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request. Raises ReplicaLostError where no replica could, and what admission raises."""
+        """Serve one request. Raises ReplicaLostError when no replica could, and what admission raises."""
         door: Door = scope["app"].state.door
         if scope["type"] != "http" or door.admission.draining or door.loader.state != "ready":
             await self._app(scope, receive, send)
@@ -90,7 +90,7 @@ class Forwarding:
 
 
 async def _pass_on(replicas: Replicas, session: str, scope: Scope, body: bytes, send: Send) -> None:
-    """Send what a replica answers; where one is lost before its answer began, another is asked."""
+    """Send what a replica answers; if it is lost before its answer began, another one is asked."""
     head: Message | None = None
     for left in range(MAX_SENDINGS - 1, -1, -1):
         try:
@@ -105,18 +105,18 @@ async def _pass_on(replicas: Replicas, session: str, scope: Scope, body: bytes, 
                 continue
             if head is None or not Headers(raw=head["headers"]).get("content-type", "").startswith("text/event-stream"):
                 raise
-            # As in any stream that fails, an error is its last event.
+            # As in any failed stream, an error is its last event.
             last = event(ErrorResponse.model_validate(error.body()))
             await send({"type": "http.response.body", "body": last})
         return
 
 
 async def answers(app: ASGIApp, replica: str, scope: Scope, body: bytes) -> AsyncGenerator[Sequence[Message]]:
-    """What the application of a replica answers, as it comes; closing the iterator is a client that left.
+    """The response of a replica's application, as it comes; closing the iterator means that the client left.
 
     Args:
         app: the application.
-        replica: its name, which the answer carries.
+        replica: its name, which is added to the response.
         scope: of the request.
         body: of the request.
     """
@@ -125,7 +125,7 @@ async def answers(app: ASGIApp, replica: str, scope: Scope, body: bytes) -> Asyn
 
     async def receive() -> Message:
         if not bodies:
-            # Whoever leaves cancels the task: there is nothing more to come.
+            # A client that leaves cancels the task: no more messages come.
             await asyncio.Event().wait()
         return {"type": "http.request", "body": bodies.pop(), "more_body": False}
 

@@ -1,7 +1,7 @@
-"""The folder that the server's user named: what clients show of its files is completed from the index of it.
+"""The folder that the server's user named: excerpts that clients send of its files are completed from its index.
 
-A path in a request is only ever looked up among the files that are indexed: none is opened, and what the rules of
-privacy keep out of the index is not known here. What does not match is left as the client sent it.
+A path in a request is only looked up among the indexed files: none is opened, and what the privacy rules keep out of
+the index is unknown here. An excerpt that matches no file is left as the client sent it.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from calomel.workspace.syntax import SyntaxTrees
 
 _log = logging.getLogger("calomel.server")
 
-# Files of one name that are looked into.
+# Files with the same name that are searched, at most.
 _NAMESAKES: Final = 8
-# Whoever comes when so many wait gets an answer from what he sent.
+# Requests beyond this many waiting ones are answered without the workspace.
 _WAITING: Final = 8
 _LONGEST_PATH: Final = 4096
-# Documents whose last answer about related code is kept, so that it stays the same from keystroke to keystroke.
+# Documents whose last related code is kept, so that it stays the same from keystroke to keystroke.
 _DOCUMENTS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """A file, and what it has around an excerpt."""
+    """A file, and its text around an excerpt."""
 
     place: Place
     around: Around
 
 
 class KnownWorkspace:
-    """Completes prompts. Used from one event loop; looks things up in a thread of its own."""
+    """Completes prompts. Used from one event loop; looks things up in its own thread."""
 
     def __init__(self, folder: Path, user_toml: Path | None = None) -> None:
-        """`user_toml` holds the user's rules about what no model may see; the folder's own may add to them."""
-        # Links on the way to the folder are the user's own.
+        """`user_toml` holds the user's rules about what no model may see; the folder's own file may add to them."""
+        # Links in the path of the folder are the user's own.
         self._folder = folder.resolve()
         self._settings, _ = load_settings(user_toml=user_toml, workspace_toml=self._folder / "calomel.toml")
         self._syntax = SyntaxTrees()
@@ -60,7 +60,7 @@ class KnownWorkspace:
         self._open: dict[str, None] = {}
 
     def start(self) -> None:
-        """Read the folder in the background, and watch it."""
+        """Index the folder in the background, and watch it."""
         self._related.start((self._folder,), self._progress, most_files=self._settings.workspace.index_files)
 
     def close(self) -> None:
@@ -69,14 +69,14 @@ class KnownWorkspace:
         self._related.stop()
 
     async def edit(self, prompt: EditPrompt) -> EditPrompt:
-        """The prompt with the rest of its file and with related code of others, if its excerpt is found."""
+        """The prompt with the rest of its file and related code of others, if its excerpt is found."""
         if not prompt.path or self._waiting >= _WAITING:
             return prompt
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, self._edit, prompt)
         except RuntimeError:
-            # The server is ending.
+            # The server is shutting down.
             return prompt
         finally:
             self._waiting -= 1
@@ -103,7 +103,7 @@ class KnownWorkspace:
         return found[0] if len(found) == 1 else None
 
     def _namesakes(self, path: str) -> list[Place]:
-        """Indexed files that a client may mean, by the names of the folders above them."""
+        """Indexed files that a client may mean: those whose path ends with the client's."""
         if len(path) > _LONGEST_PATH:
             return []
         parts = path.replace("\\", "/").split("/")
@@ -118,7 +118,7 @@ class KnownWorkspace:
             paths = [each for each in index.named(parts[-1]) if each == f"{self._folder.as_posix()}/{rest}"]
         if len(paths) > _NAMESAKES:
             return []
-        # Rules may have changed since the file was read.
+        # The rules may have changed since the file was indexed.
         permitted = [each for each in paths if self._privacy.allowed(Path(each)).allowed]
         return [place for place in map(index.place, permitted) if place is not None]
 
@@ -152,34 +152,34 @@ class KnownWorkspace:
 
 
 def _outside(path: str, match: _Match) -> str:
-    """What a client puts before the names that files have within the folder."""
+    """The part of a client's path before the file's name within the folder."""
     return path.removesuffix(match.place.file.name) if path.endswith(match.place.file.name) else ""
 
 
-# Around the region: less than that stands in too many files to say which one is meant.
+# Characters around the region: a shorter text occurs in too many files to identify one.
 _TELLING: Final = 40
-# A region may have been cut by as much, or be longer than what the file has by anything.
+# The region in the file is at most this long; the client's may have been cut, or be longer by any amount.
 _LONGEST_REGION: Final = 32_768
-# A text that stands in the file more often is no address.
+# A text that occurs more often in the file does not identify a place.
 _MOST_PLACES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What the file has before and behind an excerpt."""
+    """The file's text before and after an excerpt."""
 
     before: str
     behind: str
 
 
 def around(file: str, prefix: str, region: str, suffix: str) -> Around | None:
-    """What stands around `prefix + region + suffix` in `file`; None when it is not there, or there more than once.
+    """The text around `prefix + region + suffix` in `file`; None when that does not occur, or more than once.
 
     Args:
         file: with LF line ends.
-        prefix: whole lines before the region; empty where the region begins the file.
+        prefix: whole lines before the region; empty if the region begins the file.
         region: may differ from the file's.
-        suffix: text behind it, up to a line's end; empty where the region ends the file.
+        suffix: text after it, up to a line's end; empty if the region ends the file.
     """
     # Clients end their excerpts with a line end that the file may not have there.
     tail = suffix.removesuffix("\n")
@@ -194,8 +194,8 @@ def around(file: str, prefix: str, region: str, suffix: str) -> Around | None:
 
 
 def _spans(file: str, prefix: str, region: str, tail: str) -> Iterator[tuple[int, int]]:
-    """Where an excerpt with another region stands in the file, from its first character to its last."""
-    # A region that ends the file goes up to its last line end, or beyond.
+    """Where an excerpt with another region is in the file, from its first character to its last."""
+    # A region that ends the file extends to the file's last line end, or beyond it.
     ends = _places(file, tail) if tail else [len(file if region.endswith("\n") else file.removesuffix("\n"))]
     for start in _places(file, prefix) if prefix else [0]:
         first = start + len(prefix)
@@ -207,7 +207,7 @@ def _spans(file: str, prefix: str, region: str, tail: str) -> Iterator[tuple[int
 
 
 def _places(file: str, text: str) -> list[int]:
-    """The first places of a text, one more than can be used."""
+    """The first places of a text, one more than allowed."""
     places: list[int] = []
     at = file.find(text) if text else -1
     while at >= 0 and len(places) <= _MOST_PLACES:
@@ -225,11 +225,11 @@ def _tells(text: str) -> bool:
 
 
 def _ends_line(file: str, at: int, tail: str) -> bool:
-    # A region that nothing follows may end behind a line end.
+    # A region that nothing follows may end after a line end.
     return at == len(file) or file[at] == "\n" or (not tail and at > 0 and file[at - 1] == "\n")
 
 
 def _around(file: str, start: int, end: int, suffix: str) -> Around:
     behind = file[end:]
-    # The line end that the excerpt has already.
+    # The excerpt already contains this line end.
     return Around(file[:start], behind.removeprefix("\n") if suffix.endswith("\n") else behind)

@@ -1,4 +1,4 @@
-"""The server as uvicorn runs it: how long a connection may take, and how the server ends."""
+"""The server as uvicorn runs it: time limits of connections, and how the server ends."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _DRAIN_SECONDS: Final = 0.02
 
 
 class DrainingServer(uvicorn.Server):
-    """Ends by itself when nobody uses it or its model has failed, and lets running requests end when told to stop.
+    """Ends by itself when idle or when its model has failed, and drains when told to stop.
 
-    A server without a model helps nobody; whoever started it should see it end.
+    A server without a model is useless; whoever started it should see it end.
 
-    While they do, it still answers: `/health` says `draining`, whatever else comes is told to come back.
+    While requests still run, it answers: `/health` says `draining`, all other requests are told to retry.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class DrainingServer(uvicorn.Server):
         self._since = clock()
 
     async def on_tick(self, counter: int) -> bool:
-        """Whether it ends: it was told to, its model has failed, or nobody has used it for its time."""
+        """Whether to end: it was told to, its model has failed, or it has been idle for too long."""
         state, now = self.server_state, self._clock()
         if state.tasks or state.total_requests != self._answered:
             self._answered, self._since = state.total_requests, now
@@ -76,18 +76,18 @@ class DrainingServer(uvicorn.Server):
         if self._admission.taken:
             _log.info("the server ends when %d requests are answered", self._admission.taken)
         while self._admission.taken and not self.force_exit and time.monotonic() < until:  # noqa: ASYNC110
-            # (The second signal and the time tell of themselves by no event.)
+            # (The second signal and the time limit come without an event.)
             await asyncio.sleep(_DRAIN_SECONDS)
         left = max(0.0, until - time.monotonic())
-        # What remains is only written out, or cut.
+        # What remains is only sent, or cut off.
         self.config.timeout_graceful_shutdown = int(left) if self._admission.taken else max(1, int(left))
 
 
 @contextlib.contextmanager
 def ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
-    """Let SIGTERM, and SIGHUP unless it is ignored (`nohup`), end the server in order, also before and after it runs.
+    """Let SIGTERM, and SIGHUP unless it is ignored (`nohup`), end the server cleanly, also before and after it runs.
 
-    uvicorn handles SIGTERM while it runs and raises it once more when it has ended; the system's own handler would
+    uvicorn handles SIGTERM while it runs and raises it again when it has ended; the system's default handler would
     then end the process before the runtime file is removed.
     """
 
@@ -97,7 +97,7 @@ def ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
     def terminate(_: int, __: FrameType | None) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
-    # `nohup` has one ignored.
+    # `nohup` ignores SIGHUP.
     ending = (number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN)
     handlers = {number: leave if number == signal.SIGTERM else terminate for number in ending}
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
@@ -110,7 +110,7 @@ def ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
 
 @contextlib.contextmanager
 def waiting_for_no_model(loader: ModelLoader) -> Iterator[None]:
-    """End the process behind the context where a model is still being opened: no signal reaches a thread that loads."""
+    """End the process after the context if a model is still being opened: no signal reaches its thread."""
     status = 0
     try:
         yield
@@ -119,21 +119,21 @@ def waiting_for_no_model(loader: ModelLoader) -> Iterator[None]:
             raise
         status = 130  # 128 + SIGINT, as shells expect
     if loader.opening:
-        # An interpreter that ends in order pulls the ground from under a thread in native code.
+        # A clean interpreter shutdown would crash a thread in native code.
         logging.shutdown()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
 
 
-# In which a client may take the refusal before its connection is cut.
+# In this time a client may read the refusal before its connection is cut.
 _LINGER_SECONDS: Final = 1.0
-# Of a head, where the configuration names no bound.
+# The largest head, if the configuration has no limit.
 _MOST_BYTES: Final = 64 * 1024
 
 
 class _OneLength(h11.Connection):
-    """Refuses a request that is as long as it says and as long as its chunks: a proxy may have believed the other."""
+    """Refuses a request with both a content length and chunks: a proxy may have believed the other one."""
 
     def next_event(self) -> type[h11.NEED_DATA | h11.PAUSED] | h11.Event:
         event = super().next_event()
@@ -149,7 +149,7 @@ class TimedProtocol(H11Protocol):
 
     Attributes:
         receive_seconds: from the first byte of a request (or the opening of the connection) to its last.
-        most: connections at once; one more is told to come back.
+        most: connections at once; a further one is told to retry.
     """
 
     receive_seconds: float = 20.0
@@ -177,30 +177,30 @@ class TimedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Some of a request came."""
+        """A part of a request arrived."""
         if self.transport.is_closing():
             return
         super().data_received(data)
         self._watch()
 
     def on_response_complete(self) -> None:
-        """A request was answered; the next one may wait already."""
+        """A request was answered; the next one may be waiting already."""
         super().on_response_complete()
         self._watch()
 
     def pause_writing(self) -> None:
-        """The client does not take what it is sent."""
+        """The client does not read what it is sent."""
         super().pause_writing()
         if self._sending is None:
             self._sending = self.loop.call_later(self.receive_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """It does again."""
+        """The client reads again."""
         self._stop_sending()
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
-        """What came is no HTTP, or its head is too large."""
+        """The input is not HTTP, or its head is too large."""
         self._refuse(HTTPStatus.BAD_REQUEST, shape(msg, "invalid_request_error", "invalid_request", None))
 
     def _watch(self) -> None:
@@ -227,7 +227,7 @@ class TimedProtocol(H11Protocol):
         self._refuse(HTTPStatus.REQUEST_TIMEOUT, shape(message, "invalid_request_error", "request_timeout", None))
 
     def _refuse(self, status: HTTPStatus, body: dict[str, Any], retry_after: int | None = None) -> None:
-        """Answer outside of the application, unless it has begun to answer, and close."""
+        """Answer outside the application, unless it has begun to answer, and close."""
         if self.transport.is_closing():
             return
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
@@ -237,7 +237,7 @@ class TimedProtocol(H11Protocol):
                 head += f"retry-after: {retry_after}\r\n"
             self.transport.write(f"{head}content-length: {len(content)}\r\n\r\n".encode() + content)
         if self.cycle is not None:
-            # The handler must not write behind this.
+            # The handler must not write after this.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.transport.close()
@@ -245,5 +245,5 @@ class TimedProtocol(H11Protocol):
 
 
 def timed(receive_seconds: float, most: int) -> type[TimedProtocol]:
-    """The protocol with these limits, as uvicorn takes it."""
+    """The protocol with these limits, as a class for uvicorn."""
     return type("TimedProtocol", (TimedProtocol,), {"receive_seconds": receive_seconds, "most": most})

@@ -1,4 +1,4 @@
-"""Opens the model in a thread of its own, so that the door answers from the first moment."""
+"""Opens the model in its own thread, so that the door answers from the start."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _log = logging.getLogger("calomel.server")
 State = Literal["loading", "ready", "failed"]
 
 FillerFactory = Callable[[], "Filler"]
-# Says what the opened model can do.
+# Describes what the loaded model can do.
 InfoFactory = Callable[[], ModelInfo]
 
 
 class ModelLoader:
-    """The model of this server: on its way, here, or failed, and then for good.
+    """The model of this server: loading, ready, or failed, which is final.
 
-    What broke an engine (a graphics card's context, memory that is used up) is mostly the process's own: whoever serves
-    ends it, and whoever started it starts it anew.
+    What broke an engine (a GPU's context, exhausted memory) mostly affects the whole process: the server ends, and a
+    supervisor restarts it.
 
-    Used from the event loop; its thread only opens.
+    Used from the event loop; the thread only opens the model.
 
     Args:
         factory: opens the model; called in a thread.
-        describe: says what it can do; asked for every request.
+        describe: describes it; called for every request.
 
     Attributes:
         failure: why there is no model and will be none; None unless it has failed.
@@ -55,7 +55,7 @@ class ModelLoader:
 
     @property
     def state(self) -> State:
-        """Where the model is now."""
+        """The state of the model."""
         if self.failure is not None:
             return "failed"
         return "loading" if self._filler is None else "ready"
@@ -80,8 +80,8 @@ class ModelLoader:
             _log.error("%s", self.failure)
 
     def info(self) -> ModelInfo:
-        """What the loaded model can do. Raises as `filler` does, and where its folder does not tell."""
-        # An engine that keeps what it has encoded has a cache for it.
+        """What the loaded model can do. Raises as `filler` does, and if its folder does not say."""
+        # An engine that keeps encoded tokens has a cache for them.
         kept = hasattr(getattr(getattr(self.filler(), "engine", None), "decoder", None), "cache")
         try:
             return replace(self._describe(), reads_ahead=kept)
@@ -90,7 +90,7 @@ class ModelLoader:
             raise ModelFailedError from error
 
     def close(self) -> None:
-        """Close the model; one that is on its way is closed by its own thread, which nobody waits for."""
+        """Close the model; one still being opened is closed by its own thread, which nobody waits for."""
         self._closed = True
         self._let_go()
 
@@ -104,7 +104,7 @@ class ModelLoader:
     def _load(self) -> None:
         try:
             filler = self._factory()
-            # Reads the weights' file once: here, and not on the event loop. `info` says what is wrong with it.
+            # Reads the weights file once: here, not on the event loop. `info` reports what is wrong with it.
             with contextlib.suppress(OSError, ValueError):
                 self._describe()
         except Exception as error:  # noqa: BLE001 (whatever it is, requests must be told)

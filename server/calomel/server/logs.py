@@ -1,7 +1,7 @@
-"""What the server writes to its log: one line an event, never text of a user.
+"""What the server writes to its log: one line per event, never a user's text.
 
-What comes from outside is never a template, and its line ends and terminal codes are escaped, so that nobody can forge
-a line. Of an exception the log gets its type and the places in the code: its message may quote a request. A log that
+External input is never used as a format string, and its line ends and terminal codes are escaped, so that nobody can
+forge a line. Exceptions are logged by type and places in the code: their messages may quote a request. A log that
 cannot be written (a full disk, a closed pipe) is no reason to stop serving.
 """
 
@@ -12,7 +12,7 @@ import sys
 import traceback
 from typing import Final, TextIO
 
-# The server's own, and those of the libraries that serve.
+# The server's own loggers, and those of the libraries it serves with.
 _LOGGERS: Final = ("calomel", "uvicorn", "uvicorn.error")
 
 
@@ -26,10 +26,10 @@ class Lines(logging.Formatter):
 
 
 class UnfailingHandler(logging.StreamHandler[TextIO]):
-    """Writes to a stream, and drops what the stream does not take."""
+    """Writes to a stream, and drops what cannot be written."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
-        """Say nothing: there is no place left to say it."""
+        """Ignore it: there is nowhere left to report it."""
 
 
 def log_to(stream: TextIO, level: str) -> None:
@@ -41,7 +41,7 @@ def log_to(stream: TextIO, level: str) -> None:
         logger.handlers = [handler]
         logger.propagate = False
     logging.getLogger("calomel").setLevel(level.upper())
-    # Of the libraries only what has failed: a client that speaks no HTTP is none of it.
+    # Only errors of the libraries; a client that does not speak HTTP is none.
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 
@@ -52,7 +52,7 @@ def say(out: TextIO, line: str) -> None:
         out.write(line + "\n")
         out.flush()
     except OSError:
-        # The interpreter would try to write it again when it ends.
+        # Otherwise the interpreter would try to write it again at exit.
         if out is sys.stdout:
             sys.stdout = None
 

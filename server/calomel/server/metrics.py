@@ -1,4 +1,4 @@
-"""What the server counts, and what it answered in the last minutes, for its status page; numbers, and never a text."""
+"""What the server counts, and its answers of the last minutes for the status page; numbers, never text."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What one answer took.
+    """What one answer cost.
 
     Attributes:
         prompt_tokens: of the context, cached ones included.
-        cached_tokens: of them, those that the prefix cache had.
+        cached_tokens: those of them that came from the prefix cache.
         completion_tokens: of the answer.
         steps: denoising steps.
         seconds: from the request to the answer.
@@ -38,14 +38,14 @@ class Spent:
 
     @classmethod
     def of(cls, answer: Fill | Reply) -> Spent:
-        """What the engine says of an answer."""
+        """What the engine reports of an answer."""
         finish = "stop" if answer.finish_reason == "tool_calls" else answer.finish_reason
         prompt, cached, completion = answer.prompt_tokens, answer.cached_tokens, answer.completion_tokens
         return cls(prompt, cached, completion, answer.steps, answer.seconds, finish)
 
 
 WINDOW_SECONDS: Final = 60.0
-# A page shows less; a burst of more than so many answers a minute is described by its newest.
+# The page shows fewer; in a burst of more answers per minute, only the newest count.
 _KEPT: Final = 2048
 
 
@@ -56,7 +56,7 @@ class RecentStatus(BaseModel):
         id: of the completion.
         at: seconds since 1970 when it was answered.
         route: its short name.
-        finish: how it ended; of an edit, `shown` or the reason why it was not.
+        finish: how it ended; for an edit, `shown` or the reason why it was not.
     """
 
     id: str
@@ -74,8 +74,8 @@ class PaceStatus(BaseModel):
     """The last minute's answers.
 
     Attributes:
-        seconds: that are looked back on: a minute, or less at the start.
-        p50_ms: that half of the answers took at most, and `p95_ms` nearly all; None without answers.
+        seconds: the period covered: a minute, or less after the start.
+        p50_ms: the median time of an answer, and `p95_ms` its 95th percentile; None without answers.
         by_second: answers in each second, oldest first; the last one is complete.
     """
 
@@ -88,16 +88,16 @@ class PaceStatus(BaseModel):
 
 
 class Metrics:
-    """Used from the event loop alone.
+    """Counters. Used from the event loop only.
 
     Args:
-        clock: seconds, monotonic.
+        clock: monotonic seconds.
         now: seconds since 1970.
 
     Attributes:
-        refused: requests that were refused before any work, by code.
-        verdicts: edits: `shown`, or the reason why not.
-        prompt_tokens: of all answers; of them `cached_tokens` were served from the cache.
+        refused: requests refused before any work, by code.
+        verdicts: of edits: `shown`, or the reason why not.
+        prompt_tokens: of all answers; `cached_tokens` of them came from the cache.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, now: Callable[[], float] = time.time) -> None:
@@ -124,7 +124,7 @@ class Metrics:
         self._entries.append((self._clock(), entry))
 
     def entries(self, limit: int) -> list[RecentStatus]:
-        """The newest ones, newest first."""
+        """The newest answers, newest first."""
         return [entry for _, entry in self._entries][::-1][:limit]
 
     def pace(self) -> PaceStatus:
@@ -134,7 +134,7 @@ class Metrics:
         newest = [(at, entry) for at, entry in self._entries if at > now - seconds]
         milliseconds = sorted(entry.milliseconds for _, entry in newest)
         p50, p95 = (milliseconds[int(len(milliseconds) * percent / 100)] if newest else None for percent in (50, 95))
-        # The second that is not over would always look slow.
+        # The current second is incomplete and would always look slow.
         by_second = [0] * int(seconds)
         for at, _ in newest:
             back = int(now) - int(at)

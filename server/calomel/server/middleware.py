@@ -1,6 +1,6 @@
-"""The layers around the routes: counting, errors in the published shape; web pages of others, tokens; kinds of routes.
+"""The layers around the routes: errors in the published shape, foreign web pages, tokens; and the kinds of routes.
 
-A route that says nothing wants the token, so that nobody can forget it (CVE-2026-2611).
+A route requires the token unless it says otherwise, so that nobody can forget it (CVE-2026-2611).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _log = logging.getLogger("calomel.server")
 
 
 class Boundary:
-    """ASGI middleware around all that may refuse: answers errors in the published shape."""
+    """ASGI middleware around everything that may refuse: sends errors in the published shape."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -57,7 +57,7 @@ class Boundary:
         except DoorError as error:
             await reply.fail(error)
         except asyncio.CancelledError:
-            # Nobody else cancels a request from outside: the server ends, and its time for running ones is over.
+            # Nothing else cancels a request from outside: the server ends, and the time for running requests is over.
             await reply.fail(DrainingError())
         except (ClientDisconnect, ClientGoneError):
             _log.debug("the client closed the connection")
@@ -67,7 +67,7 @@ class Boundary:
 
 
 class _Reply:
-    """The way out of one request. Plain-text errors of library middleware are put into the published shape."""
+    """Sends the response of one request. Plain-text errors of library middleware are put into the published shape."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
@@ -88,64 +88,64 @@ class _Reply:
         await self._send(message)
 
     async def fail(self, error: DoorError) -> None:
-        """Send an error, unless an answer has begun: then the connection just ends."""
+        """Send an error, unless a response has begun: then the connection just ends."""
         if not self._began:
             await error.response()(self._scope, self._receive, self.send)
 
 
 def log_failure(error: BaseException) -> None:
-    """Log an unexpected error. The server's log (`logs`) writes its type and where it came from, and no more."""
-    # A stand-in of the same type's name: other handlers would print the message, which may quote the user's text.
+    """Log an unexpected error. The server's log (`logs`) writes only its type and where it came from."""
+    # A stand-in with the name of its type: other handlers would print the message, which may quote the user's text.
     stand_in = _Unexpected(type(error).__name__).with_traceback(error.__traceback__)
     _log.error("unexpected %s", type(error).__name__, exc_info=(_Unexpected, stand_in, error.__traceback__))
 
 
 class _Unexpected(Exception):  # noqa: N818 (says what was not expected, for the log alone)
-    """Stands in for an error whose message is nobody's business."""
+    """Stands in for an error whose message must not be logged."""
 
 
 _PORTS: Final = {"http": 80, "https": 443}
 
 
 def _is_visit(scope: Scope, headers: Headers) -> bool:
-    """Whether somebody followed a link to a page, which the page that holds the link cannot read."""
+    """Whether the user followed a link to a page, which the linking page cannot read."""
     return scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
 
 
 def _is_own(origin: str, host: str) -> bool:
-    """Whether the page came from the very name and port that it asks; a TLS proxy may have changed the scheme."""
+    """Whether the page has the same host and port as this server; a TLS proxy may have changed the scheme."""
     scheme, _, place = origin.partition("://")
     usual = f":{_PORTS.get(scheme)}"
     return scheme in _PORTS and place.removesuffix(usual) == host.lower().removesuffix(usual)
 
 
-# The one page that people open: a browser asks for the token there, and sends it along with what the page fetches.
+# The only page that people open: the browser asks for the token, and sends it with everything the page fetches.
 _PAGE: Final = "/"
-# Wrong tokens of one address: an editor with an old token shows it at each keystroke, a guesser thousands of times.
+# Wrong tokens per address: an editor with an old token sends it at each keystroke, an attacker thousands of times.
 _WRONG_PER_MINUTE: Final = 60
 _WRONG_AT_ONCE: Final = 30
-# Where the rest of the server finds who asks.
+# The key of the client's name in the request's state.
 CLIENT_STATE: Final = "calomel_client"
 
 
 class Gate:
-    """ASGI middleware that lets in whom it may; goes inside the check of the Host header, on which it relies.
+    """ASGI middleware that admits requests; runs inside the check of the Host header, on which it relies.
 
-    Pages of other addresses are refused, but for those that are allowed; so are requests without a token, but for the
-    paths in `app.state.public_paths`.
+    Web pages of other addresses are refused, except the allowed ones; so are requests without a token, except for
+    the paths in `app.state.public_paths`.
 
     The token is read from `Authorization: Bearer TOKEN`, from `X-Api-Key: TOKEN`, or from the password of
-    `Authorization: Basic`. The name that belongs to it, if any, is left in the request's state.
+    `Authorization: Basic`. The name of its owner, if any, is stored in the request's state.
 
-    An address that showed too many wrong tokens is answered with 429 for a while when it shows another wrong one. The
-    right one lets its owner in whatever others showed: a token has 256 bits, or as many as its owner gave it, and
-    programs of one machine share its address.
+    An address that sent too many wrong tokens gets 429 for a while when it sends another wrong one. The right token
+    is accepted whatever others sent: a token has 256 bits, or as many as its owner gave it, and programs on one
+    machine share its address.
 
     Args:
         app: what is inside.
-        tokens: the right ones; None lets everybody in.
+        tokens: the valid ones; None admits everyone.
         origins: of pages that are allowed, as `scheme://host[:port]`, in lower case.
-        clock: seconds, monotonic.
+        clock: monotonic seconds.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class Gate:
 
 
 def offered_token(headers: Headers) -> bytes:
-    """What a request shows as its token; empty when it shows none."""
+    """The token of a request; empty when it has none."""
     scheme, _, value = headers.get("authorization", "").partition(" ")
     match scheme.lower():
         case "bearer":
@@ -205,30 +205,30 @@ def offered_token(headers: Headers) -> bytes:
 
 
 def _password(credentials: str) -> bytes:
-    """Of `Authorization: Basic` (RFC 7617); the name before it is of no meaning."""
+    """The password in `Authorization: Basic` (RFC 7617); the user name before it is ignored."""
     try:
         return base64.b64decode(credentials.encode("latin-1"), validate=True).partition(b":")[2]
     except binascii.Error:
         return b""
 
 
-# Clients send tens of values, and texts of any length. A million of them keep the parser, and so the event loop, busy
-# for a second; so many, some ten milliseconds.
+# Clients send tens of values, and texts of any length. A million values keep the parser, and so the event loop, busy
+# for a second; this many, some ten milliseconds.
 MOST_VALUES: Final = 20_000
-# A body of so many bytes cannot hold many.
+# A body of this many bytes cannot hold too many.
 _SHORT: Final = 16_384
 _SEPARATORS: Final = (b",", b"[", b"{")
 _BYTE_ORDER_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
-# Of a body that everybody may send.
+# The largest body of a public route.
 _MOST_PUBLIC_BYTES: Final = 64 * 1024
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {each: {"model": ErrorResponse} for each in ("4XX", "5XX")}
 
 
 class JsonRoute(APIRoute):
-    """A route whose body is declared as JSON, and holds no more values than can be parsed in no time."""
+    """A route whose body is declared as JSON and holds few enough values to be parsed quickly."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler with the look at the body before it."""
+        """The handler, after a check of the body."""
         handler = super().get_route_handler()
 
         async def checked(request: Request) -> Response:
@@ -243,7 +243,7 @@ class JsonRoute(APIRoute):
 
 
 class PublicRoute(JsonRoute):
-    """A route that everybody may call: it must tell nothing of the user's text, and change nothing of it."""
+    """A route that everyone may call: it must neither reveal nor change any of the user's text."""
 
 
 def _require_json(request: Request) -> None:
@@ -256,25 +256,25 @@ def _require_json(request: Request) -> None:
 def has_too_many_values(body: bytes) -> bool:
     """Whether a JSON text holds more than `MOST_VALUES` numbers, strings, lists and objects.
 
-    Counts what separates them outside of strings, in time that grows with the length alone. In UTF-16 and UTF-32, which
-    Python's parser takes too, it counts inside of strings as well.
+    Counts the separators outside of strings, in time linear in the length. In UTF-16 and UTF-32, which Python's parser
+    accepts too, it counts those inside strings as well.
     """
     if b"\0" not in body[:4] and not body.startswith(_BYTE_ORDER_MARKS):
         quoted = body.replace(rb"\\", b"").replace(rb"\"", b"")
         if quoted.count(b'"') > 4 * MOST_VALUES:
-            # Names and texts alone are as many: each has two, and a comma stands behind two of them at the latest.
+            # The strings alone are too many: each has two quotes, and at least every second one is followed by a comma.
             return True
         body = b"".join(quoted.split(b'"')[::2])
     return sum(map(body.count, _SEPARATORS)) > MOST_VALUES
 
 
 def protected_router() -> APIRouter:
-    """A router whose routes want the token; `Gate` asks for it before a request gets there."""
+    """A router whose routes require the token; `Gate` checks it before a request gets there."""
     return APIRouter(route_class=JsonRoute, responses=_ERRORS)
 
 
 def public_router() -> APIRouter:
-    """A router whose routes everybody may call."""
+    """A router whose routes everyone may call."""
     return APIRouter(route_class=PublicRoute, responses=_ERRORS, max_body_size=_MOST_PUBLIC_BYTES)
 
 

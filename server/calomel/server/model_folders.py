@@ -1,6 +1,6 @@
-"""Where models lie: the shipped one, the user's models folder, and what a hub's own tools have fetched.
+"""Where models are stored: the shipped one, the user's models folder, and what a hub's own tools have fetched.
 
-A name becomes a folder here and nowhere else. Only whoever starts the server says a name; no request does.
+Only this module resolves a name to a folder. Names come only from whoever starts the server, never from a request.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from calomel.server.errors import StartError
 from calomel.weights import nano_path
 
 SHIPPED: Final = "nano"
-# No separator, no leading dot, nothing that a shell or a file system reads as more than a name.
+# No separator, no leading dot, nothing with a special meaning in a shell or file system.
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # `owner/name` of a hub.
 REPOSITORY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
@@ -25,7 +25,7 @@ Source = Literal["shipped", "models folder", "hub cache"]
 
 
 class ModelNameError(StartError):
-    """No model has this name; the message says where was looked."""
+    """No model has this name; the message says where it was looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ModelFolder:
     """A model on this machine.
 
     Attributes:
-        name: to say after `--model`.
+        name: the argument of `--model`.
         path: its folder.
         source: where it was found.
     """
@@ -51,7 +51,7 @@ def models_folder() -> Path:
 
 
 def hub_cache() -> Path:
-    """Where `huggingface_hub` keeps what it fetched."""
+    """Where `huggingface_hub` stores what it fetched."""
     named = os.environ.get("HF_HUB_CACHE", "")
     if named:
         return Path(named).expanduser()
@@ -60,13 +60,13 @@ def hub_cache() -> Path:
 
 
 def folder_of(model: Path | str | None) -> Path | None:
-    """The folder of a model that is named or whose path is given; None for the shipped one.
+    """The folder of a model given by name or path; None for the shipped one.
 
-    A bare name is one of the models folder, if it is there; else a folder below the current one. `owner/name` is a
+    A bare name means one in the models folder, if it exists; else a folder below the current one. `owner/name` is a
     path, if it exists; else what was fetched from a hub under that name.
 
     Raises:
-        ModelNameError: the name is of nothing, or leads out of the models folder.
+        ModelNameError: nothing has this name, or it leads out of the models folder.
     """
     if model is None:
         return None
@@ -89,7 +89,7 @@ def folder_of(model: Path | str | None) -> Path | None:
 
 
 def named(name: str) -> Path | None:
-    """The folder of this name in the models folder. Raises ModelNameError when it is a link that leads out of it."""
+    """The folder of this name in the models folder. Raises ModelNameError for a link that leads out of it."""
     if not NAME.fullmatch(name):
         return None
     root = models_folder()
@@ -117,12 +117,12 @@ def known() -> Iterator[ModelFolder]:
 
 
 def is_model(folder: Path) -> bool:
-    """Whether a folder holds a configuration and weights that are data."""
+    """Whether a folder holds a configuration and weights in safetensors files."""
     return (folder / "config.json").is_file() and any(folder.glob("*.safetensors"))
 
 
 def _cached(repository: str) -> Path | None:
-    """The snapshot that the hub's cache keeps for a repository's main revision, or its only one."""
+    """The snapshot that the hub's cache has of a repository's main revision, or its only one."""
     folder = hub_cache() / ("models--" + repository.replace("/", "--"))
     snapshots = folder / "snapshots"
     try:

@@ -1,8 +1,8 @@
-"""Several processes with the model: Ray Serve starts them, replaces those that are lost, and knows who is asked.
+"""Several processes with the model: Ray Serve starts them, replaces lost ones, and routes requests to them.
 
-Each replica is the whole application with a model of its own; the server's own process stays the door, and hands
-requests on (`calomel.server.forwarding`). This module imports Ray, so only a server with replicas imports it, behind
-`turn_off_libraries`, which tells Ray to report nothing and to listen on this machine alone.
+Each replica is the whole application with its own model; the server's own process stays the door, and forwards
+requests (`calomel.server.forwarding`). This module imports Ray, so only a server with replicas imports it, after
+`turn_off_libraries`, which tells Ray to report nothing and to listen on this machine only.
 """
 
 from __future__ import annotations
@@ -48,26 +48,26 @@ _NAME: Final = "calomel"
 _LOST: Final = (RayError, RayServeException)
 _LOOK_SECONDS: Final = 1.0
 _ASK_ALL_SECONDS: Final = 5.0
-# The queue is the application's own.
+# The application has its own queue.
 _AT_ONCE: Final = 100_000
 # Resident memory of Ray's own processes on Linux (`ps`, Ray 2.60).
 RAY_BYTES: Final = 900 * 1024**2
-# Ray's smallest: what is sent goes from process to process without it.
+# Ray's minimum: messages go from process to process without it.
 _OBJECT_STORE: Final = 80 * 1024**2
-# Ray gives its own processes half a minute, which on a machine with much to do is not always enough.
+# Ray gives its own processes half a minute to start, which is not always enough on a busy machine.
 _STARTS: Final = 5
 
 
 class SessionRouter(ConsistentHashRouter):  # type: ignore[misc]  # Ray is not checked
-    """A ring of replicas, which asks nobody how busy he is.
+    """A ring of replicas, which are not asked how busy they are.
 
-    Ray Serve's own probes a replica before it sends it something, and sends nothing while a busy one does not answer in
-    time: on a machine with too much to do, requests of a lost replica were found waiting for minutes. Here a replica
-    takes whatever comes, and says itself that it has too much to do.
+    Ray Serve's own router probes a replica before each request, and sends nothing while a busy one does not answer in
+    time: on an overloaded machine, requests of a lost replica were found waiting for minutes. Here a replica accepts
+    every request, and says itself when it has too much to do.
     """
 
     async def _select_from_candidate_replicas(self, candidates: Sequence[Any], backoff_index: int) -> Any:
-        """The first of them: they are in the order of the ring."""
+        """The first one: they are in the order of the ring."""
         del backoff_index
         return candidates[0] if candidates else None
 
@@ -77,7 +77,7 @@ class Replica:
 
     Args:
         settings: of the server.
-        tokens: who may ask, by name; None for everybody.
+        tokens: the valid ones, by name; None admits everyone.
         open_model: opens the model.
     """
 
@@ -98,7 +98,7 @@ class Replica:
         self._loader = self._app.state.door.loader
         self._lifespan = AsyncExitStack()
         await self._lifespan.enter_async_context(self._app.router.lifespan_context(self._app))
-        while self._loader.state == "loading":  # noqa: ASYNC110 (its thread tells of it by no event)
+        while self._loader.state == "loading":  # noqa: ASYNC110 (its thread sets no event)
             await asyncio.sleep(_LOOK_SECONDS / 10)
 
     async def answer(self, scope: Scope, body: bytes) -> AsyncGenerator[Sequence[Message]]:
@@ -107,7 +107,7 @@ class Replica:
             yield messages
 
     async def answer_whole(self, scope: Scope, body: bytes) -> tuple[str, Sequence[Message]]:
-        """Its name, and the answer at once."""
+        """The replica's name, and the whole response at once."""
         return self.name, [message async for messages in self.answer(scope, body) for message in messages]
 
     def check_health(self) -> None:
@@ -117,12 +117,12 @@ class Replica:
 
 
 class RayReplicas:
-    """Replicas on a Ray of this server's own, on this machine alone; see `calomel.server.forwarding.Replicas`.
+    """Replicas on this server's own Ray, on this machine only; see `calomel.server.forwarding.Replicas`.
 
     Args:
         settings: of the server.
-        tokens: who may ask; None for everybody.
-        open_model: opens the model in a replica's process; a function of a module.
+        tokens: the valid ones; None admits everyone.
+        open_model: opens the model in a replica's process; a module-level function.
 
     Raises:
         StartError: they cannot be started.
@@ -137,7 +137,7 @@ class RayReplicas:
         allowed = None if tokens is None else dict(tokens.by_name)
         self._ended = threading.Event()
         opened: Future[Any] = Future()
-        # Ray's processes end with the thread that started them: so one thread starts them, watches them and ends them.
+        # Ray's processes end with the thread that started them, so one thread starts, watches and ends them.
         self._thread = threading.Thread(
             target=self._keep, args=(opened, each, allowed, open_model), name="calomel-ray", daemon=True
         )
@@ -177,11 +177,11 @@ class RayReplicas:
         self._thread.join()
 
     def _keep(self, opened: Future[Any], *bound: Any) -> None:
-        # Ray opens its own folder to everybody; so it lies in one that is the user's alone. The path of a socket in it
+        # Ray opens its folder to all users; so it is inside one that only the user can read. The path of a socket in it
         # must be short.
         with tempfile.TemporaryDirectory(prefix="calomel-", dir="/tmp", ignore_cleanup_errors=True) as folder:
             try:
-                # Ray's handler writes a stack to the log when the process is told to end.
+                # Ray's handler writes a stack trace to the log when the process is told to end.
                 with _kept_handler(signal.SIGTERM):
                     self._start_ray(folder)
                 opened.set_result(self._start_serve(bound))
@@ -238,7 +238,7 @@ class RayReplicas:
         try:
             handle = serve.run(deployment.bind(*bound), name=_NAME, route_prefix=None)
         except RuntimeError as error:
-            # What the last replica that was tried has said.
+            # The error of the last replica that was tried.
             raise RuntimeError(serve.status().applications[_NAME].deployments[_NAME].message) from error
         self.ready = self.wanted
         return handle
@@ -257,7 +257,7 @@ def fitted_to(settings: ServerSettings) -> ServerSettings:
     """The settings of each replica: its share of the processors, and contexts that fit into its share of the memory.
 
     Raises:
-        StartError: this machine has no room for so many.
+        StartError: this machine has no room for this many replicas.
         CheckpointError: the model cannot be opened.
     """
     from calomel.families.family import OpenOptions  # imports torch
@@ -272,7 +272,7 @@ def fitted_to(settings: ServerSettings) -> ServerSettings:
 
         if cuda.device_count() < count:
             raise StartError(f"{count} replicas need {count} GPUs, and this machine has {cuda.device_count()}")
-        # Ray gives each replica a GPU of its own, which is its first.
+        # Ray gives each replica a GPU of its own, which is the first it sees.
         return settings.model_copy(update={**each, "device": "cuda"})
     folder, device = settings.model or nano_path(), settings.device
     free = free_bytes(device)
@@ -294,8 +294,8 @@ def fitted_to(settings: ServerSettings) -> ServerSettings:
 def _listen_here() -> None:
     """Have Ray Serve's own port listen on 127.0.0.1; called in a replica's process before it is opened.
 
-    Ray Serve 2.60 opens it on every address of the machine, asks no token there, and unpacks whatever comes. Nobody
-    uses it here. Raises AttributeError where Ray Serve has changed: then no replica is started.
+    Ray Serve 2.60 opens it on all addresses of the machine, requires no token there, and deserializes all input.
+    Nothing uses it here. Raises AttributeError when Ray Serve has changed: then no replica is started.
     """
     replica: Any = import_module("ray.serve._private.replica")
     add = replica.add_port_to_grpc_server
@@ -308,7 +308,7 @@ def _listen_here() -> None:
 
 @contextlib.contextmanager
 def _kept_handler(number: int) -> Iterator[None]:
-    """Give signal `number` back the handler that it has now: Python can do that in its main thread alone."""
+    """Restore the current handler of signal `number` afterwards: Python can do that only in its main thread."""
     library: Any = ctypes.CDLL(None)
     kept = ctypes.create_string_buffer(1024)  # more than a `struct sigaction` of any system takes
     library.sigaction(number, None, kept)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 # Headers are kept in memory until they are complete; 64 KiB is eight times what browsers send at most.
 _MAX_HEADER_BYTES: Final = 64 * 1024
-# An editor asks again within seconds while its user types; longer-lived idle sockets are of no use.
+# An editor asks again within seconds while its user types; keeping idle sockets longer is useless.
 _KEEP_ALIVE_SECONDS: Final = 60
 _WARM_UP: Final = "def add(a, b):\n    return "
 
@@ -53,8 +53,8 @@ _WARM_UP: Final = "def add(a, b):\n    return "
 def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
     """Serve until the process is told to stop (SIGINT, SIGTERM).
 
-    The address, and where the token is, are written to `out` once; a token that was made just now is shown on a
-    terminal alone, for other outputs are kept in logs. Both stand in the runtime file, too.
+    The address, and where the token is, are written to `out` once; a new token is shown only on a terminal, since
+    other outputs are kept in logs. Both are in the runtime file, too.
 
     Raises:
         StartError: the address is taken, a file cannot be used, the model cannot be loaded, or its engine failed.
@@ -76,7 +76,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
     if settings.replicas is None:
         app = create_app(settings, opened, allowed, describing=None if upstream is None else lambda: upstream.model)
     else:
-        # What a model's process does by itself is theirs.
+        # What a process with the model does by itself is left to the replicas.
         before_them = settings.model_copy(update={"workspace": None})
         app = create_app(before_them, opened, allowed, [Middleware(Forwarding)])
     idle_seconds = None if settings.idle_minutes is None else settings.idle_minutes * 60
@@ -99,7 +99,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
 
 
 def open_model(settings: ServerSettings) -> Filler:
-    """Open the model in this process, and make its first forwards, which are slow: better now than at a keystroke."""
+    """Open the model in this process, and run its first forwards, which are slow: better now than at a keystroke."""
     from calomel.families.family import OpenOptions  # these import torch
     from calomel.suggest.completer import FillRequest
     from calomel.suggest.in_process import open_folder
@@ -116,14 +116,14 @@ def open_model(settings: ServerSettings) -> Filler:
     fill = getattr(filler, "fill", None)
     if fill is not None:
         fill(FillRequest("fill", PromptParts(prefix=_WARM_UP, suffix="\n"), max_tokens=8))
-    # The collector stops everything while it looks: not at what stays as long as the server.
+    # Garbage collection stops everything: it should not scan objects that live as long as the server.
     gc.collect()
     gc.freeze()
     return filler
 
 
 def upstream_of(settings: ServerSettings) -> UpstreamCompleter | None:
-    """What asks the server that has the model; None for a model of this process. Raises StartError for its key."""
+    """The client of the upstream server that has the model; None for a model in this process. Raises StartError."""
     if settings.upstream is None:
         return None
     from calomel.suggest.upstream.completer import UpstreamCompleter
@@ -147,13 +147,13 @@ def upstream_of(settings: ServerSettings) -> UpstreamCompleter | None:
 
 
 def is_own(url: str, settings: ServerSettings) -> bool:
-    """Whether an address is where this server will listen: it would ask itself for ever."""
+    """Whether this server will listen at an address: as its own upstream, it would ask itself for ever."""
     parts = urlsplit(url)
     return is_loopback(parts.hostname or "") and parts.port == settings.port
 
 
 def open_upstream(upstream: UpstreamCompleter) -> Filler:
-    """Ask the server what it can do. One that is not there may come later; StartError for what waiting cannot mend."""
+    """Ask the upstream server what it can do. It may start later; raises StartError for what waiting cannot fix."""
     try:
         upstream.look()
     except CompleterError as error:
@@ -163,7 +163,7 @@ def open_upstream(upstream: UpstreamCompleter) -> Filler:
 
 
 def open_in_replica(settings: ServerSettings) -> Filler:
-    """The same in a replica's process, which Ray has started."""
+    """Like `open_model`, in a replica's process, which Ray started."""
     turn_off_libraries()
     log_to(sys.stderr, settings.log_level)
     if settings.offline:
@@ -172,7 +172,7 @@ def open_in_replica(settings: ServerSettings) -> Filler:
 
 
 def open_replicas(settings: ServerSettings, tokens: Tokens | None) -> Filler:
-    """Start processes with the model; what is asked of them goes through `Forwarding` alone. Raises StartError."""
+    """Start processes with the model; requests reach them only through `Forwarding`. Raises StartError."""
     try:
         from calomel.server.replicas import RayReplicas
     except ImportError as error:
@@ -181,15 +181,15 @@ def open_replicas(settings: ServerSettings, tokens: Tokens | None) -> Filler:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises StartError when the address is taken or is none of this machine's."""
+    """A listening socket. Raises StartError when the address is taken or not on this machine."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=128)
     except OSError as error:
         hint = ": is another server running? Choose another port, 0 for any" if error.errno == errno.EADDRINUSE else ""
         raise StartError(f"cannot listen on {host} port {port} ({error.strerror}){hint}") from error
-    # Accepted connections inherit it; asyncio sets it only where the socket names its protocol. Without it the body of
-    # each answer waits 40 ms for the acknowledgement of its head.
+    # Accepted connections inherit it; asyncio sets it only if the socket names its protocol. Without it, the body of
+    # each response waits 40 ms for the acknowledgement of its head.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
@@ -205,17 +205,17 @@ def config(settings: ServerSettings, app: FastAPI) -> uvicorn.Config:
     """How uvicorn serves the application."""
     return uvicorn.Config(
         app,
-        # On h11: httptools takes headers of any size, h11 refuses them at the limit below.
+        # h11, since httptools accepts headers of any size; h11 refuses them beyond the limit below.
         http=timed(settings.receive_seconds, settings.max_connections),
         h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
         loop="asyncio",
         ws="none",
         lifespan="on",
-        # One line a fill is logged by the route, with counts in place of the client's words.
+        # The route logs one line per fill, with counts in place of the client's text.
         access_log=False,
         # The server's log is set up already.
         log_config=None,
-        # The client's address is the socket's: no header may claim another.
+        # The client's address is the socket's: no header may override it.
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
@@ -226,7 +226,7 @@ def config(settings: ServerSettings, app: FastAPI) -> uvicorn.Config:
 
 
 def _tokens(settings: ServerSettings, *, terminal: bool) -> tuple[Tokens | None, str | None, str]:
-    """Who may come in, the token for the user's own editors, and what to say about it."""
+    """The valid tokens, the token for the user's own editors, and the message about it."""
     if settings.no_auth:
         return None, None, "No token: every program of this machine may ask. Runtime file: {runtime_file}"
     if settings.token is not None:
@@ -240,7 +240,7 @@ def _tokens(settings: ServerSettings, *, terminal: bool) -> tuple[Tokens | None,
     shown = str(path).replace("{", "{{").replace("}", "}}")
     only = found.by_name.get("") if len(found.by_name) == 1 else None
     if only is None:
-        # Nobody's own: the user's editors get one for this run.
+        # None of the tokens is the user's own: their editors get one for this run.
         token = tokens.new_token()
         count = len(found.by_name)
         return Tokens({**found.by_name, EDITORS: token}), token, f"Tokens: {count} in {shown}"
@@ -249,7 +249,7 @@ def _tokens(settings: ServerSettings, *, terminal: bool) -> tuple[Tokens | None,
 
 
 def _check_tls(settings: ServerSettings) -> None:
-    """Raise StartError for a certificate that cannot be served with, before anything is opened."""
+    """Raise StartError for an unusable certificate, before anything is opened."""
     if settings.tls_cert is None or settings.tls_key is None:
         return
     for name, path in (("tls-cert", settings.tls_cert), ("tls-key", settings.tls_key)):
@@ -292,20 +292,20 @@ def _record(settings: ServerSettings, url: str, token: str | None) -> ServerReco
             else upstream_id(settings.upstream, settings.upstream_model)
         )
     except OSError:
-        # The loader says what is wrong with the folder.
+        # The loader reports what is wrong with the folder.
         weights = ""
     model = None if settings.model is None else str(settings.model.resolve())
     return ServerRecord(url, token, pid, started(pid), model, weights, settings.device, version(), PROTOCOL_VERSION)
 
 
-# Read when those libraries are imported, so they are set before.
+# These libraries read them at import, so they are set before.
 _SWITCHES: Final = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
     "HF_DATASETS_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "DO_NOT_TRACK": "1",
-    # Ray's: no report to its makers, every port on 127.0.0.1 (as on systems where it has no clusters), and a token.
+    # Ray: no telemetry, every port on 127.0.0.1 (as on systems where it has no clusters), and a token.
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_AUTH_MODE": "token",
@@ -317,19 +317,19 @@ class OfflineError(OSError):
 
 
 def turn_off_libraries() -> None:
-    """Tell libraries that could reach out not to: the server never asks them to."""
+    """Tell libraries that could use the network not to: the server never asks them to."""
     os.environ.update(_SWITCHES)
 
 
 def refuse_connections() -> None:
-    """From now on, and for the rest of the process, refuse every connection beyond loopback."""
+    """From now on, for the rest of the process, refuse every connection beyond loopback."""
     sys.addaudithook(_refuse)
 
 
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
     if event in {"socket.connect", "socket.sendto"}:
         address = arguments[1]
-        # Sockets of the file system have a path for an address.
+        # The address of a Unix socket is a path.
         if isinstance(address, tuple) and not is_loopback(str(address[0])):
             raise OfflineError("the server is offline: it connects to no other machine")
     elif event in {"socket.getaddrinfo", "socket.gethostbyname"}:
@@ -340,7 +340,7 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _is_address(name: str) -> bool:
-    """Whether nobody has to be asked for it."""
+    """Whether it is an IP address, which needs no lookup."""
     import ipaddress
 
     try:

@@ -1,8 +1,8 @@
 """Every setting of the server, its default and the reason for that default; and where settings come from.
 
 A setting comes from the command line, else from the environment variable `CALOMEL_` + its name, else from the user's
-`calomel.toml`. That file is the user's own, or one that he names. The current folder is never looked at: a repository
-that somebody cloned must not configure a server.
+`calomel.toml`. That file is the user's own, or one that the user names. The current folder is never read: a cloned
+repository must not configure a server.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s*,]+")
 
 
 def _split(value: Any) -> Any:
-    """Several names in one environment variable stand between commas."""
+    """Several names in one environment variable are separated by commas."""
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
@@ -54,7 +54,7 @@ class ServerSettings(BaseSettings):
         extra="forbid",
         frozen=True,
         use_attribute_docstrings=True,
-        # A token typed into the wrong place must not appear in the error about it.
+        # A token typed into the wrong field must not appear in the error about it.
         hide_input_in_errors=True,
     )
 
@@ -221,7 +221,7 @@ class ServerSettings(BaseSettings):
         return self
 
     def hosts(self) -> list[str]:
-        """Names that the Host header may carry, without ports."""
+        """Names that the Host header may have, without ports."""
         names = ["127.0.0.1", "localhost", "[::1]", *self.allowed_hosts]
         own = f"[{self.host}]" if ":" in self.host else self.host
         return names if own in names else [*names, own]
@@ -232,7 +232,7 @@ def is_sendable(token: str) -> bool:
     return token.isascii() and all(c.isprintable() and c != " " for c in token)
 
 
-# The server's table; the others of the file belong to the editors' side (`calomel.workspace.settings`).
+# The server's table; the file's others belong to the editors' side (`calomel.workspace.settings`).
 TABLE: Final = "serve"
 _OTHER_TABLES: Final = ("workspace", "privacy", "suggest", "server", "log")
 _PREFIX: Final = "CALOMEL_"
@@ -245,7 +245,7 @@ DEFAULT: Final = "default"
 
 
 class SettingsError(StartError):
-    """A setting cannot be used; the message names it and where it came from, and never a secret."""
+    """A setting cannot be used; the message names it and its source, but never a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,9 +253,9 @@ class Layered:
     """Settings and their sources.
 
     Attributes:
-        settings: as the server will take them.
+        settings: as the server will use them.
         origins: name of a setting to `default`, a file, a variable or an option.
-        path: the file that was looked for; None when none was to be read.
+        path: the file that was looked for; None if none was to be read.
     """
 
     settings: ServerSettings
@@ -264,7 +264,7 @@ class Layered:
 
 
 def named_path() -> Path:
-    """The file that is read when none is named on the command line."""
+    """The file that is read if the command line names none."""
     name = os.environ.get(_NAMED, "")
     return Path(name).expanduser() if name else user_settings_path()
 
@@ -273,12 +273,12 @@ def load(options: Mapping[str, Any], config: Path | None = None, *, use_config: 
     """The settings of all layers.
 
     Args:
-        options: of the command line, those that were given.
-        config: the file to read; it must be there. None: what CALOMEL_CONFIG names, else the user's own, if any.
+        options: those given on the command line.
+        config: the file to read; it must exist. None: what CALOMEL_CONFIG names, else the user's own, if any.
         use_config: False to read no file at all.
 
     Raises:
-        SettingsError: a value is wrong, unknown, or in a file that must not be believed.
+        SettingsError: a value is wrong, unknown, or in a file that cannot be trusted.
     """
     path = (config or named_path()) if use_config else None
     in_file = {} if path is None else read(path, must_exist=config is not None or bool(os.environ.get(_NAMED)))
@@ -338,7 +338,7 @@ def shown(layered: Layered, name: str) -> str:
 
 def option(name: str) -> str:
     """How a setting is spelled on the command line."""
-    # A repeatable option names one thing at a time.
+    # A repeatable option takes one name at a time.
     return "--" + name.replace("_", "-").removesuffix("s" if name in {"allowed_hosts", "allowed_origins"} else "")
 
 
@@ -356,7 +356,7 @@ def _check_names(path: Path, found: Mapping[str, Any], table: str = "") -> None:
 
 
 def _check_modes(path: Path, status: os.stat_result, *, secret: bool) -> None:
-    """Whoever can write the file can have the server listen to the world, or open a model of his."""
+    """Raise SettingsError if others can write the file: they could open the server to all, or load their own model."""
     if not is_own(status) and status.st_uid:
         raise SettingsError(f"{path} belongs to another user")
     if rights_of_others(status, stat.S_IWGRP | stat.S_IWOTH):

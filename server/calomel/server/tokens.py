@@ -1,7 +1,7 @@
-"""The tokens that open the door: one, or one for each person, from the settings or from a file of the user's.
+"""The tokens that clients need: one, or one for each person, from the settings or from a file.
 
-The file holds a token, or `NAME TOKEN` on each line; blank lines and lines that begin with `#` say nothing. It is made,
-with a random token and for its user's eyes alone, where there is none.
+The file holds a token, or `NAME TOKEN` on each line; blank lines and lines that begin with `#` are ignored. If it does
+not exist, it is created with a random token, readable by its user alone.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from calomel.storage.system import is_own, open_private, rights_of_others
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
 _MAX_BYTES: Final = 1024 * 1024
-# What the user's own editors are called; they find their token in the runtime file.
+# The name of the user's own editors; they find their token in the runtime file.
 EDITORS: Final = "editors"
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Who may come in.
+    """The valid tokens.
 
     Attributes:
-        by_name: of a person to its token; the one token of a server without names has the name "".
+        by_name: a person's name to their token; the one token of a server without names has the name "".
     """
 
     by_name: Mapping[str, str] = field(repr=False)
 
     def owner(self, offered: bytes) -> str | None:
-        """Whose token this is; None for nobody's. Takes the same time for every wrong one."""
+        """The name of the token's owner; None for a wrong token. Takes the same time for every wrong one."""
         found = None
         for name, token in self.by_name.items():
             if hmac.compare_digest(offered, token.encode()):
@@ -53,14 +53,14 @@ def new_token() -> str:
 
 
 def default_path() -> Path:
-    """The token that clients of this user are configured with, once."""
+    """The file with the token that this user's clients are configured with, once."""
     import platformdirs
 
     return platformdirs.user_state_path("calomel", appauthor=False) / "token"
 
 
 def read_or_make(path: Path) -> tuple[Tokens, bool]:
-    """The tokens in `path`, and whether the file was made just now. Raises StartError."""
+    """The tokens in `path`, and whether the file was created just now. Raises StartError."""
     try:
         return read(path), False
     except FileNotFoundError:
@@ -86,7 +86,7 @@ def read_key(path: Path) -> str:
 
 
 def _text(path: Path, what: str, form: str) -> str:
-    """A small file of secrets. Raises FileNotFoundError, and StartError for one that cannot be used."""
+    """The text of a small file of secrets. Raises FileNotFoundError, and StartError for one that cannot be used."""
     try:
         descriptor = open_private(path, os.O_RDONLY, links=True)
     except FileNotFoundError:
@@ -109,17 +109,17 @@ def _text(path: Path, what: str, form: str) -> str:
 
 
 def modes(status: os.stat_result) -> str | None:
-    """What is wrong with who may read and write a file of tokens; None for nothing."""
+    """What is wrong with the permissions of a file of tokens; None for nothing."""
     if not is_own(status) and status.st_uid:
         return "belongs to another user"
-    # A group may read it: that is how credentials are handed to services.
+    # A group may read it: that is how services get credentials.
     if rights_of_others(status, stat.S_IRWXO | stat.S_IWGRP):
         return "is open to other users: chmod 600 it"
     return None
 
 
 def parse(text: str, path: Path) -> Tokens:
-    """The tokens in a file's text. Raises StartError, which names the line and not what stands there."""
+    """The tokens in a file's text. Raises StartError, which names the line but not its content."""
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
@@ -137,7 +137,7 @@ def parse(text: str, path: Path) -> Tokens:
 
 
 def _make(path: Path) -> None:
-    """Write a new token, whole or not at all; another server that does so at the same time is left its own."""
+    """Write a new token, atomically; a token that another server writes at the same time is kept."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What bodies of several routes have in common: strict field types, limits, sampling, the shape of answers, errors."""
+"""What bodies of several routes share: strict field types, limits, sampling, the shapes of answers and errors."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from calomel.suggest.completer import CanvasText, Drawing
 # Published limits.
 MAX_TOKENS: Final = 8192
 MAX_TOP_K: Final = 1000
-# One client asks for four times what its user set. The answer has `MAX_TOKENS` at most in any case.
+# One client asks for four times what its user set. The answer has at most `MAX_TOKENS` in any case.
 MOST_ASKED: Final = 8 * MAX_TOKENS
-# Ours: generous against what clients send (at most about ten), small enough that matching costs nothing.
+# Ours: generous compared with what clients send (at most about ten), small enough that matching costs nothing.
 MAX_STOPS: Final = 16
 MAX_STOP_CHARACTERS: Final = 256
 MAX_NAME_CHARACTERS: Final = 256
@@ -24,7 +24,7 @@ _HIGHEST_PENALTY: Final = 100.0
 
 
 def _number(value: Any) -> Any:
-    # JSON has numbers; a text or a truth value in their place is a mistake of the client, not a number.
+    # JSON has numbers; a string or a boolean in their place is a mistake of the client, not a number.
     if isinstance(value, bool | str):
         raise ValueError("Input should be a number")  # noqa: TRY004 (pydantic turns ValueError into a field error)
     return value
@@ -41,7 +41,7 @@ def _one_or_many(value: Any) -> Any:
 
 
 def _text_of(value: Any) -> Any:
-    """Content that comes in parts is the text of its parts."""
+    """Content in parts becomes the text of its parts."""
     if not isinstance(value, list):
         return value
     texts = []
@@ -53,7 +53,7 @@ def _text_of(value: Any) -> Any:
     return "".join(texts)
 
 
-# JSON can escape half of a surrogate pair, which no tokenizer and no UTF-8 file can hold. With a bound pydantic looks.
+# JSON can escape half of a surrogate pair, which no tokenizer and no UTF-8 file can hold. A bound makes pydantic check.
 Text = Annotated[str, Field(min_length=0)]
 Content = Annotated[Text, BeforeValidator(_text_of)]
 Name = Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
@@ -64,9 +64,9 @@ Flag = StrictBool
 AnswerTokens = Annotated[Integer, Field(ge=1, le=MAX_TOKENS)]
 LeastTokens = Annotated[Integer, Field(ge=0, le=MAX_TOKENS)]
 Penalty = Annotated[Number, Field(ge=-2, le=2)]
-# -1 means all, 0 nothing that makes sense.
+# -1 means all; 0 means nothing useful.
 TopK = Annotated[Integer, Field(ge=-1, le=MAX_TOP_K), AfterValidator(_not_zero)]
-# A text alone is a list of one.
+# A single string is a list of one.
 Stops = Annotated[
     list[Annotated[Text, Field(min_length=1, max_length=MAX_STOP_CHARACTERS)]],
     BeforeValidator(_one_or_many),
@@ -82,19 +82,19 @@ class StreamOptions(BaseModel):
 
 
 class StreamedBody(BaseModel):
-    """Whether an answer is streamed, and whether its stream ends with what it took."""
+    """Whether an answer is streamed, and whether its stream ends with its usage."""
 
     stream: Flag | None = None
     stream_options: StreamOptions | None = None
 
     @property
     def wants_usage(self) -> bool:
-        """As its last event."""
+        """Whether usage is sent as the last event."""
         return bool(self.stream_options is not None and self.stream_options.include_usage)
 
 
 class SampledBody(BaseModel):
-    """How tokens are drawn, and where an answer ends; null means "not sent", unknown fields are ignored."""
+    """How tokens are sampled, and where an answer ends; null means "not sent", unknown fields are ignored."""
 
     temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
     top_p: Annotated[Number, Field(ge=0, le=1)] | None = None
@@ -106,8 +106,8 @@ class SampledBody(BaseModel):
     seed: Annotated[Integer, Field(ge=0, lt=2**63)] | None = None
 
     def sampling(self) -> Drawing:
-        """What was not sent has no effect, nor have zeros where clients take them for none."""
-        # The published range of top_p has a 0; the smallest set of tokens is the most probable one.
+        """What was not sent has no effect, nor has a zero that clients use for "none"."""
+        # The published range of top_p includes 0, where the smallest set of tokens is the most probable one.
         greedy = self.top_p == 0
         return Drawing(
             temperature=0.0 if greedy else self.temperature or 0.0,
@@ -121,7 +121,7 @@ class SampledBody(BaseModel):
 
 
 class PublishedBody(SampledBody, StreamedBody):
-    """What clients of the published routes and of OpenAI's send."""
+    """What clients of the published routes and of OpenAI send."""
 
 
 class JsonSchemaFormat(BaseModel):
@@ -136,7 +136,7 @@ class JsonSchemaFormat(BaseModel):
 
 
 class ResponseFormat(BaseModel):
-    """Published ResponseFormatText, -JSONObject and -JSONSchema; with `regex`, as other open servers have it."""
+    """Published ResponseFormatText, -JSONObject and -JSONSchema; and `regex`, as other open servers have it."""
 
     type: Literal["text", "json_object", "json_schema", "regex"]
     json_schema: JsonSchemaFormat | None = None
@@ -151,13 +151,13 @@ class ResponseFormat(BaseModel):
         return self
 
     def schema_of(self) -> dict[str, Any] | None:
-        """The schema of the JSON that is asked for; None when it is no JSON."""
+        """The schema of the requested JSON; None when it is not JSON."""
         if self.type == "json_schema" and self.json_schema is not None:
             return {"type": "object"} if self.json_schema.schema_ is None else self.json_schema.schema_
         return {"type": "object"} if self.type == "json_object" else None
 
     def pattern_of(self) -> str | None:
-        """The pattern that is asked for."""
+        """The requested pattern."""
         return self.pattern if self.type == "regex" else None
 
 
@@ -202,9 +202,9 @@ class Canvas(BaseModel):
     """One canvas state, token by token.
 
     Attributes:
-        step: forwards of this answer so far.
+        step: forward passes of this answer so far.
         pieces: the tokens' texts; a light shade (U+2591) for one that is not known yet.
-        revealed: of each token, whether it is there to stay.
+        revealed: per token, whether it is final.
     """
 
     step: int
@@ -213,7 +213,7 @@ class Canvas(BaseModel):
 
     @classmethod
     def of(cls, canvas: CanvasText) -> Canvas:
-        """A state as the model tells it."""
+        """A state as the model reports it."""
         return cls(step=canvas.step, pieces=list(canvas.pieces), revealed=list(canvas.revealed))
 
 
@@ -229,8 +229,8 @@ class Chunk(BaseModel, Generic[Choice]):
     """The shape of a part of a streamed answer.
 
     Attributes:
-        usage: in the last part when it was asked for, which has no choices.
-        calomel: where a stream has canvases: their tokens. The choice has all that is known by now, not what is new.
+        usage: in the last part, which has no choices, if it was requested.
+        calomel: in a stream of canvases: their tokens. The choice has all text so far, not what is new.
     """
 
     id: str
@@ -255,7 +255,7 @@ class Completion(BaseModel, Generic[Choice]):
 
 
 class Pricing(BaseModel):
-    """Published PricingInfo, per token. Your own machine sends no bill."""
+    """Published PricingInfo, per token. Your own machine charges nothing."""
 
     prompt: str = "0"
     completion: str = "0"

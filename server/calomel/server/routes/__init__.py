@@ -1,1 +1,1 @@
-"""One file per family of routes; each makes a router and says of every route who may call it."""
+"""One file per family of routes; each makes a router and declares for every route who may call it."""

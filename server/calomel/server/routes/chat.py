@@ -1,4 +1,4 @@
-"""POST /v1/chat/completions: the next message of a conversation, of checkpoints that have a chat template."""
+"""POST /v1/chat/completions: the next message of a conversation, for checkpoints that have a chat template."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 # Published.
 MAX_CHAT_TOKENS: Final = 50_000
-# Ours: far beyond what people write, small enough that a body of the largest size is read in no time.
+# Ours: far beyond what people write, small enough that the largest body is read quickly.
 MAX_MESSAGES: Final = 4_096
 MAX_TOOLS: Final = 128
 MAX_CALLS: Final = 128
@@ -41,13 +41,13 @@ MAX_CALLS: Final = 128
 FunctionName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 ChatFinishReason = Literal["stop", "length", "tool_calls"]
 
-# What clients of other APIs say for our words.
+# Names in other APIs for our values.
 _EFFORTS: Final = {"none": "instant", "minimal": "instant", "xhigh": "high", "max": "high"}
 _ROLES: Final = {"developer": "system", "function": "tool"}
 
 
 class CalledFunction(BaseModel):
-    """Published FunctionCall; `arguments` is JSON in a text."""
+    """Published FunctionCall; `arguments` is JSON in a string."""
 
     name: wire.Name | None = None
     arguments: wire.Text
@@ -71,7 +71,7 @@ class ChatMessageParam(BaseModel):
     tool_call_id: wire.Name | None = None
 
     def told(self, mask: Callable[[str], str]) -> Message:
-        """The same in the words of templates, with its secrets masked."""
+        """The same for chat templates, with its secrets masked."""
         calls = (
             Call(call.function.name or "", mask(call.function.arguments), call.id) for call in self.tool_calls or ()
         )
@@ -88,19 +88,19 @@ class FunctionDefinition(BaseModel):
     strict: wire.Flag | None = None
 
     def told(self) -> Function:
-        """The same in our words."""
+        """The same in our own type."""
         return Function(self.name, self.description or "", self.parameters, strict=bool(self.strict))
 
 
 class ToolParam(BaseModel):
-    """Published ChatCompletionTool; of the tool that must be called the name alone counts."""
+    """Published ChatCompletionTool; for a tool that must be called, only the name counts."""
 
     type: Literal["function"]
     function: FunctionDefinition
 
 
 class ChatRequestBody(wire.PublishedBody):
-    """Published ChatCompletionRequest, with the sampling fields of the other routes besides; null means "not sent"."""
+    """Published ChatCompletionRequest, plus the sampling fields of the other routes; null means "not sent"."""
 
     messages: Annotated[list[ChatMessageParam], Field(min_length=1, max_length=MAX_MESSAGES)]
     model: wire.ModelName
@@ -148,7 +148,7 @@ class ChatCall(BaseModel):
 
 
 class ChatMessage(BaseModel):
-    """Published Message, in an answer: `tool_calls` is there because a client refuses null and its absence alike."""
+    """Published Message, in an answer: `tool_calls` is always there because a client refuses null and absence alike."""
 
     role: Literal["assistant"] = "assistant"
     content: str | None
@@ -178,7 +178,7 @@ class ChatCompletion(wire.Completion[ChatChoice]):
 
 
 class ChatDelta(BaseModel):
-    """Published ChunkDelta: `content` is added to what came before; with `diffusing` it takes its place."""
+    """Published ChunkDelta: `content` is added to what came before; with `diffusing` it replaces that."""
 
     role: Literal["assistant"] | None = wire.unset()
     content: str | None = wire.unset()
@@ -194,7 +194,7 @@ class ChatChunkChoice(BaseModel):
 
 
 class ChatChunk(wire.Chunk[ChatChunkChoice]):
-    """Published ChatCompletionChunk; `usage` stands in the last one when it was asked for, which has no choices."""
+    """Published ChatCompletionChunk; `usage` is in the last one, which has no choices, if it was requested."""
 
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
     warning: str | None = wire.unset()
@@ -251,7 +251,7 @@ async def create_chat_completion(body: ChatRequestBody, request: Request) -> Res
 
 
 def chat_request(visiting: Visit, body: ChatRequestBody) -> ChatRequest:
-    """The client's words in ours, with the published defaults; secrets in messages are masked."""
+    """The client's request in our own type, with the published defaults; secrets in messages are masked."""
     named = body.tool_choice.function.name if isinstance(body.tool_choice, ToolParam) else None
     form, mask = body.response_format, visiting.door.mask
     return ChatRequest(
@@ -279,14 +279,14 @@ def _template(folder: Path | None) -> ChatTemplate | None:
 
 
 def _temperature(body: ChatRequestBody) -> tuple[float, str | None]:
-    """The temperature that is used, and the warning when it is not the one that was sent."""
+    """The temperature that is used, and a warning when it is not the one that was sent."""
     if body.temperature is None or _COLDEST <= body.temperature <= _WARMEST:
         return DEFAULT_TEMPERATURE if body.temperature is None else body.temperature, None
     return DEFAULT_TEMPERATURE, RESET
 
 
 def _wording(visiting: Visit, body: ChatRequestBody) -> Wording[Reply]:
-    # Published ids of this route begin differently.
+    # The published ids of this route have another prefix.
     head = {**visiting.head(body.model), "id": visiting.id.replace("cmpl-", "chatcmpl-", 1)}
     warning = _temperature(body)[1]
 
@@ -303,7 +303,7 @@ def _wording(visiting: Visit, body: ChatRequestBody) -> Wording[Reply]:
 
     def last(reply: Reply) -> Iterator[ChatChunk]:
         visiting.answered(Spent.of(reply))
-        # A canvas takes the place of the last one, so the last has to be all of the answer.
+        # A canvas replaces the one before, so the last has to be the whole answer.
         delta = ChatDelta(content=reply.content if body.diffusing else None)
         if reply.calls:
             yield chunk(delta.model_copy(update={"tool_calls": _calls(reply)}))
@@ -329,7 +329,7 @@ def _calls(reply: Reply) -> list[ChatCall]:
 
 
 def _finish(reply: Reply) -> ChatFinishReason:
-    """Published reasons only: an answer that time cut short is as incomplete as one that length cut short."""
+    """Published reasons only: an answer cut short by time is as incomplete as one cut short by length."""
     return "length" if reply.finish_reason == "deadline" else reply.finish_reason
 
 

@@ -1,6 +1,6 @@
 """POST /v1/fim/completions: the text between `prompt` and `suffix` (FIM of the OpenAPI document of 2026-07).
 
-POST /v1/completions, as OpenAI's older clients know it: a hole in whatever format they write it, or Zed's region.
+POST /v1/completions, for OpenAI's older clients: a hole in whatever format they write it, or one of Zed's regions.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 # The first blank line: the published default for this route.
 DEFAULT_STOP: Final = ("\n\n", "\n \n")
-# Ours: the canvas has at most so many tokens anyway, and each step reveals one.
+# Ours: the canvas has at most this many tokens anyway, and each step reveals one.
 _MAX_STEPS: Final = 256
-# Compiling is bounded by its own budget; this bounds the waiting on a busy machine.
+# Compilation has its own budget; this bounds the wait on a busy machine.
 _COMPILE_SECONDS: Final = 5.0
 
 
 class FimRequest(wire.PublishedBody):
     """Published FIMCompletionRequest; null means "not sent".
 
-    Besides: `temperature`, `seed`, `min_tokens`; `max_steps` bounds the denoising steps of a canvas; with `diffusing`
-    a stream has whole canvas states that take each other's place, not deltas.
+    In addition: `temperature`, `seed`, `min_tokens`; `max_steps` bounds the denoising steps of a canvas; with
+    `diffusing` a stream has whole canvas states, each replacing the one before, not deltas.
 
     The published default of `presence_penalty` is 1.5. It is not applied: it was chosen for another model and makes
-    code worse, which repeats its identifiers for good reasons. A penalty acts only when it is sent.
+    code worse, which repeats its identifiers for good reasons. A penalty applies only when it is sent.
     """
 
     prompt: wire.Text
@@ -62,7 +62,7 @@ class FimMessage(BaseModel):
 
 
 class FimChoice(BaseModel):
-    """Published TextCompletionChoice, with the `message` of Mistral's besides."""
+    """Published TextCompletionChoice, plus the `message` of Mistral's."""
 
     index: int = 0
     text: str
@@ -106,7 +106,7 @@ router = protected_router()
 async def create_fim_completion(body: FimRequest, request: Request) -> Response:
     """Fill the hole; with `stream`, as server-sent events."""
     async with visit(request, "fim") as visiting:
-        # JSON that is asked for may have a blank line in it.
+        # Requested JSON may contain a blank line.
         stop = DEFAULT_STOP if body.response_format is None or body.response_format.type == "text" else ()
         asked = FillRequest(
             "fill",
@@ -132,10 +132,10 @@ async def create_fim_completion(body: FimRequest, request: Request) -> Response:
 
 
 async def _constraint(filler: Filler, asked: wire.ResponseFormat | None) -> GrammarConstraint | None:
-    """What the answer may be; None for any text.
+    """The constraint on the answer; None for any text.
 
     Raises:
-        InvalidParameterError: the schema or pattern is malformed, too large, or uses what is not supported.
+        InvalidParameterError: the schema or pattern is malformed, too large, or uses an unsupported feature.
     """
     if asked is None or asked.type == "text":
         return None
@@ -157,7 +157,7 @@ async def _constraint(filler: Filler, asked: wire.ResponseFormat | None) -> Gram
 
 
 def _one_text(value: Any) -> Any:
-    """A list with one text is that text; tokens of another model's vocabulary mean nothing here."""
+    """A list with one text means that text; tokens of another model's vocabulary mean nothing here."""
     if isinstance(value, list):
         if len(value) != 1 or not isinstance(value[0], str):
             raise ValueError("Input should be a text, or a list with one text")
@@ -174,7 +174,7 @@ def _no_echo(value: Any) -> Any:
 class CompletionRequest(wire.PublishedBody):
     """A prompt with or without fill-in-the-middle tokens, or one of Zed's; null means "not sent".
 
-    One choice is made (`n`). No stop is assumed. Some servers take a `top_k` of 0 for all.
+    Only one choice is made (`n`). There is no default stop. Some servers take a `top_k` of 0 to mean all.
     """
 
     prompt: Annotated[wire.Text, BeforeValidator(_one_text)]
@@ -187,7 +187,7 @@ class CompletionRequest(wire.PublishedBody):
 
 
 class CompletionChoice(BaseModel):
-    """One answer; of a stream, what is new of it."""
+    """One answer; in a stream, what is new of it."""
 
     index: int = 0
     text: str
@@ -196,7 +196,7 @@ class CompletionChoice(BaseModel):
 
 
 class TextCompletion(wire.Completion[CompletionChoice]):
-    """The answer. Zed wants each of its fields."""
+    """The answer. Zed requires all of its fields."""
 
     object: Literal["text_completion"] = "text_completion"
 

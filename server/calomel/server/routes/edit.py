@@ -1,6 +1,6 @@
-"""POST /v1/edit/completions and /v1/apply/completions: what a region becomes, and a snippet merged into its file.
+"""POST /v1/edit/completions and /v1/apply/completions: a rewritten region, and a snippet merged into its file.
 
-Edit of the OpenAPI document of 2026-07; apply is not in it, but in the published pages beside it.
+Edit is in the OpenAPI document of 2026-07; apply is only in the published pages beside it.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class UserMessage(BaseModel):
 
 
 class EditRequest(wire.StreamedBody):
-    """Published EditCompletionRequest, with what clients send besides; null means "not sent".
+    """Published EditCompletionRequest, plus what clients also send; null means "not sent".
 
-    There is exactly one message, of the user's. What is drawn is decided by the filter, not by a temperature: the
-    fields of sampling are checked and have no effect.
+    There is exactly one message, from the user. The filter decides what is answered, not a temperature: the sampling
+    fields are checked but have no effect.
     """
 
     messages: Annotated[list[UserMessage], Field(min_length=1, max_length=1)]
@@ -55,16 +55,16 @@ class EditRequest(wire.StreamedBody):
 
 
 class ApplyRequest(EditRequest):
-    """One message with the file and the snippet; what is not sent is not needed.
+    """One message with the file and the snippet; whatever is not sent is not needed.
 
-    `max_tokens` has no effect: half a file would be written over the whole one.
+    `max_tokens` has no effect: half a file would overwrite the whole one.
     """
 
     diffusing: wire.Flag | None = None
 
 
 class AssistantMessage(BaseModel):
-    """Published EditMessage; `tool_calls` is there because a client refuses null and its absence alike."""
+    """Published EditMessage; `tool_calls` is always present because a client refuses null and absence alike."""
 
     role: Literal["assistant"] = "assistant"
     content: str
@@ -86,7 +86,7 @@ class EditCompletion(wire.Completion[EditChoice]):
 
 
 class ApplyCompletion(wire.Completion[EditChoice]):
-    """An answer in the shape of the chat route; the content is the merged file and nothing else."""
+    """An answer in the shape of the chat route; its content is only the merged file."""
 
     object: Literal["chat.completion"] = "chat.completion"
 
@@ -113,7 +113,7 @@ class EditChunk(wire.Chunk[EditChunkChoice]):
 
 
 class ApplyLastChunk(EditChunk):
-    """The end of a streamed answer, with the warning that a whole one has."""
+    """The end of a streamed answer, with the warning of a whole one."""
 
     warning: str | None = None
 
@@ -124,7 +124,7 @@ router = protected_router()
 @router.post("/v1/edit/completions", response_model=EditCompletion)
 @router.post("/api/edit/completions", response_model=EditCompletion)  # a gateway's
 async def create_edit_completion(body: EditRequest, request: Request) -> Response:
-    """Rewrite the region between the tags; unchanged when nothing is sure enough. With `stream`, as events."""
+    """Rewrite the region between the tags; unchanged if no edit is probable enough. With `stream`, as events."""
     try:
         prompt = parse_mercury(body.messages[0].content)
     except ForeignPromptError as error:
@@ -140,7 +140,7 @@ async def create_edit_completion(body: EditRequest, request: Request) -> Respons
 
 @router.post("/v1/apply/completions", response_model=ApplyCompletion)
 async def create_apply_completion(body: ApplyRequest, request: Request) -> Response:
-    """Merge the snippet; where that is not possible, answer the file as it was, with a warning."""
+    """Merge the snippet; if that is impossible, answer with the unchanged file and a warning."""
     try:
         prompt = await asyncio.to_thread(parse_apply, body.messages[0].content)
     except ApplyPromptError as error:
@@ -159,10 +159,10 @@ async def create_apply_completion(body: ApplyRequest, request: Request) -> Respo
 
 
 async def _merged(visiting: Visit, prompt: ApplyPrompt) -> Ended:
-    """What the file becomes; no model is asked."""
+    """The merged file; no model is asked."""
     began = time.monotonic()
-    # Seconds of work for the largest files: in a thread, so that the door answers others meanwhile; few at a time, so
-    # that many of them leave the processor to the engine. What has not begun when its client goes away never does.
+    # Seconds of work for the largest files: in a thread, so that the door can answer others meanwhile; only a few at
+    # a time, which leaves the processor to the engine. A merge that has not begun when its client leaves never does.
     merged = await visiting.prepare(_MERGES, merge, prompt.original, prompt.update)
     visiting.answered(Spent(seconds=time.monotonic() - began))
     return Ended(merged.text, wire.Usage.count(0, 0, 0), warning=merged.warning)
@@ -173,6 +173,6 @@ def _choice(content: str, reason: wire.FinishReason) -> EditChoice:
 
 
 def _delta(content: str, reason: wire.FinishReason | None) -> EditChunkChoice:
-    """The first has the role; all of the answer is in it."""
+    """The first delta has the role, and the whole answer."""
     delta = Delta(role=None if reason else "assistant", content=content)
     return EditChunkChoice(delta=delta, finish_reason=reason)

@@ -1,4 +1,4 @@
-"""The routes of llama.cpp's server and of Ollama, for editor plugins that speak to those.
+"""The routes of llama.cpp's server and of Ollama, for editor plugins that use those.
 
 POST /infill, and POST /api/generate, GET /api/tags and /api/version.
 """
@@ -24,9 +24,9 @@ from calomel.server.wire import MAX_TOKENS, MOST_ASKED, Flag, Integer, Name, Num
 from calomel.suggest.completer import FillRequest
 from calomel.suggest.launch import version
 
-# Of the plugins, and Ollama's own before it had none.
+# The default of the plugins, and Ollama's own before it had none.
 DEFAULT_TOKENS: Final = 128
-# The plugins send 16 by default, and 64 where their manual goes far.
+# The plugins send 16 by default, and their manual goes up to 64.
 _MOST_EXTRAS: Final = 1024
 _MOST_FIELDS: Final = 64
 _HOUR: Final = 3_600_000
@@ -40,7 +40,7 @@ def _no_seed(value: int) -> int | None:
 
 
 class LlamaBody(SampledBody):
-    """How tokens are drawn, in the words of llama.cpp and Ollama: zero and negative numbers may mean none."""
+    """How tokens are sampled, in the terms of llama.cpp and Ollama: zero and negative numbers may mean none."""
 
     repetition_penalty: Annotated[Number, Field(ge=0)] | None = Field(default=None, alias="repeat_penalty")
     seed: Annotated[Integer, Field(ge=-(2**63), lt=2**63), AfterValidator(_no_seed)] | None = None
@@ -54,9 +54,9 @@ class Extra(BaseModel):
 
 
 class InfillRequest(LlamaBody):
-    """Lines before the cursor's, the beginning of its line (`prompt`), and what stands behind; null means "not sent".
+    """Lines before the cursor's, the start of its line (`prompt`), and the text after it; null means "not sent".
 
-    With `n_predict` 0 nothing is answered: the plugins ask so to warm a cache. `t_max_predict_ms` bounds the time for
+    With `n_predict` 0 the answer is empty: the plugins use that to warm a cache. `t_max_predict_ms` bounds the time for
     the answer; `n_indent` ends it before a line that is indented less, except in a stream.
     """
 
@@ -74,7 +74,7 @@ class InfillRequest(LlamaBody):
 
 
 class Timings(BaseModel):
-    """What the plugins show: tokens, milliseconds, tokens a second."""
+    """What the plugins show: tokens, milliseconds, tokens per second."""
 
     cache_n: int = 0
     prompt_n: int = 0
@@ -102,7 +102,7 @@ class InfillChunk(BaseModel):
 class InfillResponse(InfillChunk):
     """The answer, or the end of a streamed one. The prompt is not sent back.
 
-    Every field has a default: with `response_fields` only those that the client names are sent.
+    Every field has a default: with `response_fields` only the fields that the client names are sent.
     """
 
     content: str = ""
@@ -118,14 +118,14 @@ class InfillResponse(InfillChunk):
     timings: Timings = Timings()
 
 
-# A plugin's limit is for the answer alone; ours is from the request on, so the context has its own time.
+# A plugin's limit is for the answer only; ours starts with the request, so the context gets extra time.
 _CONTEXT_SECONDS: Final = 2.0
 _TAB: Final = 4
 
 
 @router.post("/infill", response_model=InfillResponse)
 async def infill(body: InfillRequest, request: Request) -> Response:
-    """Fill the hole behind `input_prefix` and `prompt`; with `stream`, as server-sent events."""
+    """Fill the hole after `input_prefix` and `prompt`; with `stream`, as server-sent events."""
     async with visit(request, "infill") as visiting:
         answer = partial(_response, visiting.door.model.id)
         if body.n_predict == 0:
@@ -139,7 +139,7 @@ async def infill(body: InfillRequest, request: Request) -> Response:
         except Exception as error:
             if getattr(error, "code", None) != "deadline_exceeded":
                 raise
-            # Not even the context was read in time: there is no answer, which is no mistake of the plugin's.
+            # Not even the context was encoded in time: there is no answer, but that is no error of the plugin.
             return _fields(body, InfillResponse(content="", model=visiting.door.model.id, stop_type="limit"))
         ending, text = answered(visiting, fill), indented(fill.text, body.n_indent or 0)
         if text != fill.text and wanted.hole is not None:
@@ -148,7 +148,7 @@ async def infill(body: InfillRequest, request: Request) -> Response:
 
 
 def indented(text: str, least: int) -> str:
-    """`text` up to the first line, of those behind its own first, that is not blank and indented by less."""
+    """`text` up to the first line after its own first that is not blank and indented by less than `least` columns."""
     lines = text.split("\n")
     for at, line in enumerate(lines[1:], 1):
         indent = len(line.expandtabs(_TAB)) - len(line.expandtabs(_TAB).lstrip())
@@ -160,7 +160,7 @@ def indented(text: str, least: int) -> str:
 async def _fill_request(visiting: Visit, body: InfillRequest) -> FillRequest:
     extras = (Excerpt(each.filename or "", 0, each.text) for each in body.input_extra or ())
     if body.input_prefix is None and body.input_suffix is None:
-        hole = parse_fim(body.prompt or "", None)  # `/completion` has tokens in its prompt
+        hole = parse_fim(body.prompt or "", None)  # the prompt of `/completion` contains tokens
     else:
         hole = PromptParts(prefix=(body.input_prefix or "") + (body.prompt or ""), suffix=body.input_suffix or "")
     hole = replace(hole, related=(*hole.related, *(extra for extra in extras if extra.text.strip())))
@@ -177,7 +177,7 @@ async def _fill_request(visiting: Visit, body: InfillRequest) -> FillRequest:
 
 
 def _response(model: str, ending: Ended, text: str | None = None) -> InfillResponse:
-    """`text` takes the place of all that was written."""
+    """`text` replaces all that was generated."""
     cached, made = ending.usage.cached_input_tokens, ending.usage.completion_tokens
     read = ending.usage.prompt_tokens - cached
     return InfillResponse(
@@ -205,7 +205,7 @@ def _pace(name: str, tokens: int, seconds: float) -> dict[str, Any]:
 
 
 def _fields(body: InfillRequest, answer: InfillResponse) -> Response:
-    """The answer, or only those of its fields that the plugin names: `timings/prompt_ms` is one within another."""
+    """The answer, or only the fields that the plugin names: `timings/prompt_ms` is a nested one."""
     values: dict[str, Any] = answer.model_dump()
     if body.response_fields:
         values = {name: found for name in body.response_fields if (found := _field(values, name)) is not None}
@@ -227,15 +227,15 @@ def _no_format(value: Any) -> Any:
 
 
 class Options(LlamaBody):
-    """Those of Ollama's options that mean something here. A negative `num_predict` sets no bound of its own."""
+    """The Ollama options that have an effect here. A negative `num_predict` sets no bound of its own."""
 
     num_predict: Annotated[Integer, Field(ge=-2, le=MOST_ASKED)] | None = None
 
 
 class GenerateRequest(BaseModel):
-    """A prompt with or without `suffix`. It is streamed unless `stream` is false: that is Ollama's default.
+    """A prompt with or without `suffix`. Streamed unless `stream` is false: that is Ollama's default.
 
-    There are no templates and no conversations here, so every prompt is taken as `raw`.
+    There are no templates and no conversations here, so every prompt is treated as `raw`.
     """
 
     model: Name | None = None
@@ -269,7 +269,7 @@ class GenerateResponse(GenerateChunk):
 
 
 class ModelDetails(BaseModel):
-    """What Ollama tells of a checkpoint."""
+    """What Ollama reports of a checkpoint."""
 
     parent_model: str = ""
     format: str = "safetensors"
@@ -291,18 +291,18 @@ class Tag(BaseModel):
 
 
 class Tags(BaseModel):
-    """Answer of `/api/tags`."""
+    """Response of `/api/tags`."""
 
     models: list[Tag]
 
 
 class OllamaVersion(BaseModel):
-    """Answer of `/api/version`: of Calomel."""
+    """Response of `/api/version`: Calomel's."""
 
     version: str
 
 
-# A client that asks for no bound gets the published one of the other routes.
+# A client that wants no bound gets the published default of the other routes.
 UNBOUNDED_TOKENS: Final = 512
 _SECOND: Final = 1_000_000_000
 
@@ -326,7 +326,7 @@ async def ollama_generate(body: GenerateRequest, request: Request) -> Response:
     """Fill the hole, or rewrite one of Zed's regions; as lines of JSON unless `stream` is false."""
     prompt, options, stream = body.prompt or "", body.options or Options(), body.stream is not False
     if not prompt and not body.suffix:
-        # Asks for the model to be loaded.
+        # This request only loads the model.
         async with visit(request, "generate") as visiting:
             nothing = Ended("", Usage.count(0, 0, 0))
             return known(visiting, _wording(body, "load", visiting), nothing, [], stream=stream)
@@ -340,7 +340,7 @@ async def ollama_generate(body: GenerateRequest, request: Request) -> Response:
 
 
 def _wording(body: GenerateRequest, reason: Literal["load"] | None, visiting: Visit) -> Wording[Ended]:
-    """Lines of JSON; with a `reason` to end that is not the text's."""
+    """Lines of JSON; `reason` replaces the text's own reason to end."""
     created = datetime.fromtimestamp(visiting.created, UTC).isoformat()
     head: dict[str, Any] = {"model": body.model or visiting.door.model.id, "created_at": created}
 

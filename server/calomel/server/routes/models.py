@@ -16,7 +16,7 @@ from calomel.server.wire import MAX_TOKENS, Integer, ModelObject, Name
 from calomel.weights import nano_path
 
 SHIPPED_NAME = "calomel-nano"
-# What a server that knows nothing about its checkpoint may claim: the context that a fill reads by default.
+# What a server that knows nothing about its checkpoint may claim: the default context of a fill.
 FALLBACK_CONTEXT = 2048
 SAMPLING_PARAMETERS = (
     "max_tokens",
@@ -57,11 +57,11 @@ def describe(folder: Path | None) -> ModelObject:
     config = (folder or nano_path()) / "config.json"
     try:
         said = json.loads(config.read_text(encoding="utf-8"))
-        # Models that read more than text say it of their text.
+        # Multimodal models nest it under `text_config`.
         positions = int((said if "max_position_embeddings" in said else said["text_config"])["max_position_embeddings"])
         created = int(config.stat().st_mtime)
     except (OSError, ValueError, KeyError, TypeError):
-        # The loader says what is wrong with the folder; this list must not fail before it.
+        # The loader reports what is wrong with the folder; this list must not fail before it.
         positions, created = FALLBACK_CONTEXT, 0
     name = SHIPPED_NAME if folder is None else folder.resolve().name
     talks = folder is not None and _talks(folder)
@@ -79,7 +79,7 @@ def describe(folder: Path | None) -> ModelObject:
 
 
 def behind(settings: ServerSettings) -> ModelObject:
-    """The model behind an upstream server, before that was asked."""
+    """The model behind an upstream server, before the server was asked."""
     name = settings.upstream_model or "upstream"
     return ModelObject(
         id=name,
@@ -94,8 +94,8 @@ def behind(settings: ServerSettings) -> ModelObject:
 
 
 def _talks(folder: Path) -> bool:
-    """Whether the folder says how a conversation is written; the chat route says what is wrong with a bad template."""
-    from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError  # jinja2 takes its time
+    """Whether the folder has a chat template; the chat route reports what is wrong with a bad one."""
+    from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError  # importing jinja2 takes time
 
     try:
         return ChatTemplate.of(folder) is not None
@@ -110,7 +110,7 @@ def _needed(value: int | None, info: ValidationInfo) -> int | None:
 
 
 class FeedbackRequest(BaseModel):
-    """What clients of the hosted service send, and `partial` besides: `accepted_length` UTF-16 units were taken."""
+    """What clients of the hosted service send, plus `partial`: `accepted_length` UTF-16 units were accepted."""
 
     request_id: Name
     user_action: Literal["accept", "reject", "ignore", "partial"]
@@ -122,13 +122,13 @@ class FeedbackRequest(BaseModel):
 
 
 class FeedbackAnswer(BaseModel):
-    """The same for every well-formed body: whether the id is known is nobody's business."""
+    """The same for every well-formed body: it does not reveal whether the id is known."""
 
     status: Literal["ok"] = "ok"
 
 
 @feedback_router.post("/feedback")
 async def take_feedback(body: FeedbackRequest, request: Request) -> FeedbackAnswer:
-    """Note it. Without a token, as clients send it; the answer does not tell whether the id is known."""
+    """Record feedback. Without a token, as clients send it; the response does not reveal whether the id is known."""
     door_of(request).deliveries.decided(body.request_id, body.user_action, body.accepted_length or 0)
     return FeedbackAnswer()

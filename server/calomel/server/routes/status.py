@@ -1,6 +1,6 @@
-"""How the server is, for people and for programs.
+"""The server's status, for people and for programs.
 
-GET /health, / and /calomel/v1/status; all but the first want the token.
+GET /health, / and /calomel/v1/status; all but the first require the token.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from calomel.suggest.launch import version
 
 
 class ModelStatus(BaseModel):
-    """The model; what is not known before it is loaded is null. `note` tells of one behind another server."""
+    """The model; what is unknown before it is loaded is null. `note` is about one behind another server."""
 
     state: str
     id: str | None = None
@@ -39,7 +39,7 @@ class ModelStatus(BaseModel):
 
 
 class QueueStatus(BaseModel):
-    """Requests: with a place, places in all, in the engine's batch, waiting for it, and refused by code."""
+    """Requests: with a place, the number of places, in the engine's batch, waiting for it, and refused by code."""
 
     running: int
     limit: int
@@ -49,7 +49,7 @@ class QueueStatus(BaseModel):
 
 
 class ReplicasStatus(BaseModel):
-    """The processes with the model: how many there should be and are; all other figures are of the one of this name."""
+    """The processes with the model: wanted and ready; all other figures are those of the named one."""
 
     wanted: int
     ready: int
@@ -57,7 +57,7 @@ class ReplicasStatus(BaseModel):
 
 
 class CacheStatus(BaseModel):
-    """The prefix cache: share of all context tokens that it had, tokens that it holds, and its room."""
+    """The prefix cache: share of all context tokens found in it, tokens that it holds, and its capacity."""
 
     hit_share: float | None
     tokens: int | None
@@ -65,7 +65,7 @@ class CacheStatus(BaseModel):
 
 
 class SuggestionStatus(BaseModel):
-    """Edits that were shown, and that were not by reason."""
+    """Edits that were shown, and edits that were not, by reason."""
 
     shown: int
     suppressed: dict[str, int]
@@ -117,7 +117,7 @@ async def health(request: Request) -> Response:
 
 @router.get("/calomel/v1/status", response_model=Status)
 async def status(request: Request) -> Status:
-    """Model, queue, pace of the last minute, cache, suggestions, and the newest answers in numbers."""
+    """Model, queue, speed in the last minute, cache, suggestions, and the newest answers in numbers."""
     door = door_of(request)
     metrics, engine = door.metrics, look_at_engine(door)
     return Status(
@@ -165,9 +165,9 @@ def _model(door: Door) -> ModelStatus:
 
 @router.get("/", response_class=Response, responses={200: {"content": {"text/html": {}}}})
 async def page() -> Response:
-    """The status page and playground, one file without anything from elsewhere.
+    """The status page and playground, one file that loads nothing from elsewhere.
 
-    A browser asks its user for the token (as a password) and sends it along with what the page fetches from this
+    The browser asks its user for the token (as a password) and sends it with everything the page fetches from this
     server.
     """
     content, headers = _page()
@@ -176,7 +176,7 @@ async def page() -> Response:
 
 @functools.cache
 def _page() -> tuple[bytes, dict[str, str]]:
-    """The file, and headers that let it run its own script, talk to this server, and nothing else."""
+    """The file, and headers that let it run its own script, contact this server, and nothing else."""
     content = files("calomel.server").joinpath("page", "index.html").read_bytes()
     policy = {
         "default-src": "'none'",
@@ -197,7 +197,7 @@ def _page() -> tuple[bytes, dict[str, str]]:
         "permissions-policy": "camera=(), geolocation=(), microphone=()",
         "referrer-policy": "no-referrer",
         "x-content-type-options": "nosniff",
-        # A page of another version would not fit the server behind it.
+        # A page of another version would not match the server.
         "cache-control": "no-store",
     }
 
@@ -209,13 +209,13 @@ def _hashes(pattern: re.Pattern[bytes], content: bytes) -> str:
 
 
 class EngineLook(NamedTuple):
-    """The engine at one moment; None where there is none.
+    """The engine at one moment; None for what it does not have.
 
     Attributes:
         running: requests in its batch.
         waiting: requests that wait for a place in it.
-        cache_tokens: tokens that its prefix cache holds, by whole pages; None where it has none.
-        cache_capacity: and could hold.
+        cache_tokens: tokens that its prefix cache holds, by whole pages; None if it has none.
+        cache_capacity: tokens that it could hold.
     """
 
     running: int | None = None
