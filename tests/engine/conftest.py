@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Request, Result, Transformer
 from calomel.engine.cache import PrefixCache
+from calomel.engine.decoder import Decoder
 from calomel.engine.memory import MemoryConfig
 
 MASK, END, VOCAB = 95, 96, 97
@@ -77,22 +78,31 @@ def context() -> Context:
 
 
 @pytest.fixture
-def start(device: torch.device) -> Iterator[Start]:
-    """Start an engine that is closed, its cache checked, at the end of the test."""
+def run() -> Iterator[Start]:
+    """Start an engine of a decoder, which is closed, its cache checked, at the end of the test."""
     engines: list[Engine] = []
 
-    def build(model: Transformer, **options: Any) -> Engine:
-        own = {name: options.pop(name) for name in ("max_batch", "prefill_seconds") if name in options}
-        engines.append(
-            Engine(BlockCausal(model.to(device), **{"cache_tokens": 2048, "spare_tokens": 1 << 20, **options}), **own)
-        )
+    def build(decoder: Decoder[Any, Any, Any], **options: Any) -> Engine:
+        engines.append(Engine(decoder, **options))
         return engines[-1]
 
     yield build
     for engine in engines:
         engine.close()
-        assert isinstance(engine.decoder, BlockCausal)
-        check(engine.decoder.cache)
+        if isinstance(engine.decoder, BlockCausal):
+            check(engine.decoder.cache)
+
+
+@pytest.fixture
+def start(device: torch.device, run: Start) -> Start:
+    """Start an engine of a model."""
+
+    def build(model: Transformer, **options: Any) -> Engine:
+        own = {name: options.pop(name) for name in ("max_batch", "prefill_seconds") if name in options}
+        common = {"cache_tokens": 2048, "spare_tokens": 1 << 20, **options}
+        return run(BlockCausal(model.to(device), **common), **own)
+
+    return build
 
 
 @pytest.fixture

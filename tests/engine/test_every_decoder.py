@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 import torch
 from tests.engine.bidirectional.conftest import network
-from tests.engine.conftest import CONFIG, END, MASK, MEMORY, PAIRS, Rule, Ticking, Way, in_turn, random
+from tests.engine.conftest import CONFIG, END, MASK, MEMORY, PAIRS, Rule, Start, Ticking, Way, in_turn, random
 from tests.engine.test_blocks import BLOCKS
 from tests.engine.test_uniform_diffusion import Opinionated, torn
 
@@ -62,11 +62,10 @@ class Service:
 
     make: Callable[..., Decoder[Any, Any, Any]]
     policy: str
-    engines: list[Engine]
+    run: Start
 
     def start(self, **options: Any) -> Engine:
-        self.engines.append(Engine(self.make(**options)))
-        return self.engines[-1]
+        return self.run(self.make(**options))
 
     def request(self, **fields: Any) -> Request:
         how = {"max_new_tokens": 20, "canvas_lengths": (8,), "policy": self.policy, "max_steps": 8}
@@ -74,12 +73,8 @@ class Service:
 
 
 @pytest.fixture(params=DECODERS.values(), ids=list(DECODERS))
-def service(request: pytest.FixtureRequest) -> Iterator[Service]:
-    make, policy = request.param
-    made = Service(make, policy, [])
-    yield made
-    for engine in made.engines:
-        engine.close()
+def service(request: pytest.FixtureRequest, run: Start) -> Service:
+    return Service(*request.param, run)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])

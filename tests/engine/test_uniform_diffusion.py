@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 import torch
-from tests.engine.conftest import Context, in_turn
+from tests.engine.conftest import Context, Start, in_turn
 from torch import Tensor
 
 from calomel.engine import Engine, NoiseShape, Request, Result, SamplingParams, UniformDiffusion
@@ -92,16 +92,8 @@ Serve = Callable[..., Engine]
 
 
 @pytest.fixture
-def serve() -> Iterator[Serve]:
-    running: list[Engine] = []
-
-    def start(backbone: Opinionated, **options: Any) -> Engine:
-        running.append(Engine(UniformDiffusion(backbone, threads=1, prefill_chunk=64, **options)))
-        return running[-1]
-
-    yield start
-    for serving in running:
-        serving.close()
+def serve(run: Start) -> Serve:
+    return lambda backbone, **options: run(UniformDiffusion(backbone, threads=1, prefill_chunk=64, **options))
 
 
 Answer = Callable[..., Result]

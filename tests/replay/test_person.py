@@ -45,30 +45,6 @@ def test_what_comes_too_late_is_rejected() -> None:
         assert verdict("", [Edit(0, 0, "compute")], events).outcome == outcome
 
 
-def test_who_types_the_beginning_of_the_line_anew_still_accepts() -> None:
-    events = [Changed(0, 1.0, DOCUMENT, (Edit(0, 3, ""),)), *typing("retry", 0, 2.0)]
-    assert verdict("ret\n", [Edit(3, 3, "ry")], events).outcome == "too_short"
-    events = [Changed(0, 1.0, DOCUMENT, (Edit(0, 3, ""),)), *typing("retrying()", 0, 2.0)]
-    assert verdict("ret\n", [Edit(3, 3, "rying()")], events).outcome == "accepted"
-
-
-def test_brackets_that_the_editor_closes_do_not_matter() -> None:
-    events: list[Event] = [
-        Changed(0, 1.0, DOCUMENT, (Edit(0, 0, "go"),)),
-        Changed(1, 1.1, DOCUMENT, (Edit(2, 2, "()"),)),
-        Changed(2, 1.2, DOCUMENT, (Edit(3, 3, "1"),)),
-    ]
-    assert verdict("", [Edit(0, 0, "go(1)")], events).outcome == "accepted"
-
-
-def test_indentation_is_not_saved_and_not_compared() -> None:
-    events: list[Event] = [Changed(0, 1.0, DOCUMENT, (Edit(3, 3, "\n\tgo()"),))]
-    found = verdict("if:\n", [Edit(3, 3, "\n    go()")], events)
-    assert found.outcome == "accepted"
-    assert found.accepted_characters == 9
-    assert found.saved_characters == len("\ngo()") - 1
-
-
 @pytest.mark.parametrize("text", ["abc", "a  b\n c"])
 def test_few_characters_are_too_short_even_when_typed(text: str) -> None:
     found = verdict("", [Edit(0, 0, text)], typing(text, 0))
@@ -86,19 +62,6 @@ def test_kept_is_what_stands_a_minute_after_it_was_there() -> None:
     assert verdict("", edits, [*typed, too_late]).kept is True
     assert verdict("", edits, typed).kept is None
     assert verdict("", edits, [*typed, Closed(21, 20.0, DOCUMENT), later(80.0)]).kept is None
-
-
-def test_a_replacement_is_accepted_when_the_person_makes_it() -> None:
-    events: list[Event] = [Changed(0, 1.0, DOCUMENT, (Edit(0, 5, ""),)), *typing("second", 0, 2.0)]
-    found = verdict("first()\n", [Edit(0, 5, "second")], events)
-    assert found.outcome == "accepted"
-    assert verdict("first()\n", [Edit(0, 5, "second")], [later(50.0)]).outcome == "rejected"
-
-
-def test_a_deletion_is_accepted_when_the_person_makes_it_and_saves_no_characters() -> None:
-    events: list[Event] = [Changed(0, 1.0, DOCUMENT, (Edit(0, 8, ""),))]
-    found = verdict("import a\nb\n", [Edit(0, 9, "")], events)
-    assert (found.outcome, found.saved_characters) == ("accepted", 0)
 
 
 def test_one_of_two_places_is_accepted_partly() -> None:
@@ -131,6 +94,30 @@ def test_what_is_typed_decides(text: str, edit: Edit, typed: str, gap: float, ou
     found = verdict(text, [edit], typing(typed, edit.start, gap=gap))
     assert (found.outcome, found.accepted_characters) == (outcome, characters)
     assert found.saved_characters == max(0, characters - 1)  # one key accepts
+
+
+@pytest.mark.parametrize(
+    ("text", "suggested", "done", "outcome", "saved"),
+    [
+        # Brackets that the editor closes do not matter.
+        ("", Edit(0, 0, "go(1)"), [Edit(0, 0, "go"), Edit(2, 2, "()"), Edit(3, 3, "1")], "accepted", 4),
+        # Indentation is not saved and not compared.
+        ("if:\n", Edit(3, 3, "\n    go()"), [Edit(3, 3, "\n\tgo()")], "accepted", len("\ngo()") - 1),
+        # Who types the beginning of the line anew still accepts.
+        ("ret\n", Edit(3, 3, "ry"), [Edit(0, 3, ""), Edit(0, 0, "retry")], "too_short", 0),
+        ("ret\n", Edit(3, 3, "rying()"), [Edit(0, 3, ""), Edit(0, 0, "retrying()")], "accepted", 6),
+        ("first()\n", Edit(0, 5, "second"), [Edit(0, 5, ""), Edit(0, 0, "second")], "accepted", 5),
+        ("first()\n", Edit(0, 5, "second"), [], "rejected", 0),
+        # A deletion saves no characters.
+        ("import a\nb\n", Edit(0, 9, ""), [Edit(0, 8, "")], "accepted", 0),
+    ],
+)
+def test_what_the_person_makes_of_the_text_decides(
+    text: str, suggested: Edit, done: list[Edit], outcome: str, saved: int
+) -> None:
+    changes = [Changed(entry, 1.0 + entry, DOCUMENT, (edit,)) for entry, edit in enumerate(done)]
+    found = verdict(text, [suggested], [*changes, later(50.0)])
+    assert (found.outcome, found.saved_characters) == (outcome, saved)
 
 
 def test_a_suggestion_is_visible_until_the_person_disagrees() -> None:

@@ -1,11 +1,10 @@
-"""Fits, the figures of their probabilities, and thresholds that keep their promises."""
+"""Fits, and thresholds that keep their promises."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from tests.selectivity.made import TRUTH, drawn, sample
 
@@ -18,7 +17,6 @@ from calomel.selectivity.fit import (
     hopeless_makers,
     named_floors,
     named_thresholds,
-    quality_of,
     upper_bound,
     usable,
 )
@@ -109,18 +107,6 @@ def test_what_a_draft_says_too_adds_nothing_and_the_models_own_makers_count_as_o
     assert hopeless_makers([*own, *alone]) == frozenset()
 
 
-def test_figures_of_probabilities_are_those_of_the_books() -> None:
-    truth = np.asarray([1.0, 1.0, 0.0, 0.0])
-    perfect = quality_of(np.asarray([1.0, 1.0, 0.0, 0.0]), truth)
-    assert (perfect.ece, perfect.auroc) == (0.0, 1.0)
-    assert perfect.log_loss == pytest.approx(0.0, abs=1e-9)
-    even = quality_of(np.full(4, 0.5), truth)
-    assert (even.ece, even.auroc, even.log_loss) == pytest.approx((0.0, 0.5, math.log(2)))
-    assert quality_of(np.full(4, 0.9), truth).ece == pytest.approx(0.4)
-    assert quality_of(np.asarray([0.9, 0.2, 0.5, 0.1]), truth).auroc == pytest.approx(0.75)
-    assert math.isnan(quality_of(np.asarray([0.9]), np.asarray([1.0])).auroc)
-
-
 SHIPPED = Calibrator(
     {"fill": TRUTH, "edit": KindCalibrator({"mean_log_prob": 1.0}, -1.0, frozenset({"canvas"}), {"quiet": 0.9})}, "abc"
 )
@@ -161,6 +147,12 @@ def test_a_person_with_few_outcomes_corrects_scale_and_offset_of_all_kinds() -> 
         assert all(own.probability(each) >= least for each in shown)
     others = drawn(100, rule, seed=6)
     assert distance(own.kinds["fill"], rule, others) < distance(TRUTH, rule, others)
+
+
+def test_too_few_outcomes_for_that_are_refused_with_what_is_missing() -> None:
+    few = [sample(number, "accepted" if number < FEWEST_TOGETHER - 2 else "rejected") for number in range(30)]
+    with pytest.raises(TooFewError, match="2 more accepted ones"):
+        corrected_together(few, SHIPPED)
 
 
 def test_thresholds_lose_no_more_than_their_names_promise() -> None:
@@ -228,9 +220,3 @@ def test_thresholds_without_enough_to_prove() -> None:
     # The accepted one of the first question would not have been shown, so no threshold loses it.
     rivals = [sample(1, "rejected", maker="rename"), sample(2), sample(1, "accepted")]
     assert named_thresholds(rivals, [0.8, 0.1, 0.7])["balanced"] == 0.1
-
-
-def test_scale_and_offset_of_all_kinds_together_need_less() -> None:
-    few = [sample(number, "accepted" if number < FEWEST_TOGETHER - 2 else "rejected") for number in range(30)]
-    with pytest.raises(TooFewError, match="2 more accepted ones"):
-        corrected_together(few, SHIPPED)

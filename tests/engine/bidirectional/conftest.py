@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 import torch
 from tests.engine.conftest import CONFIG, END, MASK, Context, Start, random
 
-from calomel.engine import Bidirectional, BidirectionalOptions, DiffusionConfig, Engine, Request, Result, Transformer
+from calomel.engine import Bidirectional, DiffusionConfig, Engine, Request, Result, Transformer
 
 EXPAND = 94
 PREFIX = (3, 14, 15, 92, 65, 35, 89, 79, 32, 38, 46)
@@ -31,17 +30,9 @@ def model(request: pytest.FixtureRequest) -> Transformer:
 
 
 @pytest.fixture
-def start() -> Iterator[Start]:
-    """Start an engine that is closed at the end of the test."""
-    engines: list[Engine] = []
-
-    def build(model: Transformer, options: BidirectionalOptions | None = None, **more: Any) -> Engine:
-        engines.append(Engine(Bidirectional(model, options, **more)))
-        return engines[-1]
-
-    yield build
-    for engine in engines:
-        engine.close()
+def start(run: Start) -> Start:
+    """Start an engine of a model."""
+    return lambda model, options=None, **more: run(Bidirectional(model, options, **more))
 
 
 def asked(**fields: Any) -> Request:
