@@ -74,7 +74,8 @@ class Service:
 
 @pytest.fixture(params=DECODERS.values(), ids=list(DECODERS))
 def service(request: pytest.FixtureRequest, run: Start) -> Service:
-    return Service(*request.param, run)
+    make, policy = request.param
+    return Service(make, policy, run)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from tests.families.published import adapted, dream, llada
-from tests.families.published.block_causal import Checkpoint
-from tests.families.published.layout import TEXT_TOKENS, random_state
-from tests.families.reference.dense import class_logits, with_weights
+from tests.families.published.block_causal import QWEN
+from tests.families.published.layout import TEXT_TOKENS
+from tests.families.reference.dense import class_logits
 from tests.families.reference.window import Draws, Full, llada_dual
 from tests.families.reference.window import llada as llada_loop
+from tests.families.writers import shape_of
 
-from calomel.engine import Engine, ModelConfig, Request, SamplingParams, Transformer
+from calomel.engine import Engine, Request, SamplingParams, Transformer
 from calomel.engine.attention import Piece, forward
 from calomel.engine.checkpoint import tensor_table
 from calomel.families.bidirectional import llada_places
@@ -23,7 +25,6 @@ from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.generation import generation_of
 from calomel.families.loading import load_decoder
-from calomel.families.shards import Shards
 from calomel.families.table import find
 
 CONTEXT = tuple(torch.randint(0, 256, (31,), generator=torch.Generator().manual_seed(5)).tolist())
@@ -38,47 +39,30 @@ def opened(folder: Path, **options: Any) -> Engine:
     return engine
 
 
-def shape_of(folder: Path) -> ModelConfig:
-    config = find(folder).config(read_config(folder), folder)
-    assert isinstance(config, ModelConfig)
-    return config
-
-
 def loaded(folder: Path) -> Transformer:
     config = shape_of(folder)
     places = llada_places(config) if find(folder).name == "llada" else tensor_table(config)
     return load_decoder(folder, config, places, dtype=torch.float32)
 
 
-def same_logits(folder: Path, network: Any) -> None:
-    """Those of our decoder, of rows that all see all others, and those of a class of transformers."""
+ORDINARY = {**dream.CHECKPOINTS, **adapted.WINDOWS}
+
+
+@pytest.mark.parametrize("name", [*ORDINARY, "llada"])
+def test_logits_are_those_of_the_backbone_under_a_full_mask(tmp_path: Path, name: str) -> None:
+    checkpoint = ORDINARY.get(name, llada)
+    checkpoint.write(tmp_path)
     ids = [*CONTEXT, *[TEXT_TOKENS] * 9, *SUFFIX]
-    expected = class_logits(network, ids)
 
-    actual = forward(loaded(folder), [Piece(ids, None, 0, causal=False, read=range(len(ids)))])
-    torch.testing.assert_close(actual, expected, atol=1e-4, rtol=0)
+    actual = forward(loaded(tmp_path), [Piece(ids, None, 0, causal=False, read=range(len(ids)))])
 
-
-@pytest.mark.parametrize("write", [*dream.WRITERS.values(), llada.write], ids=[*dream.WRITERS, "llada"])
-def test_logits_are_those_of_the_backbone_under_a_full_mask(tmp_path: Path, write: Write) -> None:
-    folder = write(tmp_path)
-    raw, shards = read_config(folder), Shards(folder)
-    network: Any = llada.backbone(raw) if "d_model" in raw else dream.backbone(raw)
-    # LLaDA's tensors have other names than a Llama's, and are those of this seed.
-    state = random_state(network) if "d_model" in raw else {name: shards.read(name) for name in shards}
-
-    same_logits(folder, with_weights(network, state))
-
-
-@pytest.mark.parametrize("checkpoint", adapted.WINDOWS.values(), ids=adapted.WINDOWS)
-def test_logits_of_ordinary_decoders_are_theirs_under_a_full_mask(tmp_path: Path, checkpoint: Checkpoint) -> None:
-    same_logits(checkpoint.write(tmp_path), checkpoint.network())
+    torch.testing.assert_close(actual, class_logits(checkpoint.network(), ids), atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize(
     ("write", "positions", "mask", "shift"),
     [
-        (dream.write, 2048, TEXT_TOKENS + 4, True),
+        (dream.DREAM.write, 2048, TEXT_TOKENS + 4, True),
         (llada.write, 4096, MASK, False),
         (adapted.ILLADA.write, 2048, TEXT_TOKENS + 3, False),
         (adapted.A2D_MDLM.write, 1024, TEXT_TOKENS + 3, False),
@@ -104,7 +88,7 @@ def test_configuration_bounds_a_window(tmp_path: Path, write: Write, positions: 
     ],
 )
 def test_dreams_own_generation_settings_count(tmp_path: Path, said: dict[str, Any], expected: tuple[Any, ...]) -> None:
-    folder = dream.write(tmp_path, generation=said)
+    folder = replace(dream.DREAM, generation=said).write(tmp_path)
 
     found = generation_of(find(folder), read_config(folder), folder)
 
@@ -112,8 +96,8 @@ def test_dreams_own_generation_settings_count(tmp_path: Path, said: dict[str, An
 
 
 def test_without_a_mask_token_an_open_dcoder_is_an_ordinary_qwen2(tmp_path: Path) -> None:
-    assert find(dream.write_open_dcoder(tmp_path, controls=dream.OPEN_CONTROLS[:-1])).name == "qwen2"
-    assert find(dream.write_open_dcoder(tmp_path)).name == "open-dcoder"
+    assert find(replace(dream.OPEN_DCODER, controls=QWEN).write(tmp_path)).name == "qwen2"
+    assert find(dream.OPEN_DCODER.write(tmp_path)).name == "open-dcoder"
 
 
 def test_a_canvas_of_dreamon_changes_its_length(tmp_path: Path) -> None:
@@ -121,7 +105,8 @@ def test_a_canvas_of_dreamon_changes_its_length(tmp_path: Path) -> None:
     # So hot that every token is about as likely, those that ask for more or less room among them.
     hot = [SamplingParams(temperature=50.0, seed=seed) for seed in range(16)]
     requests = [Request(CONTEXT, suffix=SUFFIX, sampling=sampling, **bounds) for sampling in hot]
-    with opened(dream.WRITERS["dreamon"](tmp_path, generation={"number_transfer_tokens": 8})) as engine:
+    hasty = replace(dream.DREAMON, generation={"number_transfer_tokens": 8})
+    with opened(hasty.write(tmp_path)) as engine:
         lengths = {len(handle.result(60).ids) for handle in engine.submit_all(requests)}
 
     assert min(lengths) < 64 < max(lengths)
@@ -130,7 +115,7 @@ def test_a_canvas_of_dreamon_changes_its_length(tmp_path: Path) -> None:
 def test_weights_in_eight_bits_answer(tmp_path: Path) -> None:
     request = Request(CONTEXT, suffix=SUFFIX, canvas_lengths=(8,), policy="entropy", min_new_tokens=8)
 
-    with opened(dream.write(tmp_path), quantize="int8") as engine:
+    with opened(dream.DREAM.write(tmp_path), quantize="int8") as engine:
         assert len(engine.submit(request).result(60).ids) == 8
 
 

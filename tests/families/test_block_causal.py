@@ -23,9 +23,10 @@ from tests.families.published.block_causal import (
 from tests.families.published.layout import prompt
 from tests.families.reference import block_diffusion as loop
 from tests.families.reference.dense import block_causal_mask, class_logits, whole_logits
+from tests.families.writers import shape_of
 from torch import Tensor
 
-from calomel.engine import CheckpointError, Engine, ModelConfig, Request, SamplingParams
+from calomel.engine import CheckpointError, Engine, Request, SamplingParams
 from calomel.engine.checkpoint import tensor_table
 from calomel.families.block_causal import SUB_BLOCK
 from calomel.families.configuration import read_config
@@ -50,12 +51,6 @@ network = cache(lambda checkpoint: checkpoint.network())
 def logits_of(network: Any, block: int) -> Callable[[list[int]], Tensor]:
     """The whole forward of a class of transformers under the block-causal mask."""
     return lambda ids: class_logits(network, ids, block_causal_mask(len(ids), block))
-
-
-def shape_of(folder: Path) -> ModelConfig:
-    config = find(folder).config(read_config(folder), folder)
-    assert isinstance(config, ModelConfig)
-    return config
 
 
 @pytest.mark.parametrize(
@@ -180,15 +175,6 @@ def test_drawn_tokens_are_those_of_the_published_loop(written: Written) -> None:
     same_steps(written(SDAR), prompt(43), trace, **how)
 
 
-def test_a_checkpoint_of_longer_blocks_says_so(tmp_path: Path) -> None:
-    diffusion = shape_of(SDAR.write(tmp_path, block_size=16, mask_token_id=None)).diffusion
-    logits, order = logits_of(network(SDAR), 16), loop.dynamic(16, 16, 0.2)
-    trace = loop.denoise(logits, prompt(37), ROOM, order, block=16, mask=MASK, end=END)
-
-    assert (diffusion.block, diffusion.mask_token_id) == (16, MASK)
-    same_steps(tmp_path, prompt(37), trace, policy="low_confidence_dynamic:0.2")
-
-
 @pytest.mark.parametrize(
     ("place", "block"),
     [
@@ -200,9 +186,10 @@ def test_a_checkpoint_of_longer_blocks_says_so(tmp_path: Path) -> None:
 def test_where_the_configuration_does_not_say_how_long_blocks_are_the_published_name_does(
     tmp_path: Path, place: str, block: int
 ) -> None:
-    folder = SDAR.write(tmp_path / place, block_size=None)
+    folder = SDAR.write(tmp_path / place, block_size=None, mask_token_id=None)
 
-    assert shape_of(folder).diffusion.block == block
+    # The mask token is the tokenizer's.
+    assert (shape_of(folder).diffusion.block, shape_of(folder).diffusion.mask_token_id) == (block, MASK)
     assert generation_of(find(folder), read_config(folder), folder).fill_canvases == (block,)
 
 

@@ -19,7 +19,6 @@ from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.generation import generation_of
 from calomel.families.loading import load_decoder
-from calomel.families.table import find
 
 Forward = Callable[[Sequence[int]], Tensor]
 END, MASK = TEXT_TOKENS + 1, TEXT_TOKENS + 2
@@ -43,14 +42,6 @@ def forward(folder: Path) -> Forward:
     """Whole forwards of what was loaded: the logits that another test compares with the reference's."""
     model = loaded(folder, torch.float32)
     return lambda ids: whole_logits(model, ids, 32)
-
-
-def test_its_folder_is_recognised_and_read(folder: Path) -> None:
-    assert find(folder) is LLADA2
-    diffusion = LLADA2.config(read_config(folder), folder).diffusion
-
-    assert (diffusion.mask_token_id, diffusion.end_token_id) == (MASK, END)
-    assert (diffusion.block, diffusion.max_canvas, diffusion.logit_shift) == (32, 32, False)
 
 
 def test_logits_are_those_of_the_reference(forward: Forward) -> None:
@@ -81,17 +72,6 @@ def test_the_engine_takes_every_step_of_the_published_loop(
         assert state == wanted[: len(state)]
     if edit is not None:
         assert len(states) >= len(expected.states) - 1
-
-
-def test_the_joint_threshold_does_change_what_it_revealed(forward: Forward) -> None:
-    joint = decode(forward, prompt(37), mask=MASK, end=END, length=20, threshold=0.0, edit=0.0, after=6)
-
-    assert any(
-        before not in {MASK, after}
-        for first, second in zip(joint.states, joint.states[1:], strict=False)
-        if len(first) == len(second)
-        for before, after in zip(first, second, strict=True)
-    )
 
 
 @pytest.mark.parametrize(

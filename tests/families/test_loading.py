@@ -18,16 +18,6 @@ from calomel.families.shards import INDEX_FILE, Shards
 TENSORS = {f"layer.{number}.weight": torch.full((3, 2), float(number)) for number in range(5)}
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_tensors_are_known_by_name_and_read_one_by_one(tmp_path: Path, count: int) -> None:
-    write_weights(tmp_path, TENSORS, shards=count)
-
-    shards = Shards(tmp_path)
-
-    assert {name: held.shape for name, held in shards.tensors.items()} == dict.fromkeys(TENSORS, (3, 2))
-    assert all(torch.equal(shards.read(name), tensor) for name, tensor in TENSORS.items())
-
-
 def cut(folder: Path) -> None:
     file = folder / "model-00002-of-00002.safetensors"
     file.write_bytes(file.read_bytes()[:-4])

@@ -12,12 +12,12 @@ from tests.families.published.block_causal import END, MASK
 from tests.families.published.layout import prompt
 from tests.families.reference import block_diffusion as loop
 from tests.families.reference.dense import attend_under, class_logits
+from tests.families.writers import shape_of
 from torch import Tensor
 
-from calomel.engine import Engine, ModelConfig, Request
+from calomel.engine import Engine, Request
 from calomel.engine.checkpoint import tensor_table
 from calomel.families.adapted import NEMOTRON_NAMES
-from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.loading import load_decoder, renamed
 from calomel.families.table import find
@@ -41,14 +41,8 @@ def visible(size: int, start: int) -> Tensor:
     return (place[:, None] >= place) | ((place[:, None] >= start) & (place >= start))
 
 
-def config_of(folder: Path) -> ModelConfig:
-    found = find(folder).config(read_config(folder), folder)
-    assert isinstance(found, ModelConfig)
-    return found
-
-
 def test_logits_are_those_of_transformers(folder: Path, network: Any) -> None:
-    config, ids = config_of(folder), [*prompt(64), *[MASK] * BLOCK]
+    config, ids = shape_of(folder), [*prompt(64), *[MASK] * BLOCK]
     model = load_decoder(folder, config, renamed(tensor_table(config), NEMOTRON_NAMES), dtype=torch.float32)
 
     for start in (64, 96):

@@ -72,22 +72,22 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def backbone(raw: dict[str, Any]) -> LlamaForCausalLM:
+def network() -> Any:
     """The network that it is, in ordinary names."""
     shape = {
-        "vocab_size": raw["embedding_size"],
-        "hidden_size": raw["d_model"],
-        "intermediate_size": raw["mlp_hidden_size"],
-        "num_hidden_layers": raw["n_layers"],
-        "num_attention_heads": raw["n_heads"],
-        "num_key_value_heads": raw["n_kv_heads"],
-        "max_position_embeddings": raw["max_sequence_length"],
-        "rms_norm_eps": raw["rms_norm_eps"],
-        "rope_theta": raw["rope_theta"],
-        "tie_word_embeddings": raw["weight_tying"],
+        "vocab_size": CONFIG["embedding_size"],
+        "hidden_size": CONFIG["d_model"],
+        "intermediate_size": CONFIG["mlp_hidden_size"],
+        "num_hidden_layers": CONFIG["n_layers"],
+        "num_attention_heads": CONFIG["n_heads"],
+        "num_key_value_heads": CONFIG["n_kv_heads"],
+        "max_position_embeddings": CONFIG["max_sequence_length"],
+        "rms_norm_eps": CONFIG["rms_norm_eps"],
+        "rope_theta": CONFIG["rope_theta"],
+        "tie_word_embeddings": CONFIG["weight_tying"],
     }
-    model = LlamaForCausalLM(LlamaConfig(**shape, bos_token_id=None, eos_token_id=None))
-    model.train(mode=False)
+    model = LlamaForCausalLM(LlamaConfig(**shape, bos_token_id=None, eos_token_id=None)).train(mode=False)
+    model.load_state_dict(random_state(model), strict=False)
     return model
 
 
@@ -106,7 +106,7 @@ def write(folder: Path) -> Path:
     """A folder with everything that is published."""
     write_config(folder, CONFIG)
     write_config(folder, {"_from_model_config": True, "bos_token_id": TEXT_TOKENS, **ENDS}, "generation_config.json")
-    write_weights(folder, published_names(random_state(backbone(CONFIG))))
+    write_weights(folder, published_names(network().state_dict()))
     names = {"bos_token": "<|startoftext|>", "eos_token": "<|endoftext|>"}
     write_tokenizer(folder, CONTROLS, tokenizer_class="PreTrainedTokenizerFast", chat_template=TEMPLATE, more=names)
     return folder

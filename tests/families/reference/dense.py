@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -44,11 +44,3 @@ def class_logits(network: Any, ids: Sequence[int], visible: Tensor | None = None
     with torch.inference_mode():
         found: Tensor = network(torch.tensor([list(ids)]), attention_mask=mask[None, None], use_cache=False).logits[0]
     return found
-
-
-def with_weights(network: Any, state: Mapping[str, Tensor]) -> Any:
-    """The same with `state`, which has all but a tied head."""
-    missing, unexpected = network.load_state_dict(dict(state), strict=False)
-    assert not unexpected
-    assert set(missing) <= {"lm_head.weight"}
-    return network
