@@ -1,20 +1,20 @@
-"""The inference engine: token ids in; token ids, and how sure the model was of them, out.
+"""The inference engine: token ids in; token ids, and how sure the model was of each, out.
 
-It knows no text, no file, no HTTP and no editor. Contexts are encoded causally into an exact prefix cache; answers are
-denoised on a canvas that reads it in both directions.
+It knows nothing of text, files, HTTP or editors. Contexts are encoded causally into an exact prefix cache; answers are
+denoised on a canvas that attends to it in both directions.
 """
 
 from __future__ import annotations
 
 import os
 
-# Before torch is imported: with OpenMP's default of spinning at the end of every parallel region, a neighbour that uses
-# the cores (a compiler, a test run) makes each denoising step many times slower.
+# Set before torch is imported: by default OpenMP's threads spin at the end of every parallel region, so that another
+# process on the same cores (a compiler, a test run) makes each denoising step many times slower.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 os.environ.setdefault("KMP_BLOCKTIME", "0")
-# On a CPU each product of bfloat16 matrices is kept for its number of rows, with 0.3 MB in either place: the 1,024 that
-# are usual were 650 MB of a long-lived server. To make one anew takes a millisecond.
+# On a CPU oneDNN caches a primitive per bfloat16 matrix product and number of rows, 0.3 MB in two places: the
+# default of 1,024 grew to 650 MB in a long-lived server. Creating one takes a millisecond.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 os.environ.setdefault("LRU_CACHE_CAPACITY", "128")
 

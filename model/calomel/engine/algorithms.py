@@ -1,4 +1,4 @@
-"""The published ways to choose what a step reveals, as pure functions of the logits of one canvas.
+"""The published algorithms that choose what a step reveals, as pure functions of the logits of one canvas.
 
 Each is written from its paper and the behaviour of its authors' code: `origin`, `maskgit_plus`, `topk_margin` and
 `entropy` of Dream (arXiv 2508.15487), `p2` of Open-dLLM (path planning, arXiv 2502.03540), `low_confidence` of LLaDA
@@ -19,9 +19,9 @@ from calomel.engine.policies import Paced, RevealPolicy, parse_number, parse_pol
 from calomel.engine.request import SamplingParams
 from calomel.engine.sampling import LOWEST, keep_top_k, keep_top_p, precise, sample
 
-# As published: the logarithm of a probability of 0 is finite.
+# As in the published code: it keeps the logarithm of a probability of 0 finite.
 _TINY: Final = 1e-10
-# Where the time of the Dream family's schedule ends.
+# Where time ends in the Dream family's schedule.
 _EPS: Final = 1e-3
 
 Measure = Literal["maskgit_plus", "topk_margin", "entropy"]
@@ -29,13 +29,13 @@ Measure = Literal["maskgit_plus", "topk_margin", "entropy"]
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Where a canvas, or its block, is.
+    """Where a canvas, or its block, is in its schedule.
 
     Attributes:
-        step: of the block, from 0; `steps` is how many there are.
-        began: how many positions were masked at the first of them.
-        masked: how many are now.
-        transfer: so many positions are revealed whatever the schedule says; None for the schedule.
+        step: number of the step in the block, from 0; `steps` is their total.
+        began: how many positions were masked at the first step.
+        masked: how many are masked now.
+        transfer: how many positions to reveal whatever the schedule says; None to follow the schedule.
     """
 
     step: int
@@ -48,7 +48,7 @@ class Moment:
 
     @property
     def last(self) -> bool:
-        """Whether everything that is left is revealed."""
+        """Whether this step reveals everything that is left."""
         return self.step >= self.steps - 1
 
 
@@ -57,16 +57,16 @@ Move = tuple[Tensor, Tensor]
 
 
 class Algorithm(ABC):
-    """Chooses tokens, and the positions that a step reveals.
+    """Chooses tokens and the positions that a step reveals.
 
     Attributes:
-        rereads: it reads what is revealed already, to take some of it back.
+        rereads: whether it reads revealed positions too, and may mask some of them again.
     """
 
     rereads: ClassVar[bool] = False
 
     def quota(self, moment: Moment) -> int | None:  # noqa: ARG002  (some need it)
-        """How many positions a step reveals; None where that depends on the logits, or on chance."""
+        """How many positions a step reveals; None if that depends on the logits or on chance."""
         return None
 
     @abstractmethod
@@ -76,7 +76,7 @@ class Algorithm(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Origin(Algorithm):
-    """Each masked position is revealed by chance, as often as the schedule says (Dream)."""
+    """Each masked position is revealed at random, with the probability that the schedule gives (Dream)."""
 
     def __call__(self, logits: Tensor, masked: Tensor, moment: Moment) -> Move:
         """See `Algorithm`."""
@@ -90,19 +90,20 @@ class Origin(Algorithm):
 
 @dataclass(frozen=True, slots=True)
 class Confidence(Algorithm):
-    """The surest positions are revealed, as many as the schedule says (Dream).
+    """The most confident positions are revealed, as many as the schedule says (Dream).
 
     Attributes:
-        measure: `maskgit_plus` is the probability of the drawn token, `topk_margin` its distance from the next one
-            below the best, `entropy` the negative entropy; all behind temperature, top-p and top-k.
-        alg_temp: positions are drawn by softmax(confidence / alg_temp) without putting back; 0 takes the surest.
+        measure: `maskgit_plus` is the probability of the drawn token, `topk_margin` the margin between the two best
+            tokens, `entropy` the negative entropy; all after temperature, top-p and top-k.
+        alg_temp: positions are drawn from softmax(confidence / alg_temp) without replacement; 0 takes the most
+            confident.
     """
 
     measure: Measure
     alg_temp: float = 0.0
 
     def quota(self, moment: Moment) -> int | None:
-        """The schedule's share of what is masked."""
+        """The schedule's share of the masked positions."""
         if moment.transfer is not None:
             return min(moment.transfer, moment.masked)
         return moment.masked if moment.last else int(torch.tensor(float(moment.masked)) * _share(moment))
@@ -124,7 +125,7 @@ class Confidence(Algorithm):
 
 @dataclass(frozen=True, slots=True)
 class PathPlanning(Algorithm):
-    """Of all positions the surest are shown, ever more of them; the others are masked again (P2, Open-dLLM)."""
+    """The most confident of all positions are kept, more in every step; the others are masked again (P2, Open-dLLM)."""
 
     rereads: ClassVar[bool] = True
 
@@ -139,7 +140,7 @@ class PathPlanning(Algorithm):
 
 @dataclass(frozen=True, slots=True)
 class LowConfidence(Algorithm):
-    """The surest positions of a block are revealed, equally many in every step, tokens by Gumbel noise (LLaDA).
+    """Reveals the most confident positions of a block, equally many per step, tokens by Gumbel noise (LLaDA).
 
     The noise is float64: in float32 it makes the likeliest tokens too likely (arXiv 2409.02908).
     """
@@ -184,7 +185,7 @@ class Revealing(Algorithm):
 
 
 def draw(logits: Tensor, params: SamplingParams, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-    """Tokens [N] of logits [N, V], and the probabilities [N, V] behind temperature, top-p and top-k (Dream)."""
+    """Tokens [N] drawn from logits [N, V], and probabilities [N, V] after temperature, top-p and top-k (Dream)."""
     shaped = logits / params.temperature if params.temperature > 0 else logits
     probabilities = _likely(shaped, params).softmax(dim=-1)
     if params.temperature > 0:
@@ -195,21 +196,21 @@ def draw(logits: Tensor, params: SamplingParams, generator: torch.Generator | No
 
 
 def _likely(logits: Tensor, params: SamplingParams) -> Tensor:
-    """What top-p and then top-k leave, in the order of the published code."""
+    """What top-p and then top-k keep, in the order of the published code."""
     return keep_top_k(keep_top_p(logits, params.top_p), params.top_k)
 
 
 def gumbel(logits: Tensor, temperature: float, generator: torch.Generator | None) -> Tensor:
-    """Logits [N, V], see `precise`, as scores of which the highest is a sample at `temperature`; at 0 as they are."""
+    """Scores whose maximum is a sample of logits [N, V] (see `precise`) at `temperature`; at 0 the logits."""
     if temperature == 0:
         return logits
     noise = torch.rand(logits.shape, dtype=logits.dtype, generator=generator, device=logits.device)
-    # exp(logits) / (-log u) ** temperature, in logarithms: the same order, and no overflow.
+    # exp(logits) / (-log u) ** temperature, as logarithms: the same order without overflow.
     return logits - temperature * (-noise.log()).log()
 
 
 def _share(moment: Moment) -> Tensor:
-    """The share of the masked positions that a step reveals: 1 - s / t, in float32 as the published code has it."""
+    """The share of the masked positions that a step reveals: 1 - s / t, in float32 as in the published code."""
     times = torch.linspace(1, _EPS, moment.steps + 1)
     share: Tensor = 1 - times[min(moment.step + 1, moment.steps)] / times[min(moment.step, moment.steps - 1)]
     return share
@@ -234,8 +235,8 @@ def parse_algorithm(text: str) -> Algorithm:
     `fixed:1`).
 
     Raises:
-        InvalidRequestError: there is no such policy, its parameter is no number in its range, or it reads the context
-            causally, which such a checkpoint never learned.
+        InvalidRequestError: the policy is unknown, its parameter is not a number in its range, or it reads the context
+            causally, which such a checkpoint was not trained for.
     """
     name, _, parameter = text.partition(":")
     match name:

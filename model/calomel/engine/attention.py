@@ -1,10 +1,10 @@
 """One flat forward: the rows of all active requests side by side, without padding, and how they attend.
 
-A forward concatenates pieces. Each is a run of consecutive positions of one request, which attends to the keys and
+A forward concatenates pieces. A piece is a run of consecutive positions of one request. It attends to the keys and
 values that its request already has and to itself: causally (context, verification), or in both directions (canvas).
 Where the checkpoint reads its context in blocks, every piece begins at a block and attends to itself block by block.
-Scaled-dot-product attention is the reference; on CUDA, flash-attn's varlen kernel is used where that is installed, but
-for pieces of several blocks, whose mask it has no form of.
+Scaled-dot-product attention is the reference; on CUDA, flash-attn's varlen kernel is used where it is installed, except
+for pieces of several blocks, whose mask it cannot express.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from calomel.engine.config import ModelConfig
 from calomel.engine.memory import REACH, MemoryConfig, in_threes
 from calomel.engine.transformer import Transformer
 
-# Of one mask, as that of a canvas: 64 of them are kept. A mask of a prefill chunk has megabytes.
+# Numbers in a mask that is worth caching, such as a canvas' (64 are kept). A prefill chunk's mask takes megabytes.
 _REMEMBERED_NUMBERS: Final = 2**18
-# From so many causal rows on, a mask of all numbers takes longer to make than it takes to do without.
+# From this many causal rows on, making a full mask takes longer than doing without.
 _MANY_ROWS: Final = 32
-# Rows of a window that attend at a time: more read keys that most of them do not see.
+# Rows of a sliding window that attend at a time: with more, most rows do not see most of the keys.
 _TILE: Final = 256
 
 
@@ -39,7 +39,7 @@ FlashVarlen = Callable[..., Tensor]
 
 @functools.cache
 def flash_varlen() -> FlashVarlen | None:
-    """Flash-attn's function; None without a GPU, or without a package that was built for the PyTorch there is."""
+    """Flash-attn's function; None without a GPU, or without a package built for the installed PyTorch."""
     if not torch.cuda.is_available():
         return None
     try:
@@ -55,17 +55,17 @@ class Piece:
 
     Attributes:
         ids: token ids [n].
-        buffer: the request's keys and values; the rows' own are written behind the first `context` of them. Those of a
-            canvas are scratch: they lie behind what the request has committed. None where nothing comes before the rows
-            and nothing of them is kept.
-        context: so many tokens of the request come before the first row, all of them visible to every row.
+        buffer: the request's keys and values; those of the rows are written after its first `context` tokens. A canvas'
+            are scratch: they come after what the request has committed. None if nothing comes before the rows and
+            nothing of them is kept.
+        context: how many tokens of the request come before the first row; every row sees all of them.
         causal: a row sees the rows before it and itself; else all rows of the piece. With blocks, both see the rows
             up to the end of their own block.
         read: rows whose logits are wanted.
-        behind: so many keys behind the rows' own, which the buffer still holds, are visible to every row. Such a piece
-            is a part of one block.
+        behind: how many keys after the rows' own, still in the buffer, are visible to every row. Such a piece is part
+            of one block.
         text: [n, REACH + 1], what the rows look up in a model's memory, see `text_of`; None to read `ids` as a text
-            that begins there.
+            that starts there.
     """
 
     ids: Sequence[int]
@@ -78,15 +78,15 @@ class Piece:
 
     @property
     def stop(self) -> int:
-        """Position behind the last row."""
+        """Position after the last row."""
         return self.context + len(self.ids)
 
 
 def forward(model: Transformer, pieces: Sequence[Piece], flash: FlashVarlen | None = None) -> Tensor:
     """The logits [R, V] float32 of the rows that `pieces` want read, in order.
 
-    Every buffer has room for its pieces. Behind it they hold the keys and values of all rows from `context` on; their
-    `length` is the caller's.
+    Every buffer has room for its piece, and then holds the keys and values of all rows from `context` on; `length` is
+    left to the caller.
     """
     device = model.embed_tokens.weight.device
     ids = torch.tensor([token for piece in pieces for token in piece.ids], dtype=torch.int64, device=device)
@@ -107,7 +107,7 @@ def text_of(piece: Piece, tokens: Sequence[int], memory: MemoryConfig, device: t
     """`Piece.text` of rows of a request whose final tokens are `tokens`."""
     if piece.causal:
         runs = memory.text([*tokens[: piece.context], *piece.ids], piece.context, piece.stop)
-    else:  # what is known of a canvas' first rows is final
+    else:  # known tokens in a canvas' first rows are final
         known = min(piece.context + 1, len(tokens))
         before = memory.before(tokens, known, REACH + known - piece.context)
         runs = [[*before, *piece.ids[known - piece.context :]]]
@@ -115,7 +115,7 @@ def text_of(piece: Piece, tokens: Sequence[int], memory: MemoryConfig, device: t
 
 
 def attention_multiplications(config: ModelConfig, pieces: Sequence[Piece]) -> int:
-    """How many multiplications the attention of `pieces` takes: two for each number of a key that a row sees."""
+    """How many multiplications the attention of `pieces` takes: two per number of each key that a row sees."""
     windows = Counter(config.window(layer) for layer in range(config.num_hidden_layers))
     width = 2 * config.num_attention_heads * config.head_dim
     seen = 0
@@ -131,12 +131,12 @@ def attention_multiplications(config: ModelConfig, pieces: Sequence[Piece]) -> i
 class PieceAttention:
     """The `Attend` of one forward.
 
-    With a sliding window w, a row sees the keys whose position is less than w before its own; a canvas row sees all
-    rows of its canvas besides. In the last layer rows of which nothing is read have keys and values, and look for
-    nothing: of a chunk of a long context that is half where one layer in three sees all of it.
+    With a sliding window w, a row sees the keys whose position is less than w before its own; a canvas row also sees
+    all rows of its canvas. In the last layer, rows whose output is not read have keys and values but no queries: for a
+    chunk of a long context that saves half of the attention if one layer in three sees all of it.
 
     Attributes:
-        starts: the first row of every piece, and the number of rows.
+        starts: the first row of every piece, then the number of rows.
     """
 
     def __init__(self, config: ModelConfig, pieces: Sequence[Piece], flash: FlashVarlen | None = None) -> None:
@@ -160,7 +160,7 @@ class PieceAttention:
             return self._attend_flash(self._flash, layer, q, k, v, window)
         outs = []
         for index, piece in enumerate(self._pieces):
-            if not piece.causal:  # in turn: candidate canvases of one request share the scratch space
+            if not piece.causal:  # one by one: candidate canvases of a request share scratch space
                 self._write(index, layer, k, v)
             unread = last and not piece.read
             outs.append(q[self._rows(index)] if unread else self._attend_sdpa(index, layer, q, k, v, window))
@@ -176,7 +176,7 @@ class PieceAttention:
             piece.buffer.values[layer, piece.context : piece.stop] = v[rows]
 
     def _plain(self, piece: Piece, window: int | None) -> bool:
-        """Whether flash-attn can tell what `piece` sees: it has no blocks, and no window that spares a canvas."""
+        """Whether flash-attn can express what `piece` sees: no blocks, and no window that exempts a canvas."""
         block, rows = self._config.diffusion.block, len(piece.ids)
         if block > 1 or piece.behind:
             return rows <= block and not piece.behind
@@ -229,7 +229,7 @@ class PieceAttention:
         return out
 
     def _flat_keys(self, indices: Sequence[int], layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """What the pieces see, one behind the other: keys, values [S, Hkv, D]; one piece's are not copied."""
+        """What the pieces see, concatenated: keys, values [S, Hkv, D]; a single piece's are not copied."""
         piece = self._pieces[indices[0]]
         if len(indices) == 1 and piece.buffer is not None:
             self._write(indices[0], layer, k, v)
@@ -250,7 +250,7 @@ class PieceAttention:
 def _attend_folded(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:
     """Attention of q [T, Hq, D] over keys and values [S, Hkv, D]: [T, Hq, D].
 
-    The query heads of a group become rows of their key head: no key is repeated.
+    The query heads of a group become rows of their key head, so that no key is repeated.
     """
     rows, heads, width = q.shape
     groups = heads // keys.shape[1]
@@ -262,8 +262,8 @@ def _attend_folded(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None 
 def _attend_last(q: Tensor, keys: Tensor, values: Tensor, window: int | None) -> Tensor:
     """Causal attention of the last rows q [T, Hq, D] of keys and values [S, Hkv, D]: [T, Hq, D].
 
-    From the last row backwards each sees one key less, so the rows of their mask are one row, each a number further on:
-    it is read in steps of one, instead of T * S numbers.
+    From the last row backwards each row sees one key less, so their masks are one row, each shifted by one: it is read
+    with a stride of one instead of storing T * S numbers.
     """
     rows, heads, width = q.shape
     count = len(keys)
@@ -289,7 +289,7 @@ def _mask_of(piece: Piece, first: int, window: int | None, groups: int, q: Tenso
     rows = len(piece.ids)
     windowed = window is not None and piece.stop > window
     open_rows = rows <= block if block > 1 else not piece.causal
-    # Of a single row `first` has cut the keys to the window already.
+    # For a single row `first` has cut the keys to the window already.
     if rows == 1 or (open_rows and not windowed):
         return None
     small = groups * rows * (piece.stop - first) <= _REMEMBERED_NUMBERS
@@ -307,7 +307,7 @@ def _mask(
     dtype: torch.dtype,
     device: torch.device,
 ) -> Tensor:
-    """The mask of `rows` rows behind `past` keys: it depends on nothing else, least of all on where they stand.
+    """The mask of `rows` rows after `past` keys: it depends on these lengths alone, not on positions.
 
     The rows see each other in blocks of `reach`, counted from the first: 1 is causal, `rows` in both directions.
     """
@@ -326,7 +326,7 @@ def _mask(
     return mask.repeat(groups, 1)
 
 
-# Behind a context that fills the window, canvases of one length have one mask, whatever the request.
+# After a context that fills the window, all canvases of one length share one mask, whatever the request.
 _remembered_mask = functools.lru_cache(maxsize=64)(_mask)
 
 

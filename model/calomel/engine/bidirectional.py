@@ -1,13 +1,13 @@
-"""The decoder of models that read a whole sequence in both directions: prefix, canvas and suffix alike.
+"""The decoder of models that read the whole sequence in both directions: prefix, canvas and suffix alike.
 
-Nothing of a context can be kept for the next request: every token sees every other one. So a window (the context, the
-answer so far, the canvas and the suffix) is a few thousand tokens, and each step is a forward of all of it, or of a
-block of the canvas over keys and values that the block's first forward left (`BidirectionalOptions.dual_cache`,
-approximate). With a suffix there is one canvas, and it is the whole answer: what stands on it joins up with the suffix.
-Without one, further canvases follow until the end token.
+Nothing of a context can be cached for the next request: every token sees every other one. So a window (context, answer
+so far, canvas and suffix) is a few thousand tokens, and each step is a forward of all of it, or of one block of the
+canvas over the keys and values of the block's first forward (`BidirectionalOptions.dual_cache`, approximate). With a
+suffix there is one canvas, and it is the whole answer: its text joins up with the suffix. Without one, further canvases
+follow until the end token.
 
-Some canvases grow and shrink while they are denoised: one token becomes two masks, another drops its position. As
-DreamOn has it (arXiv 2602.01326), a canvas begins short, and what a step reveals may be the wish for more room or less.
+Some canvases grow and shrink while they are denoised: one token becomes two masks, another deletes its position. As in
+DreamOn (arXiv 2602.01326), a canvas starts short, and a revealed token may ask for more room or less.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from calomel.engine.request import Request
 from calomel.engine.sampling import LOWEST, Choice, Draw, Prediction, precise
 from calomel.engine.transformer import Transformer
 
-# Behind so many revealed tokens the window is forwarded anew: the block for which Fast-dLLM's figures hold.
+# Revealed tokens after which the whole window is forwarded again: the block size of Fast-dLLM's figures.
 REFRESH: Final = 32
 
 
@@ -40,16 +40,17 @@ class BidirectionalOptions:
     """How the canvases of a family are denoised.
 
     Attributes:
-        block: a canvas is denoised in blocks of so many positions, from left to right, all of it masked from the start
+        block: a canvas is denoised in blocks of this many positions, from left to right, all of it masked at first
             (LLaDA's semi-autoregressive mode); None for all of it at once.
-        dual_cache: the first forward of a block leaves the keys and values of the whole window, and the steps behind it
-            forward the block alone (Fast-dLLM, arXiv 2505.22618), with the token before it where logits are shifted:
-            its row predicts the block's first position. Approximate: what stands around the block is as old as its
-            beginning, or as the last `REFRESH` tokens, or as the canvas' length.
-        transfer: tokens revealed per step where a canvas changes its length, so that there is no number of steps.
+        dual_cache: the first forward of a block keeps the keys and values of the whole window, and later steps forward
+            the block alone (Fast-dLLM, arXiv 2505.22618), plus the token before it where logits are shifted: its row
+            predicts the block's first position. Approximate: what is around the block is as of its start, or of
+            `REFRESH` revealed tokens ago, or of the last change of the canvas' length.
+        transfer: tokens revealed per step if a canvas changes its length, so that the number of steps is unknown.
         expand_token_id: this token becomes two masks (DreamOn); None where canvases keep their length.
-        delete_token_id: the position of this token is dropped (DreamOn).
-        expand_budget: how often a canvas may grow; None for what is published: twice `max_new_tokens` and the suffix.
+        delete_token_id: the position of this token is deleted (DreamOn).
+        expand_budget: how often a canvas may grow; None for the published value: twice `max_new_tokens` plus the
+            suffix.
         end_token_ids: tokens that end an answer besides the configuration's end token.
     """
 
@@ -73,9 +74,9 @@ class WindowCanvas(Canvas):
 
     Attributes:
         start: the current block is the positions from `start` to `stop`.
-        step: of the block; `began` is how many of its positions were masked at its first step.
-        kept: keys and values of the window, as its last forward left them; None where the next step forwards it.
-        hidden: so many positions of the block were masked then.
+        step: number of the step in the block; `began` is how many of its positions were masked at its first step.
+        kept: keys and values from the last forward of the window; None if the next step forwards the window.
+        hidden: how many positions of the block were masked then.
         budget: how often it may still grow.
     """
 
@@ -96,7 +97,7 @@ BidirectionalJob: TypeAlias = Job[Algorithm, WindowCanvas, KeyValueBuffer]
 
 
 class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
-    """Serves a model that reads in both directions; its configuration `reads_suffix`.
+    """Serves a model that reads in both directions; its configuration has `reads_suffix`.
 
     Args:
         model: the network, on its device.
@@ -119,23 +120,23 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
             raise InvalidRequestError(f"constraint is set, but {what} takes back what a constraint has settled")
         if options.elastic and algorithm.rereads:
             raise InvalidRequestError(f"{request.policy!r} is set, but this checkpoint's canvases grow and shrink")
-        # Where a token drops a position it does not end the answer.
+        # If a token can delete a position, it does not end the answer.
         ends = () if options.elastic else self.ends
         return Job(request, handle, self.diffusion, algorithm, WindowCanvas(self.diffusion.mask_token_id), ends)
 
     def begin(self, job: BidirectionalJob) -> None:
         """Set up the first canvas."""
         job.began = self.clock()
-        # The order of positions can be a matter of chance where tokens are none.
+        # The order of positions may be random even if the tokens are not.
         job.generator = generator(self.device, job.request.sampling.seed)
         self._begin_canvas(job)
 
     def end(self, job: BidirectionalJob) -> None:
-        """Let go of what the job's window has left."""
+        """Release what the job holds of its window."""
         job.canvas.kept = None
 
     def take_known(self, job: BidirectionalJob) -> None:
-        """Whatever is there to stay."""
+        """Take everything that is final."""
         job.extend_by(job.canvas, job.settled(job.canvas.prefix()))
 
     # Where a job is
@@ -149,18 +150,18 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         self._begin_block(canvas, 0)
 
     def _begin_block(self, canvas: WindowCanvas, start: int) -> None:
-        """Go on to the positions from `start` on."""
+        """Move on to the positions from `start` on."""
         canvas.start, canvas.step, canvas.kept = start, 0, None
         canvas.stop = min(start + (self._options.block or len(canvas)), len(canvas))
         canvas.began = len(canvas.block())
 
     def _caches(self, job: BidirectionalJob) -> bool:
-        """Whether the steps of a block behind its first forward the block alone."""
+        """Whether the later steps of a block forward the block alone."""
         has_row = bool(job.tokens or job.canvas.start) or not self.diffusion.logit_shift
         return self._options.dual_cache and has_row
 
     def _moment(self, job: BidirectionalJob) -> Moment:
-        """Where in its schedule the block is."""
+        """Where the block is in its schedule."""
         canvas, options = job.canvas, self._options
         blocks = max(1, -(-len(canvas) // options.block)) if options.block else 1
         steps = max(1, job.request.max_steps // blocks)
@@ -175,7 +176,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         )
 
     def _skip(self, job: BidirectionalJob) -> None:
-        """Leave out steps that would reveal nothing: another forward of the same says the same."""
+        """Skip steps that would reveal nothing: the same forward again would give the same result."""
         canvas = job.canvas
         if len(canvas.candidates) > 1 or job.walk is not None:
             return
@@ -194,7 +195,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         return canvas.block()
 
     def pieces(self, job: BidirectionalJob) -> list[Piece]:
-        """See `TransformerDecoder`: the window, once for every candidate length, or the block alone."""
+        """See `TransformerDecoder`: the window, once per candidate length, or the block alone."""
         self._skip(job)
         canvas, shift, suffix = job.canvas, int(self.diffusion.logit_shift), job.request.suffix
         columns, first = self._columns(job), len(job.tokens)
@@ -214,7 +215,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         return pieces
 
     def draws(self, job: BidirectionalJob, pieces: Sequence[Piece], first: int) -> list[Draw]:
-        """See `TransformerDecoder`: penalties, and ends that are banned. The algorithm draws the tokens."""
+        """See `TransformerDecoder`: penalties and banned ends. The algorithm draws the tokens."""
         columns, draws = self._columns(job), []
         known = [token for token in job.canvas.ids if token != job.canvas.mask_token_id]
         for piece in pieces:
@@ -240,10 +241,10 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         self._go_on(job)
 
     def _reveal(self, job: BidirectionalJob, choice: Choice, first: int) -> None:
-        """Take the canvas of `job` on; its rows begin at row `first` of the forward.
+        """Advance the canvas of `job`; its rows start at row `first` of the forward.
 
-        As long as a step leaves the canvas as it was, the next one is taken on the same logits: another forward would
-        say the same. Path planning has many such steps.
+        If a step leaves the canvas as it was, the next step uses the same logits: another forward would give the same.
+        Path planning has many such steps.
         """
         canvas, columns, before = job.canvas, self._columns(job), list(job.canvas.ids)
         own = slice(first, first + len(columns))
@@ -258,7 +259,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
                 return
 
     def _step(self, job: BidirectionalJob, choice: Choice, columns: Sequence[int], own: slice) -> None:
-        """One step of the canvas of `job`, whose `columns` have the rows `own` of the forward."""
+        """One step of the canvas of `job`, whose `columns` are the rows `own` of the forward."""
         canvas, moment = job.canvas, self._moment(job)
         logits, best = choice.logits[own], choice.token[own]
         if self._options.elastic:
@@ -276,7 +277,8 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
             if masks and is_shown:
                 canvas.take(column, Prediction(int(here), log_prob, entropy))
             elif job.policy.rereads and not is_shown:
-                # What is taken back is drawn anew; what stays keeps its token, however sure the step was of another.
+                # What is masked again is drawn anew; what stays keeps its token, even if the step was more confident of
+                # another.
                 canvas.ids[column] = canvas.mask_token_id
         canvas.step += 1
         length = len(canvas)
@@ -286,7 +288,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
             canvas.kept = None
 
     def _ban(self, job: BidirectionalJob, logits: Tensor, *, last: bool) -> None:
-        """Leave out of logits [N, V] what the canvas can no longer do; in the `last` step it does not grow."""
+        """Exclude from logits [N, V] what the canvas can no longer do; in the `last` step it does not grow."""
         options, canvas, request = self._options, job.canvas, job.request
         full = len(canvas) >= request.max_new_tokens or canvas.budget < 1
         if options.expand_token_id is not None and (last or full):
@@ -296,7 +298,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
             logits[:, options.delete_token_id] = LOWEST
 
     def _resize(self, job: BidirectionalJob, columns: Sequence[int]) -> None:
-        """Of `columns`, which were masked, drop those that ask for it, and double those that ask for that.
+        """Of the `columns` that were masked, delete those that ask for it, and double those that ask for that.
 
         From right to left, so that no position moves before its turn.
         """
@@ -312,7 +314,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         canvas.stop = len(canvas)
 
     def _go_on(self, job: BidirectionalJob) -> None:
-        """Behind a step: finish the answer, or begin its next block or canvas."""
+        """After a step: finish the answer, or begin its next block or canvas."""
         canvas, until = job.canvas, job.request.until
         ended = job.ended(canvas.ids, job.settled(canvas.prefix()))
         if ended is not None and not job.policy.rereads:

@@ -1,20 +1,20 @@
-"""The decoder of checkpoints that read their context causally, or block by block, and denoise a canvas behind it.
+"""The decoder of checkpoints that read their context causally, or block by block, and denoise a canvas after it.
 
-What the prefix cache has of a request's context is copied into its buffer, the rest is encoded in chunks and its pages
-are kept. A job's buffer holds keys and values of its first `length` tokens; the others are `uncommitted` and enter the
-buffer as causal rows of a coming forward:
+The part of a request's context that is in the prefix cache is copied into its buffer; the rest is encoded in chunks and
+its pages are cached. A job's buffer holds keys and values of its first `length` tokens; the others are `uncommitted`
+and enter the buffer as causal rows of a later forward:
 
-1. Prefill: the context, in chunks. Where the causal mode predicts, or logits are shifted, all but its last token; of a
+1. Prefill: the context, in chunks. If the causal mode predicts, or logits are shifted, all but its last token; for a
    checkpoint with blocks, whole blocks.
 2. Open: with blocks and shifted logits, the row before a block's first position is the last of the block before. A
-   forward of its own encodes that block and decides the position, as the block is denoised with it. So it is where the
-   causal mode opens every canvas.
+   separate forward encodes that block and decides the position, since the block is denoised with it. The same happens
+   if the causal mode opens every canvas.
 3. Denoise: the uncommitted tokens, then the canvas (all candidate canvases in the first step of a probed one).
-4. Verify, where the causal mode decides: the uncommitted tokens and a draft, read causally. Up to the first
-   disagreement these are the very tokens that the mode would have taken one by one, and the prediction there is its
-   next one. The draft is what a prompt lookup finds, often nothing; a given answer is a draft that is taken whole.
-   Where the causal mode opens every canvas, one that finds nothing is denoised in a forward of its own, as a canvas
-   whose first position is known (`linear_spec_generate` of Nemotron-Labs-Diffusion).
+4. Verify, if the causal mode decides: the uncommitted tokens and a draft, read causally. Up to the first disagreement
+   these are the tokens that the mode would have chosen one by one, and its prediction there is its next one. The draft
+   is what a prompt lookup finds, often nothing; a given answer is a draft that is accepted whole. If the causal mode
+   opens every canvas and the lookup finds nothing, a draft is denoised in a forward of its own, as a canvas whose first
+   position is known (`linear_spec_generate` of Nemotron-Labs-Diffusion).
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ from calomel.engine.request import FinishReason, Request, SamplingParams
 from calomel.engine.sampling import Choice, Draw, Prediction
 from calomel.engine.transformer import Transformer
 
-# A keystroke adds a few tokens to the cached prefix, and the near suffix follows it: these are encoded in the forward
-# that denoises first.
+# A keystroke adds a few tokens to the cached prefix, and the near suffix follows it: they are encoded in the same
+# forward as the first denoising step.
 _WITHIN_FIRST_STEP: Final = 64
-# Tokens of an answer that have room at once: a buffer that grows is there twice, with all of its context.
+# Tokens of an answer that get room at once: while a buffer grows it exists twice, with all of its context.
 _ROOM: Final = 1024
 
 
 @dataclass(slots=True)
 class BlockCanvas(Canvas):
-    """A canvas, or a draft that is verified, behind the final tokens.
+    """A canvas, or a draft that is verified, after the final tokens.
 
     Attributes:
         draft: tokens to verify; none while a canvas is denoised.
-        verifies: nothing is denoised: the causal mode decides what stands behind the answer and the draft.
+        verifies: nothing is denoised: the causal mode decides the next tokens and the draft.
         opening: the next forward decides the first position, and nothing else.
-        steps: so many have been made; `whole_steps` of them found nothing masked.
-        masked_first: so many positions were not known when it began.
-        asked: so many tokens the answer had when `Request.until` was asked about a canvas with masks last.
+        steps: how many were made; `whole_steps` of them found nothing masked.
+        masked_first: how many positions were unknown when it began.
+        asked: how many tokens the answer had when `Request.until` was last asked about a canvas with masks.
         lookup: where in the request's guess the answer is.
     """
 
@@ -84,16 +84,16 @@ BlockJob: TypeAlias = Job[BlockPolicy, BlockCanvas, KeyValueBuffer]
 
 
 class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
-    """Serves a decoder behind an exact prefix cache.
+    """Serves a decoder with an exact prefix cache.
 
     Args:
         model: the network, on its device.
         cache_tokens: context tokens that the prefix cache has room for.
-        spare_tokens: room for contexts and answers that are laid out: those being served, of which there are no more at
-            a time, and those of the last requests, so that the next keystroke of as many contexts copies nothing. None
-            for as much as the cache has.
-        page_size: tokens of a cache page; a whole number of blocks at least, where the checkpoint has blocks.
-        end_token_ids: tokens that end an answer as its end token does.
+        spare_tokens: room for contiguous buffers of contexts and answers: those being served, which bounds how many are
+            served at a time, and those of the last requests, so that their next keystrokes copy nothing. None for as
+            much as the cache has.
+        page_size: tokens of a cache page; at least a whole block, and a multiple of it, if the checkpoint has blocks.
+        end_token_ids: tokens that end an answer like its end token.
         common: see `Common`.
     """
 
@@ -129,15 +129,15 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         return Job(request, handle, self.diffusion, policy, canvas, self.ends)
 
     def fits(self, job: BlockJob) -> bool:
-        """Whether there is room for its buffer beside the others'.
+        """Whether there is room for its buffer besides the others'.
 
-        A quarter is kept for clients that have nothing there, and as much again beside a context that takes it all.
+        A client with running requests leaves a quarter of it to others; one without may exceed it by as much.
         """
         others = any(other.request.client == job.request.client for other in self._begun)
         return self._used + self._most(job) <= self._room * (3 if others else 5) // 4
 
     def begin(self, job: BlockJob) -> None:
-        """Give `job` a buffer and what the cache has of its context."""
+        """Give `job` a buffer with what the cache has of its context."""
         job.began = self.clock()
         request = job.request
         known = request.context[: self._readable(job)]
@@ -156,7 +156,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         job.generator = generator(self.device, request.sampling.seed)
 
     def end(self, job: BlockJob) -> None:
-        """Take back what `begin` gave; safe for a job that has not begun."""
+        """Release what `begin` gave; safe for a job that has not begun."""
         self._begun.discard(job)
         if job.lease is not None:
             self.cache.release(job.lease)
@@ -167,11 +167,11 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
             self._trim()
 
     def take_known(self, job: BlockJob) -> None:
-        """What a canvas knows without a gap; of a draft nothing is sure."""
+        """Take what the canvas knows without a gap; nothing of a draft is certain."""
         job.extend_by(job.canvas, job.settled(job.canvas.prefix()))
 
     def finish(self, job: BlockJob, reason: FinishReason) -> None:
-        """Settle the handle with the answer; what was only drafted is not shown any more."""
+        """Settle the handle with the answer; what was only drafted is no longer shown."""
         if job.policy is None:
             job.show()
         super().finish(job, reason)
@@ -187,11 +187,11 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         return len(job.request.context) + job.longest + self.diffusion.max_canvas
 
     def _trim(self) -> None:
-        """Let go of unused buffers until the others have their room."""
+        """Drop unused buffers until the others have their room."""
         self._spares.trim(self._used, least=0 if self._begun else 1)
 
     def _commit(self, job: BlockJob, length: int) -> None:
-        """The buffer holds the first `length` tokens: store those of the context that are to be shared and are not."""
+        """The buffer holds the first `length` tokens: store those of the context that are still to be shared."""
         job.encoded.length = length
         request, readable = job.request, self._readable(job)
         stored = readable if request.given is None else len(request.context) + len(request.given)
@@ -204,11 +204,11 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
     # Where a job is
 
     def _whole(self, count: int) -> int:
-        """So many of `count` leading tokens are in whole blocks."""
+        """How many of `count` leading tokens are in whole blocks."""
         return count - count % self.diffusion.block
 
     def _readable(self, job: BlockJob) -> int:
-        """So many leading tokens may come from the prefix cache, where another request left them."""
+        """How many leading tokens may come from the prefix cache, stored by another request."""
         verifies = job.policy is None or self._slides(job)
         needed = 1 if verifies or self.diffusion.logit_shift or self.diffusion.opens else 0
         return self._whole(len(job.request.context) - needed)
@@ -227,11 +227,11 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         return self.diffusion.opens or (blocks and not self._head(job))
 
     def _joint(self, job: BlockJob) -> Joint | None:
-        """The policy, where it changes what is revealed."""
+        """The policy, if it may change what is revealed."""
         return job.policy if isinstance(job.policy, Joint) and job.walk is None else None
 
     def _slides(self, job: BlockJob) -> bool:
-        """Whether what is revealed joins the answer at once, and what stood elsewhere is verified first."""
+        """Whether revealed tokens join the answer at once, and text from elsewhere is verified first."""
         asked = isinstance(job.policy, Prefix) and job.policy.ahead > 0
         return asked and self.diffusion.verifiable and self.diffusion.block == 1 and not self.diffusion.opens
 
@@ -251,7 +251,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         """The positions of a canvas of `length` whose logits are read."""
         if job.walk is not None:
             return range(job.front, length)
-        if self._joint(job):  # what a block's opening has decided is no row's to change
+        if self._joint(job):  # what a block's opening has decided is not changed
             return range(int(self._opens(job)), length)
         return job.canvas.masked(0, min(length, self._reach(job)))
 
@@ -278,7 +278,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
     def _fitting(self, job: BlockJob, length: int) -> int:
         """The canvas length nearest to `length` that the answer has room for; with blocks, it ends with a block.
 
-        What the causal mode opens is a block of its own, and whole.
+        A canvas that the causal mode opens is a whole block of its own.
         """
         if self.diffusion.opens:
             return length
@@ -290,7 +290,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         return rows + -rows % block - head
 
     def pieces(self, job: BlockJob) -> list[Piece]:
-        """See `TransformerDecoder`: a chunk of the context, or what is uncommitted and a draft or canvases."""
+        """See `TransformerDecoder`: a chunk of the context, or the uncommitted tokens and a draft or canvases."""
         if not job.prefill_left and job.prefilled is None:
             job.prefilled = self.clock()
             self._begin_canvas(job)
@@ -308,7 +308,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         if job.prefill_rows:
             return [Piece(job.tokens[length : length + job.prefill_rows], buffer, length, causal=True)]
         behind = job.tokens[length : len(job.tokens) - len(head)]
-        if canvas.verifies and canvas.ids:  # which becomes a draft in this step
+        if canvas.verifies and canvas.ids:  # a canvas that becomes a draft in this step
             rows = [*behind, *canvas.ids]
             asked = range(len(behind), min(len(rows), len(behind) + job.room - 1))
             return [Piece(rows, buffer, length, causal=False, read=asked)]
@@ -343,7 +343,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         final = len(job.tokens) - int(self.diffusion.logit_shift)
         return [piece.context + row - final for row in piece.read]
 
-    # What a forward means
+    # What a forward yields
 
     def take(self, job: BlockJob, pieces: Sequence[Piece], choice: Choice, first: int) -> None:
         """See `TransformerDecoder`."""
@@ -387,12 +387,12 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         job.show(canvas.ids, canvas.revealed)
 
     def _verified(self, job: BlockJob, found: Sequence[Prediction]) -> None:
-        """A draft was read causally: fix what the causal mode agrees with, and its own next token."""
+        """A draft was read causally: fix the tokens that the causal mode agrees with, and its own next token."""
         tokens, until = [each.token for each in found], job.request.until
         count = len(found)
         if job.request.given is None:
             count = agreement(job.canvas.draft, tokens, ends=job.ends, room=job.room)
-            # Where it would have ended token by token, it ends.
+            # It ends where it would have ended token by token.
             asked = range(1, count if until is not None else 0)
             count = next((size for size in asked if until and until([*job.answer, *tokens[:size]])), count)
         length = len(job.tokens) + count - 1
@@ -403,7 +403,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         self._go_on(job)
 
     def _denoised(self, job: BlockJob, columns: Sequence[int], choice: Choice, first: int) -> None:
-        """Take the canvas one step on: the rows of `choice` from `first` on say what stands at `columns`."""
+        """Advance the canvas one step: the rows of `choice` from `first` on predict the positions `columns`."""
         canvas, joint, last = job.canvas, self._joint(job), self._last_step(job)
         whole = not canvas.masked()
         found = choice.predictions[first : first + len(columns)]
@@ -422,7 +422,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
             canvas.steps = 0 if last else canvas.steps
             self._go_on(job)
             return
-        # Where revealed tokens may change, a step on a whole canvas has the last word.
+        # If revealed tokens may change, one more step on the whole canvas confirms them.
         again = joint is not None and (changed or not whole) and canvas.whole_steps < joint.after and not last
         if canvas.masked() or again:
             if self._is_over(job):
@@ -433,7 +433,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
             self._go_on(job)
 
     def _shown(self, job: BlockJob, told: Mapping[int, Prediction]) -> list[bool]:
-        """Which positions of the canvas a step reveals that has `told` of some of them."""
+        """Which positions of the canvas are revealed by a step that has `told` of some of them."""
         canvas, reveal, reach = job.canvas, job.policy, self._reach(job)
         asked = [column in told and column < reach and not known for column, known in enumerate(canvas.revealed)]
         if self._last_step(job) or reveal is None:
@@ -447,7 +447,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         return shown
 
     def _write(self, job: BlockJob, told: Mapping[int, Prediction]) -> bool:
-        """Put what is revealed on the canvas, and tell whether a revealed position was changed."""
+        """Put what is revealed on the canvas; returns whether a revealed position was changed."""
         canvas, joint, shown = job.canvas, self._joint(job), self._shown(job, told)
         changed = False
         for column, here in told.items():
@@ -460,18 +460,19 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         return changed
 
     def _drop_tail(self, job: BlockJob) -> None:
-        """An end token drops what stands behind it."""
+        """Drop what stands after an end token."""
         canvas = job.canvas
         # A constraint may still refuse an end that is only proposed.
         ended = job.ended(canvas.ids, job.settled(len(canvas)))
-        # A checkpoint with blocks has read whole blocks alone: the tail goes when nothing before it is masked.
+        # A checkpoint with blocks was trained on whole blocks alone: the tail is dropped once nothing before it is
+        # masked.
         whole = self.diffusion.block > 1 or self.diffusion.opens
         if ended is not None and (not whole or ended < canvas.prefix()):
             canvas.drop(ended + 1)
             canvas.candidates = (len(canvas),)
 
     def _is_over(self, job: BlockJob) -> bool:
-        """Whether what is revealed without a gap ends the answer: nobody asks what is masked behind it."""
+        """Whether what is revealed without a gap ends the answer, so that the masks after it do not matter."""
         canvas, until = job.canvas, job.request.until
         known = min(canvas.prefix(), job.room)
         settled = [*job.answer, *canvas.ids[:known]]

@@ -1,15 +1,15 @@
-"""The prefix cache: keys and values of context tokens, in pages, found again token by token.
+"""The prefix cache: keys and values of context tokens, in pages, looked up token by token.
 
 A radix tree whose nodes are pages: a node holds up to `page_size` token ids and the page with their keys and values;
-its path from the root spells the tokens before it. Two contexts share the pages that they share; where they part
-within a page, the common rows are copied and each goes on in a page of its own. A page that only its newest tokens
-lack is filled up in place: the rows that others read never change.
+its path from the root spells the tokens before it. Contexts share the pages of their common prefix; where they diverge
+within a page, the common rows are copied and each continues in a page of its own. A page that lacks only the newest
+tokens is filled up in place: the rows that others read never change.
 
-Where a checkpoint reads its context in blocks, a token's keys depend on all of its block: only whole blocks are kept
-and found, and a page has a whole number of them.
+If a checkpoint reads its context in blocks, a token's keys depend on all of its block: only whole blocks are kept and
+found, and a page holds a whole number of them.
 
 A request pins the last of its pages until it ends. Only a page without successors and pins is ever evicted, the least
-recently used first, so the pages before a pinned one stay too, and a keystroke pins one page, however long its context.
+recently used first, so the pages before a pinned one stay too, and a request pins one page, however long its context.
 Not thread-safe: the engine's thread owns it.
 """
 
@@ -27,15 +27,15 @@ from torch import Tensor
 from calomel.engine.config import ModelConfig
 from calomel.engine.errors import CacheFullError, InvalidRequestError
 
-# Tokens: so many keystrokes find room in the buffer of the answer before.
+# Tokens of room in a buffer beyond its answer, for the next keystrokes.
 _SLACK: Final = 128
 
 
 def common_beginning(one: tuple[int, ...], other: tuple[int, ...]) -> int:
     """How many tokens `one` and `other` have in common at their beginning.
 
-    Slices are compared far faster than one token after another. The first ones are short: most contexts that differ do
-    so at once, and what was rendered a keystroke before differs at the end.
+    Comparing slices is far faster than comparing token by token. The first slices are short: most contexts that differ
+    do so at once, and one rendered a keystroke ago differs at the end.
     """
     low, high = 0, min(len(one), len(other))
     step = 64
@@ -68,7 +68,7 @@ class Encoded(Protocol):
         """Tokens that there is room for."""
 
     def reaches(self, length: int) -> bool:
-        """Whether it can go back to its first `length` tokens; a sliding window forgets what lies far behind."""
+        """Whether it can go back to its first `length` tokens; a sliding window forgets what is far behind."""
 
     def cut(self, length: int) -> None:
         """Go back to the first `length` tokens."""
@@ -78,17 +78,17 @@ E = TypeVar("E", bound=Encoded)
 
 
 class Spares(Generic[E]):
-    """Encoded contexts that no request uses, kept for the next keystroke of whoever they belong to.
+    """Encoded contexts that no request uses, kept for the next keystroke in the same document.
 
     Args:
-        most: tokens that they may have room for, together; the one that was used last stays whatever its size.
-        block: only whole blocks of so many tokens are found again.
+        most: tokens that they may have room for, together; the most recently used one stays whatever its size.
+        block: only whole blocks of this many tokens are found again.
     """
 
     def __init__(self, most: int, *, block: int = 1) -> None:
         self._most = most
         self._block = block
-        # The longest unused first.
+        # Least recently used first.
         self._kept: list[tuple[tuple[int, ...], E]] = []
 
     def put(self, tokens: Sequence[int], encoded: E) -> None:
@@ -96,10 +96,10 @@ class Spares(Generic[E]):
         self._kept.append((tuple(tokens), encoded))
 
     def take(self, wanted: Sequence[int]) -> E | None:
-        """The one that has most of `wanted` already, cut to what it has of it; None if it is better to begin anew.
+        """The one that shares most of `wanted`, cut to the shared part; None if it is better to start afresh.
 
-        Behind a keystroke it is that of the answer before: nothing of the context has to be copied. One that has little
-        of it is another context's, which will want it back: it is not taken.
+        After a keystroke it is that of the previous answer: nothing of the context has to be copied. One that shares
+        little belongs to another context, which will want it back: it is not taken.
         """
         common = [self._usable(tokens, encoded, tuple(wanted)) for tokens, encoded in self._kept]
         sizes = [(count, encoded.capacity) for count, (_, encoded) in zip(common, self._kept, strict=True)]
@@ -111,7 +111,7 @@ class Spares(Generic[E]):
         return encoded
 
     def trim(self, beside: int = 0, least: int = 1) -> None:
-        """Let go of all but `least`, the longest unused first, until they fit beside so many tokens that are in use."""
+        """Drop all but `least`, the least recently used first, until they fit beside `beside` tokens in use."""
         while len(self._kept) > least and beside + sum(encoded.capacity for _, encoded in self._kept) > self._most:
             self._kept.pop(0)
 
@@ -126,7 +126,7 @@ class KeyValueBuffer:
 
     Attributes:
         keys: [layers, capacity, Hkv, D]; `values` likewise.
-        length: so many leading tokens are committed; what lies behind is room, or the scratch of a canvas.
+        length: how many leading tokens are committed; the rest is room, or the scratch space of a canvas.
     """
 
     __slots__ = ("keys", "length", "values")
@@ -147,11 +147,11 @@ class KeyValueBuffer:
         return self.keys.shape[1]
 
     def reserve(self, capacity: int) -> None:
-        """Make room for `capacity` tokens; what is committed is kept. Grows by an eighth at least, so rarely."""
+        """Make room for `capacity` tokens, keeping what is committed. Grows by at least an eighth, so rarely."""
         if capacity <= self.capacity:
             return
         capacity = max(capacity + _SLACK, self.capacity * 9 // 8)
-        # In turn: while one grows it is there twice, and behind a long context that is much.
+        # One after the other: a tensor that grows exists twice, which is much for a long context.
         self.keys = self._grown(self.keys, capacity)
         self.values = self._grown(self.values, capacity)
 
@@ -175,9 +175,9 @@ Tokens = tuple[int, ...]
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A page in the tree: `tokens` (full unless it is a leaf) behind those of `parent`, None once it was evicted.
+    """A page in the tree: `tokens` (full unless it is a leaf) after those of `parent`, None once it was evicted.
 
-    It is the last page of `pins` requests, and was last used at `used`, unless a page behind it was used later.
+    It is the last page of `pins` requests, and was last used at `used`, unless a page after it was used later.
     """
 
     tokens: Tokens
@@ -212,9 +212,9 @@ class PrefixCache:
         self.page_size = page_size
         self.pages = pages
         self._root = Node((), -1, None)
-        self._free = list(range(pages - 1, -1, -1))  # taken from the end: neighbours follow each other
+        self._free = list(range(pages - 1, -1, -1))  # taken from the end, so pages are contiguous
         self._clock = itertools.count(1)
-        # (used, tie, node) of nodes that could be evicted when they were put here; checked again when taken out.
+        # (used, tie, node) of nodes that were evictable when they were pushed; checked again when popped.
         self._idle: list[tuple[int, int, Node]] = []
 
     @property
@@ -225,7 +225,7 @@ class PrefixCache:
     def acquire(self, tokens: Sequence[int], buffer: KeyValueBuffer) -> Lease:
         """Pin what the cache has of the beginning of `tokens` and copy it, once, to the beginning of `buffer`.
 
-        The first `buffer.length` tokens are there already; behind it, `buffer.length` is that of the lease.
+        The first `buffer.length` tokens are there already; afterwards `buffer.length` is that of the lease.
         """
         size, node, start = self.page_size, self._root, 0
         nodes: list[Node] = []
@@ -256,7 +256,7 @@ class PrefixCache:
         size = self.page_size
         if len(tokens) <= lease.length:
             return
-        if lease.length % size:  # its last page is shared, or to be filled up: look again
+        if lease.length % size:  # its last page may be shared or be filled up: look again
             last = lease.nodes.pop()
             if lease.nodes:
                 self._pin(lease.nodes[-1])
@@ -291,7 +291,7 @@ class PrefixCache:
         lease.length = 0
 
     def _find(self, parent: Node, wanted: Tokens, start: int, buffer: KeyValueBuffer) -> Node | None:
-        """The child of `parent` that begins with `wanted`, or that could be filled up to be it."""
+        """The child of `parent` that begins with `wanted`, or that can be filled up to do so."""
         exact = parent.children.get(wanted)
         if exact is not None:
             return exact
@@ -315,7 +315,7 @@ class PrefixCache:
                 continue
             del parent.children[node.tokens]
             node.parent = None
-            # Whoever used a page used those before it.
+            # Whoever used a page also used those before it.
             parent.used = max(parent.used, used)
             self._offer(parent)
             return node.page
@@ -333,10 +333,10 @@ class PrefixCache:
         self._offer(node)
 
     def _offer(self, node: Node) -> None:
-        """Enter `node` for eviction if nothing needs it."""
+        """Queue `node` for eviction if nothing needs it."""
         if node is self._root or node.pins or node.children:
             return
-        if len(self._idle) > 4 * self.pages + 64:  # drop what has been used again since
+        if len(self._idle) > 4 * self.pages + 64:  # drop entries used again since
             self._idle = [(used, tie, old) for used, tie, old in self._idle if old.parent and old.used == used]
             heapq.heapify(self._idle)
         heapq.heappush(self._idle, (node.used, next(self._clock), node))
@@ -367,7 +367,7 @@ class PrefixCache:
         self.values[:, node.page, first:stop] = buffer.values[:, start + first : start + stop]
 
     def _write_full(self, fresh: Sequence[tuple[int, int]], buffer: KeyValueBuffer) -> None:
-        """Copy whole pages, given as (page, first token); new ones follow each other, as new nodes have no children."""
+        """Copy whole pages, given as (page, first token); new ones are consecutive, as new nodes have no children."""
         if not fresh:
             return
         size, start = self.page_size, fresh[0][1]
@@ -378,7 +378,7 @@ class PrefixCache:
 
 
 def _closest(parent: Node, wanted: Tokens) -> tuple[Node | None, int]:
-    """The child that has most tokens in common with the beginning of `wanted`, and how many; None when none has any."""
+    """The child that has most leading tokens in common with `wanted`, and how many; None if none has any."""
     best, most = None, 0
     for child in parent.children.values():
         if child.tokens[0] != wanted[0]:

@@ -1,6 +1,6 @@
 """Checkpoint folders: `config.json` and `model.safetensors`, in the names of the Hugging Face Qwen3 implementation.
 
-Every tensor is placed by an explicit table, which `calomel.families.loading` reads folders by.
+Every tensor is mapped by an explicit table, which `calomel.families.loading` uses to read folders.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ WEIGHTS_FILE = "model.safetensors"
 
 @cache
 def native_bfloat16() -> bool:
-    """True when the CPU multiplies bfloat16 in hardware; where it does not, bfloat16 is several times slower."""
+    """True if the CPU multiplies bfloat16 in hardware; without that, bfloat16 is several times slower."""
     capabilities = torch.cpu.get_capabilities()
     return any(bool(capabilities.get(name)) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
 def native_dtype(device: str) -> torch.dtype:
-    """The type that `device` computes fastest in: bfloat16 where it is native, else float32."""
+    """The type that `device` computes fastest in: bfloat16 if it is native, else float32."""
     kind = torch.device(device).type
     if kind == "mps" and not torch.backends.mps.is_macos_or_newer(14, 0):
         return torch.float32
@@ -75,7 +75,7 @@ def mlp_table(ours: str, theirs: str, *, bias: bool = False) -> Iterator[tuple[s
 
 
 def mixture_table(moe: MoeConfig, ours: str, theirs: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The pairs of one mixture of experts, in the names that Qwen3-MoE and LLaDA2 share."""
+    """The pairs of one mixture of experts, in the names shared by Qwen3-MoE and LLaDA2."""
     yield f"{ours}.gate.weight", (f"{theirs}.gate.weight",)
     if moe.bias:
         yield f"{ours}.gate.expert_bias", (f"{theirs}.gate.expert_bias",)
@@ -96,8 +96,8 @@ def save_checkpoint(
 ) -> None:
     """Write `config.json` and `model.safetensors` into `folder`, each replaced in one step.
 
-    `abilities` are further fields of `config.json`, for those who ask what the weights were trained for; the engine
-    does not read them.
+    `abilities` are further fields of `config.json`, which say what the weights were trained for; the engine does not
+    read them.
     """
     folder.mkdir(parents=True, exist_ok=True)
     state = model.state_dict()
@@ -111,8 +111,8 @@ def save_checkpoint(
 
 
 def _row_counts(config: ModelConfig, names: tuple[str, ...], rows: int) -> list[int]:
-    """How many rows of a fused tensor of `rows` rows each of its parts has."""
-    if ".q_proj." not in names[0]:  # one, gate and up, or the experts: of one size
+    """How many of the `rows` rows of a fused tensor belong to each of its parts."""
+    if ".q_proj." not in names[0]:  # a single tensor, gate and up, or experts: equal sizes
         return [rows // len(names)] * len(names)
     keys = config.num_key_value_heads * config.head_dim
     return [rows - 2 * keys, keys, keys]

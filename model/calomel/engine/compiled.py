@@ -1,9 +1,9 @@
-"""Steps of few rows on a GPU: what a layer does beside attention, compiled, and recorded once for each number of rows.
+"""Steps of few rows on a GPU: the part of a layer beside attention, compiled and recorded once per number of rows.
 
 A denoising step launches hundreds of kernels that take less time than their launches. `torch.compile` fuses them, and
-in its mode `reduce-overhead` plays what it has recorded (CUDA graphs). A recording has one shape: rows are padded to
-the next of a few sizes, which changes no row, since all that is compiled is done to each row by itself. Attention stays
-as it is, as it reads another number of keys in each step.
+its mode `reduce-overhead` replays recordings (CUDA graphs). A recording has one shape: rows are padded to the next of a
+few sizes, which changes no row, since everything compiled works row by row. Attention is not compiled, as it reads a
+different number of keys in each step.
 
 On a CPU there is no launch to save (docs/decisions/011).
 """
@@ -21,13 +21,13 @@ from torch.nn import functional as F
 from calomel.engine.transformer import Attend, Layer
 
 LOG: Final = logging.getLogger(__name__)
-# Rows. A canvas with what was typed before it fits into the first or the second, canvases of several requests into the
-# last; a chunk of a context is beyond all of them, and no launch counts beside its arithmetic.
+# Rows. A canvas with the text typed before it fits into the first or second size, canvases of several requests into the
+# last; a chunk of context exceeds them all, and its launches cost little beside its arithmetic.
 SIZES: Final = (32, 96, 256)
 
 
 class CompiledLayers:
-    """Takes rows through layers. What fails is said once, and everything goes on uncompiled from there.
+    """Takes rows through layers. A failure is logged once; from then on everything runs uncompiled.
 
     Args:
         backend: of `torch.compile`.
@@ -45,7 +45,7 @@ class CompiledLayers:
         if size is not None and not self._failed:
             try:
                 return self._padded(layers, x, cos, sin, attend, size)
-            except Exception as error:  # noqa: BLE001  (a compiler fails in many ways, and nobody has to wait for it)
+            except Exception as error:  # noqa: BLE001  (a compiler fails in many ways, none of them fatal)
                 self._failed = True
                 LOG.warning("compiled steps failed, all go on uncompiled: %r", error)
         for layer in layers:
@@ -57,7 +57,7 @@ class CompiledLayers:
     ) -> Tensor:
         rows = len(x)
         x, cos, sin = (_pad(part, size) for part in (x, cos, sin))
-        # What the last step has left in recorded memory may be written over.
+        # Allow the outputs of the last step in recorded memory to be overwritten.
         torch.compiler.cudagraph_mark_step_begin()
         for layer in layers:
             q, k, v = self._before(layer, x, cos, sin)
@@ -74,5 +74,5 @@ def _after(layer: Layer, x: Tensor, attended: Tensor) -> Tensor:
 
 
 def _pad(part: Tensor, size: int) -> Tensor:
-    """Rows of zeros behind those of `part`, up to `size`."""
+    """Append rows of zeros to `part`, up to `size`."""
     return F.pad(part, (0, 0) * (part.dim() - 1) + (0, size - len(part)))

@@ -1,8 +1,8 @@
-"""The architecture of a checkpoint, read from the `config.json` that lies beside its weights.
+"""The architecture of a checkpoint, read from the `config.json` beside its weights.
 
-Field names are those of the Hugging Face Qwen3 configuration, so that an ordinary checkpoint's file is read as it is.
-What a diffusion checkpoint needs on top (its mask token, its end token, whether logits are shifted) is in
-`DiffusionConfig`. Types say what a field may hold; msgspec holds what is read to them.
+Field names are those of the Hugging Face Qwen3 configuration, so that an ordinary checkpoint's file can be read as it
+is. What a diffusion checkpoint needs besides (its mask token, its end token, whether logits are shifted) is in
+`DiffusionConfig`. Types say what a field may hold; msgspec enforces them.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ Positive = Annotated[float, Meta(gt=0)]
 
 @dataclass(frozen=True, slots=True)
 class MoeConfig:
-    """A mixture of experts in the place of an MLP.
+    """A mixture of experts in place of an MLP.
 
     Attributes:
-        experts: of every layer that has some.
-        chosen: so many of them see a token.
+        experts: how many there are per layer that has any.
+        chosen: how many of them see a token.
         intermediate_size: width of one expert.
         score: how the router's logits become scores.
-        normalised: the scores of the chosen experts are divided by their sum.
+        normalised: whether the scores of the chosen experts are divided by their sum.
         bias: a bias per expert is added to the scores that choose; the weights are without it.
-        groups: the experts are in so many groups of one size, ...
-        chosen_groups: ... and a token's experts are in so many of them: those whose best two scores have the largest
-            sums.
-        scaling: the weights are multiplied by it.
-        shared: so many experts of `intermediate_size` see every token, as one wider MLP.
+        groups: how many groups of equal size the experts are in, ...
+        chosen_groups: ... and how many of them a token's experts come from: those whose two best scores have the
+            largest sums.
+        scaling: factor of the weights.
+        shared: how many experts of `intermediate_size` see every token, as one wider MLP.
         dense: layers that have an ordinary MLP instead, by number.
     """
 
@@ -70,14 +70,14 @@ LayerType = Literal["full_attention", "sliding_attention"]
 
 @dataclass(frozen=True, slots=True)
 class RopeScaling:
-    """Frequencies of RoPE that were changed so that more positions fit.
+    """RoPE frequencies changed so that more positions fit.
 
     Attributes:
         factor: frequencies are divided by it: all of them (`linear`), ...
-        positions: ... or, as in Llama 3.1 (`llama3`), the slow ones: those of waves longer than so many positions ...
-        low: ... divided by this. ...
-        high: ... Those of waves shorter than `positions` divided by this stay, and those between change by degrees.
-        yarn: by degrees of their place among the frequencies, not of their waves (`yarn`, arXiv 2309.00071).
+        positions: ... or, as in Llama 3.1 (`llama3`), the slow ones: those with wavelengths above this many positions,
+        low: ... divided by this.
+        high: ... Those with wavelengths below `positions` divided by this stay, and those between change gradually.
+        yarn: gradually by rank among the frequencies, not by wavelength (`yarn`, arXiv 2309.00071).
     """
 
     factor: Positive
@@ -99,24 +99,24 @@ class DiffusionConfig:
     """How a checkpoint denoises.
 
     Attributes:
-        mask_token_id: the id that stands for "not known yet" on a canvas; -1 where there is none: noise is uniform, or
-            nothing is denoised, and the model writes from left to right alone.
-        end_token_id: the id that ends an answer; everything behind it on a canvas is dropped.
+        mask_token_id: the id that stands for "not known yet" on a canvas; -1 if there is none: noise is uniform, or
+            nothing is denoised and the model only writes from left to right.
+        end_token_id: the id that ends an answer; everything after it on a canvas is dropped.
         logit_shift: True when row i predicts the token at i + 1 on a canvas too (Dream, Fast-dLLM v2), False when a
             masked row predicts its own token (SDAR, LLaDA).
         max_canvas: the longest canvas, in tokens, that the checkpoint was trained on.
-        verifiable: True when the causal mode was trained on this context layout, so that left-to-right decoding means
-            something.
-        block: the context is encoded in blocks of so many positions, counted from its first token; a token sees all of
-            its own block. 1 for a causal context. With blocks, a canvas ends where a block ends, sees itself block by
-            block too, and is headed by the tokens before it that fill no block.
-        sub_block: with blocks, a canvas is revealed in runs of so many positions, from left to right; None where it is
+        verifiable: True when the causal mode was trained on this context layout, so that left-to-right decoding is
+            meaningful.
+        block: the context is encoded in blocks of this many positions, counted from its first token; a token sees all
+            of its own block. 1 for a causal context. With blocks, a canvas ends where a block ends, is also block-wise
+            causal, and starts with the tokens before it that fill no block.
+        sub_block: with blocks, a canvas is revealed in runs of this many positions, from left to right; None if it is
             revealed as a whole.
-        opens: the causal mode decides the first position of every canvas before it is denoised, and where it decides
-            every token, drafts are denoised for it (Nemotron-Labs-Diffusion); with blocks and shifted logits it decides
-            the first one anyway.
-        reads_suffix: the model reads in both directions over the whole sequence, so that a request may say what stands
-            behind the answer.
+        opens: the causal mode decides the first position of every canvas before it is denoised, and if it decides every
+            token, drafts are denoised for it (Nemotron-Labs-Diffusion); with blocks and shifted logits it decides the
+            first one anyway.
+        reads_suffix: the model reads the whole sequence in both directions, so that a request may give the text after
+            the answer.
     """
 
     mask_token_id: Annotated[int, Meta(ge=-1)]
@@ -140,7 +140,7 @@ class DiffusionConfig:
 
 
 class Shape(Protocol):
-    """What is asked of a model's configuration before a request is queued; `ModelConfig` is one."""
+    """What a request is checked against before it is queued; `ModelConfig` is one."""
 
     @property
     def vocab_size(self) -> int:
@@ -159,10 +159,10 @@ class Shape(Protocol):
 class ModelConfig:
     """Shape of a Qwen3-like decoder (RMSNorm, RoPE, grouped-query attention, optional QK-norm, SwiGLU).
 
-    Fields beyond those of a Qwen3 configuration: `output_bias`, the attention's output projection has a bias;
-    `mlp_bias`, those of the MLPs have one; `rotary_dim`, so many first dimensions of a head turn with the position
-    (None for all); `moe`, a mixture of experts in the place of the MLPs; `memory`, tables of the last two and three
-    tokens beside the embedding.
+    Fields beyond those of a Qwen3 configuration: `output_bias`, whether the attention's output projection has a bias;
+    `mlp_bias`, whether the MLPs have; `rotary_dim`, how many leading dimensions of a head are rotated (None for all);
+    `moe`, a mixture of experts in place of the MLPs; `memory`, tables of the last two and three tokens beside the
+    embedding.
     """
 
     vocab_size: Whole
@@ -209,7 +209,7 @@ class ModelConfig:
             raise CheckpointError("layer_types has sliding_attention layers, but sliding_window is not set")
 
     def window(self, layer: int) -> int | None:
-        """How many positions back layer `layer` sees, itself included; None when it sees all."""
+        """How many positions back layer `layer` sees, itself included; None if it sees all."""
         return self.sliding_window if self.layer_types[layer] == "sliding_attention" else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -220,7 +220,7 @@ class ModelConfig:
         for name in ("output_bias", "mlp_bias", "rotary_dim", "rope_scaling", "moe", "memory"):
             if not fields[name]:
                 del fields[name]
-        if self.memory:  # who does not know of it must not load the rest as if that were all
+        if self.memory:  # a reader that does not know it must not load the rest alone
             return {"model_type": "calomel", "architectures": ["CalomelForInfilling"], "hidden_act": "silu", **fields}
         return {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_act": "silu", **fields}
 

@@ -1,11 +1,11 @@
-"""Where a constraint meets what the model proposes.
+"""Applies a constraint to what the model proposes.
 
-A canvas is decided in parallel, a constraint reads from left to right. So the canvas has a front: what stands before it
-is settled, and what is revealed behind it is a proposal. Behind every step the front moves over what the constraint
-allows. At the first refused position the constraint masks the logits and a token is drawn, and what was proposed
-beside the refused one is masked again. The front moves by one token a step at least, and over all that is forced.
+A canvas is decided in parallel, a constraint reads from left to right. So the canvas has a front: what is before it is
+settled, and what is revealed after it is a proposal. After every step the front moves over what the constraint allows.
+At the first refused position the constraint masks the logits and a token is drawn, and what was proposed together with
+the refused one is masked again. The front moves by at least one token a step, and over all that is forced.
 
-Causal decisions come one behind the other anyway: each is made within the constraint.
+Causal decisions come one after the other anyway: each is made within the constraint.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def decide(
 ) -> list[Prediction]:
     """The causal `predictions`, rows of `choice` from `first` on, within the constraint.
 
-    They end at the first that the draft does not foretell: those behind it were predicted from another text.
+    They end at the first that differs from the draft: later ones were predicted from another text.
     """
     decided: list[Prediction] = []
     for place, found in enumerate(predictions):
@@ -50,16 +50,16 @@ def decide(
 
 
 def settle(job: Job[Any, K, Any], walk: Walk, choice: Choice, *, row: int, last: bool) -> None:
-    """Move the front of a canvas behind a step: `row` is that of the front; the `last` step settles the canvas.
+    """Move the front of a canvas after a step: `row` is that of the front; the `last` step settles the canvas.
 
-    What is settled is revealed, what was proposed beside a refused token is not.
+    What is settled is revealed; what was proposed together with a refused token is not.
     """
     canvas, start, vocab = job.canvas, job.front, choice.logits.shape[-1]
     for column in range(start, len(canvas)):
         at = row + column - start
         found = None
         if canvas.ids[column] == canvas.mask_token_id:
-            # The likeliest if the front has not moved in this step, else what is forced.
+            # The likeliest token if the front has not moved in this step, else a forced one.
             only = None if column == start else only_token(job, walk, column, vocab)
             if only is None and column > start:
                 return
@@ -79,12 +79,12 @@ def settle(job: Job[Any, K, Any], walk: Walk, choice: Choice, *, row: int, last:
 
 
 def accepts(job: Job[Any, Any, Any], walk: Walk, token: int) -> bool:
-    """Whether `walk` has taken `token` in, or lets the answer end with it."""
+    """Whether `walk` has accepted `token`, or lets the answer end with it."""
     return walk.may_end() if token in job.ends else walk.advance((token,)) == 1
 
 
 def only_token(job: Job[Any, Any, Any], walk: Walk, column: int, vocab: int) -> int | None:
-    """The one token that can stand at `column`, if that is known without much ado."""
+    """The only token that can stand at `column`, if that is known cheaply."""
     forced = walk.forced()
     if forced:
         return forced[0]
@@ -95,7 +95,7 @@ def only_token(job: Job[Any, Any, Any], walk: Walk, column: int, vocab: int) -> 
 
 
 def draw_allowed(job: Job[Any, Any, Any], walk: Walk, column: int, logits: Tensor) -> int:
-    """A token for `column` behind the final ones, out of those that `walk` allows, which takes it in.
+    """Draw a token for `column` among those that `walk` allows, and advance `walk` by it.
 
     Args:
         job: whose canvas it is.
@@ -104,7 +104,7 @@ def draw_allowed(job: Job[Any, Any, Any], walk: Walk, column: int, logits: Tenso
         logits: [V], of that position.
 
     Raises:
-        ConstraintFailedError: the constraint has no way on.
+        ConstraintFailedError: the constraint allows no continuation.
     """
     ids = torch.from_numpy(_allowed(job, walk, column, len(logits))).to(logits.device)
     left, sampling, index = logits[ids][None], job.request.sampling, 0
@@ -118,7 +118,7 @@ def draw_allowed(job: Job[Any, Any, Any], walk: Walk, column: int, logits: Tenso
 
 
 def _allowed(job: Job[Any, Any, Any], walk: Walk, column: int, vocab: int) -> np.ndarray:
-    """The ids [N] int64, in rising order, that may stand at `column`; not empty."""
+    """The ids [N] int64, in ascending order, that may stand at `column`; not empty."""
     bits = np.unpackbits(np.frombuffer(walk.allowed(), dtype=np.uint8), bitorder="little")[:vocab]
     left = np.zeros(vocab, dtype=bool)
     left[: len(bits)] = bits

@@ -1,8 +1,8 @@
-"""What a decoder does in a step: what the three of them have in common.
+"""What a decoder does in a step: what the three decoders have in common.
 
 A request's life: the engine asks the decoder for a `Job`, admits it, and calls `begin`. Every `step` forwards the rows
-of all picked jobs at once: context that is still to be encoded, or a canvas that is denoised. A job that is done
-settles its handle; behind the step the engine calls `end`.
+of all picked jobs at once: context still to be encoded, or a canvas to denoise. A job that is done settles its handle;
+after the step the engine calls `end`.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ C = TypeVar("C")
 K = TypeVar("K", bound=Canvas)
 B = TypeVar("B", bound=Encoded)
 
-# Tokens of a chunk on a CPU, and elsewhere. 8,000 of nano took 4.1 s of a core by 64 tokens, 2.7 s by 256 and 2.5 s by
-# 512; whoever is next waits for one.
+# Tokens of a chunk on a CPU, and elsewhere. 8,000 tokens of nano took 4.1 s of a core in chunks of 64, 2.7 s by 256 and
+# 2.5 s by 512; the next request waits for one chunk.
 _CHUNK, _CHUNK_ELSEWHERE = 256, 512
-# Multiplications of a forward from which on all threads are used; below, two. Keystrokes of nano on two cores, by one
-# thread below and by two: 79 to 88 and 66 to 72 ms with 2K tokens, 103 to 133 and 93 to 95 with 8K. Going to and fro
-# between two numbers costs more than a small forward gains: PyTorch makes its threads anew.
+# Multiplications of a forward from which on all threads are used; below, two. Keystrokes of nano on two cores, with one
+# thread below and with two: 79 to 88 and 66 to 72 ms with 2K tokens, 103 to 133 and 93 to 95 with 8K. Switching between
+# thread counts costs more than a small forward gains: PyTorch recreates its threads.
 _PARALLEL_WORK, _FEW = 500_000_000, 2
 
 
@@ -56,11 +56,11 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Counts since an engine began; the difference of two of them is what was done in between.
+    """Counts since an engine started; the difference of two is what was done in between.
 
     Attributes:
         forwards: of the model.
-        steps: of them, those that did more than encode context: denoised, verified or judged.
+        steps: forwards that did more than encode context: denoised, verified or judged.
         rows: of all forwards.
     """
 
@@ -76,13 +76,13 @@ class Work:
 
 
 class Common(TypedDict, total=False):
-    """What every decoder is told.
+    """Settings that all decoders share.
 
     Attributes:
-        prefill_chunk: context tokens encoded per step at most; so long does a cancellation wait.
+        prefill_chunk: context tokens encoded per step at most; a cancellation waits that long.
         threads: of a large CPU forward; None for PyTorch's own choice. A small one runs on two at most.
         clock: seconds that deadlines are compared with.
-        observe: called behind every forward.
+        observe: called after every forward.
     """
 
     prefill_chunk: int
@@ -92,10 +92,10 @@ class Common(TypedDict, total=False):
 
 
 class Decoder(ABC, Generic[P, C, B]):
-    """Takes jobs on, step by step. Everything but `job` is called on the engine's thread alone.
+    """Serves jobs step by step. Everything but `job` is called on the engine's thread alone.
 
     Args:
-        config: what is asked of the model before a request is queued.
+        config: what a request is checked against before it is queued.
         device: where it runs.
         parameters: tensors of the weights.
         common: see `Common`.
@@ -135,18 +135,18 @@ class Decoder(ABC, Generic[P, C, B]):
 
     @abstractmethod
     def step(self, jobs: Sequence[Job[P, C, B]]) -> None:
-        """Take every job one step on; what fails in one of them ends that one alone (see `alone`)."""
+        """Advance every job by one step; a failure in one of them ends that one alone (see `alone`)."""
 
     @abstractmethod
     def take_known(self, job: Job[P, C, B]) -> None:
-        """The deadline of `job` has passed: what its canvas knows without a gap is part of the answer."""
+        """The deadline of `job` has passed: add what its canvas knows without a gap to the answer."""
 
     @abstractmethod
     def end(self, job: Job[P, C, B]) -> None:
-        """Take back what `begin` gave; safe for a job that has not begun."""
+        """Release what `begin` gave; safe for a job that has not begun."""
 
-    def fits(self, job: Job[P, C, B]) -> bool:  # noqa: ARG002  (the number of jobs is bounded as it is)
-        """Whether there is memory for `job` beside those that have begun."""
+    def fits(self, job: Job[P, C, B]) -> bool:  # noqa: ARG002  (the number of jobs is bounded anyway)
+        """Whether there is memory for `job` besides those that have begun."""
         return True
 
     def finish(self, job: Job[P, C, B], reason: FinishReason) -> None:
@@ -160,7 +160,7 @@ class Decoder(ABC, Generic[P, C, B]):
             self._observe(report)
 
     def use_threads(self, rows: int, attention: int = 0) -> None:
-        """Choose the threads of a forward of `rows` rows, whose attention takes so many multiplications."""
+        """Choose the threads of a forward of `rows` rows, whose attention takes `attention` multiplications."""
         work = rows * self._weights + attention
         torch.set_num_threads(self._threads if work >= _PARALLEL_WORK else min(_FEW, self._threads))
 
@@ -169,14 +169,14 @@ TransformerJob: TypeAlias = Job[P, K, KeyValueBuffer]
 
 
 class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
-    """One on our own network: the rows of all jobs are pieces of one flat forward.
+    """A decoder on our own network: the rows of all jobs are pieces of one flat forward.
 
     Args:
         model: the network, on its device.
         common: see `Common`.
 
     Attributes:
-        ends: tokens that are not drawn where an answer may not end yet.
+        ends: tokens that are not drawn while an answer may not end yet.
     """
 
     def __init__(self, model: Transformer, **common: Unpack[Common]) -> None:
@@ -194,11 +194,11 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
 
     @abstractmethod
     def draws(self, job: TransformerJob[P, K], pieces: Sequence[Piece], first: int) -> list[Draw]:
-        """How the tokens of the rows are drawn that `pieces` read, from row `first` of the forward on."""
+        """How to draw the tokens of the rows that `pieces` read, from row `first` of the forward on."""
 
     @abstractmethod
     def take(self, job: TransformerJob[P, K], pieces: Sequence[Piece], choice: Choice, first: int) -> None:
-        """What a forward means for `job`, whose rows begin at row `first` of `choice`."""
+        """Apply a forward's results to `job`, whose rows begin at row `first` of `choice`."""
 
     def step(self, jobs: Sequence[TransformerJob[P, K]]) -> None:
         """See `Decoder`."""
@@ -224,16 +224,16 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
             with alone(job.handle):
                 self.take(job, mine, choice, first)
         if encoded and self.device.type != "cpu":
-            # What is only queued has no measured time, and whoever comes next waits for all of it.
+            # Work that is only queued has no measured time, and the next request would wait for all of it.
             torch.accelerator.synchronize(self.device)
 
     def lay(self, job: TransformerJob[P, K], canvas: K, fitting: Callable[[int], int]) -> None:
-        """Make `canvas` that of `job`, all masks: of each length that may be the next one's.
+        """Make `canvas`, all masks, that of `job`, with each length that it may get.
 
         Args:
-            job: behind whose final tokens it is.
+            job: the canvas comes after its final tokens.
             canvas: an empty one.
-            fitting: the length that a canvas has which is asked for with another.
+            fitting: gives the length that a canvas gets for a requested one.
         """
         lengths = (job.canvas_length,) if job.canvas_length else job.request.canvas_lengths
         canvas.candidates = tuple(sorted({fitting(length) for length in lengths}))
@@ -248,13 +248,13 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
         known: Sequence[int] = (),
         following: Sequence[int] = (),
     ) -> Draw:
-        """Rows from `start` on predict the positions `columns` behind the final tokens; see `Job.counts`."""
+        """Rows from `start` on predict the positions `columns` after the final tokens; see `Job.counts`."""
         counts = job.counts(len(columns), self.config.vocab_size, self.device, known, following)
         without_end = [row for row, column in enumerate(columns) if job.bans_end(column)]
         return Draw(start, start + len(columns), job.request.sampling, job.generator, counts, without_end)
 
     def probed(self, job: TransformerJob[P, K], pieces: Sequence[Piece], choice: Choice, first: int) -> tuple[int, int]:
-        """Which of `pieces` is the canvas to go on with, and its first row; the first step of several chooses one."""
+        """Which of `pieces` is the canvas to continue with, and its first row; the first of several steps chooses."""
         canvas, chosen = job.canvas, 0
         starts = list(accumulate((len(piece.read) for piece in pieces), initial=first))
         if len(canvas.candidates) > 1:

@@ -1,7 +1,7 @@
-"""The engine: a thread that serves requests on one decoder, whatever its model and its way to denoise.
+"""The engine: a thread that serves requests with one decoder, whatever its model and how it denoises.
 
-A request's life: `submit` checks it in the caller's thread and queues it; the scheduler admits it; the decoder takes it
-one step on at a time, side by side with other requests, until it has settled the handle.
+A request's life: `submit` checks it in the caller's thread and queues it; the scheduler admits it; the decoder advances
+it one step at a time, together with other requests, until it has settled the handle.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from calomel.engine.job import Job, alone
 from calomel.engine.request import Request, check
 from calomel.engine.scheduler import Pace, Scheduler
 
-# Seconds that a step of somebody else waits for a chunk.
+# Seconds that a step of another request waits for a chunk.
 _PREFILL_SECONDS: Final = 0.03
 
 
@@ -31,7 +31,7 @@ class Engine:
     Args:
         decoder: does the work of a step.
         max_batch: requests of one priority that are served at a time.
-        prefill_seconds: chunks become shorter where one takes longer while somebody else is served; None for never.
+        prefill_seconds: chunks become shorter if one takes longer while other requests are served; None for never.
 
     Attributes:
         config: of the model.
@@ -54,7 +54,7 @@ class Engine:
         self._pace = Pace(most=decoder.prefill_chunk, unit=decoder.diffusion.block, seconds=prefill_seconds)
         self._scheduler = Scheduler(max_batch=max_batch, pace=self._pace)
         self._failure: BaseException | None = None
-        # The context of the last request: the next one is mostly the same with a letter more.
+        # The context of the last request: the next one is usually the same plus a letter.
         self._checked: tuple[int, ...] = ()
         self._thread = threading.Thread(target=self._serve, name="calomel-engine", daemon=True)
         self._thread.start()
@@ -63,14 +63,14 @@ class Engine:
         """Queue `request` and return at once.
 
         Raises:
-            InvalidRequestError: a field is wrong; the subclass and the message tell which.
+            InvalidRequestError: a field is wrong; the subclass and the message say which.
             EngineStoppedError: the engine was closed, or its thread failed.
         """
         (handle,) = self.submit_all((request,))
         return handle
 
     def submit_all(self, requests: Sequence[Request]) -> tuple[Handle, ...]:
-        """Queue `requests` at the same moment, so that none of them has a forward of its own first.
+        """Queue `requests` together, so that none of them gets a forward before the others.
 
         Raises:
             InvalidRequestError: a field of one of them is wrong; nothing is queued.
@@ -96,7 +96,7 @@ class Engine:
         return self.decoder.work
 
     def close(self) -> None:
-        """Stop serving; requests that are not done raise EngineStoppedError. May be called twice."""
+        """Stop serving; unfinished requests raise EngineStoppedError. May be called twice."""
         self._scheduler.close()
         if threading.current_thread() is not self._thread:
             self._thread.join()
@@ -114,13 +114,13 @@ class Engine:
             with torch.inference_mode():
                 while self._scheduler.wait():
                     self._step()
-        except BaseException as error:  # noqa: BLE001  (whoever waits must hear of it, whatever it is)
+        except BaseException as error:  # noqa: BLE001  (every waiting caller must get it)
             self._failure = error
         finally:
             self._scheduler.stop(self._stopped())
 
     def _step(self) -> None:
-        """The one loop over steps goes through here: who is late, who leaves, who comes, and a step of those picked."""
+        """One step: answer jobs past their deadline, remove and admit jobs, and step those picked."""
         scheduler, decoder = self._scheduler, self.decoder
         for job in scheduler.expired(decoder.clock()):
             with alone(job.handle):

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 
 class EngineError(Exception):
-    """Anything the engine refuses or fails at."""
+    """Anything that the engine refuses, or that fails in it."""
 
     code: ClassVar[str] = "engine_error"
 
@@ -39,7 +39,7 @@ class CacheFullError(EngineError):
 
 
 class ConstraintFailedError(EngineError):
-    """The request's constraint leaves no way to go on: no token is allowed, or a promised one is refused."""
+    """The request's constraint allows no continuation: no token is allowed, or a promised one is refused."""
 
     code = "constraint_failed"
 
@@ -51,7 +51,7 @@ class RequestCancelledError(EngineError):
 
 
 class RequestFailedError(EngineError):
-    """Something unexpected failed while this one request was served; the cause is attached, the others go on."""
+    """Something unexpected failed while this request was served; the cause is attached, other requests go on."""
 
     code = "request_failed"
 

@@ -1,4 +1,4 @@
-"""What a caller holds while its request is served: wait for it, watch it, cancel it, from a thread or a coroutine."""
+"""What a caller holds while its request is served: wait for it, watch it or cancel it, from threads or coroutines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 from calomel.engine.errors import EngineError
 from calomel.engine.request import CanvasState, Result
 
-# Of all canvas states of one request: 16 MB. An answer of 8,192 tokens on canvases of 32 would take half a gigabyte.
+# Positions in all canvas states of one request: 16 MB. 8,192 tokens on canvases of 32 would take half a gigabyte.
 _KEPT_POSITIONS: Final = 1_000_000
 
 
@@ -67,7 +67,7 @@ class Handle:
     def states(self) -> Iterator[CanvasState]:
         """The recorded canvas states until the request is done. Errors come from `result`.
 
-        From the first on, but of a very long answer the early ones are dropped: each takes the place of the last.
+        All from the first on; of a very long answer the early ones are dropped: each takes the place of the last.
         """
         seen = 0
         while True:
@@ -126,11 +126,11 @@ class Handle:
 
     @property
     def _recorded(self) -> int:
-        """So many states were recorded, dropped ones included."""
+        """How many states were recorded, dropped ones included."""
         return self._dropped + len(self._states)
 
     def _since(self, seen: int) -> list[CanvasState]:
-        """The states behind the first `seen`, as far as they are kept."""
+        """The states after the first `seen`, as far as they are kept."""
         return list(islice(self._states, max(0, seen - self._dropped), None))
 
     def _wake(self) -> None:

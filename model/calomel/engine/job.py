@@ -26,10 +26,10 @@ class Canvas:
     """Positions of which some hold the mask token, on the host; position i of every list is position i of the canvas.
 
     Attributes:
-        mask_token_id: stands where nothing is known.
+        mask_token_id: stands where no token is known.
         ids: token ids.
         log_probs: of the tokens when they were revealed; `entropies` likewise.
-        candidates: its lengths, until the length probe has chosen; then one.
+        candidates: possible lengths, until the length probe has chosen; then one.
     """
 
     mask_token_id: int
@@ -43,7 +43,7 @@ class Canvas:
 
     @property
     def revealed(self) -> list[bool]:
-        """Per position, whether it is known."""
+        """For each position, whether it is known."""
         return [token != self.mask_token_id for token in self.ids]
 
     def masked(self, start: int = 0, stop: int | None = None) -> list[int]:
@@ -52,11 +52,11 @@ class Canvas:
         return [column for column in range(start, end) if self.ids[column] == self.mask_token_id]
 
     def prefix(self) -> int:
-        """So many leading positions are known."""
+        """How many leading positions are known."""
         return next(iter(self.masked()), len(self.ids))
 
     def take(self, column: int, found: Prediction) -> None:
-        """`found` stands at `column` now."""
+        """Put `found` at `column`."""
         self.ids[column], self.log_probs[column], self.entropies[column] = found.token, found.log_prob, found.entropy
 
     def hide(self, start: int) -> None:
@@ -70,7 +70,7 @@ class Canvas:
         self.entropies[column:column] = [0.0] * count
 
     def drop(self, start: int, stop: int | None = None) -> None:
-        """Take the positions from `start` to `stop` out."""
+        """Remove the positions from `start` to `stop`."""
         for values in (self.ids, self.log_probs, self.entropies):
             del values[start:stop]
 
@@ -80,18 +80,18 @@ class Job(Generic[P, C, B]):
     """The mutable state of one request.
 
     Attributes:
-        request: what was asked.
-        handle: who waits.
+        request: what was asked for.
+        handle: of the caller.
         diffusion: how the checkpoint denoises.
-        policy: what the decoder made of the request's.
+        policy: the request's, as the decoder parsed it.
         canvas: the current one, of the decoder's own kind.
-        ends: each of these tokens ends the answer.
+        ends: tokens that end the answer.
         tokens: context and answer so far.
-        buffer: what is encoded of them, from `begin` to `end`; `lease` is the prefix cache's part of it.
+        buffer: holds the encoded part of them, from `begin` to `end`; `lease` is its part in the prefix cache.
         walk: where in the request's constraint the answer is, with the settled part of the canvas; None without one.
-        front: so many leading positions of the canvas are settled, where a constraint has the last word on it.
-        prefill_target: so many tokens are encoded before the next step, in chunks of `prefill_rows`.
-        canvas_length: of the first canvas, as asked for or as the length probe chose.
+        front: how many leading positions of the canvas are settled, if there is a constraint.
+        prefill_target: how many tokens are encoded before the next step, in chunks of `prefill_rows`.
+        canvas_length: of the first canvas, as requested or as chosen by the length probe.
         began: when the first work was done on it; `prefilled` when its context was encoded.
     """
 
@@ -133,7 +133,7 @@ class Job(Generic[P, C, B]):
 
     @property
     def prefill_left(self) -> int:
-        """So many tokens are still to be encoded before the next step."""
+        """How many tokens are still to be encoded before the next step."""
         return 0 if self.buffer is None else max(0, self.prefill_target - self.buffer.length)
 
     @property
@@ -158,23 +158,23 @@ class Job(Generic[P, C, B]):
         return self.longest - self.offset
 
     def bans_end(self, column: int) -> bool:
-        """Whether the answer can not end at `column` positions behind the final tokens: more has to come."""
+        """Whether the answer may not end at position `column` after the final tokens yet."""
         return self.offset + column < self.request.min_new_tokens
 
     def settled(self, count: int) -> int:
-        """So many of `count` leading positions of the canvas stay, as far as the constraint has a word on them."""
+        """How many of `count` leading positions of the canvas stay: those that the constraint has settled, if any."""
         return count if self.walk is None else min(count, self.front)
 
     def ended(self, ids: Sequence[int], count: int) -> int | None:
-        """Where in the first `count` of `ids` the answer ends; None where it does not."""
+        """Where in the first `count` of `ids` the answer ends; None if it does not."""
         return next((column for column, token in enumerate(ids[:count]) if token in self.ends), None)
 
     def counts(
         self, rows: int, vocab: int, device: torch.device, known: Sequence[int] = (), following: Sequence[int] = ()
     ) -> Counts | None:
-        """What the penalties of `rows` rows look at, behind the answer and `known`; None where there are none.
+        """What the penalties of `rows` rows count, after the answer and `known`; None without penalties.
 
-        Row i comes behind the first i tokens of `following` too.
+        Row i also comes after the first i tokens of `following`.
         """
         if not (rows and self.request.sampling.penalised):
             return None
@@ -194,13 +194,13 @@ class Job(Generic[P, C, B]):
             self.entropies.append(each.entropy)
 
     def extend_by(self, canvas: Canvas, length: int) -> None:
-        """Append the first `length` positions of `canvas`, which is empty then."""
+        """Append the first `length` positions of `canvas`, and empty it."""
         rows = zip(canvas.ids[:length], canvas.log_probs, canvas.entropies, strict=False)
         self.extend([Prediction(*row) for row in rows])
         canvas.drop(0)
 
     def over(self) -> FinishReason | None:
-        """Why the answer ends here; None where it goes on."""
+        """Why the answer ends here; None if it goes on."""
         if self.end_log_prob is not None:
             return "stop"
         if not self.room:
@@ -210,7 +210,7 @@ class Job(Generic[P, C, B]):
         return "stop" if ended or (hopeless is not None and hopeless(self.answer, self.log_probs)) else None
 
     def show(self, ids: Sequence[int] = (), revealed: Sequence[bool] = ()) -> None:
-        """Record the answer and a canvas as they are, where that is asked for."""
+        """Record the answer and a canvas as they are, if requested."""
         if self.request.record_canvases:
             answer, sure = self.answer, self.settled(len(ids))
             known = [shown and column < sure for column, shown in enumerate(revealed)]
@@ -239,19 +239,19 @@ class Job(Generic[P, C, B]):
 
 @contextmanager
 def alone(handle: Handle) -> Iterator[None]:
-    """End the request of `handle`, and it alone, by what is raised within."""
+    """End the request of `handle`, and no other, with any exception raised within."""
     try:
         yield
     except EngineError as error:
         handle.settle(error)
-    except Exception as error:  # noqa: BLE001  (whatever it is, the other requests go on)
+    except Exception as error:  # noqa: BLE001  (the other requests go on in any case)
         failure = RequestFailedError(f"serving the request failed: {error!r}")
         failure.__cause__ = error
         handle.settle(failure)
 
 
 def generator(device: torch.device, seed: int | None) -> torch.Generator:
-    """Random numbers of one request; fresh ones without a seed."""
+    """Random numbers of one request; freshly seeded without a seed."""
     made = torch.Generator(device)
     if seed is None:
         made.seed()

@@ -1,9 +1,9 @@
-"""Memory without arithmetic: an embedding of the last two tokens, and one of the last three, looked up by hash.
+"""Memory without arithmetic: embeddings of the last two and of the last three tokens, looked up by hash.
 
-A transformer spends much of a small size on which token follows which others. A table tells it at the price of a
-lookup ("Engram", arXiv 2601.07372; "Over-Tokenized Transformer", Huang et al. 2025).
+A small transformer spends much of its size on which token follows which. A table gives that at the cost of a lookup
+("Engram", arXiv 2601.07372; "Over-Tokenized Transformer", Huang et al. 2025).
 The tokens are neighbours in the text, not in the prompt: the mark before an answer stands for the last token before the
-hole, and an answer's first token stands behind it, whatever of the suffix the prompt has in between.
+hole, and an answer's first token follows it, whatever part of the suffix the prompt has in between.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ORDERS: Final = REACH
 # The nearest odd number to 2 ** 64 / golden ratio, as a signed one (Knuth 6.4).
 _MULTIPLIER: Final = 0x9E3779B97F4A7C15 - (1 << 64)
 _SHIFT: Final = 28
-# Rows between the mark of an answer and the end of the text before the hole, at most: region and near suffix.
+# Rows between the end of the text before the hole and the mark of an answer, at most: region and near suffix.
 _LONGEST_ASIDE: Final = 1024
 
 
@@ -34,9 +34,9 @@ class MemoryConfig:
 
     Attributes:
         entries: rows of the table of each order, a power of two.
-        width: numbers of a row.
-        pauses: token ids with which a prompt turns from the text before the hole to something else.
-        resumes: the id with which it returns to it: the mark before the answer.
+        width: numbers in a row.
+        pauses: token ids at which a prompt leaves the text before the hole.
+        resumes: the id at which it returns to it: the mark before the answer.
     """
 
     entries: Annotated[int, Meta(ge=1, le=1 << 24)]
@@ -51,7 +51,7 @@ class MemoryConfig:
     def before(self, tokens: Sequence[int], end: int, count: int = REACH) -> list[int]:
         """The last `count` tokens of the text in the rows [0, end) of a prompt and its answer; 0 where there are none.
 
-        The row of the mark is the last token before the hole.
+        The row of the mark counts as the last token before the hole.
         """
         found: list[int] = []
         row = end - 1
@@ -64,7 +64,7 @@ class MemoryConfig:
         return [0] * (count - len(found)) + found[::-1]
 
     def text(self, tokens: Sequence[int], start: int, stop: int) -> list[list[int]]:
-        """The rows [start, stop) as text: runs of ids, each led by its `REACH` tokens before."""
+        """The rows [start, stop) as text: runs of ids, each preceded by its `REACH` tokens before."""
         marks = [row for row in range(start, stop) if tokens[row] == self.resumes]
         runs: list[list[int]] = []
         for first, last in zip([start, *marks], [*marks, stop], strict=True):
@@ -76,13 +76,13 @@ class MemoryConfig:
         return runs
 
     def _pause(self, tokens: Sequence[int], mark: int) -> int:
-        """The row with which the text before the hole of `mark` has ended."""
+        """The row at which the text before the hole of `mark` ended."""
         aside = range(mark - 1, max(-1, mark - _LONGEST_ASIDE), -1)
         return min((row for row in aside if tokens[row] in self.pauses), default=mark)
 
 
 class Memory(nn.Module):
-    """The tables, and the projection of what they hold to the width of the network."""
+    """The tables, and a projection of their rows to the width of the network."""
 
     def __init__(self, config: MemoryConfig, vocab_size: int, hidden_size: int) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class Memory(nn.Module):
         self.projection = nn.Linear(_ORDERS * config.width, hidden_size, bias=False)
 
     def forward(self, text: Tensor) -> Tensor:
-        """Text [T, REACH + 1], of each row the tokens that end with its own, to [T, C]."""
+        """Text [T, REACH + 1], for each row the tokens that end with its own, to [T, C]."""
         out: Tensor = self.projection(self.tables(self.entries(text)).flatten(-2))
         return out
 
@@ -106,5 +106,5 @@ class Memory(nn.Module):
 
 
 def in_threes(ids: Tensor) -> Tensor:
-    """Ids [REACH + T], the first ones those before, as the text [T, REACH + 1] of T rows."""
+    """Ids [REACH + T], of which the first REACH precede the rows, as the text [T, REACH + 1] of T rows."""
     return ids.unfold(-1, REACH + 1, 1)

@@ -5,7 +5,7 @@ token `confidence` [B, L], the `entropy` [B, L] of its distribution in nats, and
 position is still masked. It returns [B, L], True where a position is revealed: candidates only, and at least one in
 every canvas that has any, so that every step makes progress.
 
-Left-to-right decoding reveals nothing; what it may read ahead is the business of a `PromptLookup`.
+Left-to-right decoding reveals nothing; what it drafts ahead comes from a `PromptLookup`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from torch import Tensor
 
 from calomel.engine.errors import InvalidRequestError
 
-# How far ahead the answer is looked for in a guess once it has left it: a replaced name or a dropped argument.
+# How far ahead a guess is searched once the answer has left it: a replaced name or a dropped argument.
 _REACH: Final = 24
-# So many tokens that stood there before, in a row, are worth reading ahead behind them: longer runs first. Behind a
-# shorter one less is right: each run has that share of what may be read ahead.
+# If this many tokens in a row occurred before, what followed them is worth drafting; longer runs are tried first. After
+# a shorter run less is right: each run gets this share of the draft length.
 _RUNS: Final = {4: 1.0, 3: 0.5, 2: 0.2}
 
 
@@ -51,7 +51,7 @@ class Threshold:
 class EntropyBound:
     """Reveal in order of rising entropy while the entropies of those before sum to at most `nats` (DiffusionGemma).
 
-    Of so few dependent decisions the joint distribution is near the product of its parts (arXiv 2505.24857).
+    For so few dependent decisions the joint distribution is close to the product of its parts (arXiv 2505.24857).
     """
 
     nats: float = 0.1
@@ -78,15 +78,15 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Reveal the first masked position, and those behind it up to the first whose confidence is below `probability`.
+    """Reveal the first masked position, and those after it up to the first with a confidence below `probability`.
 
-    From left to right, as many at once as the model is sure of: the order of adaptive parallel decoding (arXiv
+    From left to right, as many at once as the model is confident of: the order of adaptive parallel decoding (arXiv
     2506.00413), without its second model.
 
     Attributes:
-        probability: of each of those behind the first.
-        ahead: so many tokens that stood behind the same ones before are verified first, by the causal mode, and what is
-            revealed joins the answer at once; 0 for neither.
+        probability: required of each position after the first.
+        ahead: how many tokens, copied from after an earlier occurrence of the last ones, the causal mode verifies
+            first; what is revealed then joins the answer at once. 0 for neither.
     """
 
     probability: float = 0.9
@@ -101,7 +101,7 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """Reveal every position whose confidence is above `probability`; where they are fewer, the `count` best."""
+    """Reveal every position with a confidence above `probability`; if they are fewer than `count`, the `count` best."""
 
     count: int
     probability: float
@@ -115,11 +115,11 @@ class AtLeast:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """Reveal what is above `probability`, or the best one; what is revealed and not asked for changes above `edit`.
+    """Reveal positions above `probability`, or the best one; change revealed tokens above `edit`.
 
-    A canvas that is whole is read again until a step changes nothing, `after` times at most: the joint threshold of
-    LLaDA2.1 (arXiv 2602.08676), with tokens to tokens behind masks to tokens. A `Threshold` of LLaDA2.0 is one without
-    edits. Under a constraint, which has the last word, nothing is changed.
+    A canvas that is whole is read again until a step changes nothing, at most `after` times: the joint threshold of
+    LLaDA2.1 (arXiv 2602.08676), which edits tokens besides revealing masks. A `Threshold`, as in LLaDA2.0, is the same
+    without edits. With a constraint, nothing revealed is changed.
     """
 
     probability: float = 0.95
@@ -133,36 +133,37 @@ class Joint:
 
 @dataclass(frozen=True, slots=True)
 class Paced:
-    """How many positions a step reveals follows from its number: so many, evenly, that a canvas takes `steps` steps.
+    """Reveal a number of positions that depends on the step: spread evenly, so that a canvas takes `steps` steps.
 
     Attributes:
-        steps: of a canvas; None for one position a step.
-        probability: whatever is above it is revealed besides, and the positions of a block are shared out (SDAR's
-            `low_confidence_dynamic`); None for those that were masked when the canvas began (LLaDA, Stable-DiffCoder).
+        steps: per canvas; None for one position a step.
+        probability: positions above it are revealed too, and the positions of a block are shared out (SDAR's
+            `low_confidence_dynamic`); None to share out those that were masked when the canvas began (LLaDA,
+            Stable-DiffCoder).
     """
 
     steps: int | None = None
     probability: float | None = None
 
     def at(self, step: int, masked: int, block: int) -> RevealPolicy:
-        """The policy of step `step`, from 0, of a canvas that began with `masked` masked positions."""
+        """The policy of step `step`, from 0, for a canvas that began with `masked` masked positions."""
         positions = masked if self.probability is None or block == 1 else block
         steps = self.steps or max(1, positions)
-        # A step that would reveal nothing is none: the published loops go to the next one.
+        # A step that would reveal nothing is skipped: the published loops go to the next one.
         count = max(1, positions // steps + (step < positions % steps))
         return Fixed(count) if self.probability is None else AtLeast(count, self.probability)
 
 
 def parse_policy(text: str) -> RevealPolicy | Paced | None:  # noqa: PLR0911  (a table)
-    """Read `name:parameter`; None for `left_to_right`, where the causal mode of the model decides every token.
+    """Read `name:parameter`; None for `left_to_right`, with which the causal mode decides every token.
 
     `left_to_right:10` and `prefix:0.9/10` (see `read_ahead`), `threshold:0.9`, `entropy_bound:0.1`, `fixed:1`. Those of
     published block diffusion models: `low_confidence:4` (steps of a canvas), `low_confidence_dynamic:0.85/4`
-    (probability and steps) and, of LLaDA2.1, `joint:0.95/0.9/16` (probability of a reveal, of a change, and steps
-    behind the last reveal).
+    (probability and steps) and, for LLaDA2.1, `joint:0.95/0.9/16` (probability of a reveal, of a change, and steps
+    after the last reveal).
 
     Raises:
-        InvalidRequestError: there is no such policy, or its parameter is no number in its range.
+        InvalidRequestError: the policy is unknown, or its parameter is not a number in its range.
     """
     name, _, parameter = text.partition(":")
     first, _, rest = parameter.partition("/")
@@ -194,10 +195,10 @@ def parse_policy(text: str) -> RevealPolicy | Paced | None:  # noqa: PLR0911  (a
 
 
 def read_ahead(text: str) -> int:
-    """So many tokens `left_to_right:AHEAD` and `prefix:P/AHEAD` take out of the context at a time; else 0.
+    """How many tokens `left_to_right:AHEAD` and `prefix:P/AHEAD` copy from the context at a time; else 0.
 
     Raises:
-        InvalidRequestError: the parameter is no whole number above 0.
+        InvalidRequestError: the parameter is not a whole number above 0.
     """
     name, _, parameter = text.partition(":")
     ahead = parameter if name == "left_to_right" else parameter.partition("/")[2] if name == "prefix" else ""
@@ -216,7 +217,7 @@ def _probability(text: str, parameter: str, default: float) -> float:
 
 
 def parse_number(text: str, parameter: str, default: float, *, low: float = 0.0, high: float = math.inf) -> float:
-    """The number that the policy `text` has as a parameter; raises InvalidRequestError for one out of its range."""
+    """The number that the policy `text` has as its parameter; raises InvalidRequestError if it is out of range."""
     if not parameter:
         return default
     try:
@@ -233,50 +234,50 @@ def _masked(confidence: Tensor, candidates: Tensor) -> Tensor:
 
 
 def _best(confidence: Tensor, candidates: Tensor) -> Tensor:
-    """The most confident candidate of every canvas, [B, L] bool; none where there is no candidate."""
+    """The most confident candidate of every canvas, [B, L] bool; none if there is no candidate."""
     best = _masked(confidence, candidates).argmax(dim=-1, keepdim=True)
     return torch.zeros_like(candidates).scatter(-1, best, value=True) & candidates
 
 
 class PromptLookup:
-    """Where in a guess of the answer the answer is: which tokens come next when it has left it and comes back.
+    """Where in a guess the answer is: which tokens come next, also after the answer has left it and comes back.
 
-    Where there is no guess, or it says nothing, what stood behind the last tokens where they stood before: in the
-    context, or in the answer (prompt lookup decoding, github.com/apoorvumang/prompt-lookup-decoding). The causal mode
+    If there is no guess, or it does not help, the draft is what followed the last tokens at an earlier occurrence in
+    the context or the answer (prompt lookup decoding, github.com/apoorvumang/prompt-lookup-decoding). The causal mode
     decides every token; a wrong guess costs rows of a forward, and nothing else.
 
     Args:
         guess: what the answer is probably made of, in order.
-        context: stands before the answer.
-        most: so many tokens are taken out of it at a time.
+        context: comes before the answer.
+        most: how many tokens are copied from an earlier occurrence at a time.
     """
 
     def __init__(self, guess: Sequence[int] = (), context: Sequence[int] = (), *, most: int = 0) -> None:
         self._guess = tuple(guess)
         self._most = most
-        # As bytes, in which a run of tokens is looked for faster than in a list.
+        # As bytes, which are searched for a run of tokens faster than a list.
         self._text = bytearray(array("i", context if most else ()))
-        self._copied = False  # what was shown last is no part of the guess
-        self._sure = 0  # the answer agrees with the guess before it
-        self._next = 0  # what is shown next begins here
-        self._astray = 0  # tokens in a row that the guess did not foretell
+        self._copied = False  # whether the last draft was not part of the guess
+        self._sure = 0  # the answer agrees with the guess up to here
+        self._next = 0  # the next draft begins here
+        self._astray = 0  # tokens in a row that the guess did not predict
         self._last = -1
 
     def ahead(self, room: int) -> list[int]:
-        """The tokens that are worth verifying now, at most `room`; none while the answer goes ways of its own."""
+        """The tokens that are worth verifying now, at most `room`; none while the answer does not follow the guess."""
         guessed = list(self._guess[self._next : self._next + max(0, room)]) if self._next >= 0 else []
         self._copied = not guessed
         return guessed or self._copy(min(self._most, room))
 
     def found(self, tokens: Sequence[int]) -> None:
-        """Take in the tokens that were decided: a beginning of what was shown, and one more."""
+        """Take in the tokens that were decided: a beginning of the draft, and one more."""
         if self._most:
             self._text += array("i", tokens)
         for part in ([token] for token in tokens) if self._copied else [tokens] if tokens else []:
             self._follow(part)
 
     def _copy(self, most: int) -> list[int]:
-        """At most so many tokens of those that stand behind the last ones where they stood last."""
+        """At most `most` of the tokens that followed the last ones at their previous occurrence."""
         text, width = self._text, array("i").itemsize
         for run, share in _RUNS.items() if most > 0 else ():
             size, count = run * width, math.ceil(share * most)
@@ -298,16 +299,16 @@ class PromptLookup:
         self._last = own
 
     def _behind(self, own: int) -> int:
-        """Where the guess goes on behind a token that it did not foretell; -1 where that is unknown.
+        """Where the guess continues after a token that it did not predict; -1 if that is unknown.
 
-        Nothing is sure before the next tokens agree, so that a token which stands there by chance loses nothing.
+        Nothing is settled before the next tokens agree, so that a token which matches by chance loses nothing.
         """
         stop = min(len(self._guess), self._sure + _REACH)
         places = [at for at in range(self._sure, stop) if self._guess[at] == own]
         pairs = [at for at in places if at and self._guess[at - 1] == self._last]
         if places:
             return (pairs or places)[0] + 1
-        # Behind the first one, another token in place of one is likeliest.
+        # After the first one, a single replaced token is likeliest.
         return self._sure + 1 if self._astray == 1 else -1
 
 
@@ -316,13 +317,13 @@ def agreement(draft: Sequence[int], predicted: Sequence[int], *, ends: Container
 
     Args:
         draft: the drafted tokens, without an end token.
-        predicted: the causal mode's tokens for the same positions and the one behind them, each predicted from the
+        predicted: the causal mode's tokens for the same positions and the one after them, each predicted from the
             drafted tokens before it.
-        ends: nothing is fixed behind one of these tokens.
-        room: at most so many.
+        ends: nothing is fixed after one of these tokens.
+        room: at most this many are fixed.
 
     Returns:
-        The length of the agreeing prefix plus one, for the causal mode's own token behind it, within `room`.
+        The length of the agreeing prefix plus one, for the causal mode's own token after it, within `room`.
     """
     for position, token in enumerate(predicted[:room]):
         if token in ends or position >= len(draft) or draft[position] != token:

@@ -18,25 +18,25 @@ from calomel.engine.policies import parse_policy
 
 
 class Walk(Protocol):
-    """One way through a constraint: it stands behind the tokens that it has taken in. The end token is none of them."""
+    """A position in a constraint, after the tokens that it has accepted, the end token not among them."""
 
     def advance(self, tokens: Sequence[int]) -> int:
-        """Take in the longest beginning of `tokens` that is allowed, and return its length."""
+        """Accept the longest beginning of `tokens` that is allowed, and return its length."""
         ...
 
     def may_end(self) -> bool:
-        """Whether the tokens that were taken in are a whole answer."""
+        """Whether the accepted tokens are a complete answer."""
         ...
 
     def allowed(self) -> bytes:
         """The tokens that may come next, one bit each: token `id` is bit `id % 8` of byte `id // 8`.
 
-        Bits of the end token and beyond the vocabulary have no meaning; bytes that are not there are 0.
+        Bits of the end token and beyond the vocabulary have no meaning; missing bytes are 0.
         """
         ...
 
     def forced(self) -> Sequence[int]:
-        """Tokens that come next in any case, as far as that is known; none is always right."""
+        """Tokens that must come next, as far as that is known; returning none is always correct."""
         ...
 
 
@@ -53,12 +53,12 @@ FinishReason = Literal["stop", "length", "deadline"]
 
 @dataclass(frozen=True, slots=True)
 class CanvasState:
-    """The whole answer so far and the current canvas, behind one step.
+    """The whole answer so far and the current canvas, after one step.
 
     Attributes:
         step: forwards of this request so far, prefill not counted.
         ids: token ids; the mask token where nothing is known yet.
-        revealed: per position, whether the token is there to stay (but for the policy `joint`).
+        revealed: for each position, whether its token is final (except with the policy `joint`).
     """
 
     step: int
@@ -75,11 +75,11 @@ class Result:
         log_probs: natural logarithm of each token's probability (temperature 1, mask token excluded) when it was
             revealed; with the policy `left_to_right` the exact causal one.
         entropies: of each position's distribution when it was revealed, in nats.
-        end_log_prob: log-probability of the end token, if the answer ended by one.
+        end_log_prob: log-probability of the end token, if the answer ended with one.
         finish_reason: `stop` for the end token, `length` for max_new_tokens, `deadline` for the request's deadline.
         steps: denoising steps.
-        forwards: all forwards behind the prefill. The length probe and the causal encoding of a finished canvas that
-            another one follows ride on a canvas forward.
+        forwards: all forwards after the prefill. The length probe, and the causal encoding of a finished canvas that
+            another one follows, are part of a canvas forward.
         cached_tokens: context tokens read from the prefix cache.
         computed_tokens: context tokens that were not in it.
         canvas_length: the canvas length that was used; 0 when the answer needed none.
@@ -103,12 +103,12 @@ class Result:
     denoise_seconds: float
 
 
-# In float32 a logit of 1e8 divided by it is still a number.
+# With float32, a logit of 1e8 divided by it is still finite.
 _COLDEST = 1e-30
 
 
 class Priority(enum.IntEnum):
-    """Who waits for the answer. A request runs only while none of a smaller number has work."""
+    """Who waits for the answer. A request runs only while no request with a smaller number has work."""
 
     INTERACTIVE = 0
     BACKGROUND = 1
@@ -119,14 +119,14 @@ class SamplingParams:
     """How a token is drawn from the model's distribution; the defaults take the most probable one.
 
     Attributes:
-        temperature: 0 takes the best token (of equal ones the one with the lower id); so does one below 1e-30, which no
-            logit can be divided by.
-        top_p: smallest set of tokens with at least this probability, after `temperature` and `top_k`.
+        temperature: 0 takes the best token (of equal ones the one with the lower id); so does a value below 1e-30,
+            which no logit can be divided by.
+        top_p: draw from the smallest set of tokens with at least this probability, after `temperature` and `top_k`.
         top_k: the number of most probable tokens that may be drawn; -1 for all.
-        frequency_penalty: subtracted from a token's logit once for each time the answer has it.
-        presence_penalty: subtracted once if the answer has the token.
+        frequency_penalty: subtracted from a token's logit once for each time the answer contains it.
+        presence_penalty: subtracted once if the answer contains the token.
         repetition_penalty: divides the positive and multiplies the negative logits of tokens in context or answer.
-        seed: of the random numbers; None for a fresh one.
+        seed: of the random numbers; None for a random one.
     """
 
     temperature: float = 0.0
@@ -155,34 +155,34 @@ class Request:
         context: all known tokens, encoded causally, oldest first.
         max_new_tokens: bound on the answer's length; the end token does not count.
         canvas_lengths: candidate canvas lengths; with more than one, the length probe chooses. A longer answer is a
-            sequence of canvases of that length. Where the checkpoint has blocks, a canvas goes on to the end of its
-            last block.
+            sequence of canvases of that length. If the checkpoint has blocks, a canvas extends to the end of its last
+            block.
         sampling: how tokens are drawn.
         policy: `threshold:P`, `prefix:P`, `entropy_bound:NATS`, `fixed:K`, `left_to_right` or `left_to_right:AHEAD`;
-            with blocks also the others that `parse_policy` reads, and for models that read in both directions those
-            that `parse_algorithm` names.
+            with blocks also the others that `parse_policy` reads, and for models that read in both directions those of
+            `parse_algorithm`.
         max_steps: denoising steps per canvas at most; the last one reveals everything that is left.
         deadline: `time.monotonic()` seconds; what is known by then is returned with finish reason `deadline`.
         priority: who waits.
         record_canvases: yield the canvas after every step through `Handle.states`.
-        reuse: so many leading context tokens are kept in the shared prefix cache; None for all of them, and of `given`.
-            What others have kept there is read whatever this says.
-        min_new_tokens: the end token is not predicted before so many tokens.
-        until: asked with the answer, or with its beginning that is settled, whenever that has grown, on the engine's
-            thread; True ends it there with reason `stop`.
-        hopeless: asked with the final tokens of the answer and their log-probabilities, whenever they have grown; True
-            gives the answer up there, with reason `stop`.
+        reuse: how many leading context tokens to keep in the shared prefix cache; None for all of them and of
+            `given`. What other requests have kept there is read in any case.
+        min_new_tokens: the end token is not predicted before this many tokens.
+        until: called with the answer, or its settled beginning, whenever it has grown, on the engine's thread; True
+            ends the answer there with reason `stop`.
+        hopeless: called with the final tokens of the answer and their log-probabilities, whenever they have grown; True
+            abandons the answer there, with reason `stop`.
         given: nothing is chosen: the answer is these tokens and the end token, and the result has the exact causal
             log-probability of each, from one forward. Of the other fields only `context`, `deadline`, `priority` and
-            `reuse` have a meaning then. Needs a checkpoint that is `verifiable`.
-        constraint: which answers are allowed; None for all. An answer that ends by the end token is allowed as a whole,
-            any other one is the beginning of one that is. It ends as soon as nothing else is allowed, `min_new_tokens`
-            or not.
+            `reuse` apply then. Needs a checkpoint that is `verifiable`.
+        constraint: which answers are allowed; None for all. An answer that ends with the end token is allowed as a
+            whole; any other is the beginning of an allowed one. It ends as soon as nothing else is allowed, whatever
+            `min_new_tokens` says.
         guess: what the answer is probably made of, in order, such as the text that it rewrites. With the policy
-            `left_to_right` it is read ahead, and what the causal mode agrees with costs no forward of its own. The
-            answer is the same without.
-        suffix: what stands behind the answer. Needs a checkpoint that `reads_suffix`; others have it in their context.
-        client: who asks; every client has an equal share of each step.
+            `left_to_right` it is used as a draft: what the causal mode agrees with costs no forward of its own. The
+            answer is the same without it.
+        suffix: what follows the answer. Needs a checkpoint that `reads_suffix`; others have it in their context.
+        client: the requester; every client gets an equal share of each step.
     """
 
     context: tuple[int, ...]
@@ -208,14 +208,14 @@ class Request:
 def check(request: Request, config: Shape, checked: tuple[int, ...] = ()) -> None:
     """Raise the InvalidRequestError that names the first wrong field of `request`.
 
-    `checked` is a context that was checked before: the tokens that both begin with are not looked at again.
+    `checked` is a context that was checked before: the common beginning of both is not checked again.
     """
     _check_context(request, config, checked)
     if request.suffix and not config.diffusion.reads_suffix:
         raise InvalidRequestError("suffix is set, but this checkpoint reads nothing behind an answer")
     _check_canvas(request, config)
     _check_sampling(request.sampling)
-    # A model that reads in both directions has policies of its own; who serves it checks them.
+    # A model that reads in both directions has policies of its own; its decoder checks them.
     causal = not config.diffusion.reads_suffix and parse_policy(request.policy) is None
     if request.given is not None and request.constraint is not None:
         raise InvalidRequestError("given and constraint are both set; what is given is not chosen")

@@ -16,14 +16,14 @@ from torch import Tensor
 
 from calomel.engine.request import SamplingParams
 
-# Instead of -inf: its probability is 0 too, and 0 * LOWEST is 0 where 0 * -inf is not a number.
+# Instead of -inf: its probability is 0 too, and 0 * LOWEST is 0 where 0 * -inf is NaN.
 LOWEST = torch.finfo(torch.float32).min
 _BLOCK = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What the penalties look at, for the rows of one request.
+    """What the penalties count, for the rows of one request.
 
     Attributes:
         answer: [R, V] float, how often the answer has each token.
@@ -44,7 +44,7 @@ class Draw:
         generator: the request's random numbers; needed when the temperature is above 0.
         counts: needed when a penalty is set.
         without_end: rows (counted from `start`) that must not predict the end token.
-        forced: row (counted from `start`) to the token that it has to take.
+        forced: row (counted from `start`) to the token that it must take.
     """
 
     start: int
@@ -72,7 +72,7 @@ def precise(values: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Choice:
-    """The rows of one forward: `logits` [R, V] behind the penalties, and what was drawn from them.
+    """The rows of one forward: `logits` [R, V] after the penalties, and what was drawn from them.
 
     `token` [R] int64; `log_prob`, `entropy` [R] float32.
     """
@@ -89,9 +89,9 @@ class Choice:
         return [Prediction(int(token), *rest) for token, *rest in told.T.tolist()]
 
     def told(self, row: int, token: int | None = None) -> Prediction:
-        """The token that was drawn, or one that is decided elsewhere.
+        """The prediction of a row: the drawn token, or a given one.
 
-        Probability and entropy are those of the model's own distribution, whatever a constraint has left of it.
+        Probability and entropy are those of the model's own distribution, whatever a constraint excludes.
         """
         own, log_prob = self.token[row], self.log_prob[row]
         if token is None:
@@ -147,7 +147,7 @@ def best_tokens(logits: Tensor) -> Tensor:
 def best_length(
     lengths: Sequence[int], log_probs: Sequence[Sequence[float]]
 ) -> tuple[int, tuple[tuple[int, float], ...]]:
-    """The length probe: how long a canvas this context wants, from one forward over all candidate lengths.
+    """The length probe: which canvas length fits this context, from one forward over all candidate lengths.
 
     Follows CAL (arXiv 2602.00476): the mean confidence of the first step peaks near the true length. All candidates
     attend to the same cached context, and the chosen one's predictions are its first denoising step: the probe costs

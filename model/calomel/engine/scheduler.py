@@ -1,13 +1,13 @@
-"""Who takes part in the next step: requests join and leave between steps.
+"""Which requests take part in the next step: they join and leave between steps.
 
-Requests wait in order of priority; of one priority, the client with the fewest running is next, then who came first. A
-step serves only the most urgent priority that has work; those of the others keep what they have and go on afterwards.
-Of a step each client has an equal share, of its requests and of its prefill: who asks for much makes nobody else wait.
-A client without a running request gets one even where all usual places are taken.
+Requests wait in order of priority; within one priority, the client with the fewest running requests is next, then first
+come, first served. A step serves only the most urgent priority that has work; other requests keep their state and go on
+afterwards. Each client gets an equal share of a step, of its requests and of its prefill: a client with many requests
+slows down nobody else. A client without a running request gets one even if all usual places are taken.
 
-Prefill is cut into chunks, of as many rows a step in all as the pace allows, so that it is cancelled or overtaken
-within one. Whose context is shortest is encoded first, but a part of every chunk is the oldest request's: a short one
-does not wait for a long one, and a long one comes to its end.
+Prefill is cut into chunks, with as many rows per step in total as the pace allows, so that it can be cancelled or
+overtaken after any chunk. The shortest remaining context is encoded first, but a part of every chunk goes to the oldest
+request: a short one does not wait for a long one, and a long one gets done.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from calomel.engine.errors import EngineError, RequestCancelledError
 from calomel.engine.job import Job
 from calomel.engine.request import Priority
 
-# A forward of fewer rows takes hardly less time: weights are read, kernels are launched.
+# A forward of fewer rows is hardly faster: weights are read, kernels are launched.
 _LEAST: Final = 32
-# A single fast step, as one whose keys were all cached, is no reason to make the next one wait.
+# A single fast step, such as one whose keys were all cached, must not make the next one wait.
 _GROWTH: Final = 1.5
-# Before anything is measured.
+# Before anything is measured, a chunk is this fraction of the largest one.
 _FIRST: Final = 4
-# Of every chunk, one part in so many is the oldest request's.
+# One part in this many of every chunk goes to the oldest request.
 _OLDEST: Final = 4
-# Times the batch: of each priority so many requests may have begun, where that many clients ask.
+# Times the batch: how many requests of each priority may have begun, if that many clients ask.
 _PLACES: Final = 2
 
 
@@ -38,9 +38,9 @@ class Pace:
     """The size of the next chunk.
 
     Args:
-        most: tokens of a chunk at most.
-        unit: chunks are multiples of it, and at least it.
-        seconds: others wait so long for a chunk; None for as long as `most` tokens take.
+        most: tokens per chunk at most.
+        unit: chunks are multiples of it, and at least one unit.
+        seconds: how long others wait for a chunk; None for as long as `most` tokens take.
     """
 
     def __init__(self, *, most: int, unit: int = 1, seconds: float | None) -> None:
@@ -50,7 +50,7 @@ class Pace:
         self._rate: float | None = None
 
     def chunk(self, *, alone: bool) -> int:
-        """Tokens of the next chunk; `most` for who is alone: what comes next is mostly behind the same context."""
+        """Tokens of the next chunk; `most` for a request that is alone: the next one mostly has the same context."""
         if self._seconds is None or alone:
             return self._most
         fitting = self._most / _FIRST if self._rate is None else self._rate * self._seconds
@@ -62,7 +62,7 @@ class Pace:
         if not rows or seconds <= 0:
             return
         rate = rows / seconds
-        # Slower at once, faster by and by; a short chunk is slower by the row than a long one, and tells less.
+        # Slow down at once, speed up gradually; a short chunk takes longer per row than a long one, and says less.
         if self._rate is None or rate < self._rate:
             enough = self._rate is None or rows >= _LEAST
             self._rate = rate if enough else self._rate
@@ -74,10 +74,10 @@ Served: TypeAlias = Job[Any, Any, Any]
 
 
 class Scheduler:
-    """The queue between callers and the engine's thread. `submit`, `wake` and `close` may be called from anywhere.
+    """The queue between callers and the engine's thread. `submit`, `wake` and `close` may be called from any thread.
 
     Args:
-        max_batch: requests of a step at most, and places of each priority.
+        max_batch: requests per step at most, and places per priority.
         pace: how much context a step encodes.
     """
 
@@ -89,7 +89,7 @@ class Scheduler:
         self._running: list[Served] = []
         self._arrival = itertools.count()
         self._steps = itertools.count(1)
-        # When each of the running jobs took part in a step last.
+        # When each running job last took part in a step.
         self._served: dict[Served, int] = {}
         self._closed = False
 
@@ -127,7 +127,7 @@ class Scheduler:
             return not self._closed
 
     def expired(self, now: float) -> Iterator[Served]:
-        """Jobs that are not done and whose deadline is before `now` (`time.monotonic` seconds)."""
+        """Unfinished jobs whose deadline is before `now` (`time.monotonic` seconds)."""
         with self._changed:
             jobs = [*self._running, *(job for _, _, job in self._waiting)]
         for job in jobs:
@@ -147,10 +147,10 @@ class Scheduler:
         return [job for job in jobs if job.handle.done]
 
     def admit(self, fits: Callable[[Served], bool] = lambda _: True) -> Served | None:
-        """Move the next waiting job into a free place and return it; None where there is none for anybody.
+        """Move the next waiting job into a free place and return it; None if no job can be admitted.
 
         Args:
-            fits: whether there is room for a job beside those that run; one of a priority always has it.
+            fits: whether there is room for a job besides the running ones; the first one of a priority always fits.
         """
         with self._changed:
             held = Counter((job.request.priority, job.request.client) for job in self._running)
@@ -172,7 +172,7 @@ class Scheduler:
         urgent = min(job.request.priority for job in jobs)
         turn = self._turn([job for job in jobs if job.request.priority == urgent])
         jobs = [job for job in jobs if job in turn]
-        # Whoever asks something urgent waits for what is done in the background.
+        # A large chunk of background work would hold up the next urgent request.
         alone = len(jobs) == 1 and urgent == Priority.INTERACTIVE
         self._share(jobs, self._pace.chunk(alone=alone))
         picked = [job for job in jobs if job.prefill_rows or not job.prefill_left]
@@ -181,17 +181,17 @@ class Scheduler:
         return picked
 
     def _turn(self, jobs: Sequence[Served]) -> set[Served]:
-        """Those whose turn it is: equally many of each client, the longest not served first."""
+        """The jobs whose turn it is: equally many per client, the least recently served first."""
         by_client: defaultdict[str, list[Served]] = defaultdict(list)
         for job in sorted(jobs, key=lambda job: self._served.get(job, 0)):
             by_client[job.request.client].append(job)
         each = -(-self._max_batch // len(by_client))
-        # One of every client, then a second one of every client, and so on.
+        # One per client, then a second one per client, and so on.
         rounds = itertools.zip_longest(*(mine[:each] for mine in by_client.values()))
         return set(itertools.islice((job for jobs in rounds for job in jobs if job is not None), self._max_batch))
 
     def _share(self, jobs: Sequence[Served], budget: int) -> None:
-        """Give the jobs that encode their context their rows of a chunk of `budget`: first each client its part."""
+        """Give the jobs that encode their context their rows of a chunk of `budget`: first each client its share."""
         by_client: defaultdict[str, list[Served]] = defaultdict(list)
         for job in jobs:
             job.prefill_rows = 0
@@ -206,7 +206,7 @@ class Scheduler:
         self._give_shortest([job for mine in by_client.values() for job in mine], budget)  # what others do not need
 
     def _give_shortest(self, jobs: Sequence[Served], rows: int) -> int:
-        """Give `rows` to who needs least, and return how many were taken."""
+        """Give `rows` to the jobs that need least, and return how many were taken."""
         left = rows
         for job in sorted(jobs, key=lambda job: job.prefill_left):
             left -= self._give(job, left)
@@ -219,7 +219,7 @@ class Scheduler:
         return given
 
     def stop(self, error: EngineError) -> None:
-        """Close, and end every job that is not done by `error`."""
+        """Close, and end every unfinished job with `error`."""
         self.close()
         with self._changed:
             jobs = [*self._running, *(job for _, _, job in self._waiting)]

@@ -1,8 +1,8 @@
 """The decoder: token ids and positions in, hidden states and logits out.
 
 One network serves both modes. It computes everything that is per token (embedding, norms, projections, MLP) over one
-flat row of tokens, and asks its caller how a layer attends: the engine answers with cached keys, the trainer with the
-mask of a whole training batch. So there is no padding, no mask and no cache in this file.
+flat row of tokens, and leaves attention to its caller: the engine attends over cached keys, the trainer with the mask
+of a whole training batch. So there is no padding, no mask and no cache in this file.
 
 Weights have the names of the Hugging Face Qwen3 implementation; fused projections are split when a checkpoint is saved.
 """
@@ -20,13 +20,13 @@ from torch.nn import functional as F
 from calomel.engine.config import ModelConfig, MoeConfig
 from calomel.engine.memory import Memory
 
-# Of a group of experts, so many scores say how good it is (BailingMoeV2, DeepSeek-V3).
+# How many scores rate a group of experts (BailingMoeV2, DeepSeek-V3).
 _GROUP_SCORES: Final = 2
-# Keeps a sum of zero from dividing, as the published routers do.
+# Avoids a division by a sum of zero, as in the published routers.
 _TINY: Final = 1e-20
 # Of int8, and of the scale of a row of zeros.
 _LARGEST: Final = 127.0
-# Of a number of four bits; 0 is stored as 8.
+# Of a four-bit number; 0 is stored as 8.
 _LARGEST_OF_FOUR: Final = 7.0
 _ZERO_OF_FOUR: Final = 8
 _GROUP: Final = 64
@@ -63,7 +63,7 @@ class Router(nn.Module):
         return chosen, weights * config.scaling
 
     def _within_groups(self, scores: Tensor) -> Tensor:
-        """`scores` [T, E], those outside of a token's best groups at minus infinity."""
+        """`scores` [T, E], with minus infinity outside of a token's best groups."""
         grouped = scores.unflatten(-1, (self.config.groups, -1))  # [T, G, E/G]
         best = grouped.topk(min(_GROUP_SCORES, grouped.shape[-1]), dim=-1).values.sum(dim=-1)
         groups = best.topk(self.config.chosen_groups, dim=-1).indices
@@ -73,7 +73,7 @@ class Router(nn.Module):
 
 
 class Stack(nn.Module):
-    """One linear map of every expert, without bias: `weight` [E * out, in], expert after expert."""
+    """One linear map per expert, without bias: `weight` [E * out, in], expert after expert."""
 
     def __init__(self, experts: int, size_in: int, size_out: int) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class Experts(nn.Module):
         return summed.to(x.dtype)
 
     def _groups_at_once(self, x: Tensor) -> bool:
-        # One kernel, and no count is read by the host; it is there for bfloat16 on a GPU.
+        # One kernel without a host synchronisation; it exists for bfloat16 on a GPU.
         return x.is_cuda and x.dtype == torch.bfloat16 and isinstance(self.gate_up_proj, Stack)
 
     def _grouped(self, x: Tensor, counts: Tensor) -> Tensor:
@@ -132,7 +132,7 @@ class Experts(nn.Module):
 
 
 class Mixture(nn.Module):
-    """A router, its experts, and the shared ones: what stands in the place of an MLP."""
+    """A router, its experts and the shared ones, in place of an MLP."""
 
     def __init__(self, config: MoeConfig, size: int, shared: nn.Module | None) -> None:
         super().__init__()
@@ -158,7 +158,7 @@ class Attend(Protocol):
 
 
 class Attention(nn.Module):
-    """The projections of grouped-query attention, with RoPE and optional QK-norm; the rest is the caller's `Attend`."""
+    """The projections of grouped-query attention, with RoPE and optional QK-norm; `Attend` does the rest."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -176,7 +176,7 @@ class Attention(nn.Module):
         """X [T, C], cos and sin [T, 1, R] to q [T, Hq, D], k and v [T, Hkv, D]."""
         heads = self.qkv_proj(x).unflatten(-1, (-1, self.head_dim))
         both, v = heads.split((self.q_heads + self.kv_heads, self.kv_heads), dim=-2)
-        # Queries and keys in one go: on the few rows of a canvas an operation costs more than its arithmetic.
+        # Queries and keys at once: for the few rows of a canvas an operation's overhead exceeds its arithmetic.
         if isinstance(self.q_norm, nn.RMSNorm):
             weights = torch.cat((self._by_head(self.q_norm, self.q_heads), self._by_head(self.k_norm, self.kv_heads)))
             both = F.rms_norm(both, (self.head_dim,), None, self.q_norm.eps) * weights
@@ -219,12 +219,12 @@ class Layer(nn.Module):
         return self.after(x, attend(self.number, *self.before(x, cos, sin)))
 
     def before(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What attends, of x [T, C]: q [T, Hq, D], k and v [T, Hkv, D]."""
+        """The queries, keys and values of x [T, C]: q [T, Hq, D], k and v [T, Hkv, D]."""
         found: tuple[Tensor, Tensor, Tensor] = self.self_attn(self.input_layernorm(x), cos, sin)
         return found
 
     def after(self, x: Tensor, attended: Tensor) -> Tensor:
-        """X [T, C] and what its rows have found, [T, Hq, D], to [T, C]."""
+        """X [T, C] and the attention's output [T, Hq, D] to [T, C]."""
         x = x + self.self_attn.o_proj(attended.flatten(-2))
         out: Tensor = x + self.mlp(self.post_attention_layernorm(x))
         return out
@@ -234,7 +234,7 @@ class Transformer(nn.Module):
     """The whole decoder. Holds weights only; two engines can share one.
 
     Attributes:
-        compiled: takes rows through the layers instead (`calomel.engine.compiled`); None for one after the other.
+        compiled: takes rows through the layers (`calomel.engine.compiled`); None to call them one by one.
     """
 
     inverse_frequency: Tensor
@@ -261,10 +261,10 @@ class Transformer(nn.Module):
         text: Tensor | None = None,
         wanted: Tensor | None = None,
     ) -> Tensor:
-        """Ids [T] int64 and positions [T] int64 to hidden states [T, C] behind the last norm.
+        """Ids [T] int64 and positions [T] int64 to hidden states [T, C] after the last norm.
 
-        `text` [T, 3] is what a model with a memory looks up in it, see `calomel.engine.memory`. Of the rows `wanted`
-        [R] alone, in this order, where it is given: the last layer of a context has keys and values, and no more.
+        `text` [T, 3] is what a model with a memory looks up, see `calomel.engine.memory`. If `wanted` [R] is given,
+        returns those rows alone, in this order: the other rows of the last layer are needed for keys and values only.
         """
         angles = positions[:, None].float() * self.inverse_frequency  # [T, R/2]
         x = self.embed_tokens(ids)
@@ -300,7 +300,7 @@ def _feed_forward(config: ModelConfig, layer: int) -> Mlp | Mixture:
 
 
 def inverse_frequency(config: ModelConfig) -> Tensor:
-    """The RoPE frequencies of `config`, in float32: [D/2], or fewer where only the first dimensions turn."""
+    """The RoPE frequencies of `config`, in float32: [D/2], or fewer if only the first dimensions are rotated."""
     width = config.rotary_dim or config.head_dim
     exponent = torch.arange(0, width, 2, dtype=torch.float32, device="cpu") / width
     found, scaling = config.rope_theta**-exponent, config.rope_scaling
@@ -314,14 +314,14 @@ def inverse_frequency(config: ModelConfig) -> Tensor:
         places = torch.arange(len(found), dtype=torch.float32, device="cpu")
         divided = ((places - first) / max(last - first, 1e-3)).clamp(0.0, 1.0)
         return found * (1.0 - divided) + found / scaling.factor * divided
-    # So many waves fit into the positions: few of a slow one, which is divided, many of a fast one, which stays.
+    # How many waves fit into the positions: few of a slow one, which is divided, many of a fast one, which stays.
     waves = scaling.positions * found / math.tau
     stays = ((waves - scaling.low) / (scaling.high - scaling.low)).clamp(0.0, 1.0)
     return found * (stays + (1.0 - stays) / scaling.factor)
 
 
 def _place(config: ModelConfig, length: float) -> float:
-    """Where among the frequencies of `config` waves of this length would be."""
+    """The rank that waves of this length have among the frequencies of `config`."""
     width = config.rotary_dim or config.head_dim
     return width * math.log(length / math.tau) / (2 * math.log(config.rope_theta))
 
@@ -342,20 +342,20 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.addcmul(x * cos, turned, sin)
 
 
-# Eight bits and four
+# Quantization to eight bits and four
 
 
 def rounded(x: Tensor) -> tuple[Tensor, Tensor]:
-    """X [N, K] as int8, and the float32 scale [N, 1] of every row that makes them x again."""
+    """X [N, K] as int8, and the float32 scale [N, 1] of every row that restores x."""
     x = x.float()
     scale = x.abs().amax(dim=-1, keepdim=True).clamp_(min=_SMALLEST_SCALE).div_(_LARGEST)
     return (x / scale).round_().to(torch.int8), scale
 
 
 def packed(x: Tensor) -> tuple[Tensor, Tensor]:
-    """X [N, K], K even, as numbers of four bits, two in a byte [N, K / 2], and the scale of every group [N, K / G].
+    """X [N, K], K even, as four-bit numbers, two per byte [N, K / 2], and the scale of every group [N, K / G].
 
-    A group is 64 numbers of a row, or the row where that is no multiple of 64.
+    A group is 64 numbers of a row, or the row if that is not a multiple of 64.
     """
     rows, width = x.shape
     groups = x.float().view(rows, -1, _GROUP if width % _GROUP == 0 else width)
@@ -366,7 +366,7 @@ def packed(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def widened(pairs: Tensor, scale: Tensor, dtype: torch.dtype) -> Tensor:
-    """What `packed` made, as numbers [N, K] again."""
+    """Unpacks the result of `packed` to numbers [N, K]."""
     small = torch.stack((pairs & 15, pairs >> 4), dim=-1).to(dtype).sub_(_ZERO_OF_FOUR)
     groups = small.view(*scale.shape, -1) * scale.to(dtype)[..., None]
     return groups.view(len(pairs), -1)
@@ -375,9 +375,9 @@ def widened(pairs: Tensor, scale: Tensor, dtype: torch.dtype) -> Tensor:
 def multiply(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
     """X [..., K] times the rounded or packed `weight` [N, K] with its scale: [..., N] in the type of x.
 
-    On a CPU each token's activations are rounded to eight bits too where weights are, and the product is one of
-    integers, which is exact: a token's result does not depend on those beside it (docs/decisions/009). Else the weights
-    are widened for the product.
+    On a CPU, with eight-bit weights, each token's activations are rounded to eight bits too, and the product is one of
+    integers, which is exact: a token's result does not depend on those beside it (docs/decisions/009). Otherwise the
+    weights are widened for the product.
     """
     flat = x.reshape(-1, x.shape[-1])
     if weight.dtype == torch.uint8:
@@ -392,11 +392,11 @@ def multiply(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
 
 
 class _Quantized(nn.Module):
-    """What has rounded weights [N, K] in `bits` bits, and their scale."""
+    """Rounded weights [N, K] in `bits` bits, and their scale."""
 
     def __init__(self, whole: nn.Linear | Stack, bits: int) -> None:
         super().__init__()
-        # Some rows at a time: an expert layer in float32 would be gigabytes.
+        # A few rows at a time: an expert layer in float32 would take gigabytes.
         make = rounded if bits == _EIGHT else packed
         parts = [make(part) for part in whole.weight.detach().split(_ROWS)]
         self.weight = nn.Parameter(torch.cat([part for part, _ in parts]), requires_grad=False)
@@ -404,7 +404,7 @@ class _Quantized(nn.Module):
 
 
 class QuantizedLinear(_Quantized):
-    """A linear map with rounded weights [N, K], in the place of `whole`."""
+    """A linear map with rounded weights [N, K], in place of `whole`."""
 
     def __init__(self, whole: nn.Linear, bits: int = 8) -> None:
         super().__init__(whole, bits)
@@ -417,7 +417,7 @@ class QuantizedLinear(_Quantized):
 
 
 class QuantizedStack(_Quantized):
-    """One linear map of every expert with rounded weights, in the place of `whole`."""
+    """One linear map per expert with rounded weights, in place of `whole`."""
 
     def __init__(self, whole: Stack, bits: int = 8) -> None:
         super().__init__(whole, bits)
@@ -431,10 +431,10 @@ class QuantizedStack(_Quantized):
 
 
 def quantize_tensor(model: Transformer, name: str, bits: int = 8) -> None:
-    """Round the parameter called `name` to `bits` bits, 8 or 4, where it is a matrix of a layer.
+    """Round the parameter called `name` to `bits` bits, 8 or 4, if it is a matrix of a layer.
 
-    Of eight bits every row has a scale of its own, of four every 64 numbers. Embeddings, the head, norms and routers
-    stay as they are.
+    With eight bits every row has a scale of its own, with four every 64 numbers. Embeddings, the head, norms and
+    routers stay as they are.
     """
     place, _, leaf = name.rpartition(".")
     if leaf != "weight" or not name.startswith("layers."):

@@ -1,9 +1,9 @@
-"""The decoder of canvases of uniform noise: every position is drawn anew in each step, and what is sure is kept.
+"""The decoder of canvases of uniform noise: each step redraws every position and keeps those that are certain.
 
-DiffusionGemma denoises so: there is no mask token. A canvas begins as random tokens; the model reads it together with
-its own last prediction (self-conditioning), positions of low entropy are accepted, the others get fresh noise, and the
-best tokens of the last step are the answer. An answer is a sequence of canvases: behind each, what it says is encoded
-like the context, and the next one begins. The network is a `Backbone`; nothing here knows one.
+DiffusionGemma denoises like this: there is no mask token. A canvas begins as random tokens; the model reads it together
+with its own last prediction (self-conditioning), positions of low entropy are accepted, the others get fresh noise, and
+the best tokens of the last step are the answer. An answer is a sequence of canvases: each finished one is encoded like
+the context before the next one begins. The network is a `Backbone`; nothing here depends on a particular one.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from calomel.engine.policies import Paced, RevealPolicy, parse_policy
 from calomel.engine.request import Request, Walk
 from calomel.engine.sampling import LOWEST, Prediction, narrow, penalise
 
-# There is no mask token; this is the id of none.
+# There is no mask token; no token has this id.
 _NO_MASK = -1
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseShape:
-    """What is asked of the model before a request is queued, and how its canvases are denoised.
+    """What a request is checked against before it is queued, and how canvases are denoised.
 
     The defaults are those of DiffusionGemma's generation code.
 
     Attributes:
         canvas: positions of every canvas; the one length that the model was trained on.
-        end_token_ids: each of them ends an answer.
+        end_token_ids: tokens that end an answer.
         hottest: temperature before the first step; it falls linearly with the steps.
-        coldest: temperature that the last step comes near to.
-        pictures: tokens that stand for pictures, which a context can't have.
-        stable: so many steps in a row must leave the best tokens unchanged before a canvas is done early.
+        coldest: temperature that the last step approaches.
+        pictures: tokens that stand for pictures, which a context may not have.
+        stable: how many steps in a row must leave the best tokens unchanged before a canvas is done early.
         sure: mean entropy in nats, at the step's temperature, below which a stable canvas is done.
     """
 
@@ -63,13 +63,13 @@ class NoiseShape:
 
     @property
     def diffusion(self) -> DiffusionConfig:
-        """How the checkpoint denoises, as far as other decoders' requests ask."""
+        """How the checkpoint denoises, as far as checks of requests need it."""
         end = self.end_token_ids[0]
         return DiffusionConfig(_NO_MASK, end_token_id=end, max_canvas=self.canvas, verifiable=False)
 
 
 class Backbone(Protocol[E]):
-    """A network that encodes contexts causally and denoises canvases behind them."""
+    """A network that encodes contexts causally and denoises canvases after them."""
 
     @property
     def shape(self) -> NoiseShape:
@@ -85,7 +85,7 @@ class Backbone(Protocol[E]):
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of its weights; what a step is told of the one before has it too."""
+        """Of its weights, and of what a step passes to the next one."""
 
     def empty(self) -> E:
         """A context without tokens."""
@@ -94,11 +94,11 @@ class Backbone(Protocol[E]):
         """Append `ids` to what `behind` has encoded, causally."""
 
     def denoise(self, canvases: Tensor, conditions: Sequence[Tensor | None], behind: Sequence[E]) -> Tensor:
-        """Denoise canvases, each behind its own context.
+        """Denoise canvases, each after its own context.
 
         Args:
             canvases: [B, L] int64.
-            conditions: of each canvas the processed logits [L, V] of its last step; None in its first.
+            conditions: for each canvas the processed logits [L, V] of its last step; None in its first.
             behind: B contexts, of any length.
 
         Returns:
@@ -108,13 +108,13 @@ class Backbone(Protocol[E]):
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """What a step made of a canvas of L positions.
+    """The result of a step on a canvas of L positions.
 
     Attributes:
         best: [L] int64, the likeliest tokens: what the canvas says if it is done.
         accepted: [L] bool.
         warmth: the temperature of the step.
-        condition: [L, V], what the next step is told of this one: the logits at that temperature.
+        condition: [L, V], what this step passes to the next one: the logits at that temperature.
     """
 
     best: Tensor
@@ -129,10 +129,10 @@ class NoiseCanvas:
 
     Attributes:
         tokens: [L] int64, what the next step reads: accepted tokens and fresh noise.
-        held: the tokens that stay, by their positions: those that a constraint has had its word on.
-        last: what the last step made of it.
-        steps: so many have been made.
-        unchanged: so many steps in a row left the best tokens as they were; a scalar tensor behind the second one.
+        held: the tokens that stay, by their positions: those that a constraint has settled.
+        last: the result of the last step.
+        steps: how many were made.
+        unchanged: how many steps in a row left the best tokens as they were; a scalar tensor after the second one.
     """
 
     tokens: Tensor
@@ -142,7 +142,7 @@ class NoiseCanvas:
     unchanged: Tensor | int = 0
 
     def hold(self) -> None:
-        """Put what stays on the canvas."""
+        """Put the tokens that stay on the canvas."""
         for column, token in self.held.items():
             self.tokens[column] = token
 
@@ -151,16 +151,16 @@ NoiseJob: TypeAlias = Job[RevealPolicy, NoiseCanvas | None, E]
 
 
 class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E]):
-    """Serves requests on a backbone whose canvases are of uniform noise: contexts are kept.
+    """Serves requests with a backbone whose canvases are uniform noise; encoded contexts are kept.
 
-    Of a request, `canvas_lengths` is not looked at: the model knows canvases of one length. `guess` changes nothing:
-    every position may change in every step as it is. `SamplingParams.temperature` is a factor of the published
-    schedule: 1 is what was published, and 0 takes the best token of each position, by that schedule, with the same
-    noise every time where there is no seed. Penalties count the context and the canvases before.
+    A request's `canvas_lengths` is ignored: the model knows canvases of one length. `guess` changes nothing: every
+    position may change in every step anyway. `SamplingParams.temperature` is a factor of the published schedule: 1 is
+    the published one, and 0 takes the best token of each position, by that schedule, with the same noise every time
+    unless there is a seed. Penalties count the context and the previous canvases.
 
     Args:
         backbone: the network.
-        spare_tokens: tokens of contexts that stay encoded for their next keystroke.
+        spare_tokens: tokens of contexts that stay encoded for the next keystroke.
         common: see `Common`.
     """
 
@@ -174,7 +174,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
         """See `Decoder`.
 
         Raises:
-            InvalidRequestError: the policy needs masks, or the context has a picture.
+            InvalidRequestError: the policy needs masks, or the context contains a picture.
         """
         for token in self._shape.pictures:
             if token in request.context:
@@ -190,7 +190,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
         return job
 
     def begin(self, job: NoiseJob[E]) -> None:
-        """Give `job` what is encoded of its context already, and its random numbers."""
+        """Give `job` what is already encoded of its context, and its random numbers."""
         job.began = self.clock()
         taken = self._spares.take(job.request.context)
         job.buffer = self._backbone.empty() if taken is None else taken
@@ -213,11 +213,11 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
         job.buffer = job.canvas = None
 
     def take_known(self, job: NoiseJob[E]) -> None:
-        """What is accepted without a gap."""
+        """Take what is accepted without a gap."""
         last = None if job.canvas is None else job.canvas.last
         if last is not None:
             sure = [*last.accepted.tolist(), False].index(False)
-            # Between two steps nothing of this size is kept but what the next one is told.
+            # Between two steps only the condition of the next one is kept at this size.
             warm = last.condition.float() * last.warmth
             self._take_canvas(job, last, warm, sure if job.walk is None else job.front)
 
@@ -245,7 +245,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
             with alone(job.handle):
                 taken.append((job, canvas, *self._advance(job, canvas, told)))
         if taken:
-            # The one thing that the host waits for.
+            # The only value that the host waits for.
             dones = torch.stack([done for *_, done in taken]).tolist()
             for (job, canvas, last, raw, _), done in zip(taken, dones, strict=True):
                 with alone(job.handle):
@@ -254,7 +254,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
     def _encode(self, job: NoiseJob[E]) -> None:
         encoded = job.encoded
         if job.prefill_rows:
-            # What fails on the way leaves some layers longer than others: nobody may read them again.
+            # A failure midway leaves some layers longer than others: nothing may read them again.
             job.buffer = None
             self._backbone.encode(job.tokens[encoded.length : encoded.length + job.prefill_rows], encoded)
             job.buffer = encoded
@@ -276,13 +276,13 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
         return torch.randint(low=0, high=high, size=size, generator=job.generator, device=self.device)
 
     def _advance(self, job: NoiseJob[E], canvas: NoiseCanvas, logits: Tensor) -> tuple[Stepped, Tensor, Tensor]:
-        """Take a canvas one step on, as DiffusionGemma's code does, with what the model said of it: [L, V].
+        """Advance a canvas by one step, as DiffusionGemma's code does, with the model's logits [L, V].
 
         The order of the random draws is that of the published code too (a token for every position, then noise for
         every position), so that the same seed gives the same tokens.
 
         Returns:
-            What was made of it; `logits` as they count, at temperature 1; and whether the canvas is stable and sure, a
+            The result of the step; the shaped `logits` at temperature 1; and whether the canvas is stable and sure, a
             scalar bool.
         """
         shape, sampling, most = self._shape, job.request.sampling, job.request.max_steps
@@ -311,7 +311,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
         return canvas.last, raw, done
 
     def _shaped(self, job: NoiseJob[E], canvas: NoiseCanvas, logits: Tensor) -> Tensor:
-        """Penalties, ends that come too early and tokens that stay, in logits [L, V]."""
+        """Apply penalties, bans of early ends and tokens that stay to logits [L, V]."""
         counts = job.counts(1, logits.shape[-1], logits.device)
         if counts is not None:
             logits = penalise(logits, job.request.sampling, counts)
@@ -325,7 +325,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
         return logits
 
     def _go_on(self, job: NoiseJob[E], canvas: NoiseCanvas, last: Stepped, raw: Tensor, *, done: bool) -> None:
-        """Behind a step: a canvas that is done goes into the answer, which may end by it."""
+        """After a step: append a canvas that is done to the answer, which may end with it."""
         final = canvas.steps >= job.request.max_steps
         settled = done or final
         if job.walk is not None:
@@ -345,19 +345,19 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
     def _settle(
         self, job: NoiseJob[E], canvas: NoiseCanvas, told: Stepped, raw: Tensor, walk: Walk, *, done: bool, final: bool
     ) -> bool:
-        """Move the front of a canvas within a constraint behind a step, and tell whether the canvas is settled.
+        """Move the front of a canvas within a constraint after a step, and return whether the canvas is settled.
 
-        What stands before the front is held in the steps to come. Where the likeliest token is refused, one of those
-        that are allowed takes its place, and what stands behind it is denoised anew.
+        What is before the front is held in the following steps. If the likeliest token is refused, an allowed one takes
+        its place, and what comes after it is denoised again.
 
         Args:
-            job: whose canvas it is, which gets the settled tokens.
+            job: whose canvas it is; gets the settled tokens.
             canvas: that one.
-            told: what the step made of it.
-            raw: [L, V], what the model said of it.
-            walk: stands behind the front.
+            told: the result of the step.
+            raw: [L, V], the model's logits for it.
+            walk: is at the front.
             done: the canvas is stable and sure, as far as the model is concerned.
-            final: there is no further step: the canvas is settled whatever it says.
+            final: there is no further step: the canvas is settled as it is.
         """
         accepted, proposed = told.accepted.tolist(), told.best.tolist()
         while job.front < len(proposed):
@@ -382,9 +382,9 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
         return True
 
     def _take_canvas(self, job: NoiseJob[E], last: Stepped, raw: Tensor, length: int) -> None:
-        """Move what the first `length` positions of the canvas say into the answer, as far as it has room.
+        """Move the first `length` positions of the canvas into the answer, as far as it has room.
 
-        `raw` [L, V] is what the model said of them, at temperature 1.
+        `raw` [L, V] is the model's logits for them, at temperature 1.
         """
         raw, best = raw[:length], last.best[:length]
         log_probs = raw.log_softmax(dim=-1).gather(-1, best[:, None])[:, 0].clamp(min=LOWEST)
