@@ -5,31 +5,18 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.workspace.editing import URI, Editor
 
-from calomel.prompts.parts import Hunk
+from calomel.prompts.parts import Hunk, text_hunks
 from calomel.workspace import history as history_module
-from calomel.workspace.documents import Position, RangeChange
+from calomel.workspace.documents import Position
 from calomel.workspace.history import History, Origin
-from calomel.workspace.workspace import Workspace
 
-URI = "file:///w/a.py"
 TEXT = "".join(f"line {number}\n" for number in range(60))
 
 
-class Desk:
-    """A workspace with one open document, and a clock that is moved by hand."""
-
-    def __init__(self, text: str = TEXT) -> None:
-        self.now = 0.0
-        self.workspace = Workspace((), lambda: self.now)
-        self.version = 1
-        self.workspace.open(URI, "python", 1, text)
-
-    @property
-    def text(self) -> str:
-        document = self.workspace.documents.get(URI)
-        assert document is not None
-        return document.text
+class Desk(Editor):
+    """An editor that counts by lines."""
 
     @property
     def history(self) -> History:
@@ -39,9 +26,7 @@ class Desk:
         self, line: int, start: int, end: int, text: str, *, wait: float = 0.1, end_line: int | None = None
     ) -> None:
         self.now += wait
-        self.version += 1
-        last = line if end_line is None else end_line
-        self.workspace.change(URI, self.version, [RangeChange(Position(line, start), Position(last, end), text)])
+        self.change(Position(line, start), Position(line if end_line is None else end_line, end), text)
 
     def type(self, line: int, column: int, text: str) -> None:
         for index, character in enumerate(text):
@@ -50,7 +35,7 @@ class Desk:
 
 @pytest.fixture
 def desk() -> Desk:
-    return Desk()
+    return Desk(TEXT)
 
 
 def test_typing_becomes_one_hunk_once_an_edit_begins_elsewhere(desk: Desk) -> None:
@@ -84,7 +69,7 @@ def test_a_pause_splits_an_edit_when_it_is_read(desk: Desk) -> None:
 
 def test_an_accepted_prediction_is_a_hunk_of_its_own_and_marked(desk: Desk) -> None:
     desk.edit(3, 0, 4, "row")
-    desk.workspace.expect_prediction(URI, desk.text.replace("line 4\n", "row 4\n"))
+    desk.workspace.expect_prediction(URI, desk.document.text.replace("line 4\n", "row 4\n"))
     # An editor sends the smallest change that gives the accepted text.
     desk.edit(4, 0, 4, "row")
     desk.edit(5, 0, 4, "row")
@@ -94,7 +79,7 @@ def test_an_accepted_prediction_is_a_hunk_of_its_own_and_marked(desk: Desk) -> N
         ("row 4\n", True),
         ("row 5\n", False),
     ]
-    desk.workspace.expect_prediction(URI, desk.text.replace("line 9\n", "row 9\n"))
+    desk.workspace.expect_prediction(URI, desk.document.text.replace("line 9\n", "row 9\n"))
     desk.edit(9, 0, 4, "row", wait=10.0)
     desk.history.settle()
     assert not desk.history.settled()[-1].predicted
@@ -154,20 +139,18 @@ EDITS = st.lists(
 
 @given(EDITS)
 def test_the_hunks_of_an_edit_lead_from_the_old_text_to_the_new(edits: list[tuple[int, int, int, str]]) -> None:
-    from calomel.prompts.parts import text_hunks
-
     desk = Desk("".join(f"line {number}\n" for number in range(30)))
-    old = desk.text
+    old = desk.document.text
     for line, start, length, text in edits:
         desk.edit(line, start, start + length, text)
     lines, shift = old.splitlines(keepends=True), 0
-    for hunk in text_hunks("a.py", old, desk.text):
+    for hunk in text_hunks("a.py", old, desk.document.text):
         at = hunk.start_line + shift
         assert "".join(lines[at : at + _lines(hunk.before)]) == hunk.before
         lines[at : at + _lines(hunk.before)] = hunk.after.splitlines(keepends=True)
         shift += _lines(hunk.after) - _lines(hunk.before)
     strip: Callable[[str], str] = lambda text: "".join(text.split())  # noqa: E731
-    assert strip("".join(lines)) == strip(desk.text)
+    assert strip("".join(lines)) == strip(desk.document.text)
 
 
 def _lines(text: str) -> int:

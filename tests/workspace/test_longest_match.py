@@ -5,9 +5,8 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.workspace.editing import Editor
 
-from calomel.workspace.documents import Document, Documents, RangeChange
-from calomel.workspace.history import Origin
 from calomel.workspace.longest_match import LongestMatch
 
 FILE = """\
@@ -21,28 +20,16 @@ def save(path: str) -> None:
 """
 
 
-class Room:
+class Room(Editor):
     """Open documents and what is known of their tokens."""
 
     def __init__(self, tokens: int = 100_000) -> None:
-        self.documents = Documents()
         self.matches = LongestMatch(tokens)
+        super().__init__(listeners=[self.matches])
 
-    def open(self, text: str, uri: str = "file:///a.py") -> Document:
-        document = self.documents.open(uri, "python", 1, text, "a.py")
-        self.matches.opened(document)
-        return document
-
-    def change(self, document: Document, start: int, end: int, text: str) -> None:
-        change = RangeChange(document.position_at(start), document.position_at(end), text)
-        assert document.version is not None
-        for changed, done in self.documents.change(document.uri, document.version + 1, [change]):
-            self.matches.changed(changed, done, Origin.TYPED)
-
-
-def behind(room: Room, document: Document, offset: int) -> str | None:
-    found = room.matches.find(document, offset)
-    return None if found is None else found.text
+    def behind(self, offset: int) -> str | None:
+        found = self.matches.find(self.document, offset)
+        return None if found is None else found.text
 
 
 @pytest.mark.parametrize(
@@ -58,16 +45,17 @@ def behind(room: Room, document: Document, offset: int) -> str | None:
 )
 def test_what_stands_behind_the_same_tokens_is_found(text: str, found: str | None) -> None:
     room = Room()
-    assert behind(room, room.open(text), len(text) - 1) == found
+    room.open(text)
+    assert room.behind(len(text) - 1) == found
 
 
 def test_other_documents_are_looked_at_and_closed_ones_are_not() -> None:
     room = Room()
-    other = room.open(FILE, "file:///b.py")
-    document = room.open("    self.store.\n")
-    assert behind(room, document, 15) == 'put(path, encoding="utf-8")'
-    room.matches.closed(other)
-    assert behind(room, document, 15) is None
+    other = room.open(FILE, uri="file:///w/b.py")
+    room.open("    self.store.\n")
+    assert room.behind(15) == 'put(path, encoding="utf-8")'
+    room.workspace.close(other.uri)
+    assert room.behind(15) is None
 
 
 def test_of_long_matches_the_continuation_that_most_places_have_is_taken() -> None:
@@ -81,20 +69,21 @@ def test_of_long_matches_the_continuation_that_most_places_have_is_taken() -> No
 
 def test_documents_that_were_used_long_ago_are_let_go_and_the_one_at_hand_is_kept() -> None:
     room = Room(tokens=2_000)
-    room.open(FILE, "file:///old.py")
+    room.open(FILE, uri="file:///w/old.py")
     for number in range(5):
-        room.open("".join(f"call_{number}.item_{line}(value)\n" for line in range(60)), f"file:///{number}.py")
-    document = room.open("    self.store.\n")
-    assert behind(room, document, 15) is None
-    document = room.open(FILE + "x = 1\n" * 1_000)
-    assert behind(room, document, len(FILE) - 1) == 'put(path, encoding="utf-8")'
+        room.open("".join(f"call_{number}.item_{line}(value)\n" for line in range(60)), uri=f"file:///w/{number}.py")
+    room.open("    self.store.\n")
+    assert room.behind(15) is None
+    room.open(FILE + "x = 1\n" * 1_000)
+    assert room.behind(len(FILE) - 1) == 'put(path, encoding="utf-8")'
 
 
 def test_of_as_long_matches_the_nearest_above_the_cursor_is_taken() -> None:
     room = Room()
-    room.open("a.b.c.other(1)\n", "file:///b.py")
+    room.open("a.b.c.other(1)\n", uri="file:///w/b.py")
     text = "a.b.c.far(1)\na.b.c.near(1)\na.b.c.\na.b.c.below(1)\n"
-    assert behind(room, room.open(text), text.index("a.b.c.\n") + 6) == "near(1)"
+    room.open(text)
+    assert room.behind(text.index("a.b.c.\n") + 6) == "near(1)"
 
 
 PIECES = st.lists(st.sampled_from(["a", "b", "c", ".", "(", ")", "\n", "\n    ", " "]), max_size=60).map("".join)
@@ -107,7 +96,7 @@ def test_the_length_is_that_of_the_longest_match_there_is(text: str, edits: list
     document = room.open(text)
     for wanted, length, new in edits:
         start = min(wanted, len(document))
-        room.change(document, start, min(len(document), start + length), new[:10])
+        room.replace(start, min(len(document), start + length), new[:10])
     for offset in range(0, len(document) + 1, 3):
         found = room.matches.find(document, offset)
         assert (0 if found is None else found.tokens) == longest(document.text, offset)

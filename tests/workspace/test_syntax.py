@@ -8,11 +8,12 @@ import pytest
 import tree_sitter_python
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.workspace.editing import Editor
+from tests.workspace.editing import URI, Editor
 from tests.workspace.programs import PROGRAMS
 from tree_sitter import Language, Node, Parser
 
 from calomel.workspace.definitions import Definition, definitions_in
+from calomel.workspace.documents import Document
 from calomel.workspace.languages import GRAMMARS, grammar_of, load, parser_for
 from calomel.workspace.lazy_tree import LONGEST_TEXT, parse_within, parser_text
 from calomel.workspace.syntax import SyntaxTrees
@@ -26,6 +27,11 @@ EDITS = st.lists(
 
 def patient() -> SyntaxTrees:
     return SyntaxTrees(lambda: 0.0)
+
+
+def document(text: str, language_id: str = "python") -> Document:
+    """`|` is where somebody asks."""
+    return Document(URI, language_id, 1, text.replace("|", ""))
 
 
 def nodes(root: Node) -> list[tuple[object, ...]]:
@@ -75,7 +81,7 @@ def test_a_parse_that_takes_too_long_goes_on_with_the_next_question_while_the_us
     while (tree := syntax.tree(editor.document)) is None:
         asked += 1
         if asked < 20:
-            editor.type("import", "a")
+            editor.replace(0, 0, "a")
         assert asked < 1000
     assert asked > 5
     assert nodes(tree.root_node) == nodes(fresh_root(editor.document.text, "python"))
@@ -89,7 +95,7 @@ def test_a_huge_document_has_no_tree_and_still_answers() -> None:
 
 
 def outline(language_id: str) -> tuple[Definition, ...]:
-    tree, grammar = patient().tree(Editor(PROGRAMS[language_id], language_id).document), grammar_of(language_id)
+    tree, grammar = patient().tree(document(PROGRAMS[language_id], language_id)), grammar_of(language_id)
     assert tree is not None
     assert grammar is not None
     return definitions_in(tree, grammar, PROGRAMS[language_id])
@@ -120,16 +126,13 @@ def test_an_outline_names_what_a_file_defines(language_id: str, names: list[str]
 @pytest.mark.parametrize("language_id", ["python", "brainfuck"])
 def test_scopes_enclose_the_cursor_with_and_without_a_grammar(language_id: str) -> None:
     text = "class Box:\n    def grow(self, by):\n        \n\ndef other():\n    pass\n"
-    editor = Editor(text, language_id)
-    scopes = patient().scopes(editor.document, text.index("\n\ndef"))
+    scopes = patient().scopes(document(text, language_id), text.index("\n\ndef"))
     assert [(scope.kind, scope.name) for scope in scopes] == [("class", "Box"), ("function", "grow")]
     assert scopes[-1].signature == "def grow(self, by):"
 
 
-@pytest.mark.parametrize(("column", "names"), [(8, ["Box", "grow"]), (4, ["Box"]), (0, [])])
-def test_the_column_on_an_empty_line_says_which_block_goes_on(column: int, names: list[str]) -> None:
-    editor = Editor("class Box:\n    def grow(self):\n        return 1\n" + " " * column)
-    assert [scope.name for scope in patient().scopes(editor.document, len(editor.document))] == names
+BOX = "class Box:\n    def grow(self):\n        return 1\n"
+BLOCKS: dict[int, list[str]] = {8: ["Box", "grow"], 4: ["Box"], 0: []}
 
 
 @pytest.mark.parametrize(
@@ -140,23 +143,23 @@ def test_the_column_on_an_empty_line_says_which_block_goes_on(column: int, names
             "class Box:\n    def grow(self, by):\n        x = call(|\n\n    def other(self): pass\n",
             ["Box", "grow"],
         ),
+        # The column on an empty line says which block goes on.
+        *(("python", BOX + " " * column + "|", names) for column, names in BLOCKS.items()),
         ("javascript", "class Box {\n  grow(by) {}\n}\nfunction later(x) {\n  if (x) {\n    call(|\n", ["later"]),
         ("javascript", "function one() {\n  a();\n}\n\nfunction two() {\n  b();|\n}\n", ["two"]),
         ("javascript", "function one() {\n  a();\n}\n|\nfunction two() {\n  b();\n}\n", []),
     ],
 )
 def test_scopes_are_known_while_a_statement_is_unfinished(language_id: str, text: str, names: list[str]) -> None:
-    editor = Editor(text.replace("|", ""), language_id)
-    assert [scope.name for scope in patient().scopes(editor.document, text.index("|"))] == names
+    assert [scope.name for scope in patient().scopes(document(text, language_id), text.index("|"))] == names
 
 
 def test_identifiers_come_nearest_first_without_keywords_comments_and_strings() -> None:
     text = 'far = 1\n\ndef outer(argument):\n    # remark\n    if alpha and "text":\n        return beta(|)\n'
-    editor = Editor(text.replace("|", ""))
-    found = patient().identifiers_near(editor.document, text.index("|"))
+    found = patient().identifiers_near(document(text), text.index("|"))
     assert found == ("beta", "alpha", "argument", "outer", "far")
-    without_grammar = Editor("function alpha() return beta end\n", "lua")
-    assert patient().identifiers_near(without_grammar.document, 0) == ("alpha", "beta")
+    without_grammar = document("function alpha() return beta end\n", "lua")
+    assert patient().identifiers_near(without_grammar, 0) == ("alpha", "beta")
 
 
 @pytest.mark.parametrize(
@@ -176,8 +179,7 @@ def test_identifiers_come_nearest_first_without_keywords_comments_and_strings() 
     ],
 )
 def test_comments_and_strings_are_known_from_code(language_id: str, text: str, expected: str | None) -> None:
-    editor = Editor(text.replace("|", ""), language_id)
-    assert patient().in_comment_or_string(editor.document, text.index("|")) == expected
+    assert patient().in_comment_or_string(document(text, language_id), text.index("|")) == expected
 
 
 def test_blocks_begin_at_definitions_members_and_runs_of_statements() -> None:
@@ -185,10 +187,9 @@ def test_blocks_begin_at_definitions_members_and_runs_of_statements() -> None:
         "import a\nimport b\n\nx = 1\n\n\n# about f\ndef f():\n    pass\n\n\nclass C:\n    y = 1\n\n"
         "    @decorated\n    def m(self):\n        pass\n"
     )
-    editor = Editor(text)
-    assert patient().block_starts(editor.document) == (0, 3, 6, 11, 12, 14)
-    without_grammar = Editor("a\nb\n\nc\n    d\n\n        deep\n\n                    deeper\n", "unknown")
-    assert patient().block_starts(without_grammar.document) == (0, 3, 6)
+    assert patient().block_starts(document(text)) == (0, 3, 6, 11, 12, 14)
+    without_grammar = document("a\nb\n\nc\n    d\n\n        deep\n\n                    deeper\n", "unknown")
+    assert patient().block_starts(without_grammar) == (0, 3, 6)
 
 
 def test_errors_are_counted_before_and_after_an_edit() -> None:
