@@ -16,7 +16,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -60,9 +59,9 @@ class _Turn:
         return self.stacks.total() * _LOOK_EVERY
 
 
-@contextmanager
-def watched_loops(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """A list that gets every turn of any event loop that is too long, with what ran in it."""
+@pytest.fixture(autouse=True)
+def _short_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever a test asks, the event loop goes on with the others meanwhile. For a folder whose conftest names it."""
     seen: list[str] = []
     turns: dict[int, _Turn] = {}
     over = threading.Event()
@@ -98,11 +97,12 @@ def watched_loops(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         gc.callbacks.append(collected)
         watcher.start()
         try:
-            yield seen
+            yield
         finally:
             gc.callbacks.remove(collected)
             over.set()
             watcher.join()
+    assert not seen, "\n".join(seen)
 
 
 def _is_of_a_test(frame: FrameType) -> bool:
@@ -128,11 +128,3 @@ def _name(handle: asyncio.Handle) -> str:
     callback: Any = handle._callback  # type: ignore[attr-defined]
     task = getattr(callback, "__self__", None)
     return repr(task.get_coro()) if isinstance(task, asyncio.Task) else repr(callback)
-
-
-@pytest.fixture(autouse=True)
-def _short_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Whatever a test asks, the event loop goes on with the others meanwhile. For a folder whose conftest names it."""
-    with watched_loops(monkeypatch) as long_turns:
-        yield
-    assert not long_turns, "\n".join(long_turns)

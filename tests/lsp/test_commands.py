@@ -61,12 +61,6 @@ async def test_an_ignored_suggestion_keeps_its_reason(editor: Editor) -> None:
     assert (await editor.outcomes())["ignored"] == 1
 
 
-async def test_a_typed_acceptance_is_counted_without_any_command(editor: Editor) -> None:
-    await suggested(editor)
-    editor.change(2, {"range": span(1, 4, 4), "text": "return a + b"})
-    assert (await editor.outcomes())["accepted"] == 1
-
-
 async def test_commands_of_copilots_clients_mean_ours(editor: Editor) -> None:
     await editor.command("github.copilot.didAcceptCompletionItem", await suggested(editor))
     editor.change(2, {"range": span(1, 4, 4), "text": "return a + b"})

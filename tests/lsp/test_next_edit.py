@@ -39,12 +39,6 @@ async def test_an_edit_names_document_version_range_and_command(editor: Editor) 
     assert line[:start] + edit["text"] + line[end:] == "print(new)"
 
 
-async def test_there_is_never_more_than_one_edit(editor: Editor) -> None:
-    await edited(editor)
-    editor.script.edit = {"old": "new", "1": "2"}
-    assert len((await editor.next_edit(0, 3, version=2))["edits"]) <= 1
-
-
 async def test_a_word_that_an_accepted_edit_left_as_it_was_may_be_changed_next(editor: Editor) -> None:
     """Some editors report an edit of several places as one change from the first place to the last."""
     editor.script.edit = {"amount": "value"}

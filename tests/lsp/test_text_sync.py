@@ -76,13 +76,6 @@ async def test_folders_come_and_go(editor: Editor, tmp_path: Any) -> None:
     assert editor.script.requests[-1].parts.path == "x/y.py"
 
 
-async def test_a_thousand_changes_in_one_write_keep_their_order(editor: Editor) -> None:
-    await editor.begin("")
-    for number in range(1000):
-        editor.change(number + 2, replace(0, number, number, "abcdefghij"[number % 10]))
-    assert await editor.text() == "abcdefghij" * 100
-
-
 MALFORMED: list[Any] = [
     change_params(2, {"range": {"start": at(0, 3), "end": at(0, 0)}, "text": "x"}),
     change_params(0, replace(0, 0, 1, "x")),

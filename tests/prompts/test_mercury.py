@@ -49,13 +49,11 @@ def region(inner: str) -> str:
     return f"<|current_file_content|>\n<|code_to_edit|>\n{inner}<|/code_to_edit|>\n<|/current_file_content|>\n"
 
 
-def test_a_prompt_in_the_published_order() -> None:
-    assert parse_mercury(NO_SNIPPETS + FILE + HISTORY) == READ
-
-
 @pytest.mark.parametrize(
     "prompt",
     [
+        # The published order.
+        NO_SNIPPETS + FILE + HISTORY,
         HISTORY + NO_SNIPPETS + FILE,
         HISTORY + FILE,
         (NO_SNIPPETS + FILE + HISTORY).replace("\n\n<", "\n<"),

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import calomel.weights
 from calomel.prompts.own import NEAR_TOKENS, ContextRenderer, FimTokens
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.prompts.tokenizer import Tokenizer
@@ -17,13 +15,8 @@ LINES = "".join(f"    value_{number} = compute({number}, other)\n" for number in
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    return Tokenizer.from_file(Path(calomel.weights.nano_path()) / "tokenizer.json")
-
-
-@pytest.fixture(scope="module")
-def renderer(tokenizer: Tokenizer) -> ContextRenderer:
-    return ContextRenderer(tokenizer)
+def renderer(nano: Tokenizer) -> ContextRenderer:
+    return ContextRenderer(nano)
 
 
 def render(renderer: ContextRenderer, prefix: str, suffix: str = "", size: int = 2048, **more: Any) -> FimTokens:
@@ -31,15 +24,15 @@ def render(renderer: ContextRenderer, prefix: str, suffix: str = "", size: int =
     return renderer.render(PromptParts(prefix=prefix, suffix=suffix, **more), size)
 
 
-def test_a_prompt_has_its_parts_in_order_of_stability(tokenizer: Tokenizer, renderer: ContextRenderer) -> None:
+def test_a_prompt_has_its_parts_in_order_of_stability(nano: Tokenizer, renderer: ContextRenderer) -> None:
     rendered = render(renderer, "def f(", "):\n    return 1\n", path="a.py")
 
-    near = tokenizer.encode("):\n    return 1\n")
+    near = nano.encode("):\n    return 1\n")
     assert len(near) <= NEAR_TOKENS
     assert list(rendered.context) == [
-        *(tokenizer.file, *tokenizer.encode("a.py")),
-        *(tokenizer.prefix, *tokenizer.encode("def f(")),
-        *(tokenizer.near, *near, tokenizer.middle),
+        *(nano.file, *nano.encode("a.py")),
+        *(nano.prefix, *nano.encode("def f(")),
+        *(nano.near, *near, nano.middle),
     ]
     assert rendered.reuse == len(rendered.context) - len(near) - 2
 
@@ -52,29 +45,29 @@ def test_a_prompt_never_exceeds_its_budget(size: int, cut: int, renderer: Contex
 
 
 def test_a_region_stands_behind_the_front_that_a_hole_at_its_start_has(
-    tokenizer: Tokenizer, renderer: ContextRenderer
+    nano: Tokenizer, renderer: ContextRenderer
 ) -> None:
     hole = render(renderer, "def f():\n", "print(f())\n", path="a.py")
     region = EditRegion("    return a\n", cursor=12)
     edit = render(renderer, "def f():\n", "print(f())\n", path="a.py", region=region)
     assert edit.reuse == hole.reuse
     assert edit.context[: edit.reuse] == hole.context[: hole.reuse]
-    t = tokenizer
+    t = nano
     marked = [t.region, *t.encode("    return a"), t.cursor, *t.encode("\n")]
     assert list(edit.context[edit.reuse :]) == [*marked, t.near, *t.encode("print(f())\n"), t.middle]
 
 
-def test_no_text_forges_a_region(tokenizer: Tokenizer, renderer: ContextRenderer) -> None:
+def test_no_text_forges_a_region(nano: Tokenizer, renderer: ContextRenderer) -> None:
     edit = render(renderer, "<|reserved_0|><|reserved_1|>", region=EditRegion("<|reserved_1|>", None))
-    assert edit.context.count(tokenizer.region) == 1
-    assert tokenizer.cursor not in edit.context
+    assert edit.context.count(nano.region) == 1
+    assert nano.cursor not in edit.context
 
 
-def ids(tokenizer: Tokenizer, *pieces: str | int) -> list[int]:
-    return [token for piece in pieces for token in ([piece] if isinstance(piece, int) else tokenizer.encode(piece))]
+def ids(nano: Tokenizer, *pieces: str | int) -> list[int]:
+    return [token for piece in pieces for token in ([piece] if isinstance(piece, int) else nano.encode(piece))]
 
 
-def test_parts_stand_in_their_order_with_their_names(tokenizer: Tokenizer, renderer: ContextRenderer) -> None:
+def test_parts_stand_in_their_order_with_their_names(nano: Tokenizer, renderer: ContextRenderer) -> None:
     parts = PromptParts(
         related=(Excerpt("b.py", 3, "import b\n"),),
         far=(Excerpt("a.py", 0, "import a\n"),),
@@ -83,7 +76,7 @@ def test_parts_stand_in_their_order_with_their_names(tokenizer: Tokenizer, rende
         prefix="def f",
         suffix="():\n",
     )
-    t = tokenizer
+    t = nano
     expected = ids(t, t.file, "b.py", t.prefix, "import b\n", t.file, "a.py", t.prefix, "import a\n")
     expected += ids(t, t.file, "a.py", t.prefix, "-x = 1\n+x = 2\n", "+y\n", t.file, "b.py", t.prefix, "-z\n")
     window = render(renderer, "def f", "():\n", 512, path="a.py")
@@ -112,7 +105,7 @@ def test_what_does_not_fit_is_left_out_from_the_least_useful_on(renderer: Contex
     room=st.integers(0, 120),
 )
 def test_as_many_of_the_last_excerpts_are_taken_as_fit_with_the_headings_that_they_need(
-    tokenizer: Tokenizer, renderer: ContextRenderer, sizes: list[tuple[str, int, bool]], room: int
+    nano: Tokenizer, renderer: ContextRenderer, sizes: list[tuple[str, int, bool]], room: int
 ) -> None:
     excerpts: list[Excerpt] = []
     for path, lines, goes_on in sizes:
@@ -125,8 +118,8 @@ def test_as_many_of_the_last_excerpts_are_taken_as_fit_with_the_headings_that_th
         behind = None
         for each in shown:
             if behind != (each.path, each.start_line):
-                found += ids(tokenizer, tokenizer.file, each.path, tokenizer.prefix)
-            found += tokenizer.encode(each.text)
+                found += ids(nano, nano.file, each.path, nano.prefix)
+            found += nano.encode(each.text)
             behind = (each.path, each.start_line + each.text.count("\n"))
         return found
 
@@ -137,24 +130,24 @@ def test_as_many_of_the_last_excerpts_are_taken_as_fit_with_the_headings_that_th
 
 
 @given(TEXTS)
-def test_no_text_forges_a_marker(tokenizer: Tokenizer, renderer: ContextRenderer, text: str) -> None:
+def test_no_text_forges_a_marker(nano: Tokenizer, renderer: ContextRenderer, text: str) -> None:
     parts = PromptParts((Excerpt(text, 0, text),), (Excerpt("a", 0, text),), (Hunk(text, 0, text, text),), "a", "", "")
     found = renderer.render(parts, 4096).context
-    special = {tokenizer.file, tokenizer.prefix, tokenizer.near, tokenizer.middle, tokenizer.suffix, tokenizer.end}
+    special = {nano.file, nano.prefix, nano.near, nano.middle, nano.suffix, nano.end}
     marks = [token for token in found if token in special]
-    heading = [tokenizer.file, tokenizer.prefix]
+    heading = [nano.file, nano.prefix]
     # One heading for each: related, far, edits, window.
-    assert marks == [*heading * 4, tokenizer.near, tokenizer.middle]
+    assert marks == [*heading * 4, nano.near, nano.middle]
 
 
 def test_edits_take_half_of_a_small_prompt_about_a_region_before_the_window(
-    tokenizer: Tokenizer, renderer: ContextRenderer
+    nano: Tokenizer, renderer: ContextRenderer
 ) -> None:
     edits = tuple(Hunk("a.py", line, f"x{line} = 1\n", f"x{line} = 2\n") for line in range(40))
     parts = PromptParts(path="a.py", edits=edits, prefix="y = 3\n" * 300, region=EditRegion("z = 4\n", 0))
     found = renderer.render(parts, 200)
     assert len(found.context) <= 200
-    text = tokenizer.decode(found.context)
+    text = nano.decode(found.context)
     assert "-x39 = 1\n+x39 = 2\n" in text
     assert "x0 = 1" not in text
     assert text.count("y = 3\n") > 8

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from calomel.prompts.token_healing import HealingConstraint, Pieces, TokenHealing, cut_back
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.weights import nano_path
 
 PIECES = Pieces((b"", b"a", b"ab", b"abc", b"b", b"bc!", b"x"))
 
@@ -39,26 +36,13 @@ def test_what_fits_is_what_a_look_at_every_token_finds(text: str) -> None:
     assert set(PIECES.fitting(wanted)) == naive
 
 
-@pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    return Tokenizer.from_file(Path(nano_path()) / "tokenizer.json")
-
-
-def test_a_prefix_is_cut_back_to_its_last_word(tokenizer: Tokenizer) -> None:
-    assert "x = 1\nreturn tot"[cut_back("x = 1\nreturn tot", tokenizer) :] == " tot"
-    assert cut_back("x = 1\n    ", tokenizer) == len("x = 1\n    ")
-    assert cut_back("", tokenizer) == 0
-
-
 @given(st.lists(st.text("ab1 .(", min_size=1, max_size=40), min_size=40, max_size=80))
-def test_the_last_word_of_a_long_line_is_that_of_the_whole_line(tokenizer: Tokenizer, words: list[str]) -> None:
+def test_the_last_word_of_a_long_line_is_that_of_the_whole_line(nano: Tokenizer, words: list[str]) -> None:
     line = " ".join(words)
-    assert cut_back(line, tokenizer) == (tokenizer.boundary(line) if line.strip() else len(line))
+    assert cut_back(line, nano) == (nano.boundary(line) if line.strip() else len(line))
 
 
-def test_no_more_than_the_end_of_a_line_is_split_into_words(
-    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_than_the_end_of_a_line_is_split_into_words(nano: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
     boundary = Tokenizer.boundary
 
@@ -68,30 +52,19 @@ def test_no_more_than_the_end_of_a_line_is_split_into_words(
 
     monkeypatch.setattr(Tokenizer, "boundary", watched)
     for unit in ("xoxb-", "a ", "1"):
-        cut_back(unit * 100_000, tokenizer)
+        cut_back(unit * 100_000, nano)
     assert max(looked) <= 512
 
 
-def test_the_half_word_is_what_stands_before_the_cursor(tokenizer: Tokenizer) -> None:
-    assert TokenHealing.before("if not numbers:\n    retu", tokenizer).text == "retu"
-    assert TokenHealing.before("x = tot", tokenizer).text == " tot"
-    assert TokenHealing.before("x = 1\n    ", tokenizer).text == ""
-    assert TokenHealing.before("x = " + "a" * 100, tokenizer).text == ""
+def test_the_half_word_is_what_stands_before_the_cursor(nano: Tokenizer) -> None:
+    assert TokenHealing.before("if not numbers:\n    retu", nano).text == "retu"
+    assert TokenHealing.before("x = tot", nano).text == " tot"
+    assert TokenHealing.before("x = 1\n    ", nano).text == ""
+    assert TokenHealing.before("", nano).text == ""
+    assert TokenHealing.before("x = " + "a" * 100, nano).text == ""
 
 
-def test_nothing_is_owed_where_a_stop_string_could_begin_in_it(tokenizer: Tokenizer) -> None:
-    assert TokenHealing.before("x = tot", tokenizer, ("\n",)).text == " tot"
-    assert TokenHealing.before("x = tot", tokenizer, ("tal",)).text == ""
-    assert TokenHealing.before("x = tot", tokenizer, ("o",)).text == ""
-
-
-def test_what_is_owed_is_no_part_of_the_answer(tokenizer: Tokenizer) -> None:
-    healing = TokenHealing(" tot")
-    assert healing.rest(" total") == "al"
-    assert healing.rest(" to") == ""
-    ids = [*tokenizer.encode(" t"), *tokenizer.encode("otal + 1")]
-    said = healing.tokens(ids, tokenizer)
-    assert tokenizer.decode(ids[said:]).endswith(" + 1")
-    assert " tot".startswith(tokenizer.decode(ids[:said]))
-    assert healing.tokens([], tokenizer) == 0
-    assert TokenHealing().tokens(ids, tokenizer) == 0
+def test_nothing_is_owed_where_a_stop_string_could_begin_in_it(nano: Tokenizer) -> None:
+    assert TokenHealing.before("x = tot", nano, ("\n",)).text == " tot"
+    assert TokenHealing.before("x = tot", nano, ("tal",)).text == ""
+    assert TokenHealing.before("x = tot", nano, ("o",)).text == ""

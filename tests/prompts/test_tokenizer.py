@@ -49,16 +49,13 @@ def test_a_lone_surrogate_becomes_the_replacement_character(tokenizer: Tokenizer
     assert tokenizer.decode(tokenizer.encode("a\ud83d")) == "a\ufffd"
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_missing_or_no_tokenizer_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
     with pytest.raises(TokenizerError, match=r"tokenizer\.json does not exist"):
-        Tokenizer.from_file(tmp_path / "tokenizer.json")
-
-
-def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path) -> None:
-    (tmp_path / "tokenizer.json").write_text("{}")
-
+        Tokenizer.from_file(file)
+    file.write_text("{}")
     with pytest.raises(TokenizerError, match=r"tokenizer\.json is no tokenizer file"):
-        Tokenizer.from_file(tmp_path / "tokenizer.json")
+        Tokenizer.from_file(file)
 
 
 LINES = st.lists(

@@ -51,16 +51,15 @@ def in_the_editor(old: str, boundaries: tuple[int, ...], answer: str) -> str:
     return old[: boundaries[first - 1]] + answer[tags[0].end() : tags[1].start()] + old[boundaries[last - 1] :]
 
 
-def test_a_prompt_of_zeta21() -> None:
-    edit = EditPrompt("app/shape.rs", "use std::fmt;\n", REGION + "\n", "\nfn main() {}\n", CURSOR, EDITS, RELATED)
+@pytest.mark.parametrize(
+    ("prompt", "region", "markers", "line_end"),
+    [(ZETA21, REGION + "\n", (0, len(REGION) + 1), ""), (ZETA2, REGION, (), "\n")],
+    ids=["zeta2.1", "zeta2"],
+)
+def test_a_prompt_is_read(prompt: str, region: str, markers: tuple[int, ...], line_end: str) -> None:
+    edit = EditPrompt("app/shape.rs", "use std::fmt;\n", region, "\nfn main() {}\n", CURSOR, EDITS, RELATED)
 
-    assert parse_zeta(ZETA21) == ZetaPrompt(edit, (0, len(REGION) + 1))
-
-
-def test_a_prompt_of_zeta2() -> None:
-    edit = EditPrompt("app/shape.rs", "use std::fmt;\n", REGION, "\nfn main() {}\n", CURSOR, EDITS, RELATED)
-
-    assert parse_zeta(ZETA2) == ZetaPrompt(edit, (), "\n")
+    assert parse_zeta(prompt) == ZetaPrompt(edit, markers, line_end)
 
 
 def test_a_region_of_zeta2_that_ends_before_a_line_keeps_its_line_end() -> None:

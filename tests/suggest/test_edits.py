@@ -169,9 +169,3 @@ def test_any_way_of_typing_the_suggestion_in_pieces_ends_with_nothing_left(
         done += piece
     assert edits == ()
     assert text == wanted
-
-
-@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_a_line_end_with_its_indentation_agrees(line_end: str) -> None:
-    change, _ = typed("if x:", 5, 5, f"{line_end}    ")
-    assert rebase(insertion(5, f"{line_end}    pass"), change) == insertion(5 + len(line_end) + 4, "pass")
