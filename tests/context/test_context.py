@@ -24,7 +24,6 @@ TOKENIZER = Tokenizer.from_file(Path(calomel.weights.nano_path()) / "tokenizer.j
 TEXT = (LIBRARY / "argparse.py").read_text(encoding="utf-8")
 TYPED = (LIBRARY / "textwrap.py").read_text(encoding="utf-8")
 MIDDLE = TEXT.index("def add_argument(")
-URI = "file:///w/argparse.py"
 
 
 def excerpts(name: str, lines: int = 600) -> tuple[Excerpt, ...]:
@@ -33,13 +32,11 @@ def excerpts(name: str, lines: int = 600) -> tuple[Excerpt, ...]:
 
 
 AST, INSPECT = excerpts("ast"), excerpts("inspect")
-START = Situation(URI, "argparse.py", "python", TEXT, MIDDLE, 0, related=AST)
+START = Situation("file:///w/argparse.py", "argparse.py", "python", TEXT, MIDDLE, 0, related=AST)
 
 
-def situation(
-    text: str, offset: int, *, hunks: tuple[Hunk, ...] = (), related: tuple[Excerpt, ...] = (), hops: int = 0
-) -> Situation:
-    return Situation(URI, "argparse.py", "python", text, offset, 0, hunks, hops, related)
+def situation(text: str, offset: int, hunks: tuple[Hunk, ...] = (), related: tuple[Excerpt, ...] = ()) -> Situation:
+    return replace(START, text=text, offset=offset, hunks=hunks, related=related)
 
 
 class Reader:

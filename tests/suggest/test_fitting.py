@@ -12,9 +12,7 @@ from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.completer import Fill, FillRequest
 from calomel.suggest.edit import Suggestion, apply
-from calomel.suggest.fitting import (
-    HoleText,
-)
+from calomel.suggest.fitting import HoleText
 from calomel.suggest.silence import Silence
 from calomel.workspace.syntax import SyntaxTrees
 
@@ -77,15 +75,6 @@ def test_an_answer_that_was_cut_ends_with_a_whole_word(case: str, left: str) -> 
     assert place.fitted(answer, truncated=True) == left
 
 
-def request(case: Case, path: str | None = None) -> FillRequest:
-    return FillRequest(
-        "fill",
-        PromptParts(path=path or case.path, prefix=case.prefix, suffix=case.suffix),
-        max_tokens=case.max_tokens,
-        fitted=True,
-    )
-
-
 async def test_what_may_yet_repeat_the_text_behind_is_not_streamed(tokenizer: Tokenizer) -> None:
     hole = FillRequest(
         "fill",
@@ -98,21 +87,6 @@ async def test_what_may_yet_repeat_the_text_behind_is_not_streamed(tokenizer: To
     last = pieces.pop()
     assert isinstance(last, Fill)
     assert "".join(map(str, pieces)) == last.text == " in all"
-
-
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(case=hostile())
-async def test_whatever_a_model_says_an_answer_keeps_the_rule_and_streams_as_it_is(
-    case: Case, tokenizer: Tokenizer
-) -> None:
-    filler = ScriptedEngine(tokenizer, case.says).filler()
-    plain = filler.fill(request(case))
-    assert broken(case, plain.text) == ""
-    pieces = [piece async for piece in filler.stream(request(case))]
-    last = pieces[-1]
-    assert isinstance(last, Fill)
-    assert "".join(piece for piece in pieces[:-1] if isinstance(piece, str)) == last.text == plain.text
-    assert (last.finish_reason, last.completion_tokens) == (plain.finish_reason, plain.completion_tokens)
 
 
 @settings(deadline=None, max_examples=100)

@@ -17,7 +17,7 @@ from calomel.bench.harm import SYNTAX, UNDO, Offered, harms
 from calomel.prompts.edit_prompt import EditPrompt
 from calomel.prompts.parts import Edit, Hunk
 from calomel.selectivity.intent import words_changed
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
+from calomel.suggest.completer import Candidate, CompleteRequest, ModelInfo
 from calomel.suggest.edit import Suggestion, TextEdit, apply
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.question import Trigger
@@ -198,16 +198,6 @@ class Session:
         return (*history.settled(), *history.open_edit())
 
 
-@dataclass
-class Served:
-    """The same model behind the door of requests that tell everything."""
-
-    mischief: str
-
-    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        return CompleteAnswer(proposals(request, self.mischief))
-
-
 async def play(deeds: Sequence[tuple[Deed, str, Trigger]]) -> int:
     """Ask behind each deed, at both doors; how many answers there were."""
     said = 0
@@ -229,7 +219,7 @@ async def play(deeds: Sequence[tuple[Deed, str, Trigger]]) -> int:
             text = editor.document.text
             info = ModelInfo("m", "w", ("fill", "edit"), 32768, 2048, None, "0")
             asked = EditPrompt("a.py", "", text, "", None, session.hunks())
-            served = await room.rewrite(Served(mischief), info, asked)
+            served = await room.rewrite(model, info, asked)
             assert served.text == apply(text, served.edits)
             if served.edits:
                 session.holds(served.edits, "the server")

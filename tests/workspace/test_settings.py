@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from calomel.workspace.settings import Settings, load_settings
-
-ROOT = Path(__file__).parents[2]
 
 
 def problems(**sources: Any) -> list[str]:
@@ -119,12 +116,3 @@ def test_languages_have_settings_of_their_own() -> None:
     assert (only.language_enabled("python"), only.language_enabled("go")) == (True, False)
     given = {"python": 1, "go": 0.25, "*": "eager"}
     assert options("suggest", aggressiveness_by_language=given).suggest.aggressiveness_by_language == given
-
-
-def test_every_setting_has_a_reason_and_stands_in_the_documentation() -> None:
-    page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-    for section in fields(Settings):
-        for each in fields(getattr(Settings(), section.name)):
-            assert each.metadata["why"].endswith(".")
-            assert f"| `{section.name}.{each.name}` |" in page
-            assert each.metadata["why"] in page.replace("\\|", "|")
