@@ -224,9 +224,9 @@ def test_a_file_that_parses_still_parses_whatever_the_update_is(client: TestClie
         update = rng.choice(
             [
                 after,
-                by_hunks(original, after, "a.py", rng.randint(0, 3)),
-                by_definitions(original, after, "a.py"),
-                mangled(by_hunks(original, after, "a.py", 2) or "pass\n", rng),
+                by_hunks(original, after, rng.randint(0, 3)),
+                by_definitions(original, after),
+                mangled(by_hunks(original, after, 2) or "pass\n", rng),
             ]
         )
         answer = client.post(APPLY, json=merge(original, update)).json()

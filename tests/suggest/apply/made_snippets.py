@@ -1,4 +1,4 @@
-"""Turns an edit of a file into the snippet that a model would write for it."""
+"""Turns an edit of a file of Python into the snippet that a model would write for it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,10 @@ from calomel.suggest.apply.source import Source, columns, read_source
 from calomel.suggest.edit import split_lines
 from calomel.workspace.languages import grammar_of
 
-_COMMENTS = {
-    "py": "# {}",
-    "toml": "# {}",
-    "lua": "-- {}",
-    "md": "<!-- {} -->",
-    "html": "<!-- {} -->",
-    "css": "/* {} */",
-}
+_MARKER = "# ... existing code ...\n"
 
 
-def by_hunks(before: str, after: str, path: str, context: int) -> str:
+def by_hunks(before: str, after: str, context: int) -> str:
     """The changed lines with so many filled lines around each, and markers for all others."""
     lines = split_lines(after)
     shown = [False] * len(lines)
@@ -27,14 +20,14 @@ def by_hunks(before: str, after: str, path: str, context: int) -> str:
         shown[start:end] = [True] * (end - start)
         _show(lines, shown, range(start - 1, -1, -1), context)
         _show(lines, shown, range(end, len(lines)), context)
-    return _rendered(lines, shown, path)
+    return _rendered(lines, shown)
 
 
-def by_definitions(before: str, after: str, path: str) -> str:
+def by_definitions(before: str, after: str) -> str:
     """Every changed function as a whole, in the classes around it, with markers for all others; a line of context
     around what is in no function."""
     lines = split_lines(after)
-    source = read_source(after, grammar_of(None, path))
+    source = read_source(after, grammar_of("python"))
     shown = [False] * len(lines)
     for start, end in _changed(before, after):
         for line in range(max(0, start - (start == end)), min(len(lines), end + (start == end))):
@@ -48,7 +41,7 @@ def by_definitions(before: str, after: str, path: str) -> str:
             elif lines[line].strip():
                 _show(lines, shown, range(line - 1, -1, -1), 1)
                 _show(lines, shown, range(line + 1, len(lines)), 1)
-    return _rendered(lines, shown, path)
+    return _rendered(lines, shown)
 
 
 def _changed(before: str, after: str) -> list[tuple[int, int]]:
@@ -73,8 +66,7 @@ def _holds(source: Source, head: int) -> bool:
     return any(at in source.names and source.ends[at] > at + 1 for at in range(head + 1, source.ends[head]))
 
 
-def _rendered(lines: Sequence[str], shown: Sequence[bool], path: str) -> str:
-    comment = _COMMENTS.get(path.rpartition(".")[2], "// {}").format("... existing code ...")
+def _rendered(lines: Sequence[str], shown: Sequence[bool]) -> str:
     found: list[str] = []
     at = 0
     while at < len(lines):
@@ -85,6 +77,6 @@ def _rendered(lines: Sequence[str], shown: Sequence[bool], path: str) -> str:
             while end < len(lines) and not shown[end]:
                 end += 1
             hidden = [columns(line) for line in lines[at:end] if line.strip()]
-            found += [f"{' ' * min(hidden)}{comment}\n"] if hidden else lines[at:end]
+            found += [" " * min(hidden) + _MARKER] if hidden else lines[at:end]
         at = end
     return "".join(found)
