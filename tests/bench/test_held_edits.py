@@ -98,10 +98,8 @@ class Scripted:
 
     def __init__(self, canvas: float = -9.0, drafts: float = -1.0, new: str = "amount") -> None:
         self.canvas, self.drafts, self.new = canvas, drafts, new
-        self.asked = 0
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        self.asked += 1
         region = request.parts.region
         if region is None:  # nothing to fill in where something is unfinished
             return CompleteAnswer((), model="scripted")
@@ -226,25 +224,17 @@ def an_offer(old: str, new: str, *done: tuple[str, str], before: str = PAY, path
         (an_offer("- percent", "- minimum"), (NAMES,)),
         (an_offer("amount", "value", ("value", "amount")), (UNDO,)),
         (an_offer("cart.sum()", "cart.total()", ("total", "sum"), ("percent", "share")), (UNDO,)),
+        # Wrong perhaps, and no harm.
+        (an_offer("value - percent", "amount - percent", ("value", "amount")), ()),
+        (an_offer("cart.total()", "cart.total(limit=percent)"), ()),
+        (an_offer("return value", "rest = value\n    return rest"), ()),
+        (an_offer("def pay(cart, percent)", "def pay(cart, percent, minimum=0)"), ()),
+        (an_offer("return value", "for item in cart:\n        print(item)\n    return value"), ()),
+        (an_offer("value", "nothing at all (", path="notes.txt"), ()),
     ],
 )
-def test_an_offer_that_nobody_could_want(offer: Offered, expected: tuple[str, ...]) -> None:
+def test_an_offer_harms_that_nobody_could_want(offer: Offered, expected: tuple[str, ...]) -> None:
     assert harms(offer) == expected
-
-
-@pytest.mark.parametrize(
-    "offer",
-    [
-        an_offer("value - percent", "amount - percent", ("value", "amount")),
-        an_offer("cart.total()", "cart.total(limit=percent)"),
-        an_offer("return value", "rest = value\n    return rest"),
-        an_offer("def pay(cart, percent)", "def pay(cart, percent, minimum=0)"),
-        an_offer("return value", "for item in cart:\n        print(item)\n    return value"),
-        an_offer("value", "nothing at all (", path="notes.txt"),
-    ],
-)
-def test_an_offer_that_may_be_wrong_and_harms_nothing(offer: Offered) -> None:
-    assert harms(offer) == ()
 
 
 @pytest.fixture

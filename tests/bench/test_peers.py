@@ -33,14 +33,8 @@ def random_checkpoint(folder: Path, window: int | None) -> Path:
 
 
 @pytest.fixture(params=[None, 12], ids=["full", "windows"])
-def window(request: pytest.FixtureRequest) -> int | None:
-    value: int | None = request.param
-    return value
-
-
-@pytest.fixture
-def checkpoint(tmp_path: Path, window: int | None) -> Path:
-    return random_checkpoint(tmp_path / "checkpoint", window)
+def checkpoint(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    return random_checkpoint(tmp_path / "checkpoint", request.param)
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from tests.selectivity.made import TRUTH, drawn, sample
 from calomel.bench.selectivity import SelectivityFigures, SelectivityOptions, run_selectivity
 from calomel.report import stats
 from calomel.report.stats import Interval
-from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, CalibratorError, KindCalibrator
-from calomel.selectivity.sample import Sample, SampleError
+from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
+from calomel.selectivity.sample import Sample
 
 
 @pytest.fixture(autouse=True)
@@ -106,13 +106,3 @@ def test_a_report_has_every_figure_for_machines_and_for_people(model: Path, tmp_
         "unbalanced",
     ):
         assert words in page
-
-
-def test_what_cannot_be_read_is_named(model: Path, tmp_path: Path) -> None:
-    torn = tmp_path / "torn.jsonl"
-    torn.write_text(sample().to_line() + "{\n")
-    with pytest.raises(SampleError, match=r"torn\.jsonl, line 2"):
-        run_selectivity(SelectivityOptions((torn,), model))
-    (model / CALIBRATOR_FILE).write_text("[]")
-    with pytest.raises(CalibratorError, match=CALIBRATOR_FILE):
-        run_selectivity(SelectivityOptions((torn,), model))

@@ -20,7 +20,7 @@ INFO = ModelInfo("scripted", "0", ("fill",), 4096, 2048, None, "0")
 class Scripted:
     """Answers a prefix that ends with a key of the script by its text, and everything else by silence.
 
-    A text may come with a probability; 0.9 without.
+    A text may come with a probability; 0.9 without. Beside it stand the `rivals`: texts, and who made them.
     """
 
     script: dict[str, str | tuple[str, float]]
@@ -28,6 +28,7 @@ class Scripted:
     requests: list[CompleteRequest] = field(default_factory=list)
     busy: Callable[[], float] = lambda: 0.0
     hangs: bool = False
+    rivals: tuple[tuple[str, str], ...] = ()
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         self.requests.append(request)
@@ -37,9 +38,11 @@ class Scripted:
         ends = [end for end in self.script if request.parts.prefix.endswith(end)]
         found = self.script[max(ends, key=len)] if ends else ""
         text, probability = found if isinstance(found, tuple) else (found, 0.9)
-        log_probability = math.log(probability)
-        candidate = Candidate(text, (log_probability,), (0.1,), log_probability)
-        return CompleteAnswer((candidate,), context_tokens=100, cached_tokens=60, model="scripted")
+        log_prob = math.log(probability)
+        made = [Candidate(text, (log_prob,), (0.1,), log_prob)]
+        if found:
+            made += [Candidate(text, (log_prob,), (0.1,), log_prob, maker=maker) for text, maker in self.rivals]
+        return CompleteAnswer(tuple(made), context_tokens=100, cached_tokens=60, model="scripted")
 
     async def info(self) -> ModelInfo:
         return INFO

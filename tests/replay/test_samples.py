@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import asyncio
 import math
-from dataclasses import dataclass, field
 
 import pytest
 from tests.replay.scripted import Scripted, log_of, typed
@@ -11,33 +9,12 @@ from calomel.replay.events import ReplayLog
 from calomel.replay.opportunity import ReplayOptions
 from calomel.replay.runs import replay_log
 from calomel.selectivity.sample import Sample
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest
 
 SAMPLES = ReplayOptions(latency=0.05, samples=True)
 
 
-@dataclass
-class Several(Scripted):
-    """Answers with several candidates: texts with their makers."""
-
-    several: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-
-    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        self.requests.append(request)
-        await asyncio.sleep(0)
-        ends = [end for end in self.several if request.parts.prefix.endswith(end)]
-        found = self.several[max(ends, key=len)] if ends else ()
-        log_prob = math.log(0.9)
-        return CompleteAnswer(
-            tuple(Candidate(text, (log_prob,), (0.1,), log_prob, maker=maker) for text, maker in found),
-            model="scripted",
-        )
-
-
-def model() -> Several:
-    return Several(
-        {}, several={"x = ": (("compute(1)", "canvas"), ("forget(2)", "seeded"), ("f(a]", "canvas"), ("c", "seeded"))}
-    )
+def model() -> Scripted:
+    return Scripted({"x = ": "compute(1)"}, rivals=(("forget(2)", "seeded"), ("f(a]", "canvas"), ("c", "seeded")))
 
 
 def played(log: ReplayLog, answers: Scripted, options: ReplayOptions = SAMPLES) -> list[Sample]:

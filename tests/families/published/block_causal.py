@@ -92,7 +92,6 @@ _SDAR = {
     **IDS,
     "attention_bias": False,
     "block_size": 4,
-    "fuse_cross_entropy": True,
     "head_dim": 16,
     "mask_token_id": MASK,
     "max_window_layers": 3,
@@ -105,8 +104,6 @@ _EXPERTS = {
     "norm_topk_prob": True,
     "num_experts": 8,
     "num_experts_per_tok": 3,
-    "output_router_logits": False,
-    "router_aux_loss_coef": 0.001,
 }
 _SDAR_FILES: dict[str, Any] = {
     "controls": (*QWEN, "<|MASK|>"),
@@ -150,7 +147,6 @@ STABLE_DIFFCODER = Checkpoint(
         "mlp_bias": False,
         "model_type": "llama",
         "pad_token_id": TEXT_TOKENS + 1,
-        "pretraining_tp": 1,
     },
     (LlamaConfig, LlamaForCausalLM),
     (

@@ -35,7 +35,6 @@ def config() -> dict[str, Any]:
     text = {
         "model_type": "diffusion_gemma_text",
         "attention_bias": False,
-        "attention_dropout": 0.0,
         "bos_token_id": 2,
         "eos_token_id": ENDS[0],
         "final_logit_softcapping": 30.0,
@@ -43,7 +42,6 @@ def config() -> dict[str, Any]:
         "head_dim": 8,
         "hidden_activation": "gelu_pytorch_tanh",
         "hidden_size": 32,
-        "initializer_range": 0.02,
         "intermediate_size": 48,
         "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
         "max_position_embeddings": 4096,

@@ -22,10 +22,8 @@ _QWEN = (
 )
 # The fields that most published configurations have, of a tiny decoder.
 DECODER: dict[str, Any] = {
-    "attention_dropout": 0.0,
     "hidden_act": "silu",
     "hidden_size": 48,
-    "initializer_range": 0.02,
     "intermediate_size": 80,
     "max_position_embeddings": 2048,
     "num_attention_heads": 4,
@@ -36,7 +34,6 @@ DECODER: dict[str, Any] = {
     "rope_theta": 1000000.0,
     "tie_word_embeddings": False,
     "torch_dtype": "bfloat16",
-    "use_cache": True,
     "use_sliding_window": False,
 }
 # The tokens of text that every tiny tokenizer has: the bytes and the merged pairs. Control tokens follow.
