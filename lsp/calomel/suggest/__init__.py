@@ -1,1 +1,1 @@
-"""A suggestion's life: from the question, through the model, to what became of it."""
+"""The life of a suggestion: from the question, through the model, to its outcome."""

@@ -1,4 +1,4 @@
-"""How an answer comes about: what is known already, then a pause in the typing, then the model."""
+"""How an answer is found: first the cache, then, after a pause in the typing, the model."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from calomel.workspace.documents import Document
 from calomel.workspace.history import Origin, prompt_path
 from calomel.workspace.workspace import Situation
 
-# A question waits so long for a model that is still loading.
+# Seconds that a question waits for a model that is still loading.
 _LOADING_PATIENCE: Final = 10.0
-# A cursor that moves tells of a next edit only for so long after an edit (Copilot's rule).
+# A moving cursor asks for a next edit only within this many seconds of an edit (Copilot's rule).
 _AFTER_EDIT: Final = 10.0
-# Why a kept answer is none: the model may have another one.
+# Cached answers refused for these reasons are ignored: the model may have another one.
 _ASK_AGAIN: Final = frozenset(
     {SilenceReason.DISAGREES_WITH_SELECTED, SilenceReason.REVERTS_EDIT, SilenceReason.RESUMES_UNDONE}
 )
-# The model had its say, and nothing of it is offered.
+# The model answered, and nothing of its answer is offered.
 _NOTHING_LEFT: Final = frozenset({
     SilenceReason.NO_CHANGE, SilenceReason.EMPTY, SilenceReason.LOW_CONFIDENCE, SilenceReason.REJECTED_BEFORE,
     SilenceReason.NOT_TRAINED_FOR_EDITS, *map(SilenceReason, FILTERS),
@@ -53,7 +53,7 @@ _REASONS: Final = {
 
 
 async def answer(session: Session, asked: Asked) -> Answer:
-    """Text for the cursor, or the next edit; or why there is none."""
+    """Text for the cursor or the next edit, or why there is none."""
     uri, document, selected = asked.document.uri, asked.document, asked.selected
     refusal = forbidden(session, asked)
     if refusal is not None:
@@ -77,13 +77,13 @@ async def answer(session: Session, asked: Asked) -> Answer:
     if found is None:
         found = await _from_model(session, asked)
         if isinstance(found, Silence) and found.asked and found.reason is SilenceReason.LOADING:
-            # The server ended under the question, which waits for the next one as it would have for the first.
+            # The server exited during the question: wait for its successor, as for the first one.
             found = await _from_model(session, asked)
     return replace(await _completed(session, asked, found), waited=waited)
 
 
 async def _completed(session: Session, asked: Asked, found: Answer) -> Answer:
-    """With what may take its place; where nothing is left in this document, what is left in another one."""
+    """Add the alternatives; where nothing is left to do in this document, look in the other open ones."""
     if isinstance(found, Suggestion):
         alone = asked.kind == "edit" or asked.selected is not None
         return found if alone else replace(found, others=others(session, asked, found))
@@ -92,7 +92,7 @@ async def _completed(session: Session, asked: Asked, found: Answer) -> Answer:
 
 
 async def _elsewhere(session: Session, asked: Asked) -> Suggestion | None:
-    """The next edit in another open document, of those that the user was in last."""
+    """The next edit in one of the other open documents, the most recently used first."""
     document, workspace, revision = asked.document, session.workspace, asked.document.revision
     undone = workspace.history.latest(document.uri) is Origin.UNDO
     hunks = () if undone else standing(document.text, session.last_edits(document), prompt_path(document))
@@ -112,7 +112,7 @@ async def _elsewhere(session: Session, asked: Asked) -> Suggestion | None:
             continue
         found = _known(session, there)
         if not isinstance(found, Suggestion):
-            # What was silent there did not know of these edits.
+            # A silence cached there was decided without these edits.
             session.cache.closed(other.uri, "edit")
             found = await _from_model(session, there)
         if isinstance(found, Suggestion):
@@ -124,7 +124,7 @@ async def _elsewhere(session: Session, asked: Asked) -> Suggestion | None:
 def forbidden(session: Session, asked: Asked) -> Silence | None:
     """Why nothing may be suggested there; None when something may.
 
-    An explicit question is answered within comments and strings too, but nothing that is off or ignored is ever read.
+    An explicit question is answered in comments and strings too, but a file that is off or ignored is never read.
     """
     document, settings, workspace = asked.document, session.settings, session.workspace
     reason = session.switches.off(settings, document)
@@ -146,7 +146,7 @@ def forbidden(session: Session, asked: Asked) -> Silence | None:
 
 
 def _place(session: Session, asked: Asked) -> str:
-    """Where the cursor stands: `code`, `comment` or `string`; empty where nobody can tell."""
+    """Where the cursor is: `code`, `comment` or `string`; empty if unknown."""
     syntax = session.workspace.syntax
     return "" if syntax is None else syntax.in_comment_or_string(asked.document, asked.offset) or "code"
 
@@ -168,7 +168,7 @@ def _unwelcome(session: Session, asked: Asked) -> Silence | None:
 
 
 def _known(session: Session, asked: Asked) -> Answer | None:
-    """The answer that needs no model; None when there is none."""
+    """The cached answer; None without one."""
     entry = session.cache.find(asked.document.uri, asked.kind, asked.document.text, asked.offset)
     if entry is None:
         return None
@@ -181,7 +181,7 @@ def _known(session: Session, asked: Asked) -> Answer | None:
 
 
 async def _pause(session: Session, asked: Asked) -> Answer | None:
-    """Wait as long as more typing is likely; an answer when the question before still found a fitting one."""
+    """Wait while more typing is likely; returns an answer if the previous question finds a fitting one meanwhile."""
     latency = session.latency.quantile(0.5) or 0.0
     wait = 0.0 if asked.explicit else session.debounce.wait(asked.before, latency, session.cooldown.patience)
     if wait <= 0.0:
@@ -202,7 +202,7 @@ async def _pause(session: Session, asked: Asked) -> Answer | None:
 
 
 async def _from_model(session: Session, asked: Asked) -> Answer:
-    """Ask once the model is there, and offer what is found."""
+    """Ask the model once it is loaded, and offer what it finds."""
     document = asked.document
     try:
         info = await within(session.completer.info(), session.sleep(_LOADING_PATIENCE))
@@ -214,7 +214,7 @@ async def _from_model(session: Session, asked: Asked) -> Answer:
     if session.workspace.syntax is not None:
         await session.workspace.syntax.parse(document)
     question = question_at(session, asked, info)
-    # Whatever changed the document meanwhile will be followed by a question of its own.
+    # The change that came in between is followed by a question of its own.
     if question is None:
         return Silence.of(SilenceReason.STALE)
     work = partial(_entry, session, asked, question, info)
@@ -238,7 +238,7 @@ def _is_open(session: Session, document: Document) -> bool:
 
 
 def question_at(session: Session, asked: Asked, info: ModelInfo) -> Question | None:
-    """What the model is asked; None when the document is not the one any more."""
+    """What the model is asked; None if the document was closed or replaced meanwhile."""
     document, revision, workspace = asked.document, asked.document.revision, session.workspace
     if not _is_open(session, document) or asked.offset > len(document):
         return None
@@ -276,7 +276,7 @@ def _masked(session: Session, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
 
 
 def _imported(session: Session, document: Document) -> tuple[str, ...]:
-    """What the other open files of the language import, as far as a model may see it."""
+    """The imports of the other open files of the language, as far as a model may see them."""
     workspace, folder = session.workspace, PurePath(prompt_path(document)).parent
     lines = (
         line
@@ -288,7 +288,7 @@ def _imported(session: Session, document: Document) -> tuple[str, ...]:
 
 
 async def _entry(session: Session, asked: Asked, question: Question, info: ModelInfo, run: Run) -> Entry | Silence:
-    """Ask the model and keep what it says; a silence when it could not answer."""
+    """Ask the model and cache its answer; a silence if it could not answer."""
     began = session.clock()
     session.tally.asked += 1
     try:
@@ -301,18 +301,18 @@ async def _entry(session: Session, asked: Asked, question: Question, info: Model
         return _failure(error)
     session.latency.add(session.clock() - began)
     if isinstance(found, Decision) and found.reason is not None:
-        # With a change since, another question follows, which will have it in the text as it is then.
+        # After a change, another question follows and finds it again in the new text.
         if _is_open(session, asked.document) and not run.changes:
             hold_back(session, asked, found, found.reason)
         found = found.reason
-    # As far as the cursor may go while the suggestion stays, which a model with a small region does not change.
+    # How far the cursor may move before the suggestion goes; the same for models with a small region.
     window = region_around(question.text, asked.offset, RegionBounds())
     every = (found, *(found.others if isinstance(found, Decision) else ()))
     entries = [Entry(asked.document.uri, asked.kind, asked.offset, each, window) for each in every]
     for rank, entry in reversed([*enumerate(entries)]):
         if asked.selected is None and (asked.drafts is None or isinstance(found, Decision)):
-            # With a selected item the text is one that the document does not have: nothing to keep. Nor is it known
-            # that nothing comes there, where drafts alone were asked about.
+            # With a selected item, the answer is for a text that the document does not have: do not cache it. Nor
+            # cache a silence where only drafts were judged: the model may still have something there.
             session.cache.put(question.text, entry, rank)
         for change in run.changes:
             entry.changed(change)
@@ -320,7 +320,7 @@ async def _entry(session: Session, asked: Asked, question: Question, info: Model
 
 
 async def _next_edit(session: Session, asked: Asked, question: Question, info: ModelInfo, run: Run) -> Answered:
-    """At the cursor, then where the last edits probably go on; nothing goes on where one was just taken back."""
+    """At the cursor, then where the last edits probably continue; nothing continues an edit that was just undone."""
     document, situation, workspace = asked.document, question.situation, session.workspace
 
     def there(place: int) -> Situation | None:

@@ -1,4 +1,4 @@
-"""Answers of the model, kept for the states of a document in which they still hold."""
+"""A cache of the model's answers, rebased over changes for as long as they still apply."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from calomel.suggest.judging import Decision
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.documents import TextChange
 
-# A word that the suggestion has a little further on also agrees, if it is short: whoever types "name" into "self.name".
-# Both numbers are those of the Copilot chat extension's rebase of next edits.
+# Short typed text also agrees if the suggestion has it a little further on: "name" typed into "self.name".
+# Both numbers are from the rebase of next edits in the Copilot chat extension.
 MAX_AGREEMENT_OFFSET: Final = 10
 MAX_IMPERFECT_LENGTH: Final = 5
 
 
 def rebase(edits: Sequence[Planned], change: TextChange, *, kind: Kind = "fill") -> tuple[Planned, ...] | None:
-    """`edits` after `change`; empty when the change did all of it, None when it disagrees.
+    """`edits` rebased over `change`; empty when the change did all of them, None when it disagrees.
 
     Args:
-        edits: sorted, apart from each other, of the text before the change.
+        edits: sorted, not adjacent, of the text before the change.
         change: one change of that text.
-        kind: short text that was typed may be found a little inside an insertion of an `edit`; a `fill` demands its
-            beginning.
+        kind: short typed text may match a little inside an insertion of an `edit`; that of a `fill` must match from
+            the start.
     """
-    # Some editors send whole lines of which a word is new.
+    # Some editors send a whole line when one word of it is new.
     done = trimmed(Planned(change.start, change.end, change.inserted, change.removed))
     if not done.text and not done.removed:
         return tuple(edits)
@@ -50,17 +50,17 @@ def rebase(edits: Sequence[Planned], change: TextChange, *, kind: Kind = "fill")
 
 
 def touches(edits: Sequence[Planned], change: TextChange) -> bool:
-    """Whether a change lies within or directly beside one of the edits."""
+    """Whether a change is inside or adjacent to one of the edits."""
     return any(edit.start <= change.end and edit.end >= change.start for edit in edits)
 
 
 def _progress(edit: Planned, done: Planned, kind: Kind) -> tuple[Planned, ...] | None:
-    """What is left of `edit` after a change within it; None when the change is not within it or leads away from it."""
+    """The rest of `edit` after a change inside it; None when the change is outside or disagrees."""
     if done.start < edit.start or done.end > edit.end:
         return None
     head, tail = done.start - edit.start, done.end - edit.start
     if edit.removed[head:tail] != done.removed:
-        return None  # the edit was made for another text
+        return None  # the edit is for another text
     now = edit.removed[:head] + done.text + edit.removed[tail:]
     left = trimmed(Planned(edit.start, edit.start + len(now), edit.text, now))
     if (
@@ -73,7 +73,7 @@ def _progress(edit: Planned, done: Planned, kind: Kind) -> tuple[Planned, ...] |
 
 
 def _found_inside(edit: Planned, done: Planned) -> tuple[Planned, ...] | None:
-    """The two halves of an insertion around short text that was typed at its place and stands a little inside it."""
+    """The two halves of an insertion around short text, typed at its place, that is found a little inside it."""
     typed = done.text
     if edit.removed or not typed or len(typed) > MAX_IMPERFECT_LENGTH:
         return None
@@ -97,7 +97,7 @@ def _does_all(touched: Sequence[Planned], done: Planned) -> bool:
     return fits and apply(done.removed, inside) == done.text
 
 
-# As many as Copilot's cache of next edits has.
+# The size of Copilot's cache of next edits.
 _ENTRIES: Final = 50
 
 _State = tuple[str, Kind, int, int, int, int]
@@ -111,11 +111,11 @@ class Entry:
         uri: of the document.
         kind: `fill` or `edit`.
         offset: of the cursor when it was made.
-        decision: what may be shown; or the model was asked and nothing is shown, for this reason.
-        window: from where to where the cursor may be for an `edit` to be of interest.
-        edits: as they are now; None since the text disagrees, and without any to show.
-        agreed: every change since then was part of the answer.
-        goal: hash of the text that it leads to, to be compared with what its rebased form leads to.
+        decision: what may be shown; or why the model's answer is not shown.
+        window: range in which the cursor must be for an `edit` to be shown.
+        edits: rebased to the current text; None when the text disagrees, and without any to show.
+        agreed: every change since then followed the answer.
+        goal: hash of the resulting text, compared with the result of the rebased edits.
     """
 
     uri: str
@@ -132,7 +132,7 @@ class Entry:
 
     @property
     def original(self) -> tuple[Planned, ...]:
-        """Its edits, of the text that it was made for."""
+        """Its edits, in offsets of the text that it was made for."""
         return self.decision.edits if isinstance(self.decision, Decision) else ()
 
     def changed(self, change: TextChange) -> None:
@@ -144,7 +144,7 @@ class Entry:
 
 
 class Cache:
-    """The last answers. An entry is found by the very text it was made for, or because what was typed since agrees."""
+    """The last answers. An entry is found by the exact text it was made for, or if everything typed since agrees."""
 
     def __init__(self, limit: int = _ENTRIES) -> None:
         self._limit = limit
@@ -154,7 +154,7 @@ class Cache:
         return len(self._entries)
 
     def put(self, text: str, entry: Entry, rank: int = 0) -> None:
-        """Keep an answer for `text`, the document's; of several for one state, that of rank 0 is found by `find`."""
+        """Cache an answer for the document's `text`; of several for one state, `find` returns the one of rank 0."""
         state = _state(entry.uri, entry.kind, text, entry.offset, rank)
         self._entries.pop(state, None)
         self._entries[state] = entry
@@ -163,9 +163,9 @@ class Cache:
             self._entries.popitem(last=False)
 
     def find(self, uri: str, kind: Kind, text: str, cursor: int) -> Entry | None:
-        """The entry for this state, its `edits` being edits of `text`; None when nothing is known.
+        """The entry for this state, with `edits` of `text`; None without one.
 
-        Silent entries are found by their very state only.
+        Entries without edits are found by their exact state only.
         """
         state = _state(uri, kind, text, cursor)
         entry = self._entries.get(state)
@@ -180,7 +180,7 @@ class Cache:
         return None
 
     def every(self, uri: str, kind: Kind, text: str, cursor: int) -> Iterator[Entry]:
-        """All that is kept and may be shown in this state, the newest first."""
+        """All entries that may be shown in this state, newest first."""
         for state, entry in reversed(self._entries.items()):
             if state == _state(uri, kind, text, cursor, state[-1]) and all(edit.fits(text) for edit in entry.original):
                 entry.edits, entry.agreed = entry.original or None, True
@@ -188,22 +188,22 @@ class Cache:
                 yield entry
 
     def changed(self, uri: str, change: TextChange) -> None:
-        """Rebase what is kept for a document over one change of it."""
+        """Rebase the entries of a document over one change."""
         for entry in self._entries.values():
             if entry.uri == uri:
                 entry.changed(change)
 
     def closed(self, uri: str, kind: Kind | None = None) -> None:
-        """Forget a document; with `kind`, what is kept of this kind alone."""
+        """Forget a document, or its entries of `kind` only."""
         for state in [state for state in self._entries if state[0] == uri and kind in {None, state[1]}]:
             del self._entries[state]
 
     def clear(self) -> None:
-        """Forget everything: another model, other settings."""
+        """Forget everything, for another model or other settings."""
         self._entries.clear()
 
     def _holds(self, entry: Entry, text: str, cursor: int) -> bool:
-        """Whether a rebased entry may be shown: it fits the text, the cursor, and leads where the original led."""
+        """Whether a rebased entry may be shown: it fits the text and the cursor, and has the original's result."""
         if not entry.edits or not all(edit.fits(text) for edit in entry.edits):
             return False
         if entry.kind == "fill":

@@ -1,4 +1,4 @@
-"""Asking the model: the prompt, the bounds, the deadline, and what is read from each candidate of its answer."""
+"""Asking the model: the prompt, the limits, the deadline, and how each candidate of the answer is read."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ _LAST_LINE_END: Final = re.compile(r"(?:\r\n|\r|\n)[^\r\n]*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What to insert.
+    """Text to insert.
 
     Attributes:
-        text: with the line ends of its place.
-        cut: characters of the model's answer that were left out.
-        cut_off: it ends within a line, since the model had more to say than its limit allowed.
+        text: with the line ends of the document at that place.
+        cut: characters of the model's answer that were dropped.
+        cut_off: it ends within a line because the model reached its limit.
     """
 
     text: str
@@ -83,10 +83,10 @@ class Filled:
 def read_fill(
     candidate: Candidate, prefix: str, suffix: str, language_id: str, refuses: Refuses
 ) -> Filled | SilenceReason:
-    """The answer between `prefix` and `suffix`, the whole text before and behind the cursor.
+    """The answer between `prefix` and `suffix`, the whole text before and after the cursor.
 
-    What repeats the text behind the cursor, or the word before it, is taken off, and what it leaves open, unless
-    nothing else would be left. Whether an answer is worth anything is not decided here.
+    What repeats the text after the cursor or the word before it is cut off, and so is what it leaves open, unless
+    nothing would remain. Whether an answer is any good is not decided here.
     """
     if candidate.finish_reason == "unlikely":
         return SilenceReason.LOW_CONFIDENCE
@@ -99,7 +99,7 @@ def read_fill(
     last = _LAST_LINE_END.search(text)
     cut_off = candidate.finish_reason != "stop"
     if cut_off and last and text[: last.start()].strip():
-        text = text[: last.start()]  # half a line is worth less than none
+        text = text[: last.start()]  # half a line is worse than none
         cut_off = False
     rest = line_rest(suffix)
     if "\n" in text or "\r" in text:
@@ -137,13 +137,13 @@ def region_parts(
 
 
 def read_rewrite(candidate: Candidate, text: str, start: int, end: int) -> tuple[Planned, ...] | SilenceReason:
-    """The edits that a rewriting of `text[start:end]` comes to; or why there are none.
+    """The edits that a rewrite of `text[start:end]` amounts to; or why there are none.
 
-    Edits of mere white space are left out where there are others.
+    Edits of white space only are dropped if there are others.
 
     Args:
-        candidate: its text is what the region becomes.
-        text: the document's as the model saw it, secrets masked.
+        candidate: its text replaces the region.
+        text: of the document as the model saw it, secrets masked.
         start: where the region starts.
         end: where it ends.
     """
@@ -159,32 +159,32 @@ def read_rewrite(candidate: Candidate, text: str, start: int, end: int) -> tuple
     return tuple(edit for edit in edits if not changes_only_space(edit.removed, edit.text)) or edits
 
 
-# What is known by then is better than nothing; a user who asked waits longer.
+# Partial results by then are better than nothing; a user who asked explicitly waits longer.
 _DEADLINE: Final = 1.5
 _PATIENT_DEADLINE: Final = 5.0
-# For the way there and back; then the server is given up.
+# Extra time for the round trip; after it, the client gives up on the server.
 _GRACE: Final = 1.0
 _REGION_TOKENS: Final = 512
 _HOLE_TOKENS: Final = 16
-# Behind what is filled into a hole of one line.
+# Ends what is filled into a hole of one line.
 _BESIDE: Final = ("\n", "\r")
-# Filters whose refusal less of a text may escape; all others are asked about what is left.
+# Filters that a shorter text may pass; the others are asked again about the shortened one.
 _CUTTING: Final = ("repeats_below", "unbalanced")
 
 
 class CandidateSource:
-    """Puts questions to one model, and decides about all that it proposes. Raises CompleterError where the model does.
+    """Asks one model, and decides about everything it proposes. Raises CompleterError if the model does.
 
     Args:
-        builder: of prompts.
+        builder: builds prompts.
         ask: asks the model.
-        filter: decides about what is proposed.
+        filter: decides which proposals are offered.
         sleep: waits.
-        alone: nobody changes the document meanwhile, so that others may have their turn between two proposals. Where
-            somebody types, syntax errors are counted in the text that was asked about, or not at all.
+        alone: nobody changes the document meanwhile, so control may be yielded between two proposals. Otherwise,
+            syntax errors are counted in the text that was asked about, or not at all.
 
     Attributes:
-        model_id: of the model that answered last.
+        model_id: id of the model that answered last.
     """
 
     def __init__(
@@ -206,9 +206,9 @@ class CandidateSource:
     async def fill(
         self, question: Question, selected: Selected | None = None, drafts: tuple[Draft, ...] = ()
     ) -> Answered:
-        """Text for the cursor; with a selected completion item, as if it had been accepted already.
+        """Text for the cursor; with a selected completion item, as if that were accepted already.
 
-        Of all that is proposed, the best that passes every check, with what else does.
+        Returns the best proposal that passes every check, with the others that do.
         """
         situation, text = question.situation, question.text
         start = end = offset = situation.offset
@@ -236,7 +236,7 @@ class CandidateSource:
             filled = read_fill(candidate, text[:offset], text[offset:], situation.language_id, refuses)
             if isinstance(filled, SilenceReason):
                 best = better(best, filled)
-            elif filled.text.strip() or selected is None:  # the item alone is no suggestion
+            elif filled.text.strip() or selected is None:  # the item alone is not a suggestion
                 proposed = Proposed(
                     candidate,
                     edits(filled.text),
@@ -254,13 +254,13 @@ class CandidateSource:
         return best or SilenceReason.EMPTY
 
     async def read_ahead(self, question: Question) -> None:
-        """Have the model read what a question for text at the cursor would show it."""
+        """Have the model encode the prompt that a question for text at the cursor would have."""
         parts = self._builder.build(question.situation, question.context_tokens).parts
         most, limit = question.context_tokens, question.max_tokens
         await self._model(CompleteRequest("fill", parts, max_tokens=limit, max_context=most, ahead=True))
 
     def _first_line(self, question: Question, whole: Decision) -> Answered | None:
-        """The same text up to the end of its first line that is not blank; None where it has no other."""
+        """The same text up to the end of its first non-blank line; None if it has no more than that."""
         edit = whole.edits[0]
         line = _FIRST_LINE.match(edit.text)
         if len(whole.edits) > 1 or line is None or line[0].rstrip() == edit.text.rstrip():
@@ -272,9 +272,9 @@ class CandidateSource:
     async def rewrite(
         self, question: Question, situation: Situation, region: tuple[int, int], drafts: Sequence[EditDraft] = ()
     ) -> Answered:
-        """Edits of the region around the cursor of `situation`, which may be elsewhere than the question's.
+        """Edits of the region around the cursor of `situation`, which may differ from the question's.
 
-        Of all that is proposed, drafts among them, the likeliest one that passes every check.
+        Returns the likeliest proposal, drafts included, that passes every check.
         """
         start, end = region
         old = situation.text[start:end]
@@ -310,7 +310,7 @@ class CandidateSource:
         return best or SilenceReason.NO_CHANGE
 
     async def finish(self, question: Question) -> Answered:
-        """Text for the cursor where an edit was left unfinished; what finishes nothing is not offered."""
+        """Text for the cursor that finishes an unfinished edit; other text is not offered."""
         before, behind = question.text[: question.situation.offset], question.text[question.situation.offset :]
         answered = await self.fill(question)
         if not isinstance(answered, Decision) or answered.reason is not None:
@@ -328,7 +328,7 @@ class CandidateSource:
     async def _filled(
         self, question: Question, situation: Situation, region: tuple[int, int], drafts: Sequence[EditDraft]
     ) -> Sequence[EditDraft]:
-        """The drafts; the first hole of the region is filled by the model, by the way of text for the cursor."""
+        """The drafts, with one more if the model fills the first hole in the region, as it fills text at the cursor."""
         start, end = region
         hole = next((each for each in drafts if each.hole and start <= each.start and each.end <= end), None)
         if hole is None or hole.hole is None:
@@ -338,7 +338,7 @@ class CandidateSource:
         return (*drafts, hole.filled(filling)) if filling else drafts
 
     async def _hole(self, question: Question, text: str, draft: EditDraft, hole: tuple[int, int]) -> Candidate:
-        """What the model writes into a hole of a draft, up to what ends an item or a line."""
+        """What the model writes into a hole of a draft, up to the end of the item or line."""
         at = draft.start + hole[0]
         holed = draft.filled("", hole).apply(text)
         there = replace(question.situation, text=holed, offset=at, blocks=())
@@ -346,7 +346,7 @@ class CandidateSource:
         return answer.candidates[0] if answer.candidates else Candidate("")
 
     async def put(self, question: Question, draft: EditDraft) -> Answered:
-        """A draft, offered if the model writes the same by itself: all that one can say of it that only fills in."""
+        """A draft, offered if the model writes the same by itself: the only check for a model that only fills holes."""
         text, new = question.situation.text, draft.text
         candidate = await self._hole(question, text, draft, draft.hole or (0, len(new)))
         if draft.hole is not None:
@@ -380,10 +380,10 @@ class CandidateSource:
             if with_region is None:
                 return CompleteAnswer(())
             parts = replace(with_region, edits=(*with_region.edits, *question.making))
-            # Half of the region's bytes are more tokens than it has; rewriting it takes about as many.
+            # A region has fewer tokens than half its bytes, and rewriting it takes about as many.
             limit = min(_REGION_TOKENS, (region[1] - region[0]) // 2 + question.max_tokens)
         deadline = _PATIENT_DEADLINE if explicit or kind == "edit" else _DEADLINE
-        beside = kind == "edit" or max_tokens is not None  # what goes into an edit is judged as one
+        beside = kind == "edit" or max_tokens is not None  # text that becomes part of an edit is judged as one
         request = CompleteRequest(
             kind=kind,
             parts=parts,
@@ -405,5 +405,5 @@ class CandidateSource:
 
 
 def context_tokens(info: ModelInfo, wanted: int | None, answer_tokens: int) -> int:
-    """Tokens of prompt: what the settings say, or what the model is quick with; never more than fit with the answer."""
+    """Prompt tokens: as set, else what the model is quick with; never more than fit together with the answer."""
     return max(1, min(wanted or info.default_context, info.max_context - answer_tokens))

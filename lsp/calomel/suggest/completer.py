@@ -1,8 +1,8 @@
-"""What the editor's side asks of a model, and what it gets back, wherever that model runs.
+"""Requests to a model and its answers, wherever that model runs.
 
-The same values cross the wire of `POST /calomel/v1/complete` (`calomel.suggest.wire`, which holds what comes in to the
-bounds that stand here), reach an engine in the same process (`calomel.suggest.in_process`), and come from a script in
-tests. Below them: how a model is asked, and when an answer is over.
+The same values go over the wire of `POST /calomel/v1/complete` (`calomel.suggest.wire`, which checks input against the
+limits defined here), to an engine in the same process (`calomel.suggest.in_process`), and come from a script in tests.
+Below them: how answers are generated, and when an answer is complete.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 Kind = Literal["fill", "edit"]
 FinishReason = Literal["stop", "length", "deadline", "unlikely"]
 
-# Changes whenever an older client or server would misread the other.
+# Incremented whenever older clients or servers would misread newer ones.
 PROTOCOL_VERSION = 1
 
-# The maker of candidates on the model's side; drafts bring their own names.
+# The maker of the model's own candidates; drafts bring their own names.
 CANVAS = "canvas"
 
 # The embedded model was trained on contexts of 512 tokens; a cold context of 8K takes seconds on a CPU (`bench speed`).
@@ -35,14 +35,14 @@ DEFAULT_CONTEXT: Final = 2048
 
 # The longest answer of the published API.
 MAX_TOKENS: Final = 8192
-# More positions than any model that these prompts are made for; a model's own bound is applied behind it.
+# More positions than any supported model has; the model's own limit is applied later.
 MAX_CONTEXT: Final = 1 << 20
-# The same as in the published API's route: what matching costs nothing for.
+# The same as in the published API's route: matching this many costs nothing.
 MAX_STOPS: Final = 16
 MAX_STOP_CHARACTERS: Final = 256
-# Each is read by the model before anything is answered; more than a handful would cost more than they are worth.
+# The model reads each before it answers; more than a handful cost more than they are worth.
 MAX_DRAFTS: Final = 16
-# More than the largest region has.
+# More than the largest region.
 MAX_DRAFT_CHARACTERS: Final = 8192
 # Nobody waits ten minutes for a suggestion.
 MAX_DEADLINE: Final = 600.0
@@ -57,11 +57,11 @@ _Numbers = Annotated[tuple[float, ...], Meta(max_length=MAX_TOKENS)]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A text that the editor's side thinks of, for the model to judge.
+    """A text proposed by the editor's side, for the model to judge.
 
     Attributes:
         text: what the region could become, or what could stand at the hole.
-        maker: who thought of it, as in `rename`.
+        maker: the rule that proposed it, such as `rename`.
     """
 
     text: Annotated[str, Meta(max_length=MAX_DRAFT_CHARACTERS)]
@@ -75,18 +75,17 @@ class CompleteRequest:
     Attributes:
         kind: `fill` puts text between prefix and suffix, `edit` rewrites the region.
         parts: what the model sees.
-        max_tokens: bound on the answer.
-        min_tokens: the model may not end before so many; 1 when the user asked, 0 when silence is an answer.
+        max_tokens: limit of the answer.
+        min_tokens: least length of the answer; 1 when the user asked, 0 when an empty answer is allowed.
         stop: the answer ends before the first of these strings.
-        max_context: tokens of prompt at most; what does not fit is left out, least valuable part first.
-        deadline: seconds from now after which what is known is returned; None for no bound.
+        max_context: limit of prompt tokens; what does not fit is left out, least valuable part first.
+        deadline: seconds from now after which partial results are returned; None for none.
         drafts: texts that compete with the model's own, likeliest first.
-        own: an `edit` also wants texts of the model's own; without, it only judges the drafts, which takes a third of
-            the time.
-        floor: nats; the model's own text is given up, with reason `unlikely`, once the log-probabilities of its tokens
-            sum to less; None where any text is wanted.
-        ahead: nothing is answered: the prompt is encoded while nobody waits for anything else, so that the next
-            question behind it waits for less. Of a model that `ModelInfo.reads_ahead` alone.
+        own: an `edit` also wants the model's own text; without it, the drafts are only judged, in a third of the time.
+        floor: nats; the model's own text is abandoned, with reason `unlikely`, once the log-probabilities of its tokens
+            sum to less; None accepts any text.
+        ahead: prefetch: only encode the prompt, while the engine is idle, so that the next question is faster. The
+            answer is empty. Only for models with `ModelInfo.reads_ahead`.
     """
 
     kind: Kind
@@ -106,7 +105,7 @@ class CompleteRequest:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """How a client wants tokens to be drawn; the names and the defaults are those of the engine's `SamplingParams`."""
+    """The client's sampling parameters; names and defaults are those of the engine's `SamplingParams`."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -117,7 +116,7 @@ class Drawing:
     seed: int | None = None
 
     def params(self) -> SamplingParams:
-        """For the engine, which imports torch."""
+        """The engine's form of it; imports torch."""
         from calomel.engine import SamplingParams
 
         return SamplingParams(**asdict(self))
@@ -125,20 +124,20 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class FillRequest(CompleteRequest):
-    """A hole, and how the engine is to fill it; none of this crosses the wire.
+    """A hole and how the engine fills it; none of the following goes over the wire.
 
     Attributes:
         sampling: None for the most probable tokens.
         policy: a reveal policy of the engine; None for the default.
         max_steps: denoising steps per canvas; None for the default.
         canvas_lengths: candidate canvas lengths; None for the default.
-        constraint: what the answer may be, see `Filler.grammars`; it takes as many steps as it needs then.
-        whole_word: the model is asked from the beginning of the word that the cursor stands in, and its answer goes on
-            with what is there of it. A checkpoint of our own alone, and not with a constraint.
-        recall: what stands elsewhere between the same text may be the answer, where it is likelier right than the
+        constraint: grammar of the answer, see `Filler.grammars`; by default it gets as many steps as it needs.
+        whole_word: token healing: the answer is generated from the start of the word at the cursor, and must begin with
+            what is there of it. Only for our own checkpoints, and not with a constraint.
+        recall: text found elsewhere between the same neighbours may be the answer, if it is likelier right than the
             model's own; not with a temperature, penalties, a `policy` or a constraint.
         fitted: what does not fit the hole is cut off the answer, see `calomel.suggest.fitting`; not with a constraint,
-            and not where more than one token is asked for.
+            and not with `min_tokens` above 1.
     """
 
     sampling: SamplingParams | Drawing | None = None
@@ -152,7 +151,7 @@ class FillRequest(CompleteRequest):
 
     @property
     def hole(self) -> HoleText | None:
-        """The text around the hole, where the answer has to fit it."""
+        """The text around the hole, if the answer has to fit it."""
         if not self.fitted or self.constraint is not None or self.min_tokens > 1:
             return None
         return hole_text(self.parts.prefix, self.parts.suffix, self.parts.path)
@@ -160,7 +159,7 @@ class FillRequest(CompleteRequest):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One answer of the model, with the engine's raw signals.
+    """One candidate answer, with the engine's raw signals.
 
     Attributes:
         text: what to put into the hole, or what the region becomes.
@@ -171,9 +170,9 @@ class Candidate:
         steps: denoising steps.
         length_scores: canvas length to its score, when lengths were probed.
         maker: `canvas`, or the maker of the draft.
-        log_prob: exact causal log-probability of the text and the end behind it (of a draft that was cut, of what is
-            left of it); None where it is not known.
-        keep_log_prob: the same of leaving everything as it is.
+        log_prob: exact causal log-probability of the text and the end token after it (for a draft that was cut, of the
+            rest); None if unknown.
+        keep_log_prob: the same of leaving everything unchanged.
     """
 
     text: str
@@ -189,7 +188,7 @@ class Candidate:
 
     @classmethod
     def of(cls, result: Result, text: str, kept: int | None = None) -> Candidate:
-        """The model's own `text`; of an answer that was cut, only the first `kept` tokens count."""
+        """The model's own `text`; if the answer was cut, only its first `kept` tokens count."""
         cut = kept is not None and kept < len(result.ids)
         return cls(
             text,
@@ -203,7 +202,7 @@ class Candidate:
 
     @property
     def log_ratio(self) -> float | None:
-        """How much likelier, in nats, this text is than leaving everything as it is; None where that is not known."""
+        """How much likelier, in nats, this text is than leaving everything unchanged; None if unknown."""
         if self.log_prob is None or self.keep_log_prob is None:
             return None
         return self.log_prob - self.keep_log_prob
@@ -217,7 +216,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Where the time of an answer went, in seconds, as the side that computed it saw it."""
+    """How long the parts of an answer took, in seconds, measured by the side that computed it."""
 
     queued: float = 0.0
     total: float = 0.0
@@ -225,15 +224,15 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class CompleteAnswer:
-    """Candidates, best first. None of them: `reason` says why.
+    """Candidates, best first; without any, `reason` says why.
 
     Attributes:
         candidates: best first.
-        reason: why there is none; None when there is one.
-        context_tokens: of the prompt.
+        reason: why there are none; None if there are some.
+        context_tokens: length of the prompt.
         cached_tokens: of them, those served from the prefix cache.
         model: id of the model that answered.
-        judged: the model can tell how likely a given text is; where not, drafts come with no likelihood, last.
+        judged: the model can score a given text; if not, drafts come last and without a likelihood.
     """
 
     candidates: Annotated[tuple[Candidate, ...], Meta(max_length=_MAX_CANDIDATES)]
@@ -250,13 +249,13 @@ class Fill:
     """A filled hole.
 
     Attributes:
-        text: what to insert; prefix + text + suffix is byte-exact.
+        text: to insert; prefix + text + suffix is byte-exact.
         finish_reason: `stop` for the end token or a stop string, `length` for `max_tokens`, `deadline`.
-        confidence: geometric mean of the probabilities of the text's tokens when they were revealed, the end token's
-            too if it ended the answer; 0 to 1. Of a recalled text the probability that it is right.
+        confidence: geometric mean of the probabilities of the text's tokens when they were revealed, including the end
+            token if it ended the answer; 0 to 1. For a recalled text, the probability that it is right.
         seconds: from the request to the answer.
         result: the engine's own account.
-        trimmed: the prompt was longer than the model was let read; what is far from the hole was left out.
+        trimmed: the prompt exceeded the limit, and what is far from the hole was left out.
     """
 
     text: str
@@ -280,12 +279,12 @@ class ModelInfo:
         id: as shown to people.
         weights: short hash of the weights file.
         kinds: what it was trained for.
-        max_context: its positions.
-        default_context: the budget that its benches support on this device.
-        tokenizer: path of its `tokenizer.json` when it lies on this machine; None elsewhere.
+        max_context: its number of positions.
+        default_context: the prompt budget that its benchmarks support on this device.
+        tokenizer: path of its `tokenizer.json` if that is on this machine; else None.
         version: of the Calomel that runs it.
         region: how much it may rewrite at once.
-        reads_ahead: what was encoded for one question serves the next one.
+        reads_ahead: the encoded prompt of one question can be reused by the next.
     """
 
     id: _Name
@@ -320,7 +319,7 @@ class Completer(Protocol):
         """What the model can do; waits until it is loaded. Raises CompleterError."""
 
     async def aclose(self) -> None:
-        """Let go of connections and processes that this object owns."""
+        """Close the connections and processes that this object owns."""
 
 
 def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
@@ -330,7 +329,7 @@ def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
 
 
 def settled(text: str, stops: Sequence[str]) -> str:
-    """The part of a growing `text` that no stop string can still take back."""
+    """The part of a growing `text` that no stop string can still cut."""
     longest = 0
     for stop in stops:
         for size in range(min(len(stop) - 1, len(text)), longest, -1):
@@ -341,7 +340,7 @@ def settled(text: str, stops: Sequence[str]) -> str:
 
 
 def settled_ids(state: CanvasState, most: int | None = None, end: int | None = None) -> Sequence[int]:
-    """The beginning of an answer that is revealed without a gap: at most `most` tokens, up to the token `end`."""
+    """The start of an answer that is revealed without gaps: at most `most` tokens, up to the token `end`."""
     count = next((at for at, known in enumerate(state.revealed) if not known), len(state.ids))
     ids = state.ids[:count][:most]
     return ids[: ids.index(end)] if end in ids else ids
@@ -349,11 +348,11 @@ def settled_ids(state: CanvasState, most: int | None = None, end: int | None = N
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """An answer is over with the first stop string, or when its own form says so.
+    """Tells whether an answer is complete: at the first stop string, or when its format says so.
 
     Attributes:
         stop: stop strings.
-        ended: whether the form says so; None where nothing but the end token does.
+        ended: whether the format says so; None if only the end token does.
         read: tokens to text.
     """
 
@@ -362,27 +361,27 @@ class Ending:
     read: Callable[[Sequence[int]], str] = field(compare=False)
 
     def __call__(self, ids: Sequence[int]) -> bool:
-        """Whether an answer of these tokens is over."""
+        """Whether an answer of these tokens is complete."""
         if self.ended is not None and self.ended(ids):
             return True
         return bool(self.stop) and cut_at_stop(self.read(ids), self.stop)[1]
 
 
 def ending(generation: GenerationConfig, stop: Sequence[str]) -> Ending | None:
-    """For an answer that is made so; None where the end token alone ends it."""
+    """For an answer that is generated this way; None if only the end token ends it."""
     if not stop and generation.ended is None:
         return None
     return Ending(tuple(stop), generation.ended, generation.renderer.read)
 
 
 def plain_ending(tokenizer: TextTokenizer, stop: Sequence[str]) -> Ending | None:
-    """For an answer that is read as it is; None without stop strings."""
+    """For an answer that is used as is; None without stop strings."""
     return Ending(tuple(stop), None, tokenizer.decode) if stop else None
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationConfig:
-    """For holes, or for regions.
+    """How answers are generated, for holes or for regions.
 
     Attributes:
         renderer: writes the prompts and reads the answers.
@@ -390,8 +389,8 @@ class GenerationConfig:
         max_steps: denoising steps per canvas.
         canvases: canvas lengths; with more than one, the length probe chooses.
         sampling: None for the most probable tokens.
-        ended: whether an answer is over although no end token has come; None where nothing else ends one.
-        blind: of regions: the model does not see what stands there.
+        ended: whether an answer is complete without an end token; None if nothing else ends one.
+        blind: for regions: the model does not see their current text.
     """
 
     renderer: PromptRenderer
@@ -407,19 +406,19 @@ class GenerationConfig:
         return tuple(dict.fromkeys(min(length, longest, max_tokens + 1) for length in self.canvases))
 
 
-# Stands for a token that is not known yet: one that hardly stands in code.
+# Placeholder for a token that is not revealed yet: a character that is rare in code.
 UNKNOWN: Final = "\u2591"
 
 
 @dataclass(frozen=True, slots=True)
 class CanvasText:
-    """The whole answer behind one step; it takes the place of the one before.
+    """The whole answer after one step; replaces the previous one.
 
     Attributes:
-        step: forwards of this answer so far, prefill not counted.
-        text: with one `UNKNOWN` for every token that is not known yet.
-        pieces: the same, token by token; a character that goes over tokens is shown as U+FFFD.
-        revealed: of each token, whether it is there to stay.
+        step: forward passes of this answer so far, without prefill.
+        text: with one `UNKNOWN` for every token that is not revealed yet.
+        pieces: the same, token by token; a character split across tokens is shown as U+FFFD.
+        revealed: per token, whether it is final.
     """
 
     step: int
@@ -429,12 +428,12 @@ class CanvasText:
 
 
 def canvas_text(state: CanvasState, tokenizer: TextTokenizer, max_tokens: int) -> CanvasText:
-    """The state as text; what stands behind a revealed end token, or beyond the answer's bound, is no part of it.
+    """The state as text, without what comes after a revealed end token or beyond the answer's limit.
 
     Args:
         state: as the engine recorded it.
         tokenizer: of the model.
-        max_tokens: of the answer: a canvas may be longer.
+        max_tokens: limit of the answer; a canvas may be longer.
     """
     ends = (at for at, token in enumerate(state.ids) if token == tokenizer.end and state.revealed[at])
     length = min(next(ends, len(state.ids)), max_tokens)
@@ -449,7 +448,7 @@ def canvas_text(state: CanvasState, tokenizer: TextTokenizer, max_tokens: int) -
 
 
 def _runs(ids: Sequence[int], known: Sequence[bool], tokenizer: TextTokenizer) -> Iterable[str]:
-    """Known tokens side by side are decoded together, so that their characters are whole."""
+    """Decode adjacent known tokens together, so that their characters are whole."""
     run: list[int] = []
     for token, is_known in zip(ids, known, strict=True):
         if is_known:

@@ -1,4 +1,4 @@
-"""An edit that remembers what it replaces, so that it can be checked against a text that has moved on."""
+"""Edits that remember what they replace, so that they can be checked against a text that has changed since."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from calomel.suggest.silence import Silence
 
 
 def utf16_length(text: str) -> int:
-    """Units that `text` takes: two for each character beyond the basic plane."""
+    """Length of `text` in UTF-16 units: two for each character outside of the basic plane."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
@@ -36,12 +36,12 @@ def is_boundary(text: str, at: int) -> bool:
         return before != _JOINER
     if _JOINER in {before, after} or unicodedata.category(after) in _MARKS or _is_skin_tone(after):
         return False
-    # Of flags in a row none is cut off: which two letters are one, only the beginning of the row tells.
+    # Never cut within a row of flags: which two letters form one depends on the start of the row.
     return not (_is_flag_letter(before) and _is_flag_letter(after))
 
 
 def common_prefix(first: str, second: str) -> int:
-    """Length of the longest common beginning that ends at a boundary of both."""
+    """Length of the longest common prefix that ends at a boundary of both."""
     count = parts.common_prefix(first, second)
     while count and not (is_boundary(first, count) and is_boundary(second, count)):
         count -= 1
@@ -49,7 +49,7 @@ def common_prefix(first: str, second: str) -> int:
 
 
 def common_suffix(first: str, second: str) -> int:
-    """Length of the longest common end that begins at a boundary of both."""
+    """Length of the longest common suffix that starts at a boundary of both."""
     count = parts.common_suffix(first, second)
     while count and not (is_boundary(first, len(first) - count) and is_boundary(second, len(second) - count)):
         count -= 1
@@ -65,12 +65,12 @@ def _is_flag_letter(character: str) -> bool:
 
 
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
-# A document's first lines tell which line ends it has.
+# Characters in which a document's line ends are looked for.
 _LOOKED_AT: Final = 4096
 
 
 def line_end_of(text: str) -> str:
-    r"""The line end of `text`'s beginning; \n when it has none."""
+    r"""The first line end of `text`; \n if its start has none."""
     found = _LINE_END.search(text, 0, _LOOKED_AT)
     if found and found.group() == "\r" and text[found.end() : found.end() + 1] == "\n":
         return "\r\n"
@@ -78,7 +78,7 @@ def line_end_of(text: str) -> str:
 
 
 def with_line_ends_between(text: str, before: str, behind: str) -> str:
-    """`text`, put between two others, with the end of the line that it is put on; the last line's is the one above."""
+    """`text`, inserted between two others, with the line end of its line; for the last line, that of the line above."""
     if _LINE_END.search(behind, 0, _LOOKED_AT):
         return with_line_ends_of(text, behind)
     above = _LINE_END.findall(before[-_LOOKED_AT:])
@@ -86,7 +86,7 @@ def with_line_ends_between(text: str, before: str, behind: str) -> str:
 
 
 def with_line_ends_like(text: str, old: str, document: str) -> str:
-    """`text`, which rewrites `old`, with the ends of its lines; lines that come in end as the document's do."""
+    """`text`, a rewrite of `old`, with the line ends of its lines; new lines end as the document's do."""
     ends = _LINE_END.findall(old)
     if len(set(ends)) < 2:  # noqa: PLR2004 (one kind, as nearly everywhere)
         return with_line_ends_of(text, old if ends else document)
@@ -100,7 +100,7 @@ def with_line_ends_like(text: str, old: str, document: str) -> str:
 
 
 def with_line_ends_of(text: str, document: str) -> str:
-    """`text` with every line end as in `document`."""
+    """`text` with the line ends of `document`."""
     if "\n" not in text and "\r" not in text:
         return text
     return _LINE_END.sub(line_end_of(document), text)
@@ -112,21 +112,21 @@ apply = parts.edited
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What to offer.
+    """A suggestion for the editor.
 
     Attributes:
-        id: names it in commands and outcomes. Typing into a suggestion shortens it and keeps its id.
+        id: its name in commands and outcomes. Typing into a suggestion shortens it and keeps its id.
         uri: of the document.
-        version: the editor's number of the document that the offsets refer to.
-        revision: our own number of the same text.
+        version: the editor's version of the document that the offsets refer to.
+        revision: our own revision of the same text.
         kind: `fill` inserts at the cursor, `edit` rewrites lines.
-        edits: sorted, apart from each other, all referring to the same text.
-        probability: that it gets accepted, as far as the calibrator can tell; 0 to 1.
-        cursor_after: offset in the resulting text where the cursor should stand; None for the end of the last edit.
-        candidate: the model's own account of it.
+        edits: sorted, not adjacent, all in offsets of the same text.
+        probability: of acceptance, as estimated by the calibrator; 0 to 1.
+        cursor_after: offset of the cursor in the resulting text; None for the end of the last edit.
+        candidate: what it came from, with the model's signals.
         waited: seconds of debounce before the model was asked.
         cached: no model was asked for this answer.
-        others: what may take its place, likeliest first.
+        others: alternatives, likeliest first.
     """
 
     id: str
@@ -151,12 +151,12 @@ class Suggestion:
 Answer = Suggestion | Silence
 
 
-# Edits whose rows are this near to each other are shown together (Zed shows neighbours at most one row apart).
+# Edits at most this many rows apart are shown together (one row in Zed, too).
 NEIGHBOUR_ROWS: Final = 1
 
 
 def split_lines(text: str) -> list[str]:
-    r"""Lines with their ends; a line ends at \n, \r\n or \r and at nothing else, unlike `str.splitlines`."""
+    r"""Lines with their line ends, which are \n, \r\n and \r only, unlike in `str.splitlines`."""
     lines = parts.split_lines(text)
     return lines if lines[-1] else lines[:-1]
 
@@ -164,7 +164,7 @@ def split_lines(text: str) -> list[str]:
 def minimal_edits(text: str, start: int, end: int, rewritten: str) -> tuple[Planned, ...]:
     """The edits that turn `text[start:end]` into `rewritten`: lines first, then within lines.
 
-    Lines of a changed block are paired when there are as many as before, so that two changed words on two lines are two
+    Lines of a changed block are paired if there are as many as before, so that two changed words on two lines are two
     edits and not one with everything between them.
     """
     old, new = split_lines(text[start:end]), split_lines(rewritten)
@@ -186,9 +186,9 @@ def minimal_edits(text: str, start: int, end: int, rewritten: str) -> tuple[Plan
 
 
 def near_cursor(text: str, edits: Sequence[Planned], cursor: int) -> tuple[tuple[Planned, ...], tuple[Planned, ...]]:
-    """The edit nearest to the cursor with its neighbours, and the others, each in order.
+    """The edit nearest to the cursor with its neighbours, and the other edits, each in order.
 
-    Of two equally near ones, the one at or behind the cursor is first: people go on downwards.
+    Of two equally near ones, the one at or after the cursor wins: people work downwards.
     """
     if not edits:
         return (), ()
@@ -207,20 +207,20 @@ def near_cursor(text: str, edits: Sequence[Planned], cursor: int) -> tuple[tuple
 
 
 def joined(text: str, edits: Sequence[tuple[int, int, str]]) -> TextEdit:
-    """`edits` of `text`, sorted, at least one, as one, with the unchanged text between them."""
+    """One edit that covers `edits` of `text` (sorted, at least one) and the unchanged text between them."""
     start, end = edits[0][0], edits[-1][1]
     inside = [TextEdit(low - start, high - start, new) for low, high, new in edits]
     return TextEdit(start, end, apply(text[start:end], inside))
 
 
 def line_end(text: str, offset: int) -> int:
-    """Where the line of `offset` ends, its line end left out."""
+    """Where the line of `offset` ends, before its line end."""
     ends = [at for at in (text.find("\n", offset), text.find("\r", offset)) if at >= 0]
     return min(ends, default=len(text))
 
 
 def row_of(text: str, offset: int) -> int:
-    r"""Number of the line that `offset` is in, by \n and lone \r."""
+    r"""Index of the line of `offset`, by \n and lone \r."""
     rows = text.count("\n", 0, offset)
     if text.find("\r", 0, offset) >= 0:
         rows += text.count("\r", 0, offset) - text.count("\r\n", 0, offset)
@@ -228,7 +228,7 @@ def row_of(text: str, offset: int) -> int:
 
 
 def rows_of(text: str, edit: Planned) -> tuple[int, int]:
-    """First and last line that an edit touches."""
+    """The first and the last line that an edit touches."""
     return row_of(text, edit.start), row_of(text, edit.end)
 
 
@@ -238,7 +238,7 @@ def rows_between(rows: tuple[int, int], row: int) -> int:
 
 
 def _joined(edits: Sequence[Planned]) -> tuple[Planned, ...]:
-    """Edits that touch each other as one."""
+    """Merge adjacent edits."""
     joined: list[Planned] = []
     for edit in edits:
         if joined and joined[-1].end == edit.start:
@@ -250,7 +250,7 @@ def _joined(edits: Sequence[Planned]) -> tuple[Planned, ...]:
 
 
 class Planned(NamedTuple):
-    """Replace `removed`, which stands at `start:end`, by `text`."""
+    """Replace `removed`, the text at `start:end`, with `text`."""
 
     start: int
     end: int
@@ -258,7 +258,7 @@ class Planned(NamedTuple):
     removed: str
 
     def shifted(self, by: int) -> Planned:
-        """The same, `by` characters further on."""
+        """The same edit, `by` characters further on."""
         return Planned(self.start + by, self.end + by, self.text, self.removed)
 
     def fits(self, text: str) -> bool:
@@ -267,13 +267,13 @@ class Planned(NamedTuple):
 
 
 def plan(text: str, edits: Iterable[TextEdit]) -> tuple[Planned, ...]:
-    """`edits` of `text`, sorted, trimmed to what they really change; those that change nothing are left out."""
+    """`edits` of `text`, sorted and trimmed to what they really change; those that change nothing are dropped."""
     planned = (trimmed(Planned(edit.start, edit.end, edit.text, text[edit.start : edit.end])) for edit in sorted(edits))
     return tuple(edit for edit in planned if edit.text or edit.removed)
 
 
 def trimmed(edit: Planned) -> Planned:
-    """The same edit without what its old and its new text share at their beginning, then at their end."""
+    """The same edit without the common prefix, then the common suffix, of its old and new text."""
     start, end, text, removed = edit
     if not text or not removed:
         return edit
@@ -286,9 +286,9 @@ def trimmed(edit: Planned) -> Planned:
 
 
 def slid(edit: Planned, text: str, cursor: int) -> Planned:
-    r"""The same insertion moved to begin at `cursor`, if the result stays the same; else the edit as it was.
+    r"""The same insertion moved to start at `cursor`, if the result is the same; else the edit unchanged.
 
-    Inserting "b\n" before a line end, or "\nb" behind it, is the same; shown at the cursor it reads better.
+    Inserting "b\n" before a line end is the same as "\nb" after it; shown at the cursor it reads better.
     """
     distance = edit.start - cursor
     if edit.removed or not edit.text or distance == 0:
@@ -303,5 +303,5 @@ def slid(edit: Planned, text: str, cursor: int) -> Planned:
 
 
 def edits_of(planned: Sequence[Planned]) -> tuple[TextEdit, ...]:
-    """The edits without their memory."""
+    """The edits without what they replace."""
     return tuple(TextEdit(*edit[:3]) for edit in planned)

@@ -1,9 +1,9 @@
-"""What the last edits leave to be done in another open file.
+"""What the last edits leave to do in another open file.
 
-A file that imports another one follows what is defined there: its names, and the lists of its functions. Anything else
-goes on in another file only where several edits say so: when one or two were enough, 75 of 81 offers at 1,363 moments
-of this repository's history were wrong. Names that a function keeps to itself, or that the other file has of its own,
-mean something else there.
+A file that imports another one follows its definitions: their names and parameter lists. Any other edit continues in
+another file only if several edits agree: when one or two were enough, 75 of 81 offers at 1,363 moments of this
+repository's history were wrong. Names local to a function, or defined by the other file itself, mean something else
+there.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from calomel.workspace.history import prompt_path
 from calomel.workspace.languages import grammar_of
 from calomel.workspace.segment import family_of
 
-# Files that one question looks at, and how long one may be: so long a one takes some 15 ms.
+# How many files one question looks at, and the longest one in characters, which takes some 15 ms.
 _FILES: Final = 3
 _LONGEST: Final = 40_000
-# A list is looked for so many lines above.
+# Lines above a place in which its list is looked for.
 _LINES: Final = 24
 _CALLED: Final = re.compile(r"(\w+)\s*\Z")
 _LONGEST_NAME: Final = 80
-# What these do is about the file that was edited.
+# Rules that concern only the edited file.
 _OF_ONE_FILE: Final = frozenset({"imports", "extraction"})
-# These follow the list of a definition.
+# Rules that follow the parameter list of a definition.
 _OF_LISTS: Final = frozenset({"arguments", "awaited", "by_name"})
-# So many edits agree on what follows no definition.
+# Edits that must agree on what follows no definition.
 _AGREED: Final = 3
 _SURE: Final = 0.8
-# Each sees the names of all files of its folder.
+# Languages whose files see the names of all files in their folder.
 _BY_FOLDER: Final = frozenset({"go", "java", "kotlin", "csharp", "swift"})
 _DEFINED: Final = (
     r"^\s*(?:(?:export|default|async|public|static|abstract|pub(?:\([^)]*\))?|const)\s+)*"
     r"(?:def|class|fn|func|function\*?|struct|enum|trait|interface|type|const|let|var)\s+(?:\([^)\n]*\)\s*)?{0}\b"
     r"|^{0}\s*(?::[^=\n]*)?=(?!=)"
 )
-# Definitions, parameters, variables and fields of a name.
+# Definitions, parameters, variables and fields with a name.
 _BOUND: Final = (
     r"\b(?:def|class|fn|func|function\*?|struct|enum|trait|interface|type|const|let|var|mut|for|as|lambda)\s+"
     r"(?:\([^)\n]*\)\s*)?[({{\[]?(?:\w+\s*,\s*)*{0}\b"
@@ -56,7 +56,7 @@ _BOUND: Final = (
 
 
 def others_of(documents: Documents, document: Document) -> Iterator[Document]:
-    """The other open files of its kind of language, the one that was touched last first."""
+    """The other open files of its language family, most recently used first."""
     found = 0
     for other in reversed(tuple(documents.values())):
         if other is not document and family(other) == family(document) and len(other) <= _LONGEST:
@@ -67,7 +67,7 @@ def others_of(documents: Documents, document: Document) -> Iterator[Document]:
 
 
 def family(document: Document) -> str:
-    """The language of a document, with those in one that call each other."""
+    """The language family of a document: languages that call each other are one."""
     grammar = grammar_of(document.language_id, document.path)
     return document.language_id if grammar is None else family_of(f"x{grammar.suffixes[0]}")
 
@@ -75,12 +75,12 @@ def family(document: Document) -> str:
 def drafts_elsewhere(
     documents: Documents, other: Document, hunks: Sequence[Hunk], mask: Callable[[str], str]
 ) -> tuple[EditDraft, ...]:
-    """What goes on in `other`, best first.
+    """What to continue in `other`, best first.
 
     Args:
         documents: all that are open.
         other: one of them.
-        hunks: the last edits of all, newest last, those that still stand; masked.
+        hunks: the last edits of all that were not undone, newest last; masked.
         mask: masks secrets.
     """
     text = mask(other.text)
@@ -119,14 +119,14 @@ def drafts_elsewhere(
 
 
 def _called(rows: Rows, offset: int) -> str | None:
-    """The name before the bracket around a place."""
+    """The name before the bracket that encloses an offset."""
     bracket = rows.opening(offset, rows.start(max(0, rows.row(offset) - _LINES)))
     found = None if bracket is None else _CALLED.search(rows.text, max(0, bracket - _LONGEST_NAME), bracket)
     return None if found is None else found[1]
 
 
 def _defines(text: str, name: str) -> bool:
-    """Whether a text, or a line, defines a name that other files see."""
+    """Whether a text or a line defines a name that other files can see."""
     return re.search(_DEFINED.format(re.escape(name)), text, re.MULTILINE) is not None
 
 
@@ -134,7 +134,7 @@ _Pairs = set[tuple[str, str]]
 
 
 def _renamed(edited: Sequence[Document], hunks: Sequence[Hunk]) -> tuple[_Pairs, _Pairs]:
-    """Names that were renamed within a function alone, and those that were where they are defined."""
+    """Names that were renamed inside a function only, and those that were renamed where they are defined."""
     local: _Pairs = set()
     defined: _Pairs = set()
     for document in edited:
@@ -151,7 +151,7 @@ def _renamed(edited: Sequence[Document], hunks: Sequence[Hunk]) -> tuple[_Pairs,
 
 
 def _linked(one: Document, other: Document) -> bool:
-    """Whether a file sees the names of another."""
+    """Whether a file can see the names of another."""
     here, there, kind = file_of(one.uri), file_of(other.uri), family(one)
     if here is None or there is None:
         return False

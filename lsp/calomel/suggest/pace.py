@@ -1,4 +1,4 @@
-"""When a question is asked: after a pause in the typing, not while suggestions are unwelcome, and one at a time."""
+"""When the model is asked: after a pause in the typing, not while suggestions are unwelcome, and once at a time."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 # A longer gap is a pause for thought, not a rhythm.
 LONGEST_GAP: Final = 1.5
-# The wait before anything is known; the median gap of a recorded 92-minute session was 0.134 s.
+# The gap assumed before any is measured; the median of a recorded 92-minute session was 0.134 s.
 FIRST_GAP: Final = 0.13
 SHORTEST_WAIT: Final = 0.03
 LONGEST_WAIT: Final = 1.0
-# Multiples of the usual gap: a key that is this late probably does not come. Tabby's clients use 1.5 to 3.
+# Multiples of the usual gap: a key this late probably does not come. Tabby's clients use 1.5 to 3.
 _RATE_AT_BREAK: Final = 1.2
 _RATE_IN_WORD: Final = 1.8
 _REMEMBERED: Final = 24
@@ -32,33 +32,33 @@ _BREAKS: Final = frozenset(" \t\r\n([{.,:;=<>+-*/%&|!\"'`")
 
 
 class Debounce:
-    """The rhythm of one user's keys, and the wait that follows from it.
+    """The typing rhythm of one user, and the debounce that follows from it.
 
-    The wait is a multiple of the usual gap between keys, less at a place where words begin than within one, minus what
-    the model usually takes: an answer that comes while the next key is overdue disturbs nobody.
+    The wait is a multiple of the usual gap between keys, shorter between words than within one, minus the model's
+    usual latency: an answer that comes while the next key is overdue disturbs nobody.
     """
 
     def __init__(self, clock: Callable[[], float], fixed: float | None = None) -> None:
-        """`fixed`: seconds that the user set; None to learn."""
+        """`fixed`: seconds set by the user; None to learn them."""
         self.fixed = fixed
         self._clock = clock
         self._gaps: deque[float] = deque(maxlen=_REMEMBERED)
         self._last_key: float | None = None
 
     def key(self) -> None:
-        """The user typed something just now."""
+        """The user pressed a key."""
         now = self._clock()
         if self._last_key is not None and 0.0 < now - self._last_key <= LONGEST_GAP:
             self._gaps.append(now - self._last_key)
         self._last_key = now
 
     def wait(self, before: str, latency: float, patience: float = 1.0) -> float:
-        """Seconds to wait from now on.
+        """Seconds to wait from now.
 
         Args:
             before: the character before the cursor, or nothing.
             latency: seconds that an answer usually takes.
-            patience: more than one after rejections.
+            patience: factor, greater than 1 after rejections.
         """
         if self._last_key is None:
             return 0.0
@@ -71,19 +71,19 @@ class Debounce:
         return max(0.0, self._last_key + whole - self._clock())
 
 
-# The weights, the memory of ten decisions and its fading over ten minutes are those of Copilot's next edits.
+# The weights, the ten remembered decisions and their decay over ten minutes are those of Copilot's next edits.
 _REJECTED: Final = 1.5
 _ACCEPTED: Final = 0.8
 _REJECTIONS_REMEMBERED: Final = 10
 _FADING: Final = 600.0
-# From the third rejection in a row on there is a pause, each longer than the one before.
+# From the third rejection in a row on, each is followed by a pause, longer every time.
 _PATIENT: Final = 3
 _FIRST_PAUSE: Final = 5.0
 _LONGEST_PAUSE: Final = 60.0
 
 
 class Cooldown:
-    """What follows from the last decisions of the user."""
+    """The pause and the longer waits that follow from the user's last decisions."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -92,7 +92,7 @@ class Cooldown:
         self._until = -math.inf
 
     def accepted(self) -> None:
-        """The user took a suggestion, or part of it: all is well again."""
+        """The user took a suggestion or part of it: end the pause."""
         self._decisions.append((self._clock(), True))
         self._in_a_row = 0
         self._until = -math.inf
@@ -107,12 +107,12 @@ class Cooldown:
 
     @property
     def left(self) -> float:
-        """Seconds of the pause that are left; 0 when there is none."""
+        """Seconds left of the pause; 0 without one."""
         return max(0.0, self._until - self._clock())
 
     @property
     def patience(self) -> float:
-        """What to multiply waits by; 1 for a user who decided nothing lately."""
+        """Factor for waits; 1 for a user without recent decisions."""
         now = self._clock()
         product = 1.0
         for when, accepted in self._decisions:
@@ -122,7 +122,7 @@ class Cooldown:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many of the last ten decisions accepted, and how many rejected."""
+        """How many of the last ten decisions were acceptances, and how many rejections."""
         accepted = sum(taken for _, taken in self._decisions)
         return accepted, len(self._decisions) - accepted
 
@@ -131,17 +131,17 @@ _ANSWERS_REMEMBERED: Final = 256
 
 
 class Latency:
-    """Seconds of the last answers."""
+    """The latency of the last answers, in seconds."""
 
     def __init__(self) -> None:
         self._seconds: deque[float] = deque(maxlen=_ANSWERS_REMEMBERED)
 
     def add(self, seconds: float) -> None:
-        """One answer took so long."""
+        """Add one answer's latency."""
         self._seconds.append(seconds)
 
     def quantile(self, share: float) -> float | None:
-        """The smallest time that at least `share` of the answers did not exceed; None before the first."""
+        """The smallest latency that at least `share` of the answers did not exceed; None before the first."""
         if not self._seconds:
             return None
         ordered = sorted(self._seconds)
@@ -155,9 +155,9 @@ class Run:
     Attributes:
         kind: of the question.
         uri: of the document that it is about.
-        owner: the task of the question that it is for now.
+        owner: the task of the question that it currently serves.
         changes: of that document since it began.
-        task: ends with what is found.
+        task: returns the result.
     """
 
     kind: Kind
@@ -168,11 +168,10 @@ class Run:
 
 
 class SingleFlight:
-    """At most one question to the model at a time for each editor, and at most one waiting of each kind.
+    """At most one running question per editor, and at most one waiting per kind.
 
-    A newer question takes the place of the older one of its kind, whose asker is told so at once. The older one's work
-    goes on only while the newer one waits for the typing to pause: if the answer comes in that time and still fits, it
-    serves.
+    A newer question supersedes the older one of its kind, whose caller is told at once. The older one's work goes on
+    only while the newer one waits for the typing to pause: if the answer comes in that time and still fits, it is used.
     """
 
     def __init__(self) -> None:
@@ -181,17 +180,17 @@ class SingleFlight:
 
     @property
     def running(self) -> Run | None:
-        """The work that goes on now."""
+        """The work in progress."""
         return None if self._run is None or self._run.task.done() else self._run
 
     @property
     def inherited(self) -> asyncio.Task[Entry | Silence] | None:
-        """The work that goes on for the question of this task."""
+        """The work in progress that the current task's question took over."""
         run = self.running
         return run.task if run is not None and run.owner is asyncio.current_task() else None
 
     async def answer(self, kind: Kind, uri: str, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """Do `work` unless a newer question of this kind comes; cancelling this cancels the work and what it runs."""
+        """Do `work` unless a newer question of this kind comes; cancelling also cancels the work and what it runs."""
         task = asyncio.ensure_future(work)
         previous, run = self._asking.get(kind), self.running
         self._asking[kind] = task
@@ -212,9 +211,9 @@ class SingleFlight:
     async def run(
         self, kind: Kind, uri: str, work: Callable[[Run], Coroutine[Any, Any, Entry | Silence]], *, now: bool
     ) -> Entry | Silence:
-        """What `work` finds, as soon as nothing else runs.
+        """The result of `work`, started as soon as nothing else runs.
 
-        `now` does not wait for a question of another kind.
+        `now`: do not wait for a question of another kind.
         """
         owner: Any = asyncio.current_task()
         while (other := self.running) is not None:
@@ -240,11 +239,11 @@ async def ended(task: asyncio.Future[Any]) -> None:
         task.cancel()
         await asyncio.wait({task})
     if not task.cancelled():
-        task.exception()  # asked for, so that nobody complains that it was not
+        task.exception()  # retrieved, so that asyncio does not report it as never retrieved
 
 
 async def within(work: Coroutine[Any, Any, T], timer: Awaitable[None]) -> T:
-    """What `work` returns, unless `timer` ends before: TimeoutError then. Cancelling reaches both."""
+    """The result of `work`; TimeoutError if `timer` ends first. Cancelling reaches both."""
     task, until = asyncio.ensure_future(work), asyncio.ensure_future(timer)
     try:
         await asyncio.wait({task, until}, return_when=asyncio.FIRST_COMPLETED)

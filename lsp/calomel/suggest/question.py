@@ -1,4 +1,4 @@
-"""What a model is asked, as the editor's side knows it."""
+"""What a model is asked, in the terms of the editor's side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Trigger(StrEnum):
     """What made the editor ask.
 
     EDIT: the text changed. CURSOR: the cursor moved. EXPLICIT: the user pressed a key for it; debounce, cooldowns and
-    memories of rejections do not hold it back.
+    earlier rejections do not hold it back.
     """
 
     EDIT = "edit"
@@ -26,7 +26,7 @@ class Trigger(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """The item that is selected in the editor's completion popup: what `start:end` would become by accepting it."""
+    """The selected item of the editor's completion popup: what `start:end` becomes if it is accepted."""
 
     start: int
     end: int
@@ -45,24 +45,24 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a question is about, as it was when it was asked.
+    """A question, with the state of the document when it was asked.
 
     Attributes:
         text: of the document, unmasked; never leaves the editor's side.
-        situation: the same masked, with everything else a prompt is made of.
+        situation: the same text, masked, with everything else that goes into a prompt.
         trigger: what made the editor ask.
-        recent: what the user did lately.
-        past: what the last edits of this document did, however long ago, and which were taken back.
+        recent: the user's recent edits.
+        past: what the last edits of this document did, however long ago, and which of them were undone.
         since_edit: seconds since the last change.
         decisions: how many of the last suggestions were accepted, and how many rejected.
-        max_tokens: of an answer.
-        context_tokens: of a prompt.
+        max_tokens: limit of the answer.
+        context_tokens: limit of the prompt.
         mask: masks secrets in a text.
         region: how much the model may rewrite at once.
-        making: the edit that is being made, masked. It has not settled, but it says most about the next one.
-        place: where the cursor stands: `code`, `comment` or `string`; empty where nobody can tell.
-        errors: how many places of the document its grammar does not understand, and how many with `start:end` replaced
-            by a text; None where nobody can tell.
+        making: the edit in progress, masked. It has not settled, but says most about the next one.
+        place: where the cursor is: `code`, `comment` or `string`; empty if unknown.
+        errors: how many syntax errors the document has, and how many with `start:end` replaced by a text; None if
+            unknown.
     """
 
     text: str

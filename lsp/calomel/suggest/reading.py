@@ -1,4 +1,4 @@
-"""Before it is asked: while nothing else is to be done, the model reads what stands around a resting cursor."""
+"""Prefetching: while idle, the model encodes the text around a resting cursor before anybody asks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from calomel.suggest.session import Asked, Session
 
 LOG: Final = logging.getLogger(__name__)
 
-# Where nothing happens for so long, the cursor rests.
+# The cursor rests when nothing happens for this long.
 _REST_SECONDS: Final = 0.25
 
 
 class ReadAhead:
-    """Has one place read at a time, the last one; every question comes first.
+    """Prefetches one place at a time, the newest; every real question comes first.
 
-    The server gives it the lowest priority. What was encoded until it is cancelled stays for the next question.
+    The server gives it the lowest priority. What was encoded before a cancellation stays cached for the next question.
     """
 
     def __init__(self, session: Session) -> None:
@@ -32,7 +32,7 @@ class ReadAhead:
         self._info: ModelInfo | None = None
 
     def rests(self, uri: str, offset: int) -> None:
-        """The cursor is at `offset`: read what stands there once it has rested, unless that is known."""
+        """The cursor is at `offset`: prefetch there once it has rested, unless that is done already."""
         self.stop()
         self._place = (uri, offset)
         info, wanted = self._info, self._session.settings.read_ahead != "never"
@@ -40,13 +40,13 @@ class ReadAhead:
             self._task = asyncio.ensure_future(self._read(uri, offset, info))
 
     def again(self, info: ModelInfo | None = None) -> None:
-        """What a model sees of a place is another thing from now on; before a model is known, nothing is read."""
+        """Prompts will be different from now on: forget what was prefetched. Nothing is prefetched without a model."""
         self._info, self._known = info or self._info, None
         if self._place is not None:
             self.rests(*self._place)
 
     def stop(self) -> None:
-        """Somebody asks, or there is no use for it any more."""
+        """Cancel prefetching: a real question came, or it is of no use any more."""
         if self._task is not None:
             self._task.cancel()
 
@@ -73,12 +73,12 @@ class ReadAhead:
                 if question is not None:
                     await session.source.read_ahead(question)
                     self._known = self._key(uri, offset)
-        except Exception as error:  # noqa: BLE001 (nobody asked: nothing of the session may end with it)
+        except Exception as error:  # noqa: BLE001 (nobody waits for it: it must not end the session)
             LOG.error("reading ahead ended with %s", type(error).__name__)  # noqa: TRY400 (an error may quote the text)
 
 
 def _on_battery() -> bool:
-    import psutil  # takes 10 ms, which the start of an editor need not wait for
+    import psutil  # takes 10 ms, which the start of an editor must not wait for
 
     battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
     return battery is not None and battery.power_plugged is False

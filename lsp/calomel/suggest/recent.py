@@ -1,4 +1,4 @@
-"""What the user did to a document in the last seconds, in places of the text as it is now."""
+"""What the user did to a document recently, in offsets of its current text."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from calomel.selectivity.proposal import Recent
 from calomel.suggest.edit import edits_of, minimal_edits
 from calomel.workspace.documents import TextChange
 
-# Edits that are looked at: what was done before them was another matter.
+# Edits that are considered; older ones belonged to something else.
 _EDITS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    r"""One of the last edits of a document: `hunk`, found at `start` of the text behind it, line ends as \n alone."""
+    r"""One of the last edits of a document: `hunk`, found at `start` of the text after it, with \n as the only line end."""
 
     hunk: Hunk
     start: int
@@ -33,10 +33,10 @@ class Course:
     """What became of the last edits.
 
     Attributes:
-        standing: those whose text is there, or which are of other files; oldest first.
-        withdrawn: those of the document that were taken back.
-        steps: those of the document that led to its text, oldest first, whether taken back later or not.
-        back: the newest of them only took others back.
+        standing: those whose text is still there, or which are of other files; oldest first.
+        withdrawn: those of the document that were undone.
+        steps: those of the document that led to its text, oldest first, whether undone later or not.
+        back: the newest of them only undid others.
     """
 
     standing: tuple[Hunk, ...]
@@ -46,12 +46,12 @@ class Course:
 
 
 def standing(text: str, hunks: Sequence[Hunk], path: str | None) -> tuple[Hunk, ...]:
-    """The last edits that are to be gone on with; none when the newest only took others back.
+    """The last edits that suggestions may continue; none if the newest only undid others.
 
     Args:
         text: of the document as it is now.
         hunks: the last edits, oldest first.
-        path: of the document, as hunks name it; None when all are its own.
+        path: of the document, as in hunks; None when all are its own.
     """
     found = course(text, tuple(hunks), path)
     return () if found.back else found.standing
@@ -59,11 +59,11 @@ def standing(text: str, hunks: Sequence[Hunk], path: str | None) -> tuple[Hunk, 
 
 @lru_cache(maxsize=8)
 def course(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Course:
-    """The text is played backwards, edit by edit: between two moments at which it was the same, nothing was done."""
+    """Replay the text backwards, edit by edit: edits between two identical states cancel each other out."""
     last = hunks[-_EDITS:]
     own = [at for at, hunk in enumerate(last) if path is None or hunk.path == path]
     gone: set[int] = set()
-    # Newest first: the number of an edit, and what it led to.
+    # Newest first: the index of an edit, and the text after it.
     made: list[tuple[int, str]] = []
     steps: list[Step] = []
     now = plain(text)
@@ -77,7 +77,7 @@ def course(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Course:
             now = now[:place] + before + now[place + len(after) :]
         elif place_of(now, hunk.start_line, before) is not None:
             gone.add(at)
-    # For each text on the way that is left, the edits up to it.
+    # For each remaining state of the text, the number of edits up to it.
     way = {now: 0}
     stand: list[int] = []
     for at, state in reversed(made):
@@ -97,7 +97,7 @@ def course(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Course:
 
 
 def place_of(text: str, row: int, lines: str) -> int | None:
-    """Where `lines` stand: of several places the one nearest to line `row`; None when they do not."""
+    """The offset of `lines`, of several the one nearest to line `row`; None if they are not in `text`."""
     if lines and (only := text.find(lines)) == text.rfind(lines):
         return None if only < 0 else only
     *above, below = text.split("\n", row)
@@ -109,13 +109,13 @@ def place_of(text: str, row: int, lines: str) -> int | None:
 
 
 def plain(text: str) -> str:
-    r"""A text whose lines end in \n alone."""
+    r"""The text with \n as its only line end."""
     return text.replace("\r\n", "\n")
 
 
 _REMEMBERED: Final = 16
 _SECONDS: Final = 60.0
-# Longer texts are pastes and formatters: what they did is no wish of a moment.
+# Longer changes are pastes or formatters, which tell nothing of what the user wants next.
 _LONGEST: Final = 2000
 
 
@@ -129,7 +129,7 @@ class _Done:
 
 
 class RecentEdits:
-    """The last edits of one document: keystrokes in a row are one edit, and each moves along with the text."""
+    """The last edits of one document: consecutive keystrokes are one edit, and their offsets follow the text."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -150,7 +150,7 @@ class RecentEdits:
             self._done.append(_Done(change.start, end, change.removed, change.inserted, now))
 
     def recent(self) -> tuple[Recent, ...]:
-        """What is not too long ago, oldest first."""
+        """The edits that are recent enough, oldest first."""
         since = self._clock() - _SECONDS
         return tuple(
             Recent(done.start, done.end, done.removed, done.inserted)
@@ -165,10 +165,10 @@ class RecentEdits:
 
 
 def _join(last: _Done, change: TextChange, now: float) -> bool:
-    """Whether `change` goes on with `last`, which takes it in then."""
+    """Whether `change` continues `last`; if so, it is merged into it."""
     length = change.end - change.start
     if change.start == last.end and not length and not (last.removed and not last.inserted):
-        last.inserted += change.inserted  # typing on
+        last.inserted += change.inserted  # more typing
     elif last.inserted and last.start <= change.start and change.end <= last.end:
         head = change.start - last.start
         last.inserted = last.inserted[:head] + change.inserted + last.inserted[head + length :]
@@ -185,7 +185,7 @@ def _join(last: _Done, change: TextChange, now: float) -> bool:
 
 
 def _move(done: _Done, change: TextChange) -> bool:
-    """Move an older edit over a newer change; False when they overlap, which ends it."""
+    """Shift an older edit by a newer change; False if they overlap, and the edit is dropped."""
     if change.end <= done.start:
         by = len(change.inserted) - (change.end - change.start)
         done.start += by
@@ -199,8 +199,8 @@ class Past:
     """What the last edits of a document did, word by word.
 
     Attributes:
-        edited: what led to the text as it is, in its places, oldest first.
-        withdrawn: what was put in the place of what, in edits that were taken back and by none that stands.
+        edited: what led to the current text, in its offsets, oldest first.
+        withdrawn: pairs of old and new text of edits that were undone, without those that a standing edit made, too.
     """
 
     edited: tuple[Recent, ...] = ()
@@ -209,7 +209,7 @@ class Past:
 
 @lru_cache(maxsize=8)
 def past_of(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Past:
-    """The past of a document; arguments as those of `calomel.suggest.recent.course`."""
+    """The past of a document; arguments as in `calomel.suggest.recent.course`."""
     found = course(text, hunks, path)
     own = [hunk for hunk in found.standing if path is None or hunk.path == path]
     withdrawn, stands = (
@@ -221,9 +221,9 @@ def past_of(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Past:
             Recent(step.start + each.start, step.start + each.end, each.removed, each.inserted)
             for each in _changed(step.hunk)
         ]
-        # Each piece is told in places of the text behind the whole edit: the last one moves first.
+        # Each piece has offsets in the text after the whole edit, so the last one moves first.
         done = [moved for each in done if (moved := _behind(each, made)) is not None] + made
-    # Where lines end in a text that has line ends of one character alone.
+    # Offsets of line ends, counted as if each were one character.
     ends = [match.start() - before for before, match in enumerate(re.finditer("\r\n", text))]
     if ends:
         done = [
@@ -237,9 +237,9 @@ def past_of(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Past:
 
 
 def _behind(done: Recent, made: Sequence[Recent]) -> Recent | None:
-    """An older edit in places of the text behind newer ones; None when they changed a part of what it wrote.
+    """An older edit in offsets of the text after newer ones; None if they changed a part of what it wrote.
 
-    One that changed just that is gone on with: what stood there at first is what it would be turned back to.
+    A newer one that replaced exactly that text is merged: reverting both brings back what was there first.
     """
     start, end = done.start, done.end
     for each in made:
@@ -257,7 +257,7 @@ def _behind(done: Recent, made: Sequence[Recent]) -> Recent | None:
 
 @lru_cache(maxsize=256)
 def _changed(hunk: Hunk) -> tuple[Recent, ...]:
-    """What an edit changed, in places of its text afterwards."""
+    """What an edit changed, in offsets of the hunk's text after it."""
     before, after = plain(hunk.before), plain(hunk.after)
     if max(len(before), len(after)) > _LONGEST:
         return ()

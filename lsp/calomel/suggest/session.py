@@ -28,7 +28,7 @@ from calomel.workspace.workspace import Workspace
 
 
 class Switches:
-    """What the settings say, and what the user turned on or off since by a command, which comes first."""
+    """Whether suggestions are on: the settings, overridden by what the user turned on or off by command since."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.snoozed_until: float | None = None
@@ -36,16 +36,16 @@ class Switches:
         self._by_hand: dict[tuple[str, str], bool] = {}
 
     def toggle(self, scope: str, name: str | None, settings: SuggestSettings, *, enabled: bool | None) -> bool:
-        """Turn suggestions on or off by hand; None for the opposite. Returns what they are now.
+        """Turn suggestions on or off by command. Returns the new state.
 
         Args:
             scope: `global`, `language` or `file`.
             name: the language id or the URI.
-            settings: what holds where nothing was said.
-            enabled: whether to turn them on.
+            settings: the defaults.
+            enabled: whether to turn them on; None toggles.
 
         Raises:
-            ValueError: another scope, or without the name that the scope needs.
+            ValueError: unknown scope, or the name that the scope needs is missing.
         """
         defaults = {"global": settings.enabled, "language": settings.language_enabled(name or ""), "file": True}
         if scope not in defaults or (name is None and scope != "global"):
@@ -55,7 +55,7 @@ class Switches:
         return self._by_hand[key]
 
     def off(self, settings: SuggestSettings, document: Document | None = None) -> SilenceReason | None:
-        """Why nothing may be suggested in a document, or in any; None when it may."""
+        """Why suggestions are off in a document, or in all; None when they are on."""
         if not self._by_hand.get(("global", ""), settings.enabled):
             return SilenceReason.OFF_GLOBALLY
         if self.snoozed_until is not None and self._clock() < self.snoozed_until:
@@ -71,13 +71,13 @@ class Switches:
 
 @dataclass(slots=True)
 class Cursors:
-    """The last message's changes of one document.
+    """The changes of one document in the last message from the editor.
 
     Attributes:
-        version: of the document before them.
+        version: of the document before these changes.
         last: the last of them.
-        several: some of them are alike, at places apart from each other.
-        places: from where to where each of them is in the text behind all.
+        several: some of them are alike, at separate places.
+        places: start and end of each of them in the text after all of them.
     """
 
     version: int | None = None
@@ -86,9 +86,9 @@ class Cursors:
     places: list[tuple[int, int]] = field(default_factory=list)
 
     def changed(self, version: int | None, change: TextChange, *, by_keys: bool = True) -> None:
-        """One change; all changes of one message come with the same version, the one before it.
+        """One change; all changes of one message have the same version, that of the document before it.
 
-        `by_keys`: it may be the work of keys, which a taken suggestion and an undone change are not.
+        `by_keys`: it may be typed; an accepted suggestion or an undo is not.
         """
         same_message = version is not None and version == self.version and self.last is not None
         if not by_keys:
@@ -108,23 +108,23 @@ class Cursors:
         self.version, self.last = version, change
 
     def several_at(self, offset: int) -> bool:
-        """Whether several cursors type, one of them at `offset`; where there is none, a formatter made the changes."""
+        """Whether several cursors type, one of them at `offset`; if none is there, a formatter made the changes."""
         return self.several and any(start <= offset <= end for start, end in self.places)
 
 
 def _continues(before: TextChange, change: TextChange) -> bool:
-    """Whether a change touches what the one before it left: one key repeated, sent in one message."""
+    """Whether a change touches the result of the one before it: a repeated key, sent in one message."""
     return change.end >= before.start and change.start <= before.start + len(before.inserted)
 
 
-# Copilot remembers as many.
+# The same number as in Copilot.
 _REMEMBERED: Final = 20
 
 
 class Rejections:
-    """The last rejected suggestions, each moving along with its text.
+    """The last rejected suggestions, whose places follow the changes of the text.
 
-    Something else that changes on its lines, or beside them, may make the same idea a good one.
+    Once something else changes on its lines or next to them, a rejected suggestion may be offered again.
     """
 
     def __init__(self) -> None:
@@ -137,12 +137,12 @@ class Rejections:
             del self._known[:-_REMEMBERED]
 
     def has(self, uri: str, text: str, edits: Sequence[Planned]) -> bool:
-        """Whether these edits of `text`, at least one, are what the user rejected here."""
+        """Whether the user rejected these edits of `text`, at least one, at this place."""
         place = Place.of(text, edits)
         return any(known == uri and rejected.same(place, text) for known, rejected in self._known)
 
     def changed(self, uri: str, change: TextChange) -> None:
-        """Move along with one change of the text."""
+        """Follow one change of the text."""
         for known, place in self._known:
             if known == uri:
                 place.changed(change)
@@ -156,12 +156,12 @@ _LOOK_AGAIN_SECONDS: Final = 5.0
 
 
 class DocumentState:
-    """Grows with the document's changes.
+    """What is known of one document, kept up to date with its changes.
 
     Attributes:
-        recent: what the user did lately.
+        recent: the user's recent edits.
         cursors: whether there are several.
-        extended: the last suggestion here was accepted: the next region is larger.
+        extended: the last suggestion here was accepted, so the next region is larger.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -172,7 +172,7 @@ class DocumentState:
         self._content: tuple[str, float] | None = None
 
     def unfit(self, document: Document) -> str:
-        """Why the text is none that a person wrote; looked at anew every few seconds, not at each key."""
+        """Why the text is not one that a person wrote; checked again every few seconds, not at each key."""
         now = self._clock()
         if self._content is None or now - self._content[1] > _LOOK_AGAIN_SECONDS:
             self._content = content_refusal(document.text) or "", now
@@ -181,12 +181,12 @@ class DocumentState:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question of the editor.
+    """One request of the editor.
 
     Attributes:
         version: of the document that it asks about; None for the newest.
-        elsewhere: an edit of another document would be shown, too.
-        drafts: what is left to be done in a document that is not the editor's own; None in that one.
+        elsewhere: an edit of another document may be shown, too.
+        drafts: what is left to do in a document other than the one the editor asked about; None in that one.
     """
 
     kind: Kind
@@ -201,7 +201,7 @@ class Asked:
 
     @property
     def explicit(self) -> bool:
-        """The user pressed a key for it."""
+        """Whether the user pressed a key for it."""
         return self.trigger is Trigger.EXPLICIT
 
     @property
@@ -212,9 +212,9 @@ class Asked:
 
 @dataclass(slots=True)
 class Session:
-    """One editor: what is open, what was asked, offered and decided, and the way to ask.
+    """One editor: what is open, what was asked, offered and decided, and how to reach the model.
 
-    `unlikely`: of documents, the revision and the drafts of which nothing was offered from elsewhere.
+    `unlikely`: by URI, the revision and the drafts for which no edit from elsewhere was offered.
     """
 
     workspace: Workspace
@@ -239,13 +239,13 @@ class Session:
     unlikely: dict[str, tuple[int, tuple[EditDraft, ...]]] = field(default_factory=dict)
 
     def state(self, uri: str) -> DocumentState:
-        """What is kept of a document."""
+        """The state kept for a document."""
         if uri not in self.states:
             self.states[uri] = DocumentState(self.clock)
         return self.states[uri]
 
     def last_edits(self, document: Document) -> tuple[Hunk, ...]:
-        """The last edits of all documents, newest last, the one that is being made in this one included."""
+        """The last edits of all documents, newest last, including the one in progress in this document."""
         history, path = self.workspace.history, prompt_path(document)
         return (*history.settled(), *(hunk for hunk in history.open_edit() if hunk.path == path))
 

@@ -1,4 +1,4 @@
-"""Why nothing is shown: one reason with one plain sentence for every silence, and how a suggester is doing."""
+"""Why nothing is shown: a reason and a plain sentence for every silence; and the status of a suggester."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, Final, Self
 
 
 class SilenceReason(StrEnum):
-    """Every reason for showing nothing; the value is what is counted and sent to a client.
+    """Every reason for showing nothing; its value is what is counted and sent to clients.
 
     Attributes:
-        message: the sentence that a person reads.
+        message: the sentence for people.
     """
 
     message: str
@@ -84,7 +84,7 @@ class SilenceReason(StrEnum):
     CLOSED = "closed", "The session is ending."
 
 
-# Where no rule of anybody's keeps a file from models, but what it is: by the verdict's reason.
+# For files that models do not see because of what they are, not because of a rule; by the verdict's reason.
 _UNFIT: Final = {
     "too_large": "This file is larger than 1 MB, which no model reads.",
     "generated": "This file was made by a program, so no model sees it.",
@@ -112,7 +112,7 @@ class Silence:
 
     @classmethod
     def of(cls, reason: SilenceReason, detail: str = "", *, waited: float = 0.0, asked: bool = False) -> Self:
-        """The silence of `reason`, with its sentence and, if there is one, a second sentence of detail."""
+        """The silence for `reason`: its sentence, followed by `detail` if there is any."""
         return cls(reason, f"{reason.message} {detail}".strip(), waited, asked)
 
     @classmethod
@@ -124,19 +124,19 @@ class Silence:
 
 @dataclass(slots=True)
 class Status:
-    """One look at a suggester.
+    """The state of a suggester.
 
     Attributes:
-        requests: questions of the editor.
-        asked: questions that reached the model.
-        cached: suggestions answered without the model.
+        requests: requests from the editor.
+        asked: those that reached the model.
+        cached: suggestions served without the model.
         silences: how often each reason was the answer.
-        last: how the last question was answered: `{"reason", "message"}` or `{"shown": id}`; None before the first.
-        outcomes: how often each outcome came.
-        withheld: what was held back, as `SuppressedTracker.report` tells it.
-        latency_p50: seconds from the question (debounce excluded) to the answer of the model; None before the first.
+        last: how the last request was answered: `{"reason", "message"}` or `{"shown": id}`; None before the first.
+        outcomes: how often each outcome occurred.
+        withheld: what was held back, as in `SuppressedTracker.report`.
+        latency_p50: seconds from the question (without debounce) to the model's answer; None before the first.
         latency_p95: likewise.
-        off: the reason why nothing is suggested at all, None when it is on.
+        off: why suggestions are off altogether; None when they are on.
     """
 
     requests: int = 0

@@ -1,4 +1,4 @@
-"""A suggestion's life for one editor: from the question to the outcome."""
+"""The life of a suggestion in one editor: from the question to the outcome."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Suggester(Listener):
     """One per editor client; asyncio, single-threaded. Registers itself as a listener of the workspace.
 
     Attributes:
-        filter: decides about what is proposed.
-        reading: reads ahead where the cursor rests.
+        filter: decides which proposals are offered.
+        reading: prefetches the context of a resting cursor.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class Suggester(Listener):
         workspace.is_acceptance = self._session.ledger.accepts
 
     def shows_text(self) -> None:
-        """The editor asks for text at the cursor too, which a next edit then need not be."""
+        """The editor also asks for text at the cursor, so next edits need not cover that."""
         self._session.shows_text = True
 
-    # Questions.
+    # Requests.
 
     async def inline(self, uri: str, offset: int, trigger: Trigger, *, selected: Selected | None = None) -> Answer:
-        """Text for the cursor at `offset`. Never raises but CancelledError; cancelling reaches the model."""
+        """Text for the cursor at `offset`. Raises CancelledError only; cancelling reaches the model."""
         return await self._answer("fill", uri, offset, trigger, selected=selected)
 
     async def next_edit(
@@ -97,11 +97,11 @@ class Suggester(Listener):
 
         Args:
             uri: of the document.
-            version: that the client asks for; another one than ours is answered with `stale`, None means the newest.
+            version: that the client asks about; `stale` is the answer if ours differs. None for the newest.
             offset: of the cursor.
             diagnostics: problems that the editor shows, as hints.
             trigger: what made the editor ask.
-            elsewhere: where nothing is left to be done in it, an edit of another open document will do.
+            elsewhere: if nothing is left to do in it, an edit of another open document is welcome.
         """
         known = {"version": version, "diagnostics": diagnostics, "elsewhere": elsewhere}
         return await self._answer("edit", uri, offset, trigger, **known)
@@ -109,7 +109,7 @@ class Suggester(Listener):
     # What the user did with a suggestion. Unknown ids are tolerated everywhere.
 
     def shown(self, suggestion_id: str) -> None:
-        """The client displays it."""
+        """The client displays the suggestion."""
         self._session.ledger.shown(suggestion_id)
 
     def accepted(self, suggestion_id: str) -> None:
@@ -120,22 +120,22 @@ class Suggester(Listener):
         uri = offer.outcome.uri
         document = self._session.workspace.documents.get(uri)
         if document is not None and offer.edits and all(edit.fits(document.text) for edit in offer.edits):
-            # The command came before the text; with most editors it comes behind it.
+            # The command came before the text change; from most editors it comes after it.
             after = apply(document.text, edits_of(offer.edits))
             self._session.workspace.expect_prediction(uri, after)
         self._was_accepted(offer)
 
     def partly_accepted(self, suggestion_id: str, length: int, whole: int | None = None) -> None:
-        """The user took the first `length` UTF-16 units of its insert text, counted from the start each time.
+        """The user took the first `length` UTF-16 units of its insert text, always counted from its start.
 
-        `whole`: units of that insert text, where the editor says so.
+        `whole`: units of that insert text, if the editor reports them.
         """
         offer = self._session.ledger.partly_accepted(suggestion_id, length, whole)
         if offer is not None:
             self._was_accepted(offer)
 
     def rejected(self, suggestion_id: str, reason: str | None = None) -> None:
-        """The user dismissed it: it does not come back before the text around it has changed."""
+        """The user dismissed it: it does not come back until the text around it changes."""
         offer = self._session.ledger.rejected(suggestion_id, reason)
         if offer is None:
             return
@@ -146,18 +146,18 @@ class Suggester(Listener):
         offer.edits = ()
 
     def ignored(self, suggestion_id: str, reason: str) -> None:
-        """It went away without the user deciding."""
+        """It disappeared without a decision of the user."""
         self._session.ledger.ignored(suggestion_id, reason)
 
     # Settings and state.
 
     @property
     def settings(self) -> SuggestSettings:
-        """What the user set."""
+        """The current settings."""
         return self._session.settings
 
     def apply_settings(self, settings: SuggestSettings) -> None:
-        """Take over changed settings."""
+        """Apply changed settings."""
         session = self._session
         session.settings = settings
         session.debounce.fixed = settings.debounce_seconds
@@ -168,19 +168,19 @@ class Suggester(Listener):
     def toggle(
         self, scope: str = "global", *, uri: str | None = None, language: str | None = None, enabled: bool | None = None
     ) -> bool:
-        """Turn suggestions on or off for `global`, `language` or `file`; None for the opposite. Returns what it is now.
+        """Turn suggestions on or off for `global`, `language` or `file`; None toggles. Returns the new state.
 
-        Raises ValueError for another scope, or without the name that the scope needs.
+        Raises ValueError for an unknown scope, or if the name that the scope needs is missing.
         """
         name = uri if scope == "file" else language
         return self._session.switches.toggle(scope, name, self.settings, enabled=enabled)
 
     def snooze(self, until: float | None) -> None:
-        """Be silent until the clock shows `until`; None ends it."""
+        """Be silent until the clock reaches `until`; None ends it."""
         self._session.switches.snoozed_until = until
 
     def status(self) -> Status:
-        """How it is."""
+        """The current status."""
         session = self._session
         session.ledger.settle()
         return replace(
@@ -194,7 +194,7 @@ class Suggester(Listener):
         )
 
     async def aclose(self) -> None:
-        """Cancel what runs, settle every outcome. The completer is not closed: it belongs to who made it."""
+        """Cancel running work and settle every outcome. The completer stays open: it belongs to the caller."""
         self._is_closed = True
         if self in self._session.workspace.listeners:
             self._session.workspace.listeners.remove(self)
@@ -204,14 +204,14 @@ class Suggester(Listener):
         await self._session.flight.aclose()
         self._session.ledger.close()
 
-    # The workspace tells.
+    # Notifications of the workspace.
 
     def opened(self, document: Document) -> None:
-        """A document was opened, or came again as a whole: what was known of its text is void."""
+        """A document was opened, or replaced as a whole: forget all about its text."""
         self.closed(document)
 
     def changed(self, document: Document, change: TextChange, origin: Origin) -> None:
-        """One change was made."""
+        """A document changed."""
         session, uri = self._session, document.uri
         if origin is Origin.TYPED:
             session.debounce.key()
@@ -226,7 +226,7 @@ class Suggester(Listener):
         state.cursors.changed(document.version, change, by_keys=origin is Origin.TYPED and not wanted)
         session.cache.changed(uri, change)
         if origin in {Origin.UNDO, Origin.EXTERNAL}:
-            session.cache.closed(uri, "edit")  # what followed from an edit that is gone
+            session.cache.closed(uri, "edit")  # it followed from an edit that is gone
         session.rejections.changed(uri, change)
         for offer in accepted:
             self._was_accepted(offer)
@@ -241,7 +241,7 @@ class Suggester(Listener):
         session.unlikely.pop(document.uri, None)
 
     def withdrawn(self) -> None:
-        """Some answer may have been made of what no model may see any more; nobody knows which."""
+        """Drop all cached answers: any of them may come from text that no model may see any more."""
         self._session.cache.clear()
 
     def _was_accepted(self, offer: Offer) -> None:
@@ -254,7 +254,7 @@ class Suggester(Listener):
         session.tally.requests += 1
         session.ledger.settle()
         session.ledger.held_back.settle()
-        # Before anything that is kept is looked at.
+        # Before anything cached is used.
         session.workspace.look_again()
         document = session.workspace.documents.get(uri)
         found: Answer
@@ -266,7 +266,7 @@ class Suggester(Listener):
             asked = Asked(kind, document, max(0, min(offset, len(document))), trigger, **known)
             try:
                 found = await session.flight.answer(kind, uri, answer(session, asked))
-            except Exception as error:  # noqa: BLE001 (a mistake of ours must not end the session)
+            except Exception as error:  # noqa: BLE001 (a bug of ours must not end the session)
                 found = Silence.of(SilenceReason.FAILED, _where(error))
                 LOG.error("a question ended with %s", found.message)  # noqa: TRY400 (an error may quote the user's text)
         session.tally.cached += isinstance(found, Suggestion) and found.cached
@@ -282,7 +282,7 @@ class Suggester(Listener):
 
 
 def _where(error: Exception) -> str:
-    """What went wrong and where in our code; never the error's own words, which may quote the user's text."""
+    """The error's type and where in our code it was raised; never its message, which may quote the user's text."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return f"({type(error).__name__}{place})"

@@ -1,8 +1,8 @@
-"""JSON of what the editor's side and an engine say to each other over `POST /calomel/v1/complete`, both ways.
+"""The JSON of requests and answers of `POST /calomel/v1/complete`, in both directions.
 
-Decoding checks types and the bounds that stand beside the fields in `calomel.suggest.completer` and
-`calomel.prompts.parts`, names the offending field and never repeats what stands there. Fields that this version does
-not know are ignored; a message of another protocol version is refused. The same reader serves other files of ours.
+Decoding checks types and the limits declared with the fields in `calomel.suggest.completer` and
+`calomel.prompts.parts`, names the offending field and never quotes its value. Unknown fields are ignored; a message of
+another protocol version is refused. The same reader is used for other files of ours.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Value = TypeVar("Value")
 
 
 class FieldError(ValueError):
-    """A field is missing or is not what it must be.
+    """A field is missing or invalid.
 
     Attributes:
         field: dotted path to it, as in `parts.related.3.text`; empty for the whole document.
@@ -46,7 +46,7 @@ class FieldError(ValueError):
 
 
 class ProtocolError(FieldError):
-    """The other side speaks another version of this protocol."""
+    """The other side has another version of the protocol."""
 
     def __init__(self) -> None:
         super().__init__("protocol", f"this side speaks version {PROTOCOL_VERSION}; update the older of the two")
@@ -58,7 +58,7 @@ class _Protocol:
 
 
 def read_json(data: bytes | str, kind: type[Value]) -> Value:
-    """The JSON document as a `kind`, any that msgspec reads. Raises FieldError, whose cause would quote the text."""
+    """The JSON document as a `kind`, any type that msgspec reads. Raises FieldError; its cause would quote the text."""
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError as error:
@@ -74,12 +74,12 @@ def encode(value: CompleteRequest | CompleteAnswer | ModelInfo) -> bytes:
     try:
         return b'{"protocol":%d,' % PROTOCOL_VERSION + msgspec.json.encode(value)[1:]
     except UnicodeEncodeError:
-        # Its message and its attributes would carry the text along.
+        # The original's message and attributes contain the text.
         raise FieldError("", "a text is not valid Unicode") from None
 
 
 def decode_request(data: bytes | str) -> CompleteRequest:
-    """The request in a JSON document. Raises FieldError, ProtocolError."""
+    """Decode a request. Raises FieldError, ProtocolError."""
     request = decode(data, CompleteRequest)
     region = request.parts.region
     if request.min_tokens > request.max_tokens:
@@ -94,12 +94,12 @@ def decode_request(data: bytes | str) -> CompleteRequest:
 
 
 def check_request(request: CompleteRequest) -> None:
-    """Refuse, with the same words, what `decode_request` would refuse. Raises FieldError."""
+    """Refuse what `decode_request` would refuse, with the same message. Raises FieldError."""
     decode_request(encode(request))
 
 
 def decode_info(data: bytes | str) -> ModelInfo:
-    """What a model can do, from a JSON document. Kinds that this version does not know are left out.
+    """Decode a model's description. Kinds that this version does not know are left out.
 
     Raises FieldError, ProtocolError.
     """
@@ -113,14 +113,14 @@ def decode_info(data: bytes | str) -> ModelInfo:
 
 
 def decode(data: bytes | str, kind: type[Value]) -> Value:
-    """What is in a JSON document of this protocol. Raises FieldError, ProtocolError."""
+    """Decode a JSON document of this protocol. Raises FieldError, ProtocolError."""
     if read_json(data, _Protocol).protocol != PROTOCOL_VERSION:
         raise ProtocolError
     return read_json(data, kind)
 
 
 def _field_error(said: str) -> FieldError:
-    """What msgspec says, without a value that it may quote."""
+    """The message of msgspec, without the value that it may quote."""
     found = _PLACE.fullmatch(said)
     problem, field = (said, "") if found is None else (found["problem"], found["field"] or "")
     field = re.sub(r"\[(.*?)\]", r".\1", field).lstrip(".")
