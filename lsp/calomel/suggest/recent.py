@@ -22,7 +22,7 @@ _EDITS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    r"""One of the last edits of a document: `hunk`, found at `start` of the text after it, with \n as the only line end."""
+    r"""One of the last edits of a document: `hunk`, found at `start` of the text after it; all line ends are \n."""
 
     hunk: Hunk
     start: int
