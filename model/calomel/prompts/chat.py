@@ -1,6 +1,6 @@
-"""Conversations: messages, functions that may be called, and what a chat model says, in whole and while it grows.
+"""Conversations: messages, functions that may be called, and a chat model's replies, finished or still growing.
 
-A call of a function is JSON between tags, as Hermes and Qwen write it, and a thought stands between tags as well:
+A call of a function is JSON between tags, as in Hermes and Qwen, and a thought is between tags as well:
 
     <think> … </think>
     <tool_call>
@@ -19,10 +19,10 @@ from calomel.prompts.grammar import AnswerForm, embedded
 
 _OPENING: Final = "<tool_call>"
 _CLOSING: Final = "</tool_call>"
-# Of a call, as a term of a grammar.
+# The start of a call, as a term of a grammar.
 _CALL_START: Final = json.dumps(f"{_OPENING}\n")
 _CALL_END: Final = json.dumps(f"\n{_CLOSING}")
-# As Qwen, DeepSeek and their kin write what is not meant for the reader.
+# How Qwen, DeepSeek and their kin mark what is not meant for the reader.
 THOUGHT_OPENING: Final = "<think>"
 _THOUGHT_CLOSING: Final = "</think>"
 
@@ -36,7 +36,7 @@ class Call:
     id: str = ""
 
     def described(self) -> dict[str, Any]:
-        """As templates read it; they write arguments as JSON themselves, so what is JSON is given as data."""
+        """As templates read it; they write arguments as JSON themselves, so JSON ones are given as data."""
         try:
             arguments = json.loads(self.arguments)
         except ValueError:
@@ -52,9 +52,9 @@ class Message:
     Attributes:
         role: who speaks: system, user, assistant or tool.
         content: the text.
-        name: of the speaker, or of the function whose answer this is.
-        calls: that an assistant made.
-        call_id: of the call that this answers.
+        name: of the speaker, or of the function whose result this is.
+        calls: made by an assistant.
+        call_id: of the call that this is the result of.
     """
 
     role: str
@@ -64,7 +64,7 @@ class Message:
     call_id: str | None = None
 
     def described(self) -> dict[str, Any]:
-        """As templates read it: what is not there is not defined."""
+        """As templates read it; absent fields are left undefined."""
         found: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.name is not None:
             found["name"] = self.name
@@ -102,14 +102,14 @@ class Reading:
 
 
 def read_reply(text: str, functions: Sequence[Function] = ()) -> Reading:
-    """Take a finished answer apart; calls are read when there are `functions` that may be called."""
+    """Split a finished answer into its parts; calls are read if there are `functions` that may be called."""
     thought, said = split_thought(text)
     content, calls = _read_calls(said, functions) if functions else (said, ())
     return Reading(content, thought, calls)
 
 
 def _read_calls(text: str, functions: Sequence[Function]) -> tuple[str, tuple[Call, ...]]:
-    """Take the calls of known functions out of `text`; what is not a whole call of one stays text."""
+    """Split the calls of known functions off `text`; what is not a complete call of one stays text."""
     names = {function.name for function in functions}
     content, calls, at = [], [], 0
     while (start := text.find(_OPENING, at)) >= 0:
@@ -127,22 +127,22 @@ def _read_calls(text: str, functions: Sequence[Function]) -> tuple[str, tuple[Ca
     content.append(text[at:])
     if not calls:
         return text, ()
-    # The line ends before and between the calls are of the format.
+    # Line ends before and between the calls belong to the format.
     return "".join(content).rstrip(), tuple(calls)
 
 
 def calls_form(functions: Sequence[Function], *, most: int | None = None) -> AnswerForm:
-    """At least one call of one of `functions`, and nothing else; at most `most`.
+    """At least one call of one of `functions`, and nothing else; at most `most` calls.
 
     Raises:
-        GrammarError: a function's schema is too large, too deep, or refers to something outside of itself.
+        GrammarError: a function's schema is too large or too deep, or refers to something outside of itself.
     """
     more = "" if most == 1 else ' ("\\n" call)*'
     return AnswerForm(f"start: call{more}\n{_call_rule(functions)}")
 
 
 def text_or_calls_form(functions: Sequence[Function]) -> AnswerForm:
-    """Any text, in which every call that is begun is a whole one of one of `functions`. Raises as `calls_form`."""
+    """Any text, in which every call that is begun is a complete one of `functions`. Raises as `calls_form`."""
     lines = (
         "start: (begun rest)* TEXT",
         f"begun[lazy]: TEXT {json.dumps(_OPENING)}",
@@ -163,7 +163,7 @@ def _call_rule(functions: Sequence[Function]) -> str:
 
 
 def _body_rule(functions: Sequence[Function]) -> str:
-    """The JSON of a call, spaced as templates show it; a schema stands alone, so that `$ref` finds its root."""
+    """The JSON of a call, spaced as in templates; a schema is a root of its own, so that `$ref` resolves."""
     rules = ["body: " + " | ".join(f"body_{number}" for number in range(len(functions)))]
     for number, function in enumerate(functions):
         opening = f'{{"name": {json.dumps(function.name)}, "arguments": '
@@ -184,13 +184,13 @@ def _call(text: str) -> Call | None:
         return None
     if not isinstance(found, dict) or not isinstance(found.get("name"), str):
         return None
-    # Some models say `parameters`; a function without any may be called without the field.
+    # Some models say `parameters`; for a function without any the field may be missing.
     arguments = found.get("arguments", found.get("parameters", {}))
     return Call(found["name"], arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False))
 
 
 def split_thought(text: str) -> tuple[str, str]:
-    """The thought that `text` begins with, without its tags, and the rest. One that is not closed is all there is."""
+    """The thought that `text` begins with, without its tags, and the rest; an unclosed thought takes all of it."""
     start = text.lstrip()
     if not start.startswith(THOUGHT_OPENING):
         return "", text
@@ -199,7 +199,7 @@ def split_thought(text: str) -> tuple[str, str]:
 
 
 def shown_so_far(text: str, functions: Sequence[Function] = ()) -> str:
-    """The part of a growing answer's content that stays whatever follows: a beginning of what `read_reply` finds."""
+    """The part of a growing answer's content that is final: a beginning of what `read_reply` will find."""
     start = text.lstrip()
     if THOUGHT_OPENING.startswith(start) and len(start) < len(THOUGHT_OPENING):
         return ""
@@ -207,12 +207,12 @@ def shown_so_far(text: str, functions: Sequence[Function] = ()) -> str:
     if not functions:
         return said
     said = said[: said.index(_OPENING)] if _OPENING in said else _without_beginning(said)
-    # Before a call the line ends are of the format.
+    # Line ends before a call belong to the format.
     return said.rstrip()
 
 
 def _without_beginning(text: str) -> str:
-    """`text` without what may be the beginning of a call's tag at its end."""
+    """`text` without a possible beginning of a call's tag at its end."""
     sizes = range(len(_OPENING) - 1, 0, -1)
     size = next((size for size in sizes if text.endswith(_OPENING[:size])), 0)
     return text[: len(text) - size]

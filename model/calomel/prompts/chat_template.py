@@ -1,11 +1,11 @@
-"""A checkpoint's chat template: how it writes a conversation. Jinja in a sandbox, under a budget; then token ids.
+"""A checkpoint's chat template: how it writes a conversation. Jinja in a sandbox with a budget; then token ids.
 
-Templates come with a model, never with a request; what clients send is data in them. Still a loop over hostile messages
-shall end, so repetition and ranges are counted, and the text is measured while it grows.
+Templates come with a model, never with a request; what clients send is data in them. Even so a loop over hostile
+messages must end, so repetition and ranges are counted, and the text is measured while it grows.
 
-Only the template writes control tokens: in a user's text they are mere text. Before the template is rendered, a mark is
-put into every control token's name that stands in a client's text. The names that are found whole in the rendered text
-are the template's own; the marks are taken out again.
+Only the template writes control tokens: in a user's text they are plain text. Before the template is rendered, a mark
+is inserted into the name of every control token in a client's text. Names found intact in the rendered text are the
+template's own; then the marks are removed.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ CONFIG_FILE: Final = "tokenizer_config.json"
 
 MAX_TEMPLATE_CHARACTERS: Final = 1_000_000
 MAX_RENDERED_CHARACTERS: Final = 8_000_000
-# Steps of ranges in one rendering, and the length of a repeated text: templates count messages and indent.
+# Steps of ranges per rendering, and the length of a repeated text: templates count messages and indent.
 MAX_COUNTED: Final = 100_000
 _MAX_EXPONENT: Final = 64
 
 _WITH_TOOLS: Final = "tool_use"
 _WITHOUT_TOOLS: Final = "default"
-# Code points that are no characters (Unicode 17, section 23.7): one of them that no client has sent is the mark.
+# Code points that are noncharacters (Unicode 17, section 23.7): one that no client has sent becomes the mark.
 _MARKS: Final = tuple(chr(code) for code in range(0xFDD0, 0xFDF0))
 
 
 class ChatTemplateError(ValueError):
-    """There is no usable template, or it does not take these messages. The message never quotes them."""
+    """There is no usable template, or it rejects these messages. The message never quotes them."""
 
 
 class ChatTemplate:
     """The templates of one checkpoint.
 
     Args:
-        sources: by name; `tool_use`, where there is one, is taken when there are tools, else `default`.
+        sources: by name; `tool_use`, if there is one, is used when there are tools, else `default`.
         tokens: names that templates use for control tokens, such as `bos_token`, with their texts.
         now: the time, for templates that tell the model the date.
     """
@@ -79,10 +79,10 @@ class ChatTemplate:
 
     @classmethod
     def of(cls, folder: Path) -> ChatTemplate | None:
-        """The template in a checkpoint's folder; None when it has none and so does not chat.
+        """The template in a checkpoint's folder; None if it has none, so that it cannot chat.
 
         Raises:
-            ChatTemplateError: there is one, and it can not be used.
+            ChatTemplateError: there is one, but it cannot be used.
         """
         config = read_object(folder / CONFIG_FILE, ChatTemplateError)
         sources = _sources(config.get("chat_template"))
@@ -151,7 +151,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 class _Counted:
-    """The ranges of one rendering."""
+    """Counts the ranges of one rendering."""
 
     def __init__(self) -> None:
         self._left = MAX_COUNTED
@@ -166,7 +166,7 @@ class _Counted:
 
 
 class _Generation(Extension):
-    """`{% generation %}`, by which trainers mark what the model says: its contents, nothing more."""
+    """`{% generation %}`, with which trainers mark the model's own text: renders its contents, nothing more."""
 
     tags = {"generation"}  # noqa: RUF012 (as the library declares it)
 
@@ -188,7 +188,7 @@ def _to_json(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,  # noqa: FBT001, FBT002
 ) -> str:
-    # Jinja's own filter escapes for HTML, which models never saw.
+    # Jinja's own filter escapes for HTML, which models never saw in training.
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
@@ -220,7 +220,7 @@ class ChatPrompt:
         """The ids of a conversation, up to where the answer begins; `more` are variables of the template.
 
         Raises:
-            ChatTemplateError: the template does not take these messages.
+            ChatTemplateError: the template rejects these messages.
         """
         try:
             told = [message.described() for message in messages]
@@ -248,7 +248,7 @@ class ChatPrompt:
 
 
 def _unused(value: Any) -> str:
-    """A mark that stands nowhere in `value`."""
+    """A mark that does not occur in `value`."""
     text = json.dumps(value, ensure_ascii=False)
     mark = next((mark for mark in _MARKS if mark not in text), None)
     if mark is None:

@@ -1,8 +1,8 @@
-"""What a next-edit client shows of the user's work, whatever format it has, and the unified diffs in it.
+"""What a next-edit client shows of the user's work, in any format, and the unified diffs in it.
 
-Diffs are read as generously as clients write them. Headers may lack (`@@`, `diff --git`), line numbers may be made up,
-lines of context may be gone. What counts is the lines with `-` and `+`: those that stand together are one edit. Names
-of files are read where both `---` and `+++` stand, so that a removed comment of SQL is no header.
+Diffs are read leniently. Headers may be missing (`@@`, `diff --git`), line numbers may be made up, context lines may be
+missing. What counts is the lines with `-` and `+`: consecutive ones are one edit. File names are read only where both
+`---` and `+++` are present, so that a removed SQL comment is not taken for a header.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ from typing import Final
 from calomel.prompts.own import diff_text
 from calomel.prompts.parts import Excerpt, Hunk, text_hunks
 
-# The newest; a prompt has room for some dozens.
+# The newest edits; a prompt has room for a few dozen.
 _KEPT: Final = 64
-# They are at the end; a diff of a whole working tree may be long.
+# The newest edits are at the end; a diff of a whole working tree may be long.
 _READ: Final = 262_144
 _NUMBERS: Final = re.compile(r"@@+ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))?")
-# As one editor marks what was accepted; a comment of any language.
+# How one editor marks an accepted prediction; as a comment of any language.
 _ACCEPTED: Final = re.compile(r"(?://+|#+|;+|<!--)[ \t]{0,8}User accepted prediction")
 _NOTHING: Final = "/dev/null"
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _PIECES: Final = re.compile(r"\\([0-7]{3}|.)|[^\\]+")
-# Of a file's name; no file system takes a longer one.
+# Of a file's name; no file system allows a longer one.
 LONGEST_PATH: Final = 4096
-# Diagnostics are prose about code: the models read excerpts of files and take it for one, so it is left out.
+# Diagnostics are prose about code; models would take them for an excerpt of a file, so they are left out.
 _DIAGNOSTICS: Final = frozenset({"diagnostics"})
 _SYNTAX: Final = frozenset({"treesitter_context", "context/treesitter"})
 _DIFF: Final = frozenset({"staged_git_diff", "context/staged_diff"})
-# What models of other makers read as a token of their own.
+# What other makers' models read as a token of their own.
 _MODELS_OWN: Final = r"(?=\|[a-z][a-z0-9_]*\|>|\[[a-z▁-]+\]>|filename>)"
 _SYNTAX_LINE: Final = re.compile(r"(?:Enclosing scope|Sibling(?:: line \d{1,9})?|Import): (.*)")
 
 
 @dataclass(frozen=True, slots=True)
 class EditPrompt:
-    """One region to rewrite and what is around it.
+    """One region to rewrite and its surroundings.
 
     `prefix + region + suffix` is the file as the client shows it, byte for byte, without tags.
 
     Attributes:
-        path: of the file; None when the client does not tell. It may be a bare file name, or absolute.
+        path: of the file; None if the client does not send it. It may be a bare file name, or absolute.
         prefix: the text before the region.
         region: what to rewrite.
-        suffix: the text behind it.
-        cursor: offset of the cursor in `region`, in characters; None when the client does not show it there.
-        edits: what changed lately, oldest first. Line numbers are the client's, and some clients make them up.
+        suffix: the text after it.
+        cursor: offset of the cursor in `region`, in characters; None if the client does not show it there.
+        edits: recent changes, oldest first. Line numbers are the client's, and some clients make them up.
         related: excerpts of other files, in the client's order.
     """
 
@@ -68,7 +68,7 @@ class ForeignPromptError(ValueError):
 
 
 def same_file(one: str, other: str) -> bool:
-    """Whether two names may be of one file: one of them is the end of the other."""
+    """Whether two names may be of the same file: one of them ends with the other."""
     one, other = one.replace("\\", "/"), other.replace("\\", "/")
     return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
 
@@ -77,16 +77,16 @@ def parse_hunks(text: str, path: str = "") -> tuple[Hunk, ...]:
     """The newest edits of a diff, oldest first, as the diff groups them.
 
     Args:
-        text: the diff; anything else in it is passed over.
-        path: of edits that stand below no file's name.
+        text: the diff; anything else in it is skipped.
+        path: of edits that no file name precedes.
     """
     return tuple(_Reader(path).read(text))
 
 
 def parse_edits(text: str, path: str = "") -> tuple[Hunk, ...]:
-    """The same as a person would name them: lines that did not change are left out, and changes in blanks alone.
+    """The same without unchanged lines and whitespace-only changes, as a person would name them.
 
-    This is what the diff stream of our own editor side looks like, which the models were trained on.
+    This is the form of our own editor side's diff stream, which the models were trained on.
     """
     edits: list[Hunk] = []
     for hunk in parse_hunks(text, path):
@@ -101,13 +101,13 @@ class _Reader:
     def __init__(self, path: str) -> None:
         self._path = path
         self._predicted = False
-        # The mark of an accepted prediction stands before the names of its file.
+        # The mark of an accepted prediction comes before the names of its file.
         self._marked = False
         self._hunks: deque[Hunk] = deque(maxlen=_KEPT)
         self._before: list[str] = []
         self._after: list[str] = []
         self._line = 0
-        # Lines that the numbers of a hunk still promise, on both sides.
+        # Lines still expected by the numbers of a hunk, on both sides.
         self._left = (0, 0)
 
     def read(self, text: str) -> Iterator[Hunk]:
@@ -121,7 +121,7 @@ class _Reader:
         yield from self._hunks
 
     def _take(self, lines: list[str], at: int) -> int:
-        """Read what begins at line `at`; how many lines that was."""
+        """Read what begins at line `at`; returns how many lines that was."""
         line = lines[at]
         if line.startswith("--- ") and self._is_header(lines, at):
             self._flush()
@@ -157,7 +157,7 @@ class _Reader:
             self._left = (0, 0)
             return
         first, old, new = (1 if number is None else int(number) for number in numbers.groups())
-        # An insertion stands behind the line that is named.
+        # An insertion comes after the line that is named.
         self._line = first if old == 0 else max(0, first - 1)
         self._left = (old, new)
 
@@ -186,7 +186,7 @@ class _Reader:
 
 
 def _end_of(text: str) -> str:
-    """As much of the end of a diff as is read, from the names of a file on."""
+    """The part of a diff's end that is read, starting at the names of a file."""
     if len(text) <= _READ:
         return text
     start = len(text) - _READ
@@ -195,14 +195,14 @@ def _end_of(text: str) -> str:
 
 
 def _add(lines: list[str], line: str) -> None:
-    """Add a line without its sign; the one before it ends where this one begins."""
+    """Add a line without its sign; the previous one ends where this one begins."""
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
     lines.append(f"{line[1:]}\n")
 
 
 def _name(old: str, new: str) -> str:
-    """The file that two header lines speak of, without the letters that git puts before it."""
+    """The file that two header lines name, without the prefixes that git adds."""
     old, new = _unquoted(old[4:]), _unquoted(new[4:])
     if new == _NOTHING:
         return old.removeprefix("a/")
@@ -212,7 +212,7 @@ def _name(old: str, new: str) -> str:
 
 
 def _unquoted(name: str) -> str:
-    """A name as git or diff writes it: perhaps with a time behind a tab, perhaps in quotation marks."""
+    """A name as git or diff writes it: possibly followed by a tab and a time, possibly in quotation marks."""
     name = name.rstrip("\r").split("\t", 1)[0][:LONGEST_PATH]
     quoted = _QUOTED.fullmatch(name)
     if quoted is None:
@@ -232,9 +232,9 @@ def _octets(piece: re.Match[str]) -> bytes:
 def sort_snippets(
     snippets: Iterable[tuple[str | None, str]], current: str | None
 ) -> tuple[tuple[Excerpt, ...], tuple[Hunk, ...]]:
-    """Excerpts and edits out of snippets, each a path and a text, in their order.
+    """Split snippets, each a path and a text, into excerpts and edits, in their order.
 
-    Signatures around the cursor become an excerpt of the file `current`; what is about to be committed becomes edits.
+    Signatures around the cursor become an excerpt of the file `current`; staged changes become edits.
     """
     excerpts: list[Excerpt] = []
     staged: tuple[Hunk, ...] = ()
@@ -252,17 +252,17 @@ def sort_snippets(
 
 
 def unforged(text: str) -> str:
-    """The user's `text` with its tokens broken up by a blank, so that a model reads none of them as its own."""
+    """The user's `text` with special tokens broken up by a space, so that no model reads one in it."""
     return re.sub(f"<{_MODELS_OWN}", "< ", text)
 
 
 def mended(text: str) -> str:
-    """The text of which `unforged` made `text`."""
+    """Reverses `unforged`."""
     return re.sub(f"< {_MODELS_OWN}", "<", text)
 
 
 def ended_like(text: str, region: str) -> str:
-    """`text` with the line ends that `region` ends with, which formats do not tell for certain."""
+    """`text` with the line ends at the end of `region`, which formats do not transmit reliably."""
     return text.rstrip("\n") + region[len(region.rstrip("\n")) :]
 
 
@@ -279,7 +279,7 @@ def whole_line(text: str) -> str:
 
 
 def cut_cursor(text: str, mark: str) -> tuple[int | None, str]:
-    """Where the cursor is in a region, and the region without its mark. Raises ForeignPromptError for several marks."""
+    """The cursor's offset in a region, and the region without its mark. Raises ForeignPromptError for several marks."""
     at = text.find(mark)
     if at < 0:
         return None, text
@@ -289,7 +289,7 @@ def cut_cursor(text: str, mark: str) -> tuple[int | None, str]:
 
 
 def split_files(text: str, tokens: Sequence[str]) -> list[tuple[str | None, str]]:
-    """Texts behind lines that begin with a token and name a path; the first text may have none."""
+    """The texts that follow lines with a token and a path; the first text may have none."""
     lines = f"^(?:{'|'.join(map(re.escape, tokens))})"
     starts = [found.start() for found in re.finditer(lines, text, re.MULTILINE)] if tokens else []
     files: list[tuple[str | None, str]] = []

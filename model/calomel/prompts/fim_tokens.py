@@ -1,12 +1,12 @@
-"""A hole between the fill-in-the-middle tokens of other makers' models: written for a model, and read from a client.
+"""Fill-in-the-middle prompts in the tokens of other makers' models: written for a model, and read from a client.
 
     [repository] name [file] path text … [file] path [prefix] prefix [suffix] suffix [middle]  →  middle
     [suffix] suffix [prefix] prefix [middle]  →  middle
 
-A model is asked in the way that its own tokens were trained in, which its tokenizer tells; one behind another server
-gets them in a text. A client's prompt is one text. It says itself which format it has, by how it begins and ends.
-A token that the user's text holds as well counts where the format wants it first: the text goes to the cursor, so the
-worst is a poor guess.
+A model is asked in the format of its own tokens, which its tokenizer tells; a model behind another server gets them in
+a text. A client's prompt is one text; its format is recognised by how it begins and ends. If the user's text contains a
+token too, the first place where the format allows it counts: the text ends at the cursor, so the worst case is a poor
+guess.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class FimFormat:
     """The tokens of one family of models.
 
     Attributes:
-        prefix: before the text before the hole.
-        suffix: before the text behind the hole.
-        middle: where the answer begins; empty where it begins right behind the text before the hole.
-        files: before another file, whose path ends the line.
-        within: other files stand behind the prefix token, and the file itself with them.
-        padded: there is a blank on the inner side of each token, as the format adds it.
-        suffix_first: a model is shown the suffix before the prefix, as it was trained.
-        repository: before the name of the repository, in front of all files.
-        end: ends an answer, where a model says that by a token of its own.
+        prefix: precedes the text before the hole.
+        suffix: precedes the text after the hole.
+        middle: where the answer begins; empty if it begins right after the text before the hole.
+        files: precedes another file, whose path ends the line.
+        within: other files come after the prefix token, and the file itself with them.
+        padded: there is a space on the inner side of each token, as the format adds it.
+        suffix_first: a model gets the suffix before the prefix, as in its training.
+        repository: precedes the name of the repository, before all files.
+        end: ends an answer, if the model has a token of its own for that.
     """
 
     prefix: str
@@ -59,24 +59,24 @@ class FimFormat:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every token of the format, as a tokenizer has them: none of them stands in an answer."""
+        """Every token of the format, as a tokenizer has them: none of them occurs in an answer."""
         return (*self.tokens, *self.files, *self.repository, *([self.end] if self.end else []))
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """The tokens around a hole, as a text has them."""
+        """The tokens around a hole, as they are in a text."""
         return tuple(mark for mark in (self.prefix, self.suffix, self.middle) if mark)
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """What ends an answer, as a text has it, the end token first: a model that begins another file is done, too."""
+        """What ends an answer, as text, the end token first: a model that begins another file is done, too."""
         return tuple(each.lstrip(_BLANK) for each in (self.end, *self.files[:1], *self.repository[:1]) if each)
 
 
-# A blank in a vocabulary of characters.
+# A space in a vocabulary of characters.
 _BLANK: Final = "\u2581"
 _TEXT_END: Final = "<|endoftext|>"
-# Qwen2.5-Coder (arXiv 2409.12186) and most fine-tunes; CodeGemma's tokens differ for files alone.
+# Qwen2.5-Coder (arXiv 2409.12186) and most fine-tunes; CodeGemma's tokens differ only for files.
 _QWEN: Final = FimFormat(
     "<|fim_prefix|>",
     "<|fim_suffix|>",
@@ -118,7 +118,7 @@ _FORMATS: Final = (
 )
 _NAMES: Final = ("qwen", "starcoder", "santacoder", "deepseek", "glm", "codellama", "seed", "codestral")
 FORMATS: Final[Mapping[str, FimFormat]] = dict(zip(_NAMES, _FORMATS, strict=True))
-# What stands in the names of models, in small letters, of which nothing else is known.
+# Parts of model names, in lower case, for models of which nothing else is known.
 _MODELS: Final[Mapping[str, str]] = {
     "starcoder": "starcoder", "granite": "starcoder", "stable-code": "starcoder", "santacoder": "santacoder",
     "deepseek-coder": "deepseek", "codegeex": "glm", "glm": "glm", "codellama": "codellama", "code-llama": "codellama",
@@ -127,32 +127,32 @@ _MODELS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 # Names of repositories say nothing about code.
 _REPOSITORY: Final = re.compile(r"\A(?:<\|repo_name\|>|<repo_name>|<reponame>)[^\n]*\n?")
-# Some clients put the token before the text that their server would put there.
+# Some clients add the token that their server would put before the text.
 _BEGINNINGS: Final = ("<s>", "<bos>", "<｜begin▁of▁sentence｜>", "<|endoftext|>")  # noqa: RUF001
-# What a client sends for "nothing behind the cursor".
+# What a client sends for "nothing after the cursor".
 NOTHING: Final = _TEXT_END
 _FILES_KEPT: Final = 64
-# Nobody tells a model what the repository is called.
+# No client says what the repository is called.
 _REPOSITORY_NAME: Final = "project"
 # Excerpts hardly change from one keystroke to the next.
 _REMEMBERED: Final = 1024
 
 
 def format_of(names: Container[str]) -> FimFormat | None:
-    """The format whose tokens are all among `names`, those of a tokenizer; None where it has none of them whole."""
+    """The format whose tokens are all in `names`, those of a tokenizer; None if there is no such format."""
     return next((form for form in _FORMATS if form.middle and all(name in names for name in form.tokens)), None)
 
 
 def token_names() -> set[str]:
-    """The tokens of all formats that a model is asked in, and what ends their answers."""
+    """The tokens of all formats that models are asked in, and those that end their answers."""
     return {name for form in _FORMATS if form.middle for name in (*form.tokens, form.end) if name}
 
 
 class FimTokensRenderer(PlainAnswer):
-    """Shows a hole, or the hole that a region leaves, between the tokens of a format.
+    """Writes a hole, or the hole that a region leaves, in the tokens of a format.
 
     Args:
-        tokenizer: of the model; has the three tokens of the format.
+        tokenizer: the model's; has the three tokens of the format.
         ends: ids that end an answer.
         form: the format.
         begin: ids at the start of every context.
@@ -173,7 +173,7 @@ class FimTokensRenderer(PlainAnswer):
         self._headed = lru_cache(maxsize=_REMEMBERED)(lambda path, text: tuple(tokenizer.encode(f"{path}\n{text}")))
 
     def render(self, parts: PromptParts, max_context: int) -> FimTokens:
-        """The window has all the room; other files have what it leaves, where the format has a place for them."""
+        """The window may take all the room; other files get the rest, if the format has a place for them."""
         prefix, suffix, middle = self._ids
         room = max_context - len(self._begin) - len(self._ids)
         before, behind, cut = window(parts.prefix, parts.suffix, room, self._tokenizer)
@@ -185,7 +185,7 @@ class FimTokensRenderer(PlainAnswer):
         return FimTokens((*front, suffix, *behind, middle), reuse=len(front), cut=cut)
 
     def _files(self, parts: PromptParts, room: int) -> list[int]:
-        """Other excerpts, as many as fit, the last ones first, and the name of the file itself; nothing without any."""
+        """As many other excerpts as fit, the last ones first, and the file's own name; nothing without excerpts."""
         if self._file is None:
             return []
         own = [self._file, *self._headed(parts.path, "")] if parts.path else []
@@ -201,17 +201,17 @@ class FimTokensRenderer(PlainAnswer):
 
 
 def format_named(model: str) -> FimFormat | None:
-    """The format of a model of this name, or of a template with such tokens in it; None where nobody knows."""
+    """The format of a model of this name, or of a template that contains its tokens; None if unknown."""
     small = model.lower()
     shown = (form for form in _FORMATS if all(mark in model for mark in form.marks))
     return next(shown, None) or next((FORMATS[form] for name, form in _MODELS.items() if name in small), None)
 
 
 def write_fim(parts: PromptParts, form: FimFormat) -> str:
-    """The prompt about a hole as one text, for a server that finds the tokens in it.
+    """A fill-in-the-middle prompt as one text, for a server that recognises the tokens in it.
 
-    What the user's text has of these tokens is broken up by a blank. Of other files `related` alone is shown, where the
-    format has a place for files.
+    Such tokens in the user's text are broken up by a space. Of other files only `related` is shown, if the format has a
+    place for files.
     """
 
     def plain(text: str) -> str:
@@ -233,13 +233,13 @@ def write_fim(parts: PromptParts, form: FimFormat) -> str:
 
 
 def parse_fim(prompt: str, suffix: str | None = None) -> PromptParts:
-    """Read a prompt: a hole, its file's path if the prompt says it, and excerpts of other files in the prompt's order.
+    """Read a prompt: a hole, its file's path if given, and excerpts of other files in the prompt's order.
 
-    One that has no known format is the text before the hole.
+    A prompt of no known format is the text before the hole.
 
     Args:
-        prompt: of a client.
-        suffix: the text behind the hole, where the client sends it apart.
+        prompt: from a client.
+        suffix: the text after the hole, if the client sends it separately.
     """
     apart = None if suffix is None or suffix == NOTHING else suffix
     if not apart:
@@ -251,7 +251,7 @@ def parse_fim(prompt: str, suffix: str | None = None) -> PromptParts:
 
 
 def _parsed(text: str, form: FimFormat) -> PromptParts | None:
-    """The prompt in one format; None when it has another."""
+    """The prompt in one format; None if it has another."""
     begin = _begin(text, form)
     if begin is None:
         return None
@@ -265,14 +265,14 @@ def _parsed(text: str, form: FimFormat) -> PromptParts | None:
         files += split_files(before, form.files)
         path, before = files.pop()
     else:
-        # The name of the file itself stands right before its text.
+        # The name of the file itself comes right before its text.
         path = files.pop()[0] if files and not files[-1][1].strip() else None
         files = [(name, content) for name, content in files if name is not None]
     return PromptParts(_related(files), path=path, prefix=before, suffix=behind)
 
 
 def _begin(text: str, form: FimFormat) -> int | None:
-    """Where the first token of the format is: at the beginning, or behind other files."""
+    """Where the first token of the format is: at the beginning, or after other files."""
     tokens = (form.prefix, form.suffix)
     if text.startswith(tokens):
         return 0
@@ -281,16 +281,16 @@ def _begin(text: str, form: FimFormat) -> int | None:
     if text.startswith(form.files or "\0"):
         found = [at + 1 for token in tokens if (at := text.find(f"\n{token}")) >= 0]
         return min(found, default=None)
-    # Some clients put words of their own before the prompt; its end says what it is.
+    # Some clients put words of their own before the prompt; its end shows what it is.
     found = [at for token in tokens if (at := text.find(token)) >= 0] if text.endswith(form.middle) else []
     return min(found, default=None)
 
 
 def _halves(body: str, form: FimFormat) -> tuple[str, str] | None:
-    """The texts before and behind the hole; None when the prompt does not have this format."""
+    """The texts before and after the hole; None if the prompt does not have this format."""
     joined = form.prefix + " " * form.padded + form.suffix
     if body.startswith(joined) and form.middle:
-        # Suffix first, as StarCoder and CodeLlama write it: the text before the hole comes last.
+        # Suffix first, as in StarCoder and CodeLlama: the text before the hole comes last.
         behind, found, before = body[len(joined) :].partition(" " * form.padded + form.middle + " " * form.padded)
         return (before, behind) if found else None
     if form.middle and not body.endswith(form.middle):
@@ -308,7 +308,7 @@ def _halves(body: str, form: FimFormat) -> tuple[str, str] | None:
 
 
 def _unmarked(prompt: str, suffix: str) -> PromptParts:
-    """A prompt that is the text before the hole; clients put other files before it, or the file's name alone."""
+    """A prompt that is the text before the hole; clients may put other files, or just the file's name, before it."""
     for form in (_QWEN, _CODESTRAL):
         if prompt.startswith(form.files):
             head, token, text = prompt.partition(f"\n{form.prefix}")
@@ -324,6 +324,6 @@ def _related(files: Sequence[tuple[str | None, str]]) -> tuple[Excerpt, ...]:
 
 
 def _without_beginning(prompt: str) -> str:
-    """The prompt without what stands before every text of a model, and without the repository's name."""
+    """The prompt without a model's beginning-of-text token and without the repository's name."""
     beginning = next((token for token in _BEGINNINGS if prompt.startswith(token)), "")
     return _REPOSITORY.sub("", prompt.removeprefix(beginning))

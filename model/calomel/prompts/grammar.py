@@ -1,9 +1,9 @@
-"""The form that an answer has to have: JSON of a schema or text of a pattern, and what it allows token by token.
+"""The form that an answer must have, JSON of a schema or text of a pattern, and which tokens it allows.
 
-A schema comes from a client. It is bounded here in size, depth and number of parts before anything is compiled, because
-a compiler of grammars is easily given work without end (CVE-2025-48944 was a pattern that stopped a server). The
-library parses while tokens come, within a budget for each token; compiling is bounded too. Whoever exceeds it gets an
-error, never a wait.
+A schema comes from a client. Its size, depth and number of parts are bounded here before anything is compiled, because
+it is easy to give a grammar compiler endless work (CVE-2025-48944 was a pattern that stopped a server). The library
+parses while tokens come, within a budget per token; compiling has one too. A request that exceeds them gets an error
+instead of hanging.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ MAX_PARTS: Final = 4_000
 MAX_DEPTH: Final = 64
 MAX_PATTERN_CHARACTERS: Final = 4_096
 
-# The grammar library keeps bounds as 64-bit numbers, and cuts larger ones off without a word.
+# The grammar library keeps bounds as 64-bit numbers, and silently truncates larger ones.
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _LARGEST: Final = 2**53
 
-# JSON in one of the common ways, on one line or with a line for each item. Where blanks are allowed between all parts,
-# small models fill their answers with them. A client's own `x-guidance` can not change it: later options win.
+# JSON in one of the common layouts, on one line or with a line per item. If whitespace is allowed between all parts,
+# small models fill their answers with it. A client's own `x-guidance` cannot change this: later options win.
 _OPTIONS: Final[JsonCompileOptions] = {
     "key_separator": ": ?",
     "item_separator": r",( |\n {0,24})?",
@@ -40,15 +40,15 @@ _OPTIONS: Final[JsonCompileOptions] = {
     "lenient": False,
 }
 
-# Two thirds and less of the library's own defaults: its figures are 50 thousand units of fuel a millisecond for
-# compiling, 14 thousand for a token. A state of the lexer takes about 2 KB.
+# At most two thirds of the library's defaults: by its figures a millisecond of compiling takes 50 thousand units of
+# fuel, one of a token 14 thousand. A state of the lexer takes about 2 KB.
 _COMPILE_FUEL: Final = 500_000
 _STEP_FUEL: Final = 100_000
 _STEP_ITEMS: Final = 20_000
 _ROW_ITEMS: Final = 1_000
 _STATES: Final = 10_000
 _SYMBOLS: Final = 100_000
-# A client asks with the same few schemas again and again.
+# Clients use the same few schemas again and again.
 _REMEMBERED: Final = 8
 
 _KEYWORDS: Final = frozenset({
@@ -70,23 +70,23 @@ _REASONS: Final = (
 
 
 class GrammarError(ValueError):
-    """A schema or pattern is malformed, too large, or uses what is not supported. The message never quotes it."""
+    """A schema or pattern is malformed, too large, or uses unsupported features. The message never quotes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerForm:
-    """What an answer may be, in the words of the grammar library."""
+    """What an answer may be, in the grammar library's language."""
 
     grammar: str
 
 
 def json_form(schema: Mapping[str, Any]) -> AnswerForm:
-    """One JSON value that `schema` allows. `oneOf` is taken as `anyOf`.
+    """One JSON value that `schema` allows. `oneOf` is treated as `anyOf`.
 
     Raises:
         GrammarError: it is too large or too deep, or refers to something outside of itself.
     """
-    from llguidance import LLMatcher  # a compiled library, not needed before somebody asks for a form
+    from llguidance import LLMatcher  # a compiled library, not needed before a form is used
 
     return AnswerForm(LLMatcher.grammar_from_json_schema(checked_schema(schema), overrides=_OPTIONS))
 
@@ -162,18 +162,18 @@ class GrammarConstraint:
 
 @dataclass(slots=True, eq=False)
 class GrammarWalk:
-    """One way through a form. Where the budget of a token is exceeded there is no way on."""
+    """A position in a form. Exceeding a token's budget ends it: nothing more is allowed."""
 
     _matcher: LLMatcher
     _size: int
 
     def advance(self, tokens: Sequence[int]) -> int:
-        """Take in the longest beginning of `tokens` that is allowed, and return its length."""
+        """Accept the longest beginning of `tokens` that is allowed, and return its length."""
         known = next((at for at, token in enumerate(tokens) if not 0 <= token < self._size), len(tokens))
         return self._matcher.try_consume_tokens(list(tokens[:known]))
 
     def may_end(self) -> bool:
-        """Whether the tokens that were taken in are a whole answer."""
+        """Whether the accepted tokens are a complete answer."""
         return self._matcher.is_accepting()
 
     def allowed(self) -> bytes:
@@ -181,22 +181,22 @@ class GrammarWalk:
         return b"" if self._matcher.is_stopped() else self._matcher.compute_bitmask()
 
     def forced(self) -> Sequence[int]:
-        """Tokens that come next in any case."""
+        """Tokens that must come next."""
         return () if self._matcher.is_stopped() else self._matcher.compute_ff_tokens()
 
 
 class GrammarCompiler:
-    """Makes constraints for one tokenizer. Safe to use from any thread; what was compiled lately is remembered."""
+    """Makes constraints for one tokenizer, with a cache of recent ones. Safe to use from any thread."""
 
     def __init__(self, tokenizer: TextTokenizer) -> None:
         self._tokenizer = tokenizer
         self._remembered = lru_cache(maxsize=_REMEMBERED)(self._compile)
 
     def compile(self, form: AnswerForm) -> GrammarConstraint:
-        """The constraint of `form`; blocks for some milliseconds, at worst for a second or two.
+        """The constraint of `form`; blocks for a few milliseconds, at worst for a second or two.
 
         Raises:
-            GrammarError: the form is malformed, needs what is not supported, or is beyond the budget.
+            GrammarError: the form is malformed, needs unsupported features, or exceeds the budget.
         """
         return self._remembered(form)
 
@@ -250,7 +250,7 @@ class _Vocabulary:
 
 
 def _reason(message: str) -> str:
-    """Why a form can not be had. The library's own message quotes the client; of it only known words are taken."""
+    """Why a form cannot be compiled. The library's message quotes the client; only known words of it are used."""
     if unimplemented := re.search(r"Unimplemented keys: (\[[^\]]*\])", message):
         named = sorted(name for name in _KEYWORDS if f'"{name}"' in unimplemented[1])
         return f"the schema uses keywords that are not supported{': ' if named else ''}{', '.join(named)}"

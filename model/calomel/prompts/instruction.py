@@ -1,7 +1,7 @@
-"""A hole, or a region to rewrite, as an instruction in a model's own chat template, answered in a fenced block.
+"""A hole or a region to rewrite as an instruction in a model's own chat template, answered in a fenced block.
 
-The block is opened for the model, so that its first token is code. Control tokens that stand in a user's text are mere
-text (`calomel.prompts.chat_template`).
+The block is opened for the model, so that its first token is code. Control tokens in a user's text are plain text
+(`calomel.prompts.chat_template`).
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class ChatRenderer:
     """Asks for a hole or a region in words.
 
     Args:
-        template: of the checkpoint.
-        tokenizer: of the checkpoint.
+        template: the checkpoint's.
+        tokenizer: the checkpoint's.
         ends: ids that end an answer.
 
     Raises:
-        TokenizerError: the template does not take one message of a user.
+        TokenizerError: the template rejects a single user message.
     """
 
     def __init__(self, template: ChatTemplate, tokenizer: TextTokenizer, ends: Sequence[int]) -> None:
@@ -58,7 +58,7 @@ class ChatRenderer:
             raise TokenizerError(f"the checkpoint can not be asked in its chat template: {error}") from error
 
     def render(self, parts: PromptParts, max_context: int) -> FimTokens:
-        """The window has three quarters of the room, and what it leaves; then recent changes, then other files."""
+        """The window gets three quarters of the room, and any rest; then recent changes, then other files."""
         region = "" if parts.region is None else parts.region.text
         around = self._around if parts.region is None else self._around_region
         fixed = around + SEAMS + self._count(parts.path or "") + self._count(region)
@@ -68,7 +68,7 @@ class ChatRenderer:
         return FimTokens(tuple(ids), reuse=len(ids), cut=cut, closing=_fence(shown, region))
 
     def read(self, ids: Sequence[int], *, whole: bool = True) -> str:
-        """What stands in the block."""
+        """The text in the block."""
         return inside(self._plain.read(ids), whole=whole)
 
     def ended(self, ids: Sequence[int]) -> bool:
@@ -76,13 +76,13 @@ class ChatRenderer:
         return self._plain.ended(ids) or closed(self._plain.read(ids))
 
     def shown(self, text: str) -> str:
-        """A canvas' text without what is about the block."""
+        """A canvas' text without what belongs to the fences."""
         return inside(text)
 
     def _ids(self, parts: PromptParts, region: str) -> list[int]:
         fence = _fence(parts, region)
         message = Message("user", _words(parts, fence))
-        # Qwen3 and its kin think aloud unless they are told not to; other templates do not know the word.
+        # Qwen3 and its kin think aloud unless told not to; other templates ignore the variable.
         ids = self._prompt.render([message], enable_thinking=False)
         return [*ids, *self._tokenizer.encode(f"{fence}\n")]
 
@@ -91,7 +91,7 @@ class ChatRenderer:
 
 
 def _words(parts: PromptParts, fence: str) -> str:
-    """The instruction and everything around the hole."""
+    """The instruction and the surroundings of the hole."""
     said = [_FILL if parts.region is None else _REWRITE]
     said += [f"Answer with one block between lines of {fence} alone."]
     said += [_file("From", excerpt, fence) for excerpt in parts.related]
@@ -127,7 +127,7 @@ def _fence(parts: PromptParts, region: str) -> str:
 
 
 def fence_for(text: str) -> str:
-    """A fence that `text` does not hold."""
+    """A fence that does not occur in `text`."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     return "`" * max(3, longest + 1)
 
@@ -138,10 +138,10 @@ def closed(text: str) -> bool:
 
 
 def inside(text: str, *, whole: bool = True) -> str:
-    """What stands in the block, which was opened for the model; one that it opens once more is that block.
+    """The text in the block, which was opened for the model; if the model opens it again, that block counts.
 
-    The line end before the closing fence is the fence's. With `whole` false the text goes on, and what may still become
-    the closing fence is left out.
+    The line end before the closing fence belongs to the fence. With `whole` false the text may continue, and what may
+    still become the closing fence is left out.
     """
     opening = _OPENING.match(text)
     end = _end(text)

@@ -4,10 +4,10 @@
     <|current_file_content|> current_file_path: PATH … <|code_to_edit|> …<|cursor|>… <|/code_to_edit|> …
     <|edit_diff_history|> unified diffs, the newest last
 
-Clients differ in the order of the parts, in what they leave out, and in whether the region stands inside of the file
-or behind it. A client puts each of its tags at the beginning of a line and nothing behind it. What looks like a tag
-elsewhere is the user's text, unless there are none but such ones. The answer takes the place of the region in the
-user's file; so a prompt whose region is not certain is refused rather than guessed at.
+Clients differ in the order of the parts, in what they leave out, and in whether the region is inside the file or after
+it. A client puts each tag at the beginning of a line with nothing after it. Anything like a tag elsewhere is the user's
+text, unless all tags are like that. The answer replaces the region in the user's file, so a prompt whose region is
+uncertain is rejected rather than guessed at.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from calomel.prompts.edit_prompt import (
 from calomel.prompts.parts import EditRegion, PromptParts
 
 CURSOR: Final = "<|cursor|>"
-# Words to the hosted service's router, which one client leaves in.
+# Words for the hosted service's router, which one client leaves in.
 ROUTING: Final = ("<|!@#IS_NEXT_EDIT!@#|>", "<|!@#IS_APPLY!@#|>")
 
 _REGION: Final = "code_to_edit"
@@ -47,7 +47,7 @@ _FENCE: Final = "```"
 _FENCED: Final = re.compile(r"\s*```[^\n`]*\n(?P<text>.*?)\n?```\s*", re.DOTALL)
 _FORGED: Final = re.compile(rf"<\|(?=/?(?:{'|'.join((*_PARTS, _SNIPPET, 'cursor'))})\|>)")
 _TAG_OF_REGION: Final = re.compile(rf"<\|/?{_REGION}\|>\n?")
-# A prompt with twenty snippets has some fifty; a file about prompts may have as many again.
+# A prompt with twenty snippets has about fifty; a file about prompts may have as many again.
 _MOST: Final = 4096
 
 
@@ -57,9 +57,9 @@ class _Tag:
 
     Attributes:
         name: without `<|`, `/` and `|>`.
-        closing: it ends a part.
+        closing: whether it ends a part.
         start: offset of the tag.
-        end: offset behind the tag and the line end that belongs to it.
+        end: offset after the tag and the line end that belongs to it.
     """
 
     name: str
@@ -70,7 +70,7 @@ class _Tag:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What stands between two tags, from `start` to `end`, and with the tags from `outer_start` to `outer_end`."""
+    """The text between two tags, from `start` to `end`, or with the tags from `outer_start` to `outer_end`."""
 
     name: str
     outer_start: int
@@ -80,15 +80,15 @@ class _Part:
 
     @property
     def closed(self) -> bool:
-        """There is a tag at its end."""
+        """Whether there is a tag at its end."""
         return self.outer_end > self.end
 
     def holds(self, other: _Part) -> bool:
-        """The other one lies in this one."""
+        """Whether the other one is inside this one."""
         return self.start <= other.outer_start and other.outer_end <= self.end
 
 
-# Of the file around the region, tags removed: its path, and the texts before and behind.
+# The file around the region, tags removed: its path, and the texts before and after.
 _Around = tuple[str | None, str, str]
 
 
@@ -98,7 +98,7 @@ def parse_mercury(prompt: str) -> EditPrompt:
     The last line end before `<|/code_to_edit|>` belongs to the region: `mercury_answer` leaves it out again.
 
     Raises:
-        ForeignPromptError: there is no region, or no telling where it begins or ends, or where its cursor is.
+        ForeignPromptError: there is no region, or its ends or its cursor are ambiguous.
     """
     text = _without_routing(prompt)
     sections, region = _sections(text)
@@ -112,16 +112,16 @@ def parse_mercury(prompt: str) -> EditPrompt:
 
 
 def mercury_answer(region: str) -> str:
-    """The answer: the region between bare fences, which is all that every client understands.
+    """The answer: the region between bare fences, the only form that every client understands.
 
-    It repeats what stood between the tags, the line end before the closing one apart; an unchanged region says that
+    It repeats the text between the tags, except for the line end before the closing one; an unchanged region means that
     there is nothing to do.
     """
     return f"```\n{region.removesuffix(chr(10))}\n```"
 
 
 def write_mercury(parts: PromptParts) -> str:
-    """The prompt about a region; what the user's text has of the tags is broken up by a blank."""
+    """The prompt about a region; tags in the user's text are broken up by a space."""
     region = parts.region or EditRegion("")
     at = len(region.text) if region.cursor is None else region.cursor
     mark = "" if region.cursor is None else CURSOR
@@ -140,7 +140,7 @@ def write_mercury(parts: PromptParts) -> str:
 
 
 def read_answer(content: str, region: str) -> str | None:
-    """What an answer makes of `region`; None for one that is cut off."""
+    """The new text of `region` that an answer gives; None if it is cut off."""
     found = _FENCED.fullmatch(content)
     if found is None and content.lstrip().startswith(_FENCE):
         return None
@@ -161,7 +161,7 @@ def _line(text: str) -> str:
 
 
 def _without_routing(prompt: str) -> str:
-    """The prompt without the words to the router at its end; in the middle they are the user's."""
+    """The prompt without the router's words at its end; in the middle they are the user's."""
     end, found = _ends(prompt), False
     while prompt.endswith(ROUTING, 0, end):
         found = True
@@ -170,7 +170,7 @@ def _without_routing(prompt: str) -> str:
 
 
 def _ends(text: str, end: int | None = None) -> int:
-    """Where `text[:end]` ends without blanks."""
+    """Where `text[:end]` ends, without trailing blanks."""
     end = len(text) if end is None else end
     while end and text[end - 1].isspace():
         end -= 1
@@ -178,7 +178,7 @@ def _ends(text: str, end: int | None = None) -> int:
 
 
 def _sections(text: str) -> tuple[list[_Part], _Part]:
-    """Snippets, file and history, each at most once, and the region, which the file may hold."""
+    """Snippets, file and history, each at most once, and the region, which may be inside the file."""
     for anywhere in (False, True):
         found = _tags(text, _PARTS, anywhere=anywhere)
         top = _outermost(found, len(text))
@@ -191,7 +191,7 @@ def _sections(text: str) -> tuple[list[_Part], _Part]:
             break
     region = _the_one(text, regions)
     if file is not None and file.holds(region):
-        # Nested against all habit. What stands in the region is the user's in any case.
+        # Nested, unlike anything clients send. Text in the region is the user's in any case.
         outside = [tag for tag in within if tag.end <= region.outer_start or tag.start >= region.outer_end]
         nested = _first_ones(part for part in _outermost(outside, file.end) if part.closed)
         sections += [part for part in nested if not any(part.name == each.name for each in (*sections, region))]
@@ -207,7 +207,7 @@ def _first_ones(parts: Iterable[_Part]) -> list[_Part]:
 
 
 def _pairs(found: list[_Tag]) -> list[_Part]:
-    """The outermost regions. One tag too many stands in the user's text, and any of them may be that one: none then."""
+    """The outermost regions. Raises ForeignPromptError for a tag too many, as any of them may be the user's text."""
     pairs: list[_Part] = []
     depth: list[_Tag] = []
     stray = False
@@ -226,7 +226,7 @@ def _pairs(found: list[_Tag]) -> list[_Part]:
 
 
 def _the_one(text: str, regions: list[_Part]) -> _Part:
-    """The region; where there are several, the one that holds a cursor."""
+    """The region; if there are several, the one that holds a cursor."""
     if len(regions) > 1:
         regions = [region for region in regions if text.find(CURSOR, region.start, region.end) >= 0]
         if len(regions) != 1:
@@ -241,7 +241,7 @@ def _text_of(text: str, sections: list[_Part], name: str) -> str:
 
 
 def _file(text: str, region: _Part, sections: list[_Part], inside: str, *, shows_cursor: bool) -> _Around:
-    """What stands around the region: in its file, or, where there is none around it, in the file that is shown."""
+    """What is around the region: in its own file or, if it is in none, in the file that is shown."""
     part = next((part for part in sections if part.name == _FILE), None)
     others = [each for each in sections if each.name != _FILE]
     if part is not None and not part.holds(region):
@@ -258,7 +258,7 @@ def _file(text: str, region: _Part, sections: list[_Part], inside: str, *, shows
 
 
 def _around(path: str | None, shown: str, inside: str) -> _Around:
-    """A file that repeats the region somewhere; one that does not is what stands before it."""
+    """A file that repeats the region somewhere; one that does not is taken for the text before it."""
     for wanted in (inside, inside.removesuffix("\n")):
         at = shown.find(wanted) if wanted else -1
         if at >= 0:
@@ -267,7 +267,7 @@ def _around(path: str | None, shown: str, inside: str) -> _Around:
 
 
 def _without(text: str, start: int, end: int, parts: list[_Part]) -> str:
-    """`text[start:end]` without the parts that lie in it."""
+    """`text[start:end]` without the parts inside it."""
     pieces = []
     for part in sorted(parts, key=lambda each: each.outer_start):
         if start <= part.outer_start and part.outer_end <= end:
@@ -277,7 +277,7 @@ def _without(text: str, start: int, end: int, parts: list[_Part]) -> str:
 
 
 def _path(line: re.Pattern[str], text: str) -> tuple[str | None, str]:
-    """The path that the first line names, and the text behind that line."""
+    """The path in the first line, and the text after that line."""
     found = line.match(text)
     if found is None:
         return None, text
@@ -293,7 +293,7 @@ def _snippets(snippets: str) -> list[_Part]:
 
 
 def _tags(text: str, names: Sequence[str], *, anywhere: bool = False) -> list[_Tag]:
-    """The tags of these names, in order: those on lines of their own, or those within lines too.
+    """The tags of these names, in order: those on lines of their own, or also those within lines.
 
     Raises:
         ForeignPromptError: there are more than any client sends.
@@ -308,10 +308,10 @@ def _tags(text: str, names: Sequence[str], *, anywhere: bool = False) -> list[_T
 
 
 def _outermost(found: Sequence[_Tag], length: int) -> list[_Part]:
-    """The outermost parts: each ends at the tag that closes it, tags of its own name inside it counted.
+    """The outermost parts: each ends at the tag that closes it, counting tags of its own name inside it.
 
-    A part that holds one tag of its own name too many ends at the last tag that could close it, and one that nothing
-    closes at the end of the text, at offset `length`.
+    A part that contains one tag of its own name too many ends at the last tag that could close it, and an unclosed one
+    at the end of the text, at offset `length`.
     """
     parts: list[_Part] = []
     last = {tag.name: at for at, tag in enumerate(found) if tag.closing}

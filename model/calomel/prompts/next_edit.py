@@ -1,4 +1,4 @@
-"""The formats that other makers' models were trained on for next edits: how each shows a region, and answers."""
+"""The next-edit formats that other makers' models were trained on: how each shows a region, and its answer."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class EditFormat:
     """One format.
 
     Attributes:
-        write: the prompt about a region as one text, and how its answer says what the region becomes.
-        tokens: of a prompt, that a tokenizer may have.
-        ends: what ends an answer, as a text has it.
-        fim: name of the format of holes that the same models were trained on (`calomel.prompts.fim_tokens`).
-        region: as large as in training.
+        write: gives the prompt about a region as one text, and how its answer encodes the new region.
+        tokens: special tokens of a prompt that a tokenizer may have.
+        ends: texts that end an answer.
+        fim: name of the fill-in-the-middle format that the same models were trained on (`calomel.prompts.fim_tokens`).
+        region: bounds of a region, as in training.
     """
 
     write: Callable[[PromptParts], tuple[str, Reply]]
@@ -34,7 +34,7 @@ class EditFormat:
     region: RegionBounds
 
 
-# 350 tokens of three bytes around the cursor, as Zed counts.
+# 350 tokens of three bytes around the cursor, as Zed counts them.
 _ZETA: Final = EditFormat(
     partial(zeta.write_zeta, blocks=True),
     (zeta.SUFFIX, zeta.PREFIX, zeta.MIDDLE, zeta.FILE),
@@ -56,7 +56,7 @@ EDIT_FORMATS: Final[Mapping[str, EditFormat]] = {
     "sweep": _SWEEP,
     "sweep-v2": replace(_SWEEP, write=partial(sweep.write_sweep, second=True)),
 }
-# What makers, and those who converted a model, call it.
+# What its makers, and those who converted a model, call it.
 _CALLED: Final = {
     "zeta2": re.compile(r"zeta[-_ ]?2(?![-_.]?1)", re.IGNORECASE),
     "zeta2.1": re.compile(r"zeta[-_ ]?2[-_.]1", re.IGNORECASE),
@@ -66,7 +66,7 @@ _CALLED: Final = {
 
 
 def format_called(name: str) -> str | None:
-    """The format of a model of this name; None where it says nothing."""
+    """The format of a model of this name; None if the name says nothing."""
     return next((form for form, called in _CALLED.items() if called.search(name)), None)
 
 
@@ -74,7 +74,7 @@ class NextEditRenderer(PlainAnswer):
     """Asks about a region in one of these formats.
 
     Args:
-        tokenizer: of the model.
+        tokenizer: the model's.
         ends: ids that end an answer.
         form: the format.
         begin: ids at the start of every context.

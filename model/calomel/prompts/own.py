@@ -1,24 +1,24 @@
-"""The prompt of Calomel's own models: everything around a hole, or around a region that may be rewritten.
+"""The prompt of Calomel's own models: the context of a hole, or of a region that may be rewritten.
 
     (<|file|> path <|prefix|> excerpt)… (<|file|> path <|prefix|> edits)…
     <|file|> path <|suffix|> far suffix <|prefix|> prefix <|near|> near suffix <|middle|>  →  middle <|end|>
 
 Related files come first, then the current file as it was at the last snapshot, then the settled edits, oldest first:
-the most stable part is the one that is cached longest. An excerpt looks like the beginning of any file, and one that
-goes on where the last one ended needs no heading. An edit is its old lines behind `-` and its new lines behind `+`,
-under the name of its file. No text can forge a marker.
+the most stable part stays cached longest. An excerpt looks like the beginning of any file, and one that continues where
+the previous one ended needs no heading. An edit is its old lines after `-` and its new lines after `+`, under the name
+of its file. No text can forge a marker.
 
-The window comes last, its stable parts first, so that a keystroke leaves the cached front alone: the far suffix is
-anchored to the start of a line and moves in hops, the prefix only grows at its end. The near suffix, a handful of
-tokens right behind the cursor, is repeated for every request at the very end, where canvas and causal mode both see it.
-Prefix, middle and suffix are encoded apart, since the cursor is no token boundary.
+The window comes last, its stable parts first, so that a keystroke leaves the cached front alone: the far suffix starts
+at a line and moves in hops, the prefix only grows at its end. The near suffix, a handful of tokens right after the
+cursor, is repeated for every request at the very end, where canvas and causal mode both see it. Prefix, middle and
+suffix are encoded separately, since the cursor is not a token boundary.
 
-Where there is text in the hole already, a region of whole lines that may be rewritten, it stands before the near
-suffix, and the answer is its new text:
+If there is text in the hole already, a region of whole lines that may be rewritten, it comes before the near suffix,
+and the answer is its new text:
 
     … <|prefix|> prefix <|region|> text <|cursor|> text <|near|> near suffix <|middle|>  →  new text <|end|>
 
-The front of both is the same, so that a question about the lines around the cursor finds it in the cache.
+The front of both is the same, so that a request about the lines around the cursor finds it in the cache.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ HOP: Final = 512
 FAR_HOP: Final = 384
 # A token of code is rarely longer than this on average; only as much text as can fit is encoded at all.
 _CHARACTERS_PER_TOKEN: Final = 12
-# What a token of code has on average. The hop of a window is measured in characters: its front is never encoded.
+# The average for a token of code. The hop of a window is measured in characters: its front is never encoded.
 _CHARACTERS_PER_HOP_TOKEN: Final = 3
 _CHARACTERS_PER_ROOM_TOKEN: Final = 4
 # Excerpts and hunks hardly change from one keystroke to the next.
 _REMEMBERED: Final = 1024
-# Of a prompt about a region; training does the same.
+# Share of edits in a prompt about a region; the same as in training.
 EDITS_SHARE: Final = 0.5
 
 
 class Reply(Protocol):
-    """How a format says in an answer what becomes of a region."""
+    """How a format encodes the new text of a region in an answer."""
 
     @property
     def guess(self) -> str:
         """A text that most answers are made of."""
 
     def answered(self, region: str) -> str:
-        """What a model writes that makes `region` of the region."""
+        """The answer with which a model turns the region into `region`."""
 
     def read(self, answer: str) -> str | None:
-        """What an answer makes of the region; None for one that is cut off or damaged."""
+        """The region that an answer gives; None if it is cut off or damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ class FimTokens:
     Attributes:
         context: its token ids.
         reuse: how many of them, from the front, are worth keeping in the cache.
-        cut: the beginning of the prefix was left out.
-        suffix: what stands behind the answer, for models that read in both directions; others have it in `context`.
-        closing: a model writes it behind the text that it answers with, on a line of its own.
-        reply: where an answer is not the text itself.
+        cut: whether the beginning of the prefix was left out.
+        suffix: what follows the answer, for models that read in both directions; others have it in `context`.
+        closing: what a model writes after the text that it answers with, on a line of its own.
+        reply: set if an answer is not the text itself.
     """
 
     context: tuple[int, ...]
@@ -84,7 +84,7 @@ class FimTokens:
     reply: Reply | None = None
 
     def answered(self, text: str) -> str:
-        """What a model writes that answers with `text`."""
+        """The answer of a model that answers with `text`."""
         if self.reply is not None:
             return self.reply.answered(text)
         if not self.closing or not text:
@@ -93,7 +93,7 @@ class FimTokens:
 
 
 def _window(parts: PromptParts, max_context: int, tokenizer: Tokenizer) -> FimTokens:
-    """The window of `parts` alone. The far suffix may take a quarter of the room, the prefix has the rest."""
+    """The window of `parts` alone. The far suffix may take a quarter of the room, the prefix gets the rest."""
     path = tokenizer.encode(parts.path)[-NEAR_TOKENS:] if parts.path else []
     near, far_text = split_suffix(parts.suffix, tokenizer)
     region = region_ids(parts.region, tokenizer) if parts.region else []
@@ -106,7 +106,7 @@ def _window(parts: PromptParts, max_context: int, tokenizer: Tokenizer) -> FimTo
 
 
 def assemble_front(path: Sequence[int], far: Sequence[int], prefix: Sequence[int], tokenizer: Tokenizer) -> list[int]:
-    """The cached front of the prompt; an absent path or far suffix takes its marker with it."""
+    """The cached front of the prompt; without a path or far suffix, its marker is left out too."""
     front = [tokenizer.file, *path] if path else []
     if far:
         front += [tokenizer.suffix, *far]
@@ -116,12 +116,12 @@ def assemble_front(path: Sequence[int], far: Sequence[int], prefix: Sequence[int
 def assemble_tail(
     rest: Sequence[int], near: Sequence[int], tokenizer: Tokenizer, region: Sequence[int] = ()
 ) -> list[int]:
-    """What belongs to one request alone: the `rest` of the prefix (training only), region, near suffix, middle mark."""
+    """The part of one request alone: the `rest` of the prefix (training only), region, near suffix, middle mark."""
     return [*rest, *region, tokenizer.near, *near, tokenizer.middle]
 
 
 def region_ids(region: EditRegion, tokenizer: Tokenizer) -> list[int]:
-    """The mark of a region and its text; the cursor's mark stands where the cursor is, if it is in the region."""
+    """The mark of a region and its text, with the cursor's mark at the cursor, if it is in the region."""
     if region.cursor is None:
         return [tokenizer.region, *tokenizer.encode(region.text)]
     before, behind = region.text[: region.cursor], region.text[region.cursor :]
@@ -131,8 +131,8 @@ def region_ids(region: EditRegion, tokenizer: Tokenizer) -> list[int]:
 def split_suffix(suffix: str, tokenizer: Tokenizer) -> tuple[list[int], str]:
     """The near suffix as ids, and the text of the far suffix.
 
-    The far suffix starts at a line. Where it starts is counted from the end of the text in hops, so that a cursor that
-    moves through a file leaves it alone; of a rest shorter than a hop everything is taken.
+    The far suffix starts at a line, at a number of hops counted from the end of the text, so that it does not change
+    while a cursor moves through a file; a rest shorter than a hop is taken whole.
     """
     near = tokenizer.encode(suffix[: NEAR_TOKENS * _CHARACTERS_PER_TOKEN])[:NEAR_TOKENS]
     seen = len(tokenizer.decode(near))
@@ -145,9 +145,9 @@ def split_suffix(suffix: str, tokenizer: Tokenizer) -> tuple[list[int], str]:
 def last_tokens(text: str, room: int, tokenizer: TextTokenizer) -> tuple[list[int], bool]:
     """The ids of the last lines of `text` that fit into `room` tokens, and whether its beginning was left out.
 
-    The start is a function of whole hops of `HOP` tokens (a quarter of `room` in a small one), counted in characters
-    from the start of the text, and anchored to a line: otherwise every keystroke in a long file would shift the window
-    and miss the cache. At most two encodings, of at most `room` times `_CHARACTERS_PER_ROOM_TOKEN` characters.
+    The start moves in whole hops of `HOP` tokens (a quarter of `room` if that is small), counted in characters from the
+    start of the text, and is moved to the start of a line: otherwise every keystroke in a long file would shift the
+    window and miss the cache. At most two encodings, of at most `room` times `_CHARACTERS_PER_ROOM_TOKEN` characters.
     """
     if room <= 0:
         return [], bool(text)
@@ -157,7 +157,7 @@ def last_tokens(text: str, room: int, tokenizer: TextTokenizer) -> tuple[list[in
     ids, last = tokenizer.encode_last(text[start:], room)
     if last is None:
         return ids, start > 0
-    # The first hop from which on no more than `room` tokens are left.
+    # The first hop from which at most `room` tokens are left.
     needed = start + last
     for anchor in range(-(-needed // hop) * hop, len(text), hop):
         line = _line_start(text, anchor)
@@ -167,14 +167,14 @@ def last_tokens(text: str, room: int, tokenizer: TextTokenizer) -> tuple[list[in
 
 
 def _line_start(text: str, position: int) -> int:
-    """The first start of a line at or behind `position`; `position` itself when the line is the last one."""
+    """The first start of a line at or after `position`; `position` itself if there is none."""
     if position <= 0:
         return 0
     return text.find("\n", position - 1) + 1 or position
 
 
 class ContextRenderer:
-    """Renders prompts with one tokenizer, and remembers the ids of parts that come again."""
+    """Renders prompts with one tokenizer, and caches the ids of parts that recur."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -185,9 +185,9 @@ class ContextRenderer:
     def render(self, parts: PromptParts, max_context: int) -> FimTokens:
         """Token ids of at most `max_context`.
 
-        The window has all the room that it needs; where a region is to be rewritten, edits may take half of it first:
-        without them there is nothing to go on with. What does not fit is left out, whole parts at a time: first related
-        excerpts from the least useful one on, then far excerpts from the first on, then the oldest edits.
+        The window gets all the room that it needs; if a region is to be rewritten, edits may take half of it first:
+        without them there is nothing to continue. What does not fit is left out, whole parts at a time: first related
+        excerpts, the least useful first, then far excerpts from the first on, then the oldest edits.
         """
         edits = self.last_edits(parts.edits, int(max_context * EDITS_SHARE)) if parts.region else []
         size = max_context - len(edits)
@@ -203,7 +203,7 @@ class ContextRenderer:
         return FimTokens(ids, reuse=front + window.reuse, cut=window.cut)
 
     def read(self, ids: Sequence[int], *, whole: bool = True) -> str:
-        """The text of an answer; a beginning is as good as the whole."""
+        """The text of an answer; an unfinished one is read the same way."""
         del whole
         return self._tokenizer.decode(ids)
 
@@ -212,7 +212,7 @@ class ContextRenderer:
         return text
 
     def excerpts_tokens(self, excerpts: Sequence[Excerpt]) -> int:
-        """How many tokens excerpts take that stand one behind another."""
+        """How many tokens excerpts take, one after the other."""
         return sum(map(len, self._last_excerpts(excerpts)))
 
     def edits_tokens(self, hunks: Sequence[Hunk]) -> int:
@@ -220,7 +220,7 @@ class ContextRenderer:
         return len(self.stream(hunks))
 
     def _last_excerpts(self, excerpts: Sequence[Excerpt], room: float = math.inf) -> list[tuple[int, ...]]:
-        """The ids of the last excerpts that fit, in their order; what goes on where another ends needs no heading."""
+        """The ids of the last excerpts that fit, in order; one that continues where another ends needs no heading."""
         kept: list[tuple[int, ...]] = []
         behind: Excerpt | None = None
         for excerpt in reversed(excerpts):
@@ -245,7 +245,7 @@ class ContextRenderer:
         return ids
 
     def stream(self, hunks: Sequence[Hunk]) -> list[int]:
-        """The ids of a stream of edits, oldest first; hunks of one file after another need one heading."""
+        """The ids of a stream of edits, oldest first; consecutive hunks of one file share a heading."""
         ids: list[int] = []
         path: str | None = None
         for hunk in hunks:
@@ -267,7 +267,7 @@ def _continues(before: Excerpt, excerpt: Excerpt) -> bool:
 
 
 def diff_text(hunk: Hunk) -> str:
-    """An edit as lines behind `-` and `+`, each with a line end."""
+    """An edit as lines after `-` and `+`, each with a line end."""
     return "".join([*_marked("-", hunk.before), *_marked("+", hunk.after)])
 
 

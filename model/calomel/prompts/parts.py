@@ -1,8 +1,8 @@
-"""The data of a prompt, before any format gives it an order, and the lines of a text that it is made of.
+"""The data of a prompt, before any format orders it, and helpers for the lines of a text.
 
-What the editor's side knows and a model may see is plain text with plain numbers, so that it crosses a process or a
-wire as it is. Lines are counted from 0. Nothing here has been checked for secrets: whoever makes these values masks
-them first. Hunks of whole lines are the diff stream that a model reads and is trained on.
+What the editor's side knows and a model may see is plain text with plain numbers, so that it can be sent to another
+process as it is. Lines are counted from 0. Nothing here has been checked for secrets: code that creates these values
+masks them first. Hunks of whole lines are the diff stream that a model reads and is trained on.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Annotated, Final, NamedTuple
 
 from msgspec import Meta
 
-# Beyond so many characters on either side it is a paste, a formatter or another branch, and only counted.
+# Beyond this many characters on either side it is a paste, a formatter or another branch, and only counted.
 SIZE_LIMIT: Final = 6144
-# PATH_MAX of Linux, uinteger of the Language Server Protocol: what comes from outside is held to these.
+# PATH_MAX of Linux, uinteger of the Language Server Protocol: limits for what comes from outside.
 Path = Annotated[str, Meta(max_length=4096)]
 Line = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-# An excerpt has a heading of some ten tokens, so more of them would be headings alone.
+# An excerpt has a heading of about ten tokens, so more of them would be headings alone.
 _MAX_EXCERPTS: Final = Meta(max_length=1024)
 _RegionLines = Annotated[int, Meta(ge=0, le=1000)]
 # difflib is quadratic at worst; larger regions are shown as one replacement.
 _DIFF_LINES: Final = 200
-# After an accepted edit there is more of the same to do (Copilot's autoExpandEditWindowLines).
+# After an accepted edit more of the same often follows (Copilot's autoExpandEditWindowLines).
 _EXTENDED_BELOW: Final = 10
 
 
@@ -52,8 +52,8 @@ class Hunk:
         path: relative to the workspace, with forward slashes.
         start_line: of the old text, in the file as it was before the edit.
         before: the replaced lines, each with its line end; empty for an insertion.
-        after: what stands there since; empty for a deletion.
-        predicted: the user accepted it as a suggestion.
+        after: the lines that replace them; empty for a deletion.
+        predicted: whether the user accepted it as a suggestion.
     """
 
     path: Path
@@ -84,13 +84,13 @@ class PromptParts:
 
     Attributes:
         related: excerpts of other files, the most useful one last.
-        far: excerpts of the current file around the window, as they were at the last snapshot, in file order. The
-            window itself may be among them.
+        far: excerpts of the current file around the window, as of the last snapshot, in file order. The window itself
+            may be among them.
         edits: the settled edits, oldest first. Append-only between two snapshots.
         path: of the current file; None when it has none.
         prefix: the window's text before the hole (or the region).
-        suffix: the window's text behind it.
-        region: what to rewrite; None when the hole is empty, which is fill-in-the-middle.
+        suffix: the window's text after it.
+        region: what to rewrite; None if the hole is empty, which is fill-in-the-middle.
     """
 
     related: Annotated[tuple[Excerpt, ...], _MAX_EXCERPTS] = ()
@@ -104,16 +104,16 @@ class PromptParts:
 
 @dataclass(frozen=True, slots=True)
 class RegionBounds:
-    """How large a region may be that a model rewrites; a checkpoint says what it was trained with.
+    """How large a region to rewrite may be; a checkpoint says what it was trained with.
 
     Attributes:
-        above: lines above the one that the region is for.
+        above: lines above the line that the region is for.
         below: lines below it.
         characters: of the whole region; lines at its ends are left out until it fits.
-        context: tokens of prompt that a question about a region has at most; 0 for as many as any question.
+        context: maximum tokens of a prompt about a region; 0 for the usual maximum.
     """
 
-    # The numbers of Copilot and of Sweep.
+    # The values of Copilot and of Sweep.
     above: _RegionLines = 2
     below: _RegionLines = 5
     characters: Annotated[int, Meta(ge=1, le=2**53)] = 6000
@@ -125,9 +125,9 @@ class RegionBounds:
 
 
 def region_around(text: str, focus: int, bounds: RegionBounds) -> tuple[int, int]:
-    """From where to where the lines around `focus` go; its own line alone when that is too long already.
+    """The range of the lines around `focus`; its own line alone if that is too long already.
 
-    The nearest lines come first, of two equally near ones the lower: what is written next stands below.
+    The nearest lines come first, of two equally near ones the lower: what is written next is below.
     """
     start, end = line_start(text, focus), line_end(text, focus)
     above, below = bounds.above, bounds.below
@@ -153,7 +153,7 @@ def line_start(text: str, offset: int) -> int:
 
 
 def line_end(text: str, offset: int) -> int:
-    """Behind the line end of the line of `offset`."""
+    """After the line end of the line of `offset`."""
     ends = [at for at in (text.find("\n", offset), text.find("\r", offset)) if at >= 0]
     if not ends:
         return len(text)
@@ -161,14 +161,14 @@ def line_end(text: str, offset: int) -> int:
 
 
 def _before_line_end(text: str, start: int) -> int:
-    """Before the line end that stands right before `start`."""
+    """Before the line end directly before `start`."""
     return start - (2 if text[start - 2 : start] == "\r\n" else 1)
 
 
 def text_hunks(path: str, old: str, new: str, *, predicted: bool = False) -> tuple[Hunk, ...]:
     """The differences of two texts as hunks of whole lines.
 
-    None for differences in blanks alone, nor for those that are too large to be one person's edit.
+    None for whitespace-only differences, nor for those too large to be one person's edit.
     """
     start, old_lines, new_lines = _changed_lines(old, new)
     if max(sum(map(len, old_lines)), sum(map(len, new_lines))) > SIZE_LIMIT:
@@ -190,11 +190,11 @@ def _changed_lines(old: str, new: str) -> tuple[int, list[str], list[str]]:
     """The first line that differs, and the lines of both texts from there to the last that differs."""
     prefix = common_prefix(old, new)
     begin = max(old.rfind("\n", 0, prefix), old.rfind("\r", 0, prefix)) + 1
-    # Between a CR and an LF there is no line to begin.
+    # No line begins between a CR and an LF.
     if begin and old[begin - 1] == "\r" and "\n" in (old[begin : begin + 1], new[begin : begin + 1]):
         begin = max(old.rfind("\n", 0, begin - 1), old.rfind("\r", 0, begin - 1)) + 1
     suffix = common_suffix(old[begin:], new[begin:])
-    # What both have in common behind the next line end is left out; a CR LF is kept whole.
+    # What both have in common after the next line end is left out; a CR LF is kept whole.
     end = old.find("\n", len(old) - suffix) + 1
     rest = len(old) - end if end else 0
     old_lines = split_lines(old[begin : len(old) - rest])
@@ -214,13 +214,13 @@ class Edit(NamedTuple):
     text: str
 
     def apply(self, text: str) -> str:
-        """The text behind it. Raises ValueError where the range is not inside of the text."""
+        """The text after the edit. Raises ValueError if the range is outside of the text."""
         if not 0 <= self.start <= self.end <= len(text):
             raise ValueError(f"the range {self.start} to {self.end} is not inside {len(text)} characters")
         return text[: self.start] + self.text + text[self.end :]
 
     def inverse(self, text: str) -> Edit:
-        """The edit that takes this one of `text` back."""
+        """The edit that undoes this one of `text`."""
         return Edit(self.start, self.start + len(self.text), text[self.start : self.end])
 
 
@@ -235,11 +235,11 @@ def edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
 
 
 def composed(length: int, edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """Edits made one behind the other, as edits of the text of `length` before the first: sorted, not touching.
+    """Successive edits as edits of the text of `length` before the first: sorted, not touching.
 
-    Those of one place, or of neighbouring ones, become one.
+    Those at one place, or at neighbouring ones, become one.
     """
-    # Where each character of the text so far comes from; a string is one that was written.
+    # Where each character of the text so far comes from; a string is one that was inserted.
     origin: list[int | str] = list(range(length))
     for edit in edits:
         origin[edit.start : edit.end] = edit.text
@@ -258,7 +258,8 @@ def composed(length: int, edits: Iterable[Edit]) -> tuple[Edit, ...]:
 def split_lines(text: str) -> list[str]:
     """Lines with their ends; the last one has none and may be empty, so there is always one.
 
-    A line ends at LF, CRLF or CR, as in the language server protocol; not where `str.splitlines` also would.
+    A line ends at LF, CRLF or CR, as in the Language Server Protocol; not at the other ends that `str.splitlines`
+    knows.
     """
     lines = list(StringIO(text, newline=""))
     if not lines or lines[-1][-1] in "\r\n":
@@ -267,7 +268,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def changed_span(old: str, new: str) -> tuple[int, int, int]:
-    """What became another text, as (start, end, new end): `old[start:end]` is `new[start:new end]` now."""
+    """The changed part, as (start, end, new end): `old[start:end]` became `new[start:new end]`."""
     prefix = common_prefix(old, new)
     suffix = common_suffix(old[prefix:], new[prefix:])
     return prefix, len(old) - suffix, len(new) - suffix

@@ -1,8 +1,8 @@
-"""A checkpoint that other makers publish: its tokenizer, out of its files, and the renderers that ask it.
+"""A checkpoint published by other makers: its tokenizer, read from its files, and its prompt renderers.
 
-Published tokenizers read the name of an added token in a text as that token, and many a control token (Qwen's
-fill-in-the-middle ones, its tool calls) is not marked as special. So control tokens are taken out before text is
-encoded; a name in a user's file is the characters that it consists of.
+Published tokenizers read the name of an added token in a text as that token, and many control tokens (Qwen's
+fill-in-the-middle ones, its tool calls) are not marked as special. So control tokens are taken out before text is
+encoded; a name in a user's file is encoded as its characters.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _QWEN: Final = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 _NAMED: Final = re.compile(r"</?[^\s<>]+>|\[[A-Z_]+\]")
-# _Added to vocabularies so that web pages take fewer tokens: text as any other.
+# Added to vocabularies so that web pages take fewer tokens: treated as ordinary text.
 _HTML: Final = re.compile(
     r"a|b|blockquote|br|caption|code|div|em|h[1-6]|hr|i|img|li|ol|p|pre|s|span|strong|su[bp]|t(able|body|d|foot|h|head|r)|ul?"
 )
@@ -41,10 +41,10 @@ _BYTE_PIECE: Final = re.compile(r"<0x([0-9A-F]{2})>")
 def _read_files(folder: Path) -> tuple[dict[str, Any], dict[str, tuple[int, bool]]]:
     """The tokenizer in `folder`, in the form of a `tokenizer.json`, and the added tokens of every file.
 
-    Of these the id, and whether it is special as the files say it; makers leave it out for many a control token.
+    For each of these its id, and whether the files mark it as special; makers fail to mark many a control token.
 
     Raises:
-        TokenizerError: files are missing or damaged, or of a kind that is not known.
+        TokenizerError: files are missing or damaged, or of an unknown kind.
     """
     said = _object(folder / "tokenizer_config.json")
     if (folder / "tokenizer.json").is_file():
@@ -70,7 +70,7 @@ def _read_files(folder: Path) -> tuple[dict[str, Any], dict[str, tuple[int, bool
 
 
 def _from_slow(folder: Path, kind: str) -> dict[str, Any]:
-    """What the library's converters make of a slow byte-level tokenizer."""
+    """The library's conversion of a slow byte-level tokenizer."""
     try:
         fast = FastTokenizer(BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
     except Exception as error:
@@ -103,7 +103,7 @@ class PublishedTokenizer(TextTokenizer):
     Args:
         folder: the checkpoint's.
         end: id of the token that ends an answer, as the engine knows it.
-        mask: id of the mask token; -1 where there is none.
+        mask: id of the mask token; -1 if there is none.
         names: of further control tokens, which may be in the vocabulary of text.
 
     Raises:
@@ -129,9 +129,9 @@ class PublishedTokenizer(TextTokenizer):
                         f"tokenizer says ({by_id[number]!r}): they are not of one checkpoint"
                     )
                 control[by_id.get(number, f"<token {number}>")] = number
-        # All of them stay, for the library numbers them anew; it can be told to read special ones as text.
+        # All of them stay, for the library renumbers them; it can be told to read special ones as text.
         added = [{**token, "special": token["content"] in control} for token in described.get("added_tokens") or ()]
-        # What it puts around every text (a token or a blank at the beginning) is the prompt's to write.
+        # What it adds around every text (a token or a space at the beginning) is left to the prompt.
         bare = {
             **described,
             "added_tokens": added,
@@ -151,7 +151,7 @@ class PublishedTokenizer(TextTokenizer):
         super().__init__(fast, end=end, mask=mask, control=control, piece_bytes=pieces)
 
     def ids_of(self, names: Sequence[str]) -> tuple[int, ...]:
-        """The ids of control tokens that there must be. Raises TokenizerError."""
+        """The ids of control tokens that must exist. Raises TokenizerError."""
         missing = [name for name in names if name not in self.control]
         if missing:
             raise TokenizerError(f"the tokenizer has no token {missing[0]}")
@@ -165,7 +165,7 @@ class PublishedTokenizer(TextTokenizer):
         return super()._piece(token) or b""
 
     def _encodings(self, text: str) -> list[tuple[int, Encoding]]:
-        """The text in one piece; where a vocabulary makes a control token of text, in pieces that do not."""
+        """The text in one piece; if the vocabulary would make a control token of text, in pieces that avoid it."""
         pieces = super()._encodings(text)
         found = pieces[0][1]
         if self._special_ids.isdisjoint(found.ids):
@@ -184,7 +184,7 @@ def _controls(name: str) -> bool:
 
 
 def _without_blank(step: Any) -> Any:
-    """A normalizer or pre-tokenizer that puts no blank before a text, as those of Llama 2 do."""
+    """A normalizer or pre-tokenizer that adds no space before a text, unlike those of Llama 2."""
     if not isinstance(step, dict):
         return step
     if step.get("type") == "Prepend":
@@ -223,14 +223,14 @@ def _kinds(decoder: Any) -> set[str]:
 
 
 def _spelled(piece: str) -> bytes:
-    """A piece of a vocabulary of characters, where a lower block is a blank and other bytes are spelled out."""
+    """A piece of a vocabulary of characters, where a lower block is a space and other bytes are spelled out."""
     byte = _BYTE_PIECE.fullmatch(piece)
     return bytes([int(byte[1], 16)]) if byte else piece.replace("\u2581", " ").encode()
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """How a published checkpoint reads and is asked.
+    """How a published checkpoint is read and prompted.
 
     Attributes:
         tokenizer: its own.
@@ -244,7 +244,7 @@ class Published:
 
     @property
     def blind(self) -> bool:
-        """Whether a region is asked for as the hole that it leaves: the model does not see what stands there."""
+        """Whether a region is asked for as the hole that it leaves: the model does not see its text."""
         return not isinstance(self.edit, ChatRenderer | NextEditRenderer)
 
 
@@ -253,9 +253,9 @@ def open_published(folder: Path, style: PromptStyle, *, end: int, mask: int) -> 
 
     Args:
         folder: with its tokenizer files.
-        style: of its family; one that is not `calomel`.
+        style: of its family; not `calomel`.
         end: id of the token that ends an answer, as the engine knows it.
-        mask: id of the mask token, as the engine knows it; -1 where there is none.
+        mask: id of the mask token, as the engine knows it; -1 if there is none.
 
     Raises:
         TokenizerError: tokenizer files or template are missing or damaged, or lack what the style names.
@@ -269,9 +269,9 @@ def open_published(folder: Path, style: PromptStyle, *, end: int, mask: int) -> 
 
 
 def _renderer(kind: str, folder: Path, style: PromptStyle, tokenizer: PublishedTokenizer) -> EndingRenderer:
-    # Of several names of an end, a checkpoint may have one alone.
+    # Of several names of an end token, a checkpoint may have only one.
     ends = (tokenizer.end, *(tokenizer.control[name] for name in style.ends if name in tokenizer.control))
-    # Some checkpoints of a family were made of a tokenizer that has none.
+    # Some checkpoints of a family come from a tokenizer that has none.
     known = tokenizer.control
     begin = (known[style.begin],) if style.begin is not None and style.begin in known else ()
     if kind in EDIT_FORMATS:

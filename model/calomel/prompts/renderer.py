@@ -1,7 +1,7 @@
-"""What is told of a family's prompts, what the side that asks a model needs of them, and the plainest of them.
+"""How a family's prompts are described, what callers of a model need of a renderer, and the plainest renderers.
 
-A renderer writes a prompt and reads the text of an answer. Models that read in both directions are shown prefix and
-suffix as they are:
+A renderer writes a prompt and reads the text of an answer. Models that read in both directions get prefix and suffix as
+they are:
 
     [begin] prefix  →  answer  ←  suffix [close]
 """
@@ -20,32 +20,32 @@ EditKind = Literal["zeta2", "zeta2.1", "sweep", "sweep-v2"]
 Kind = Literal["calomel", "fim_tokens", "around", "chat", EditKind]
 # A token of code is rarely longer than this on average.
 _CHARACTERS_PER_TOKEN: Final = 12
-# Of the room, for the suffix, where the prefix wants the rest.
+# The suffix gets this part of the room, if the prefix wants the rest.
 _SUFFIX_SHARE: Final = 4
-# Of the room: for recent changes, and for other files.
+# Recent changes, and other files, each get this part of the room.
 _SHARE: Final = 4
-# Where two texts meet, tokens of both may become more than they were apart.
+# Where two texts meet, their tokens may become more than they were separately.
 SEAMS: Final = 24
 _ATTEMPTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class PromptStyle:
-    """How a family is asked.
+    """How a family is prompted.
 
     Attributes:
-        fim: how a hole is shown. `calomel`: our own format. `fim_tokens`: by the fill-in-the-middle tokens of its
-            tokenizer; where that has none, as in `chat`. `around`: the prefix as context and the suffix as the
-            request's `suffix`, for models that read in both directions. `chat`: as an instruction in the checkpoint's
-            chat template, answered in a fenced block.
+        fim: how a hole is shown. `calomel`: our own format. `fim_tokens`: with the fill-in-the-middle tokens of its
+            tokenizer; if that has none, as in `chat`. `around`: the prefix as context and the suffix as the request's
+            `suffix`, for models that read in both directions. `chat`: as an instruction in the checkpoint's chat
+            template, answered in a fenced block.
         edit: how a region that may be rewritten is shown, in the same ways. Without instructions (`fim_tokens`,
-            `around`) the model fills the hole that the region leaves: it does not see the region's text. Or by the
-            name of a format that it was trained on (`calomel.prompts.next_edit`).
-        mask: name of the mask token, so that text never forges it; None where there is none.
+            `around`) the model fills the hole that the region leaves: it does not see the region's text. Or the name of
+            a format that it was trained on (`calomel.prompts.next_edit`).
+        mask: name of the mask token, so that text never forges it; None if there is none.
         ends: names of the tokens that end an answer, the first is the engine's end token.
-        begin: name of a token at the start of every context; None where there is none, or (`fim_tokens`) where the
-            tokenizer says it.
-        close: name of a token behind every suffix (`around` alone); None where there is none.
+        begin: name of a token at the start of every context; None if there is none, or (`fim_tokens`) if the tokenizer
+            says it.
+        close: name of a token after every suffix (`around` only); None if there is none.
     """
 
     fim: Kind
@@ -68,17 +68,17 @@ class PromptRenderer(Protocol):
         """Token ids of at most `max_context`; what does not fit is left out, the farthest and oldest first."""
 
     def read(self, ids: Sequence[int], *, whole: bool = True) -> str:
-        """The text of an answer; with `whole` false, the beginning of it that more tokens do not take back."""
+        """The text of an answer; with `whole` false, the beginning of it that further tokens cannot change."""
 
     def shown(self, text: str) -> str:
-        """The text of a canvas, parts of which are not known yet, as people may see it."""
+        """The text of a canvas, parts of which are still unknown, in a form for people."""
 
 
 class EndingRenderer(PromptRenderer, Protocol):
-    """One whose answers may end otherwise than by the engine's end token."""
+    """A renderer whose answers may end otherwise than with the engine's end token."""
 
     def ended(self, ids: Sequence[int]) -> bool:
-        """Whether an answer is over although no end token has come."""
+        """Whether an answer is over although there was no end token."""
 
 
 class PlainAnswer:
@@ -94,12 +94,12 @@ class PlainAnswer:
         self._ends = frozenset(ends)
 
     def read(self, ids: Sequence[int], *, whole: bool = True) -> str:
-        """The text; a beginning is as good as the whole."""
+        """The text; an unfinished answer is read the same way."""
         del whole
         return self._tokenizer.decode(self.before_end(ids))
 
     def ended(self, ids: Sequence[int]) -> bool:
-        """Whether one of the ends is there."""
+        """Whether it contains one of the ends."""
         return not self._ends.isdisjoint(ids)
 
     def shown(self, text: str) -> str:
@@ -114,8 +114,8 @@ class PlainAnswer:
 def window(prefix: str, suffix: str, room: int, tokenizer: TextTokenizer) -> tuple[list[int], list[int], bool]:
     """Ids of the end of `prefix` and of the beginning of `suffix`, together at most `room`.
 
-    The last value says whether the beginning of the prefix was left out. The suffix has a quarter, more where the
-    prefix needs less. The prefix begins at a line, in hops.
+    The last value says whether the beginning of the prefix was left out. The suffix gets a quarter, more if the prefix
+    needs less. The prefix begins at a line, in hops.
     """
     behind = tokenizer.encode(suffix[: max(0, room) * _CHARACTERS_PER_TOKEN])
     share = min(len(behind), max(0, room) // _SUFFIX_SHARE)
@@ -130,9 +130,9 @@ def fit(
     tokenizer: TextTokenizer,
     write: Callable[[PromptParts], list[int]],
 ) -> tuple[PromptParts, list[int], bool]:
-    """What is shown of `parts`, the ids that `write` makes of it, and whether the beginning of the prefix is left out.
+    """What is shown of `parts`, the ids that `write` makes of it, and whether the prefix lost its beginning.
 
-    The window has three quarters of the room, and what it leaves; then recent changes, then other files.
+    The window gets three quarters of the room, and any rest; then recent changes, then other files.
     """
     ids: list[int] = []
     shown, cut = parts, False
@@ -171,13 +171,13 @@ def _shown(parts: PromptParts, room: int, tokenizer: TextTokenizer) -> tuple[Pro
 
 
 class AroundRenderer(PlainAnswer):
-    """Shows a hole by what stands before and behind it.
+    """Shows a hole by the text before and after it.
 
     Args:
         tokenizer: of the model.
         ends: ids that end an answer.
         begin: ids at the start of every context.
-        close: ids behind every suffix.
+        close: ids after every suffix.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class AroundRenderer(PlainAnswer):
         self._begin, self._close = tuple(begin), tuple(close)
 
     def render(self, parts: PromptParts, max_context: int) -> FimTokens:
-        """What is around the hole, or around the region, whose own text is not shown."""
+        """The text around the hole, or around the region, whose own text is not shown."""
         room = max_context - len(self._begin) - len(self._close) - 1
         before, behind, cut = window(parts.prefix, parts.suffix, room, self._tokenizer)
         context = (*self._begin, *before)

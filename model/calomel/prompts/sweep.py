@@ -6,10 +6,10 @@
     <|file_sep|>current/path  those lines as they are
     <|file_sep|>updated/path  →  those lines as they will be
 
-So the models of 0.5B and 1.5B (`run_model.py` of the card of sweepai/sweep-next-edit-1.5B), which are told the edit
+This is for the models of 0.5B and 1.5B (`run_model.py` of the card of sweepai/sweep-next-edit-1.5B), which get the edit
 before the last one as the last diff. Those of v2 (`inference.py` of sweepai/sweep-next-edit-v2-7B, and Sweep's own
-sweep-autocomplete 0.1.1 on PyPI) are shown the file first, the numbers of lines (`path:first:last`) and the cursor, and
-are given the lines above the cursor's: an answer goes on behind them.
+sweep-autocomplete 0.1.1 on PyPI) get the file first, line numbers (`path:first:last`) and the cursor, and the lines
+above the cursor's: an answer continues after them.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ CURSOR: Final = "<|cursor|>"
 ENDS: Final = ("<|endoftext|>", FILE)
 # The newest edits that are shown.
 _EDITS_SHOWN: Final = 6
-# Of diffs that they were trained on: no line of the file.
+# Part of the diffs that they were trained on, not a line of the file.
 _NO_LINE_END: Final = re.compile(r"\n?\\? No newline at end of file\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class SweepPrompt:
-    """What an answer needs.
+    """What is needed to read an answer.
 
     Attributes:
         region: its text.
         lead: what a model writes first, before the region.
-        given: the beginning of the region, which stands in the prompt.
+        given: the beginning of the region, which is in the prompt.
     """
 
     region: str
@@ -55,7 +55,7 @@ class SweepPrompt:
         return f"{self.lead}{unforged(region).removeprefix(self.given).removesuffix(chr(10))}"
 
     def read(self, answer: str) -> str | None:
-        """As `Reply.read`: without a word, the region stays. That an answer is cut off it does not say."""
+        """As `Reply.read`: an empty answer keeps the region. The format does not show whether an answer is cut off."""
         text = _NO_LINE_END.sub("", answer).removeprefix(self.lead)
         if CURSOR in text:
             return None
@@ -63,7 +63,7 @@ class SweepPrompt:
 
 
 def write_sweep(parts: PromptParts, *, second: bool) -> tuple[str, SweepPrompt]:
-    """A prompt for the first models, or for the `second` ones, and what its answer needs."""
+    """A prompt for the first models, or for the `second` ones, and what is needed to read its answer."""
     region = parts.region or EditRegion("")
     path, before = unforged(parts.path or "untitled"), _before(parts.edits, parts.path, region.text)
     edits = parts.edits if second or before == region.text else parts.edits[:-1]

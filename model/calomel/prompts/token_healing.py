@@ -1,8 +1,8 @@
-"""Token healing: the half word before a cursor is left out of the prompt, and owed by the answer.
+"""Token healing: the half word before a cursor is left out of the prompt, and the answer must begin with it.
 
-A cursor within a word cuts a token in two, and a model has hardly seen the halves. So the prompt may end before the
-word, and the answer begins with what was left out: whichever tokens spell it, whatever follows in the last of them. The
-same weights fill many more holes so (docs/decisions/013).
+A cursor within a word splits a token, and a model has hardly seen the halves. So the prompt may end before the word,
+and the answer must begin with what was left out, whichever tokens spell it and whatever else the last of them contains.
+The same weights fill many more holes this way (docs/decisions/013).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Final
 
 from calomel.prompts.tokenizer import TextTokenizer, encodable
 
-# Characters that are looked at for the last word: splitting a line of megabytes takes seconds.
+# How many characters are searched for the last word: splitting a line of megabytes takes seconds.
 _FARTHEST: Final = 512
-# A longer word is none: of a data blob the cursor's half is no use.
+# Anything longer is not a word: half of a data blob does not help.
 _LONGEST: Final = 64
 
 
@@ -27,7 +27,7 @@ class Pieces:
     """The tokens of a vocabulary by their bytes. Safe to share.
 
     Args:
-        pieces: the bytes of every token, by id; none for one that stands for no text.
+        pieces: the bytes of every token, by id; empty for one that stands for no text.
     """
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
@@ -58,10 +58,10 @@ class HealingConstraint:
     """Answers that begin with `text`; a `calomel.engine.Constraint`.
 
     Attributes:
-        text: whatever tokens spell it.
+        text: may be spelled by any tokens.
         pieces: of the vocabulary.
-        least: tokens that say more than `text`, before the answer may end.
-        most: of those at most; None for any number.
+        least: how many tokens must go beyond `text` before the answer may end.
+        most: how many may at most; None for any number.
     """
 
     text: str
@@ -75,7 +75,7 @@ class HealingConstraint:
 
 
 class HealingWalk:
-    """One way through the text; behind it everything is allowed, as many tokens as may be said."""
+    """A position in the text; after it everything is allowed, up to the maximum number of tokens."""
 
     def __init__(self, text: bytes, pieces: Pieces, least: int, most: int | None) -> None:
         self._left = text
@@ -85,7 +85,7 @@ class HealingWalk:
         self._said = 0
 
     def advance(self, tokens: Sequence[int]) -> int:
-        """Take in the longest beginning of `tokens` that is allowed, and return its length."""
+        """Accept the longest beginning of `tokens` that is allowed, and return its length."""
         for count, token in enumerate(tokens):
             if self._said == self._most:
                 return count
@@ -100,7 +100,7 @@ class HealingWalk:
         return len(tokens)
 
     def may_end(self) -> bool:
-        """Whether the text is there, and what has to come behind it."""
+        """Whether the text is complete, and the required tokens after it."""
         return not self._left and self._said >= self._least
 
     def allowed(self) -> bytes:
@@ -122,17 +122,17 @@ class HealingWalk:
 
 @dataclass(frozen=True, slots=True)
 class TokenHealing:
-    """What an answer owes.
+    """The text that an answer must begin with.
 
     Attributes:
-        text: of the half word, a space before it included where tokens have it so; empty where nothing is owed.
+        text: of the half word, including a space before it if tokens have it so; empty if there is none.
     """
 
     text: str = ""
 
     @classmethod
     def before(cls, prefix: str, tokenizer: TextTokenizer, stop: Sequence[str] = ()) -> TokenHealing:
-        """Of a prefix; nothing where a stop string could begin in it, which is to be found in answers alone."""
+        """For a prefix; empty if a stop string could begin in it, as those are searched for in answers alone."""
         text = prefix[cut_back(prefix, tokenizer) :]
         if len(text) > _LONGEST or any(each and _overlap(text, each) for each in stop):
             return cls()
@@ -140,19 +140,19 @@ class TokenHealing:
 
     @property
     def most_tokens(self) -> int:
-        """Tokens that spell it at most: one for each of its bytes."""
+        """How many tokens spell it at most: one per byte."""
         return len(encodable(self.text).encode())
 
     def constraint(self, tokenizer: TextTokenizer, *, least: int, most: int | None) -> HealingConstraint:
-        """What the answer has to begin with, and so many tokens that have to, or may, say more."""
+        """Answers must begin with the text, and between `least` and `most` tokens go beyond it."""
         return HealingConstraint(self.text, pieces_of(tokenizer), least=least, most=most)
 
     def rest(self, text: str) -> str:
-        """What an answer says beyond what it owed; nothing while that is not there."""
+        """What an answer says beyond the text; empty while the text is incomplete."""
         return text[len(self.text) :] if text.startswith(self.text) else ""
 
     def tokens(self, ids: Sequence[int], tokenizer: TextTokenizer) -> int:
-        """How many of an answer's leading tokens say nothing but what was owed."""
+        """How many of an answer's leading tokens say nothing beyond the text."""
         if not self.text:
             return 0
         owed, pieces = len(encodable(self.text).encode()), pieces_of(tokenizer).by_id
@@ -163,7 +163,7 @@ class TokenHealing:
         return len(ids)
 
     def given(self, text: str, tokenizer: TextTokenizer) -> tuple[tuple[int, ...], int]:
-        """The tokens of an answer that goes on with `text`, and how many of them say nothing but what was owed."""
+        """The tokens of an answer that continues with `text`, and how many of them only complete the half word."""
         ids = tuple(tokenizer.encode(self.text + text))
         return ids, self.tokens(ids, tokenizer)
 
@@ -172,17 +172,17 @@ NO_HEALING: Final = TokenHealing()
 
 
 def cut_back(prefix: str, tokenizer: TextTokenizer) -> int:
-    """Where the last word of a prefix begins, in characters, a space in front of it included where tokens have it so.
+    """Where the last word of a prefix begins, in characters, including a space before it if tokens have it so.
 
-    The end of the prefix where its line has nothing but white space: an indentation is no half of a word.
+    The end of the prefix if its line is blank: an indentation is not half of a word.
     """
     start = max(prefix.rfind("\n") + 1, len(prefix) - _FARTHEST)
-    # Words of a longer line are the same from any blank on.
+    # In a longer line, words are the same from any space on.
     start = max(start, prefix.find(" ", start, -_FARTHEST // 2)) if len(prefix) - start == _FARTHEST else start
     line = prefix[start:]
     return start + tokenizer.boundary(line) if line.strip() else len(prefix)
 
 
 def _overlap(text: str, stop: str) -> bool:
-    """Whether `stop` stands in `text`, or begins at its end."""
+    """Whether `stop` occurs in `text`, or begins at its end."""
     return stop in text or any(text.endswith(stop[:size]) for size in range(1, len(stop)))

@@ -1,10 +1,10 @@
-"""Text to token ids and back, exactly, whatever checkpoint the tokenizer is of; no text forges a control token.
+"""Text to token ids and back, exactly, for any checkpoint's tokenizer; no text forges a control token.
 
-That of Calomel's own checkpoints is a byte-level BPE, stable to the left of the cursor. Pre-tokens are matched from
-left to right without look-around, so appending characters to a text can only change the tokens from the start of its
-last pre-token on. The prefix cache relies on that; so does training, which cuts holes at any character and encodes
-prefix, middle and suffix apart. The special tokens of its prompts are ordinary vocabulary entries that no merge can
-produce, never "added tokens": the text `<|end|>` in a user's file is encoded as the characters it consists of.
+The tokenizer of Calomel's own checkpoints is a byte-level BPE, stable to the left of the cursor. Pre-tokens are matched
+from left to right without look-around, so appending characters to a text can only change the tokens from the start of
+its last pre-token on. The prefix cache relies on that; so does training, which cuts holes at any character and encodes
+prefix, middle and suffix separately. The special tokens of its prompts are ordinary vocabulary entries that no merge
+can produce, never "added tokens": the text `<|end|>` in a user's file is encoded as its characters.
 """
 
 from __future__ import annotations
@@ -23,21 +23,23 @@ from tokenizers import Tokenizer as FastTokenizer
 END, MASK, PAD = "<|end|>", "<|mask|>", "<|pad|>"
 FILE, SUFFIX, PREFIX, NEAR, MIDDLE = "<|file|>", "<|suffix|>", "<|prefix|>", "<|near|>", "<|middle|>"
 _NAMED: Final = (END, MASK, PAD, FILE, SUFFIX, PREFIX, NEAR, MIDDLE)
-# Room for the formats to come: ids that exist from the start need no surgery on the weights.
+# Room for future formats: ids that exist from the start need no surgery on the weights.
 _RESERVED: Final = tuple(f"<|reserved_{number}|>" for number in range(32 - len(_NAMED)))
 SPECIAL_TOKENS: Final = _NAMED + _RESERVED
-# What stands in a file to be rewritten, and where the cursor is in it.
+# They mark a text to be rewritten, and the cursor in it.
 REGION, CURSOR = _RESERVED[:2]
-# So many chunks of long texts are remembered, of some three hundred characters each: the windows of some hundred files.
-# With 64 clients of one server, each with two windows, encoding them anew held up the engine for a fifth of its time.
+# How many chunks of long texts are cached, of about three hundred characters each: the windows of about a hundred
+# files. With 64 clients of one server, each with two windows, encoding them again held up the engine for a fifth of its
+# time.
 _REMEMBERED: Final = 8192
-# Line ends with the indentation behind them are one pre-token, so that the common ones become one token. Words take one
-# leading space. Numbers go in threes. Every character is matched by one of the alternatives.
+# Line ends with the indentation after them are one pre-token, so that the common ones become one token. Words take one
+# leading space. Numbers are split into threes. Every character is matched by one of the alternatives.
 PRE_TOKEN: Final = r"(?:\r?\n)+[ \t]*| ?[\p{L}_]+|\p{N}{1,3}| ?[^\s\p{L}\p{N}_]+|[ \t]+|\s"  # noqa: S105
 
 # Texts shorter than this, in characters, are encoded at once.
 _LONG: Final = 512
-# Characters of a chunk of a longer one: it ends at the first blank line behind so many, if there is one before so many.
+# Characters of a chunk of a longer text: it ends at the first blank line after the least, if there is one before the
+# most.
 _LEAST, _MOST = 128, 2048
 
 
@@ -51,7 +53,7 @@ class TextTokenizer:
     Args:
         fast: the library's tokenizer.
         end: id of the token that ends an answer.
-        mask: id of the token that stands for "not known yet"; -1 where there is none.
+        mask: id of the token that stands for "not known yet"; -1 if there is none.
         control: the control tokens, name to id.
         piece_bytes: the bytes that a token's piece of the vocabulary stands for.
 
@@ -79,17 +81,17 @@ class TextTokenizer:
         self._piece_bytes = piece_bytes
         # Typing changes one line; the chunks around it are the same texts again and again.
         self._chunk = lru_cache(maxsize=_REMEMBERED)(self._encode_chunk)
-        # One object for each id: long contexts are compared by their objects first, and remembered by the thousand.
+        # One object per id: long contexts are compared by object identity first, and stored by the thousand.
         self._ids = list(range(self.size))
 
     def encode(self, text: str) -> list[int]:
-        """The ids of `text`. Lone surrogates, which no file on disk holds, become U+FFFD."""
+        """The ids of `text`. Lone surrogates, which no file on disk contains, become U+FFFD."""
         return list(chain.from_iterable(ids for _, _, ids in self._chunks(text)))
 
     def encode_last(self, text: str, count: int) -> tuple[list[int], int | None]:
         """The ids of `text`, and where, in characters, the pre-token of the `count`-th token from its end starts.
 
-        None where the text has no more than `count` tokens.
+        None if the text has no more than `count` tokens.
         """
         chunks = list(self._chunks(text))
         if len(chunks) == 1 and len(chunks[0][2]) > count:
@@ -132,16 +134,17 @@ class TextTokenizer:
         return int(pieces[-1][1][0]) if pieces else 0
 
     def _chunks(self, text: str) -> Iterator[tuple[int, int, Sequence[int]]]:
-        """Start, end and ids of the parts of a text, which give those of the whole; the last one is not remembered."""
+        """Start, end and ids of the parts of a text, which together are its ids; the last part is not cached."""
         cuts = [0, *self._cuts(text)]
         for start, stop in pairwise(cuts):
             yield start, stop, self._chunk(text[start:stop])
         yield cuts[-1], len(text), self._encode(text[cuts[-1] :] if cuts[-1] else text)
 
     def _cuts(self, text: str) -> list[int]:
-        """Where a long text may be cut so that its parts, encoded apart, give the ids of the whole; nowhere at 0.
+        """Where a long text may be cut so that its parts, encoded separately, give the ids of the whole; never at 0.
 
-        Which places depends on what stands there, so that a change of one leaves the parts before and far behind it.
+        The places depend on the text around them, so that a change at one leaves the parts before and far after it
+        alone.
         """
         del text
         return []
@@ -227,7 +230,7 @@ class Tokenizer(TextTokenizer):
 
     @classmethod
     def from_file(cls, path: Path) -> Tokenizer:
-        """Read a `tokenizer.json`; raises TokenizerError when that is impossible."""
+        """Read a `tokenizer.json`; raises TokenizerError if that is impossible."""
         if not path.is_file():
             raise TokenizerError(f"{path} does not exist; a checkpoint folder needs tokenizer.json")
         try:
@@ -244,7 +247,7 @@ class Tokenizer(TextTokenizer):
 
 
 def _check_order(model: Mapping[str, Any]) -> None:
-    """Raise TokenizerError where ids do not follow the training: bytes first, then what merges make, in their order."""
+    """Raise TokenizerError if ids do not follow the training: bytes first, then the merges' results in order."""
     vocabulary: Mapping[str, int] = model["vocab"]
     pairs = (pair if isinstance(pair, list) else pair.split(" ") for pair in model["merges"])
     learned = [vocabulary[piece] for piece in (*sorted(byte_alphabet().values()), *map("".join, pairs))]
@@ -255,8 +258,8 @@ def _check_order(model: Mapping[str, Any]) -> None:
 def line_cuts(text: str) -> list[int]:
     """Ends of lines, ascending, at blank lines where there are any, and the last end of a line.
 
-    A cut is before a line end (of several in a row, before the first), which is a boundary of pre-tokens: nothing but
-    line ends and what indents the line behind them is ever one pre-token with a line end.
+    A cut is before a line end (of several in a row, before the first), which is a boundary of pre-tokens: only other
+    line ends and the indentation of the next line can be in one pre-token with a line end.
     """
     blank = "\n\r\n" if "\r" in text else "\n\n"
     cuts: list[int] = []
@@ -269,19 +272,19 @@ def line_cuts(text: str) -> list[int]:
 
 
 def _cut_behind(text: str, position: int, blank: str) -> int | None:
-    """The next blank line behind `position`, unless it is far; then a line end that is not."""
+    """The next blank line after `position`, unless it is far; then another line end."""
     at = text.find(blank, position + _LEAST, position + _MOST)
     if at < 0:
         at = text.find("\n", position + _LEAST * 4)
     if at < 0:
         return None
     start = _run_start(text, at)
-    # A run of line ends that goes on for so long is cut by nobody.
+    # A longer run of line ends is not cut.
     return start if start > position else None
 
 
 def _run_start(text: str, at: int) -> int:
-    """Where the line ends begin of which the one at `at` is one."""
+    """Where the run of line ends begins that the one at `at` belongs to."""
     while at > 0 and text[at - 1] in "\r\n":
         at -= 1
     return at

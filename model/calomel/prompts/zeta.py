@@ -1,13 +1,13 @@
-"""Zed's prompts in two formats, and the answers: read for the editor's users, written for models that were trained so.
+"""Zed's prompts in two formats, and the answers: read for Zed's users, written for models trained on them.
 
-    <[fim-suffix]> text behind the region <[fim-prefix]><filename>other.rs … <filename>edit_history … <filename>this.rs
+    <[fim-suffix]> text after the region <[fim-prefix]><filename>other.rs … <filename>edit_history … <filename>this.rs
     zeta2:    text before the region, <<<<<<< CURRENT, the region with <|user_cursor|>, =======
     zeta2.1:  text before the region <|marker_1|> a block of the region <|marker_2|> … <|marker_n|>
     <[fim-middle]>
 
-An answer in zeta2 is the whole region; in zeta2.1 it is what stands between two markers, which the editor finds again
-by their numbers. What the user's code has of these words makes no difference, or the prompt is refused: an edit that
-lands in the wrong place is worse than none.
+An answer in zeta2 is the whole region; in zeta2.1 it is the text between two markers, which the editor finds again by
+their numbers. Such words in the user's code make no difference, or the prompt is rejected: an edit in the wrong place
+is worse than none.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ HISTORY: Final = "edit_history"
 
 _MARKER: Final = re.compile(r"<\|marker_([1-9][0-9]{0,3})\|>")
 _LAST_MARKER: Final = re.compile(r"<\|marker_([1-9][0-9]{0,3})\|>\s{0,8}\Z")
-# How long a last marker with the blanks behind it may be.
+# Maximum length of a last marker with the blanks after it.
 _TAIL: Final = 32
 _CURRENT_LINE: Final = re.compile(f"^{CURRENT}", re.MULTILINE)
-# Rows that an excerpt leaves out.
+# Stands for rows that an excerpt leaves out.
 _ELLIPSIS: Final = "...\n"
 _GAP: Final = re.compile(f"^{re.escape(_ELLIPSIS)}", re.MULTILINE)
 _ACCEPTED: Final = "// User accepted prediction:\n"
 _NO_EDITS: Final = "NO_EDITS"
-# As the editor cuts a region for zeta2.1: lines of a block, and how far a block's first line is looked for.
+# How the editor cuts a region for zeta2.1: lines of a block, and how far it searches for a block's first line.
 _LEAST_LINES: Final = 6
 _MOST_LINES: Final = 16
 _NUDGE: Final = 5
 _TAILS: Final = ("", "break", "continue", "return", "throw", "end")
-# The newest edits that it shows.
+# The newest edits that are shown.
 _EDITS_SHOWN: Final = 6
-# What the editor would read as its own words if it stood in an answer.
+# What the editor would read as its own markup if it occurred in an answer.
 _WORDS: Final = re.compile(r"<\|marker_\+?[0-9]|<\|user_cursor\|>|<\[end▁of▁sentence\]>")
 # As many files as anybody puts into a prompt.
 _FILES_KEPT: Final = 256
@@ -70,12 +70,12 @@ _FILES_KEPT: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class ZetaPrompt:
-    """A prompt, and what its answer needs.
+    """A prompt, and what is needed to read its answer.
 
     Attributes:
         edit: what it shows.
         markers: offsets of the markers in the region, the first at its beginning, the last at its end; none in zeta2.
-        line_end: what stands behind the region but does not belong to it.
+        line_end: what follows the region but does not belong to it.
     """
 
     edit: EditPrompt
@@ -138,7 +138,7 @@ def parse_zeta(prompt: str) -> ZetaPrompt:
     """Read a prompt of either format.
 
     Raises:
-        ForeignPromptError: it is none, or there is no telling where its region begins or ends.
+        ForeignPromptError: it has neither format, or the ends of its region are ambiguous.
     """
     front = _front(prompt)
     if front is None or not is_zeta(prompt):
@@ -155,16 +155,16 @@ def parse_zeta(prompt: str) -> ZetaPrompt:
 
 
 def zeta_answer(prompt: ZetaPrompt, region: str | None, stop: Sequence[str] = ()) -> str:
-    """The answer that makes `region` of the region; None when there is nothing to do, which is an answer too.
+    """The answer that turns the region into `region`; None if there is nothing to do, which has an answer too.
 
-    An answer that the editor would misread, or that one of the `stop` texts would end too early, becomes that too.
+    The same answer replaces one that the editor would misread, or that a `stop` text would end too early.
     """
     answer, end = _zeta2_answer(prompt, region) if not prompt.markers else _zeta21_answer(prompt, region)
     found = [(at, at + len(text)) for text in stop if (at := answer.find(text)) >= 0]
     stopped, behind = min(found, default=(len(answer), len(answer) + 1))
     if behind > end:
         return answer[:stopped]
-    # Silence has no text to stop in, unless even its marker is one.
+    # An empty answer contains no stop text, unless its marker does.
     return "" if region is None else zeta_answer(prompt, None, stop)
 
 
@@ -191,8 +191,8 @@ def _with_cursor(text: str, cursor: int | None) -> str:
 def _boundaries(text: str) -> tuple[int, ...]:
     """Where the blocks of a region begin, and where the last one ends.
 
-    A block begins behind a blank line where that leaves enough lines on both sides, or where the last one is too long;
-    rather with the next lines than with one that closes something.
+    A block begins after a blank line if that leaves enough lines on both sides, or if the previous one is too long;
+    preferably not with a line that closes something, but with one of the next lines.
     """
     lines = text.removesuffix("\n").split("\n")
     starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
@@ -220,7 +220,7 @@ def _before_end(prompt: ZetaPrompt, answer: str) -> str | None:
 
 
 def _between(prompt: ZetaPrompt, answer: str) -> str | None:
-    """The region with what stands between the first and the last marker; those between them say nothing."""
+    """The region with the text between the first and the last marker; markers between those are ignored."""
     tags, old, markers = list(_MARKER.finditer(answer)), prompt.edit.region, prompt.markers
     if len(tags) < 2 or answer[tags[-1].end() :].strip():  # noqa: PLR2004
         return None
@@ -239,7 +239,7 @@ def _zeta2(path: str | None, text: str, suffix: str, files: Sequence[tuple[str |
         raise ForeignPromptError("The prompt has not exactly one line <<<<<<< CURRENT before its region.")
     prefix, region = text[: marks[0].start()], text[marks[0].end() : -len(SEPARATOR)]
     cursor, region = cut_cursor(region, CURSOR)
-    # The editor's regions end before a line end, with which the suffix begins then; the prompt adds one.
+    # The editor's regions end before a line end, with which the suffix then begins; the prompt adds one.
     line_end = "\n" if suffix.startswith("\n") and region.endswith("\n") and cursor != len(region) else ""
     return ZetaPrompt(_edit(path, prefix, region.removesuffix(line_end), suffix, cursor, files), (), line_end)
 
@@ -265,7 +265,7 @@ def _edit(
     files: Sequence[tuple[str | None, str]],
 ) -> EditPrompt:
     others = [(name, text) for name, text in files if name != HISTORY]
-    # Between two files the prompt has a blank line.
+    # The prompt has a blank line between two files.
     pieces = [(name, piece) for name, text in others for piece in _GAP.split(text.removesuffix("\n")) if piece]
     related, staged = sort_snippets(((name, whole_line(piece)) for name, piece in pieces), path)
     history = "".join(text for name, text in files if name == HISTORY)
@@ -299,10 +299,10 @@ def _zeta21_answer(prompt: ZetaPrompt, region: str | None) -> tuple[str, int]:
 
 
 def _around(old: str, new: str, markers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Pairs of markers that hold the change; its place is not always certain, as of the lost `a` of `aa`."""
+    """Pairs of markers around the change; its place is not always certain, as when `aa` loses an `a`."""
     latest = common_prefix(old, new)
     removed = len(old) - latest - common_prefix(old[latest:][::-1], new[latest:][::-1])
-    # Text that was only put in or taken out could also have been so a bit further in front.
+    # Text that was only inserted or deleted could also have been so a bit earlier.
     earliest = len(old) - common_prefix(old[::-1], new[::-1]) - removed
     places = {latest, earliest, *markers, *(marker - removed for marker in markers)}
     for place in sorted((place for place in places if earliest <= place <= latest), reverse=True):
@@ -315,7 +315,7 @@ def _marker(index: int) -> str:
 
 
 def _front(prompt: str) -> int | None:
-    """Where the `<[fim-middle]>` at the end of the prompt begins; None when there is none."""
+    """Where the `<[fim-middle]>` at the end of the prompt begins; None if there is none."""
     end = len(prompt)
     while end and len(prompt) - end < _TAIL and prompt[end - 1].isspace():
         end -= 1
