@@ -35,7 +35,7 @@ def backups(path: Path) -> list[Path]:
     return sorted(path.parent.glob(f"{path.name}.calomel-*"))
 
 
-def test_zeds_settings_are_shown_and_written(run: Runner, settings: Path) -> None:
+def test_zeds_settings_are_shown_and_written_once(run: Runner, settings: Path) -> None:
     settings.chmod(0o600)
     done = run("editor", "setup", "zed", "--yes")
 
@@ -59,6 +59,9 @@ def test_zeds_settings_are_shown_and_written(run: Runner, settings: Path) -> Non
     (backup,) = backups(settings)
     assert backup.read_text() == ZED
     assert f"it was: {backup}" in done.out
+    text, again = settings.read_text(), run("editor", "setup", "zed")
+    assert (again.status, settings.read_text(), backups(settings)) == (0, text, [backup])
+    assert "nothing to change" in again.out
 
 
 def test_the_doctor_is_content_with_what_is_written(
@@ -88,17 +91,6 @@ def test_without_an_answer_nothing_is_written(run: Runner, settings: Path) -> No
     assert '+  "edit_predictions"' in done.out
     assert settings.read_text() == ZED
     assert backups(settings) == []
-
-
-def test_a_second_time_there_is_nothing_to_do(run: Runner, settings: Path) -> None:
-    run("editor", "setup", "zed", "--yes")
-    text = settings.read_text()
-    done = run("editor", "setup", "zed")
-
-    assert done.status == 0
-    assert "nothing to change" in done.out
-    assert settings.read_text() == text
-    assert len(backups(settings)) == 1
 
 
 def test_what_was_written_can_be_taken_back(run: Runner, settings: Path) -> None:

@@ -446,7 +446,7 @@ def test_a_client_that_goes_closes_the_connection_behind_it(name: str, asked: Op
     assert play.gone.wait(10)
 
 
-def test_connections_are_kept(asked: Open) -> None:
+def test_a_server_is_looked_at_when_it_is_found_and_then_only_asked(asked: Open) -> None:
     play = Play()
     client = asked("llama.cpp", play)
     for _ in range(3):
