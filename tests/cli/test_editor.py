@@ -263,6 +263,7 @@ def _linux(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ('{"x": 1,}', '{"a": {"b": 1}, "x": 1,}'),
         ('{ // one\n\t"x": 1\n}\n', '{\n\t"a": {\n\t\t"b": 1\n\t}, // one\n\t"x": 1\n}\n'),
         ('{\r\n    "x": 1\r\n}\r\n', '{\r\n    "a": {\r\n        "b": 1\r\n    },\r\n    "x": 1\r\n}\r\n'),
+        ('{\n    "a": {}\n}\n', '{\n    "a": {\n        "b": 1\n    }\n}\n'),
         ('{"a": null}', '{"a": {\n  "b": 1\n}}'),
         ('{"a": {"b": 2}, "a": {"b": 3}}', '{"a": {"b": 2}, "a": {"b": 1}}'),
         ('\ufeff{"a": {"b": 2}}', '\ufeff{"a": {"b": 1}}'),
