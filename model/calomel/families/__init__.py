@@ -1,4 +1,4 @@
-"""The published kinds of diffusion language model: how a checkpoint is recognised, read, asked and run.
+"""The published kinds of diffusion language model: how a checkpoint is recognised, read, prompted and run.
 
-A family knows token ids' names, files and figures of its checkpoints; it knows no prompt's text, no editor and no door.
+A family knows its checkpoints' token names, files and figures; it knows nothing of prompt texts, editors or servers.
 """

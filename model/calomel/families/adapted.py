@@ -1,14 +1,14 @@
-"""Decoders that several makers made to denoise, each in one of the ways of the families before.
+"""Decoders that several makers adapted to denoise, each in one of the ways of the other families.
 
 * Tiny A2D (github.com/ZHZisZZ/dllm): Qwen2.5-Coder and Qwen3 of half a billion parameters. `mdlm` reads in both
   directions over the whole sequence, `bd3lm` in blocks of 32; no shift.
 * DreamReasoner (arXiv 2606.19257): Qwen3 8B in blocks of 32, no shift, SDAR's loop.
 * CoDA (SalesforceAIResearch/CoDA): Qwen3 1.7B in both directions; a row predicts the next position, Dream's loop.
-* Nemotron-Labs-Diffusion: a Ministral that writes from left to right, and denoises blocks behind a causal context. As
-  it is published to generate (`generate_with_prefix_cache_block_diff`), the causal mode decides the first position of a
-  block of 32, the others are denoised, and the whole block is encoded causally before the next one. The same weights
-  judge given texts, as our own do. From left to right, they denoise a block in one forward and verify it in the next
-  (`linear_spec_generate`, threshold 0, without its adapters for drafts).
+* Nemotron-Labs-Diffusion: a Ministral that writes from left to right, and denoises blocks after a causal context. As in
+the published generation code (`generate_with_prefix_cache_block_diff`), the causal mode decides the first position of a
+block of 32, the others are denoised, and the whole block is encoded causally before the next one. The same weights
+judge given texts, as our own do. With left-to-right decoding, a block is denoised in one forward and verified in the
+next (`linear_spec_generate`, threshold 0, without its adapters for drafts).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BLOCK: Final = 32
 
 
 def _a2d_network(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What is told of the network that it was made of: the end of its model type, `a2d-qwen3`."""
+    """The network that it was made of: the end of its model type, `a2d-qwen3`."""
     kind = str(raw.get("model_type"))
     return {"qk_norm": kind.endswith("qwen3"), "qkv_bias": True if kind.endswith("qwen2") else None}
 
@@ -94,7 +94,7 @@ DREAM_REASONER: Final = Blocks(
 
 
 def _coda_usual(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Its head is a matrix of its own, whatever it says: its class has nothing that would tie it."""
+    """Its head is a separate matrix, whatever the file says: its class never ties it."""
     return {**raw, "tie_word_embeddings": False}
 
 
@@ -129,7 +129,7 @@ def _nemotron_usual(raw: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
         raise CheckpointError(f"config.json in {folder} has no {' and no '.join(missing)}")
     positions, rope = int(raw["max_position_embeddings"]), rope_of(raw)
     if rope.get("llama_4_scaling_beta"):
-        # Queries are scaled from here on.
+        # From this position on, queries are scaled.
         positions = min(positions, int(rope["original_max_position_embeddings"]))
     return {**raw, "max_position_embeddings": positions}
 
@@ -139,7 +139,7 @@ NEMOTRON: Final = Blocks(
     _BLOCK,
     "threshold:0.9",
     "generate of modeling_nemotron_labs_diffusion.py: blocks of 32, threshold 0.9, a causal context, temperature 0",
-    # The names of its mask and end tokens are its tokenizer's; config.json has their ids.
+    # The names of its mask and end tokens are in its tokenizer; config.json has their ids.
     PromptStyle(fim="chat", edit="chat", mask=None, ends=("</s>",)),
     opens=True,
     usual=_nemotron_usual,

@@ -1,8 +1,8 @@
-"""The families that write from left to right, on our own decoder: Qwen2, Qwen3 and Llama, and what is made of them.
+"""The families that write from left to right, on our own decoder: Qwen2, Qwen3 and Llama, and their derivatives.
 
 They have no mask token, so no canvas is denoised: the causal mode decides every token (policy `left_to_right`), and
-what stood behind the same tokens in the context is read ahead. What was trained to fill holes says so by the tokens of
-its tokenizer.
+what followed the same tokens in the context is used as a draft. Models trained for fill-in-the-middle are recognised by
+the tokens of their tokenizer.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from calomel.prompts.fim_tokens import format_of
 from calomel.prompts.next_edit import format_called
 from calomel.prompts.renderer import EditKind, PromptStyle
 
-# What ends a text or a turn, in the names of several makers, beside what a folder says itself.
+# End tokens of texts and turns, in the names of several makers, besides those that a folder declares.
 _STYLE: Final = PromptStyle(
     fim="fim_tokens",
     edit="chat",
     mask=None,
     ends=("<|endoftext|>", "<|im_end|>", "<|end_of_text|>", "<|eot_id|>", "<|EOT|>"),
 )
-# Rows that are read ahead cost little beside the weights, which are read anyway.
+# Drafted rows cost little beside the weights, which are read anyway.
 _GENERATION: Final = Generation(
     policy="left_to_right:10",
     max_steps=1,
@@ -42,7 +42,7 @@ _GENERATION: Final = Generation(
 
 
 def _ends(raw: Mapping[str, Any], folder: Path) -> tuple[int, ...]:
-    """Every token that ends an answer: first the one that a filled hole ends with.
+    """All end tokens: first the one that ends a filled hole.
 
     Raises:
         CheckpointError: there is none.
@@ -63,7 +63,7 @@ def _ends(raw: Mapping[str, Any], folder: Path) -> tuple[int, ...]:
 
 
 def _family(name: str, architecture: str, *, qk_norm: bool = False, qkv_bias: bool | None = None) -> Family:
-    """Those whose `config.json` names just this class of transformers."""
+    """Checkpoints whose `config.json` names exactly this class of transformers."""
 
     def recognises(raw: Mapping[str, Any]) -> bool:
         said = raw.get("architectures")
@@ -88,7 +88,7 @@ def _family(name: str, architecture: str, *, qk_norm: bool = False, qkv_bias: bo
         estimate=decoder_estimate,
         prompts=_STYLE,
         generation=_GENERATION,
-        # What generation_config.json samples with is for conversations.
+        # The sampling of generation_config.json is for conversations.
         read_generation=lambda _raw, _folder: _GENERATION,
     )
 
@@ -99,7 +99,7 @@ LLAMA: Final = _family("llama", "LlamaForCausalLM")
 
 
 def _trained(family: Family, name: str, edit: EditKind) -> Family:
-    """Those of `family` that were trained for next edits in a format, which nothing but their name tells."""
+    """Checkpoints of `family` that were trained on a next-edit format, which only their name tells."""
     return replace(
         family,
         name=name,

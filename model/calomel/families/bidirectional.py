@@ -1,11 +1,11 @@
-"""The families that read in both directions over the whole sequence, in a window of a few thousand positions.
+"""The families that read the whole sequence in both directions, in a window of a few thousand positions.
 
 * Dream and Dream-Coder (arXiv 2508.15487): Qwen2.5; a row predicts the next position.
 * DiffuCoder (arXiv 2506.20639): Dream's network and loop, trained on code from Qwen2.5-Coder.
-* DreamOn (arXiv 2602.01326): Dream-Coder whose canvases grow and shrink by tokens of their own.
+* DreamOn (arXiv 2602.01326): Dream-Coder with canvases that grow and shrink by special tokens.
 * Open-dCoder (Open-dLLM): Qwen2.5-Coder 0.5B.
 * LLaDA-8B and LLaDA 1.5 (arXiv 2502.09992): a Llama shape with names of its own, no shift.
-* iLLaDA (arXiv 2606.25331): the same loop, a Llama in ordinary names.
+* iLLaDA (arXiv 2606.25331): the same loop, a Llama with ordinary names.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from calomel.families.loading import Places, dtype_of, load_decoder, renamed
 from calomel.families.memory import Estimate, EstimateOptions, decoder_estimate
 from calomel.prompts.renderer import PromptStyle
 
-# Of the Qwen2.5 tokenizer, which all but LLaDA took over.
+# From the Qwen2.5 tokenizer, which all but LLaDA adopted.
 END: Final = "<|endoftext|>"
 TURN_END: Final = "<|im_end|>"
 _CANVAS: Final = 256
 
 
 def _ends(folder: Path, *names: str) -> BidirectionalOptions:
-    """Those of `names` that the tokenizer has end an answer as well."""
+    """Those of `names` that the tokenizer has also end an answer."""
     found = (token_id(folder, name) for name in names)
     return BidirectionalOptions(end_token_ids=tuple(each for each in found if each is not None))
 
@@ -41,17 +41,17 @@ class Window:
     """How the checkpoints of a family denoise in a window.
 
     Attributes:
-        positions: of a window at most. The configurations name those of the model that it was made of: far more than a
+        positions: maximum of a window. The configurations give those of the model that it was made of: far more than a
             step could forward.
         canvas: the longest one.
-        shift: a row predicts the next position.
-        block: a canvas is denoised in blocks of so many positions; None for all of it at once.
+        shift: whether a row predicts the next position.
+        block: a canvas is denoised in blocks of this many positions; None for all of it at once.
         usual: a `config.json` in the names, and with the defaults, of `decoder_config`.
-        network: what else that is told of the network; Qwen2's if nothing is said.
+        network: other settings of the network; Qwen2's by default.
         places: where its tensors go.
-        mask_id: as published, where neither `config.json` nor the name in its prompts says the mask.
-        end_id: the same of the end; None where the names in its prompts alone do.
-        own: how canvases are denoised, beside that; None for by the ends of its prompts.
+        mask_id: the published id, if neither `config.json` nor the mask's name in its prompts gives it.
+        end_id: the same for the end token; None if the names in its prompts always give it.
+        own: further options of denoising, from the folder; None if only the end tokens of its prompts count.
     """
 
     positions: int
@@ -66,7 +66,7 @@ class Window:
     own: Callable[[Mapping[str, Any], Path], BidirectionalOptions] | None = None
 
     def config(self, raw: Mapping[str, Any], folder: Path, prompts: PromptStyle) -> ModelConfig:
-        """Of the checkpoint in `folder`. Raises CheckpointError."""
+        """The configuration of the checkpoint in `folder`. Raises CheckpointError."""
         usual = self.usual(raw)
         said = "" if self.end_id is None else "eos_token_id"
         diffusion = DiffusionConfig(
@@ -82,7 +82,7 @@ class Window:
         return decoder_config({**usual, "max_position_embeddings": most}, diffusion, **self.network(raw))
 
     def open(self, folder: Path, options: OpenOptions, prompts: PromptStyle) -> Engine:
-        """The checkpoint in `folder` as a running engine. Raises CheckpointError when its tensors do not fit."""
+        """The checkpoint in `folder` as a running engine. Raises CheckpointError if its tensors do not fit."""
         raw, dtype = read_config(folder), dtype_of(options.dtype, options.device)
         config = self.config(raw, folder, prompts)
         own = _ends(folder, *prompts.ends[1:]) if self.own is None else self.own(raw, folder)
@@ -124,7 +124,7 @@ class Window:
         )
 
 
-# Dream, DiffuCoder, DreamOn: the tokenizer alone tells them apart for sure
+# Dream, DiffuCoder, DreamOn: only the tokenizer tells them apart reliably
 
 # "the context length (input+output) of Dream currently is 2048": the makers' README.
 _DREAM: Final = Window(2048)
@@ -132,7 +132,7 @@ _DREAM_MASK: Final = "<|mask|>"
 
 
 def _is_dream(raw: Mapping[str, Any]) -> bool:
-    """Whether a `config.json` is of Dream's network, by whomever it was trained on; DreamReasoner's blocks are not."""
+    """Whether a `config.json` is of Dream's network, whoever trained it, but not of DreamReasoner with its blocks."""
     return named(raw, "dreammodel") and not raw.get("block_size")
 
 
@@ -151,7 +151,7 @@ DREAM: Final = _DREAM.family(
     _DREAM_GENERATION,
     PromptStyle(fim="around", edit="chat", mask=_DREAM_MASK, ends=(END, TURN_END), begin="<|beginoftext|>"),
 )
-# It fills what is behind an answer, and its makers' examples cut it off.
+# It fills the canvas after an answer, and its makers' examples cut it off.
 _PADDING: Final = "<|dlm_pad|>"
 DIFFUCODER: Final = _DREAM.family(
     "diffucoder",
@@ -174,7 +174,7 @@ def _elastic(raw: Mapping[str, Any], folder: Path) -> BidirectionalOptions:
     budget, transfer = said.get("expand_budget"), said.get("number_transfer_tokens")
     return BidirectionalOptions(
         expand_token_id=expand if isinstance(expand, int) else need_token_id(folder, _EXPAND),
-        # Its loop takes the end token for it.
+        # Its loop uses the end token for this.
         delete_token_id=need_token_id(folder, END),
         expand_budget=budget if isinstance(budget, int) and budget >= 0 else None,
         transfer=transfer if isinstance(transfer, int) and transfer > 0 else 1,
@@ -187,7 +187,7 @@ DREAMON: Final = replace(_DREAM, canvas=64, own=_elastic).family(
     lambda raw: named(raw, "dreamon") or _is_dream(raw),
     Generation(
         policy="entropy",
-        # One token a step, and as many steps again for what grows and shrinks: its makers' evaluation stops there.
+        # One token a step, and as many steps for growing and shrinking: the limit of its makers' evaluation.
         max_steps=256,
         fill_canvases=(4,),
         edit_canvas=64,
@@ -216,7 +216,7 @@ OPEN_DCODER: Final = Window(4096).family(
         source="Open-dLLM's infilling evaluation: alg p2, 64 steps, temperature 0.6, top_p 0.95; canvases are ours",
     ),
     PromptStyle(fim="around", edit="around", mask=_OPEN_DCODER_MASK, ends=(END, TURN_END)),
-    # Its configuration is an ordinary Qwen2's; the mask token tells it from one.
+    # Its configuration is an ordinary Qwen2's; the mask token tells them apart.
     confirms=lambda raw, folder: (
         isinstance(raw.get("mask_token_id"), int) or token_id(folder, _OPEN_DCODER_MASK) is not None
     ),
@@ -226,7 +226,7 @@ OPEN_DCODER: Final = Window(4096).family(
 
 _LLADA_MASK: Final = "<|mdm_mask|>"
 _LLADA_TURN_END: Final = "<|eot_id|>"
-# What its configuration can say of which only this is there.
+# Settings that its configuration allows but of which only these values are implemented.
 _LLADA_ONLY: Final[Mapping[str, tuple[Any, ...]]] = {
     "block_type": ("llama",),
     "activation_type": ("silu", "swiglu"),
@@ -284,7 +284,7 @@ def llada_places(config: ModelConfig) -> Iterable[tuple[str, tuple[str, ...]]]:
     return renamed(tensor_table(config), _LLADA_NAMES)
 
 
-# Blocks as in its README's example, and in Fast-dLLM's evaluation.
+# Blocks as in the example of its README, and in Fast-dLLM's evaluation.
 _LLADA: Final = Window(4096, shift=False, block=32)
 LLADA_GENERATION: Final = Generation(
     policy="low_confidence",
@@ -309,7 +309,7 @@ def _illada_network(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-# The makers' README says one mask, the tokenizer of the published checkpoints has the other.
+# The makers' README gives one mask id, the tokenizer of the published checkpoints the other.
 ILLADA: Final = replace(_LLADA, network=_illada_network, mask_id=5, end_id=2).family(
     "illada",
     lambda raw: named(raw, "illada"),

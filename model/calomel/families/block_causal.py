@@ -1,7 +1,7 @@
-"""The families that denoise behind an encoded context, on our own decoder: Calomel's own, and block-causal ones.
+"""The families that denoise after an encoded context, on our own decoder: Calomel's own, and block-causal ones.
 
 * Calomel's own: a causal context, a canvas that sees both ways, trained by `calomel train`.
-* SDAR (arXiv 2510.06303): Qwen3, and Qwen3-MoE, made to denoise a block of four at a time.
+* SDAR (arXiv 2510.06303): Qwen3, and Qwen3-MoE, trained to denoise a block of four at a time.
 * Fast-dLLM v2 (arXiv 2509.26328): Qwen2.5, blocks of 32 in runs of 8; a row predicts the next position.
 * Stable-DiffCoder (ByteDance-Seed/Stable-DiffCoder): Seed-Coder, a Llama, blocks of four.
 * LLaDA2: a mixture of experts, blocks of 32. 2.0 (arXiv 2512.15745) reveals what is above a threshold; 2.1 (arXiv
@@ -43,18 +43,18 @@ class Blocks:
     """How the checkpoints of a family denoise blocks.
 
     Attributes:
-        field: of `config.json`, that says how long a block is.
-        length: of a block, where it does not.
+        field: of `config.json`, that gives the length of a block.
+        length: of a block, if that field is missing.
         policy: that denoises it; source: where that is published.
-        prompts: how they are asked; what its mask and its ends are called is looked up in the tokenizer.
-        shift: a row predicts the next position.
+        prompts: how they are prompted; the mask and end tokens named there are looked up in the tokenizer.
+        shift: whether a row predicts the next position.
         opens: the causal mode, which reads the context, decides the first position of a block, and judges texts.
-        sub_block: positions of a block that are denoised at a time, where they divide it; None for all.
-        usual: a `config.json` with what the folder alone tells.
-        network: what else that tells of the network, as `decoder_config` takes it.
-        mask_id: as published, where neither file says the mask.
-        end_id: the same of the end, which `config.json` says, too; None where the tokenizer alone does.
-        mixture: the experts in the place of its MLPs; None where there are none.
+        sub_block: positions of a block that are denoised at a time, if they divide it; None for all.
+        usual: a `config.json` completed with what only the folder tells.
+        network: further settings of the network, as `decoder_config` takes them.
+        mask_id: the published id, if neither file gives it.
+        end_id: the same for the end token, which `config.json` gives, too; None if only the tokenizer does.
+        mixture: the experts in place of its MLPs; None if there are none.
         places: where its tensors go.
         samples: whether a checkpoint's generation_config.json counts.
     """
@@ -76,7 +76,7 @@ class Blocks:
     samples: bool = False
 
     def config(self, raw: Mapping[str, Any], folder: Path) -> ModelConfig:
-        """Of the checkpoint in `folder`. Raises CheckpointError."""
+        """The configuration of the checkpoint in `folder`. Raises CheckpointError."""
         raw = self.usual(raw, folder)
         block, sub = block_of(raw, self.field, self.length), self.sub_block
         said = "" if self.end_id is None else "eos_token_id"
@@ -104,7 +104,7 @@ class Blocks:
         return decoder_estimate(raw, options, moe=moe, canvas=block_of(raw, self.field, self.length))
 
     def read(self, raw: Mapping[str, Any], folder: Path) -> Generation:
-        """One canvas a block, in as many steps at most."""
+        """One canvas per block, in at most as many steps as it has positions."""
         block = block_of(self.usual(raw, folder), self.field, self.length)
         found = in_blocks(self.policy, block, self.source)
         return sampled(found, folder) if self.samples else found
@@ -115,7 +115,7 @@ class Blocks:
         recognises: Callable[[Mapping[str, Any]], bool],
         read: Callable[[Mapping[str, Any], Path], Generation] | None = None,
     ) -> Family:
-        """The family of this name; `read` says how its checkpoints generate, where that is not all."""
+        """The family of this name; `read` says how its checkpoints generate, if that needs more."""
         return Family(
             name=name,
             recognises=recognises,
@@ -129,12 +129,12 @@ class Blocks:
 
 
 def in_blocks(policy: str, block: int, source: str) -> Generation:
-    """One canvas a block, in as many steps at most."""
+    """One canvas per block, in at most as many steps as it has positions."""
     return Generation(policy=policy, max_steps=block, fill_canvases=(block,), edit_canvas=block, source=source)
 
 
 def _experts(raw: Mapping[str, Any], **fields: Any) -> MoeConfig:
-    """A mixture of experts with the fields that all have in common, and `fields`."""
+    """A mixture of experts with the fields that all of them have, and `fields`."""
     try:
         return MoeConfig(
             experts=int(raw["num_experts"]),
@@ -172,12 +172,12 @@ OWN: Final = Family(
 
 # generate.py's --block_length.
 _SDAR_BLOCK: Final = 4
-# As they are published: SDAR-8B-Chat has blocks of 4, SDAR-8B-Chat-b32 of 32.
+# As published: SDAR-8B-Chat has blocks of 4, SDAR-8B-Chat-b32 of 32.
 _SDAR_NAME: Final = re.compile(r"\bsdar-[\w.]+(?:-[a-z]\w+)*?-chat(?:-b(\d+))?\b")
 
 
 def _sdar_usual(raw: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
-    """With the length of its blocks, which the published configurations leave to the name. Raises CheckpointError."""
+    """Adds the block length, which the published configurations leave to the name. Raises CheckpointError."""
     said = raw.get("block_size", read_generation_config(folder).get("block_length"))
     if said is None:
         name = _SDAR_NAME.search(names_of(raw, folder))
@@ -297,7 +297,7 @@ def _llada2_experts(raw: Mapping[str, Any]) -> MoeConfig:
 
 
 def llada2_places(config: ModelConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Where the published tensors go: queries, keys and values lie in one."""
+    """Where the published tensors go: queries, keys and values are in one."""
     for ours, theirs in renamed(tensor_table(config), _LLADA2_NAMES):
         if "qkv_proj" in ours:
             layer, kind = theirs[0].split(".self_attn.")[0], ours.rpartition(".")[2]
@@ -314,7 +314,7 @@ _LLADA2: Final = Blocks(
     PromptStyle(fim="chat", edit="chat", mask="<|mask|>", ends=(TEXT_END, "<|role_end|>")),
     usual=_llada2_usual,
     network=_llada2_network,
-    # As published; a checkpoint's own files have the last word.
+    # As published; a checkpoint's own files take precedence.
     mask_id=156_895,
     end_id=156_892,
     mixture=_llada2_experts,
@@ -327,7 +327,7 @@ _EDITING: Final = (
 
 
 def _read_llada2(raw: Mapping[str, Any], folder: Path) -> Generation:
-    """The joint threshold from 2.1 on, which a name or a threshold for edits tells."""
+    """The joint threshold from 2.1 on, which is recognised by its name or by a threshold for edits."""
     said, found = read_generation_config(folder), _LLADA2.read(raw, folder)
     edits = "editing_threshold" in said or re.search(r"llada2\.[1-9]", names_of(raw, folder)) is not None
     threshold = said.get("threshold", 0.7 if edits else 0.95)

@@ -1,4 +1,4 @@
-"""Published `config.json` files of decoders that are ours with other names: Qwen2, Qwen3 and Llama."""
+"""Published `config.json` files of decoders that are ours under other names: Qwen2, Qwen3 and Llama."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _WHOLE_LAYERS: Final = 28
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object at `path`; empty where there is no such file. Raises CheckpointError for a damaged one."""
+    """The JSON object at `path`; empty if there is no such file. Raises CheckpointError for a damaged one."""
     return storage.read_object(path, CheckpointError)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The `config.json` of `folder`; raises CheckpointError when it is absent or no JSON object."""
+    """The `config.json` of `folder`; raises CheckpointError if it is missing or not a JSON object."""
     path = folder / "config.json"
     if not path.exists():
         raise CheckpointError(f"{path} does not exist; a checkpoint folder needs config.json")
@@ -44,14 +44,14 @@ def decoder_config(
     Args:
         raw: the `config.json`.
         diffusion: how the checkpoint denoises.
-        qk_norm: queries and keys are normalised by head (Qwen3).
-        qkv_bias: queries, keys and values have a bias and the output has none (Qwen2); None for what `attention_bias`
-            says of all four.
-        windows: layers may have sliding windows, as Qwen2 and Qwen3 say them.
-        own: fields of ours that `config.json` has other names for.
+        qk_norm: whether queries and keys are normalised per head (Qwen3).
+        qkv_bias: whether queries, keys and values have a bias and the output has none (Qwen2); None if `attention_bias`
+            decides for all four.
+        windows: whether layers may have sliding windows, in the fields of Qwen2 and Qwen3.
+        own: fields of ours that have other names in `config.json`.
 
     Raises:
-        CheckpointError: a field is missing or of the wrong type, or says what our decoder does not do.
+        CheckpointError: a field is missing or of the wrong type, or asks for what our decoder does not do.
     """
     _refuse(raw, windows=windows)
     everywhere = bool(raw.get("attention_bias")) if qkv_bias is None else False
@@ -75,10 +75,10 @@ def decoder_config(
 
 
 def block_of(raw: Mapping[str, Any], name: str, published: int) -> int:
-    """The block length that `config.json` says under `name`; where it says none, the one that its makers publish.
+    """The block length that `config.json` gives under `name`; without it, the published one.
 
     Raises:
-        CheckpointError: it is no whole number above 1.
+        CheckpointError: it is not a whole number above 1.
     """
     said = raw.get(name)
     if said is None:
@@ -89,7 +89,7 @@ def block_of(raw: Mapping[str, Any], name: str, published: int) -> int:
 
 
 def names_of(raw: Mapping[str, Any], folder: Path) -> str:
-    """What a checkpoint is called, wherever that is told, in small letters.
+    """All names of a checkpoint, in lower case.
 
     `_name_or_path` of its configuration, its folder, the repository that it was fetched from, and the folder of the
     hub's own cache (`models--owner--name/snapshots/<commit>`).
@@ -101,7 +101,7 @@ def names_of(raw: Mapping[str, Any], folder: Path) -> str:
 
 
 def named(raw: Mapping[str, Any], *parts: str) -> bool:
-    """Whether model type, an architecture or a remote class in `config.json` has one of `parts` in it, in any case."""
+    """Whether model type, an architecture or a remote class in `config.json` contains one of `parts`, in any case."""
     architectures, remote = raw.get("architectures"), raw.get("auto_map")
     said = [raw.get("model_type")]
     said += architectures if isinstance(architectures, list) else []
@@ -111,10 +111,10 @@ def named(raw: Mapping[str, Any], *parts: str) -> bool:
 
 
 def rope_of(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What `config.json` says of RoPE, in whichever of its places.
+    """The RoPE settings in `config.json`, wherever they are.
 
     Raises:
-        CheckpointError: it says so for each kind of layer, or in no object.
+        CheckpointError: there are some for each kind of layer, or they are not an object.
     """
     found: dict[str, Any] = {}
     for place in ("rope_parameters", "rope_scaling"):
@@ -138,7 +138,7 @@ def _scaling(raw: Mapping[str, Any]) -> RopeScaling | None:
             positions = int(rope["original_max_position_embeddings"])
             low, high = float(rope["low_freq_factor"]), float(rope["high_freq_factor"])
             return RopeScaling(float(rope["factor"]), positions, low, high)
-        # Otherwise it also scales attention.
+        # Otherwise attention is scaled as well.
         case "yarn" if rope.get("mscale") and rope.get("mscale") == rope.get("mscale_all_dim"):
             for name, there in (("attention_factor", (None, 1)), ("truncate", (None, True))):
                 if rope.get(name) not in there:
@@ -154,7 +154,7 @@ _NO_WINDOWS: Final[Mapping[str, Any]] = {"sliding_window": None, "layer_types": 
 
 
 def _windows(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Sliding windows, if any, of the layers that `layer_types` says; else of those from `max_window_layers` on."""
+    """Sliding windows, if any, of the layers that `layer_types` names; else of those from `max_window_layers` on."""
     kinds, window = raw.get("layer_types"), raw.get("sliding_window")
     if not raw.get("use_sliding_window") or window is None:
         return _NO_WINDOWS
@@ -181,12 +181,12 @@ def _refuse(raw: Mapping[str, Any], *, windows: bool) -> None:
 
 
 def token_ids(folder: Path) -> Mapping[str, int]:
-    """The ids of whatever may be a control token: added tokens, and those of the vocabulary with a `<` in their name.
+    """The ids of all possible control tokens: added tokens, and those of the vocabulary with a `<` in their name.
 
-    Remembered while the files stay as they are: those of large vocabularies take half a second.
+    Cached while the files stay as they are: those of large vocabularies take half a second.
 
     Raises:
-        CheckpointError: a tokenizer file is there and damaged.
+        CheckpointError: a tokenizer file is damaged.
     """
     paths = [folder / name for name in _TOKENIZER_FILES]
     return _token_ids(folder, tuple(path.stat().st_mtime_ns if path.is_file() else 0 for path in paths))
@@ -212,7 +212,7 @@ def token_id(folder: Path, *names: str) -> int | None:
 
 
 def need_token_id(folder: Path, *names: str) -> int:
-    """The same; raises CheckpointError where the checkpoint has none of `names`."""
+    """The same; raises CheckpointError if the checkpoint has none of `names`."""
     found = token_id(folder, *names)
     if found is None:
         raise CheckpointError(f"the tokenizer in {folder} has no token {' or '.join(names)}")
@@ -220,7 +220,7 @@ def need_token_id(folder: Path, *names: str) -> int:
 
 
 def control_id(raw: Mapping[str, Any], folder: Path, field: str, names: Sequence[str], published: int | None) -> int:
-    """What `config.json` says, else the tokenizer, else the makers. Raises CheckpointError."""
+    """The id from `config.json`, else from the tokenizer, else the published one. Raises CheckpointError."""
     said = raw.get(field)
     found = said if isinstance(said, int) else token_id(folder, *names)
     if found is None:

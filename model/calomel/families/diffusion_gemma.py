@@ -1,7 +1,7 @@
-"""DiffusionGemma: a causal encoder, a canvas of uniform noise, self-conditioning; through transformers' own class.
+"""DiffusionGemma: a causal encoder, a canvas of uniform noise, self-conditioning; with transformers' own class.
 
-Its published files: `config.json` (`text_config` is the decoder's and the encoder's), `generation_config.json` with the
-sampler's figures, sharded safetensors with the decoder's names, `tokenizer.json`, `chat_template.jinja`.
+Its published files: `config.json` (`text_config` is for decoder and encoder), `generation_config.json` with the
+sampler's settings, sharded safetensors with the decoder's names, `tokenizer.json`, `chat_template.jinja`.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _PICTURE: Final = 258_880
 _ACTIVATION: Final = "gelu_pytorch_tanh"
 _BOUND: Final = 0.1
 _STEPS: Final = 48
-# Of transformers; older ones have other caches.
+# Version of transformers; older ones have other caches.
 _LEAST: Final = (5, 23)
-# Every sixth layer sees the whole context, where layer_types does not say.
+# Every sixth layer sees the whole context, unless layer_types says otherwise.
 _PATTERN: Final = 6
-# Bytes of one logit of one canvas in the forward of a batch: the signal in, logits through the soft cap.
+# Bytes per logit of one canvas in the forward of a batch: the signal in, logits through the soft cap.
 _FORWARD: Final = 16
-# Bytes of one number of a quantised matrix while it is widened.
+# Bytes per number of a quantised matrix while it is widened.
 _WIDENING: Final = 5
-# Bytes of one logit while one canvas' tokens are drawn.
+# Bytes per logit while one canvas' tokens are drawn.
 _DRAWING: Final = 24
 
 SOURCE: Final = (
@@ -52,7 +52,7 @@ def _recognises(raw: Mapping[str, Any]) -> bool:
 
 
 def _text(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The text part of `config.json`, with what can't be served refused."""
+    """The text part of `config.json`; what cannot be served is refused."""
     text = raw.get("text_config")
     if not isinstance(text, Mapping):
         raise CheckpointError("config.json has no text_config; DiffusionGemma's has")
@@ -102,7 +102,7 @@ def _config(raw: Mapping[str, Any], folder: Path) -> NoiseShape:
 
 
 def _generation(raw: Mapping[str, Any], folder: Path) -> Generation:
-    """The sampler's figures out of generation_config.json."""
+    """The sampler's settings in generation_config.json."""
     said = read_generation_config(folder)
     sampler = said.get("sampler_config")
     bound = sampler.get("entropy_bound", _BOUND) if isinstance(sampler, Mapping) else _BOUND
@@ -122,10 +122,10 @@ def _open(folder: Path, options: OpenOptions) -> Engine:
     raw = read_config(folder)
     shape = _config(raw, folder)
     dtype = dtype_of(options.dtype, options.device)
-    # Imported by name, so that nothing of transformers is before it is needed.
+    # Imported by name, so that nothing of transformers is imported before it is needed.
     network = import_module("calomel.families.gemma_network")
     model = network.load(folder, raw, dtype=dtype, device=options.device, ignored=unread, quantize=options.quantize)
-    # What stays encoded stays laid out: there are no pages beside it.
+    # Encoded contexts stay in contiguous buffers: there are no pages besides.
     decoder = UniformDiffusion(network.Network(model, shape), spare_tokens=options.cached, threads=options.threads)
     return Engine(decoder, max_batch=options.batch)
 
@@ -174,7 +174,7 @@ def _estimate(raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
     full_bytes = 2 * full * wide[0] * wide[1] * each
     sliding_bytes = 2 * (layers - full) * narrow[0] * narrow[1] * each
     running = options.max_batch * options.context
-    # Of a long context less stays than this: its sliding layers forget.
+    # A long context takes less than this: its sliding layers forget.
     cache = (options.cache_tokens + running) * (full_bytes + sliding_bytes)
     rows = options.chunk + options.max_batch * canvas
     chosen = int(text.get("top_k_experts") or 0)
@@ -186,7 +186,7 @@ def _estimate(raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
 
 
 def _wide(text: Mapping[str, Any]) -> tuple[int, int]:
-    """Heads of keys, and their width, in a layer that sees the whole context; in either way to write them."""
+    """Heads of keys, and their width, in a layer that sees the whole context, in either notation."""
     layers = text.get("per_layer_config")
     said: Mapping[str, Any] = next(iter(layers.values()), {}) if isinstance(layers, Mapping) else {}
     heads = said.get("num_key_value_heads") or text.get("num_global_key_value_heads") or text["num_key_value_heads"]
@@ -194,9 +194,9 @@ def _wide(text: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def unread(name: str) -> bool:
-    """Whether a published tensor is not loaded: those for pictures, and what the encoder has of the decoder's.
+    """Whether a published tensor is not loaded: those for pictures, and those that the encoder shares with the decoder.
 
-    A buffer of each encoder layer is its own; everything else of the encoder's language model is the decoder's too.
+    Each encoder layer has a buffer of its own; the rest of the encoder's language model is the decoder's too.
     """
     return name == "lm_head.weight" or (name.startswith("model.encoder.") and ".layer_scalar" not in name)
 

@@ -1,4 +1,4 @@
-"""What is known of one family of checkpoints: everything above the engine asks through these names."""
+"""What is known of one family of checkpoints: the interface for everything above the engine."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from calomel.prompts.renderer import PromptStyle
 T = TypeVar("T")
 Quantization = Literal["int8", "int4"]
 QUANTIZED: Final[tuple[Quantization, ...]] = get_args(Quantization)
-# Requests of one priority at a time, where memory allows.
+# Requests of one priority at a time, if memory allows.
 USUAL_BATCH: Final = 8
-# What reading ends with where a field holds something that nobody would write.
+# What reading raises for a field with an absurd value.
 MISFITS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A checkpoint that its makers publish.
+    """A published checkpoint.
 
     Attributes:
         name: on the hub, as owner/name.
         billions: of parameters.
-        licence: of the weights, as its makers name it; "not stated" where they don't.
-        figures: quality or speed as published elsewhere, with the place; never measured here.
+        licence: of the weights, as its makers name it; "not stated" if they don't.
+        figures: quality or speed as published elsewhere, with the source; never measured here.
         shape: of its network, by its name in `shapes.toml`; empty for the one that ships.
-        rank: of those that are recommended, for code, 1 is the first choice; None for the others.
+        rank: among those recommended for code, 1 is the first choice; None for the others.
     """
 
     name: str
@@ -45,26 +45,26 @@ class Published:
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """What its `config.json` says of its size. Raises KeyError where no shape is known."""
+        """The fields of its `config.json` that give its size. Raises KeyError if no shape is known."""
         return _shapes()[self.shape]
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyFacts:
-    """A family, for people.
+    """A family, described for people.
 
     Attributes:
         title: its name in prose.
-        checkpoints: that are published.
+        checkpoints: the published ones.
         attention: kind, in a few words ("block-causal, blocks of 4").
-        mask: the mask token and its id ("`<MASK>` 151669"); "none" where there is none.
+        mask: the mask token and its id ("`<MASK>` 151669"); "none" if there is none.
         shift: whether row i predicts the token at i + 1.
-        block: the published length of a block; None where there are none.
+        block: the published length of a block; None without blocks.
         sources: where these facts are published.
         parity: the test that compares it with a reference, as a path in the repository; empty while there is none.
         gpu: what ran on a GPU ("tiny random weights, H200"); empty while nothing did.
         measured: figures measured here, with the command; empty while there are none.
-        limits: what of the published model is not there ("pictures are refused"); empty where nothing is missing.
+        limits: missing features of the published model ("pictures are refused"); empty if nothing is missing.
     """
 
     title: str
@@ -87,7 +87,7 @@ def _shapes() -> dict[str, dict[str, Any]]:
 
 @cache
 def _facts() -> dict[str, FamilyFacts]:
-    """By the name of a family; see `facts.toml`."""
+    """By name of the family; see `facts.toml`."""
     table = tomllib.loads((Path(__file__).parent / "facts.toml").read_text(encoding="utf-8"))
     return {
         name: FamilyFacts(
@@ -132,14 +132,15 @@ class OpenOptions:
 
     Attributes:
         device: `cpu`, `cuda`, `cuda:N` or `mps`.
-        dtype: of weights and cache, as `bfloat16`, `float16` or `float32`; None for what the device computes fastest.
+        dtype: of weights and cache: `bfloat16`, `float16` or `float32`; None for the type that the device computes
+            fastest.
         threads: of a large CPU forward; None for PyTorch's own choice.
-        cache_tokens: context tokens that stay encoded; None for what fits, up to the device's usual number.
+        cache_tokens: context tokens that stay encoded; None for what fits, up to the device's default.
         spare_tokens: see `Engine`; None for as many as `cache_tokens`.
         quantize: weights in eight or four bits; None for `dtype`.
-        memory_limit: bytes that weights, cache and activations may take together; None for what the device has free.
+        memory_limit: bytes that weights, cache and activations may take together; None for what is free on the device.
         max_batch: requests of one priority that are served at a time; None for what fits, up to 8.
-        exact: whole forwards at every step, where a family has a faster way that is nearly as good.
+        exact: whole forwards at every step, if a family has a faster way that is nearly as good.
     """
 
     device: str = "cpu"
@@ -154,12 +155,12 @@ class OpenOptions:
 
     @property
     def cached(self) -> int:
-        """`cache_tokens`, or the usual number."""
+        """`cache_tokens`, or the default."""
         return usual_cache(self.device) if self.cache_tokens is None else self.cache_tokens
 
     @property
     def batch(self) -> int:
-        """`max_batch`, or the usual number."""
+        """`max_batch`, or the default."""
         return USUAL_BATCH if self.max_batch is None else self.max_batch
 
     @property
@@ -169,10 +170,10 @@ class OpenOptions:
 
 
 def usual_cache(device: str) -> int:
-    """Context tokens that stay encoded where nobody says how many.
+    """The default number of context tokens that stay encoded.
 
     A GPU serves a team: 64 clients with 2,048 tokens each and their answers. A CPU serves an editor, with four contexts
-    of 8K: with the shipped model in float32 they, and as many laid out, take 400 MB.
+    of 8K: with the shipped model in float32 they, and as many tokens in buffers, take 400 MB.
     """
     return 163_840 if device.startswith("cuda") else 32_768
 
@@ -184,16 +185,16 @@ class Family:
     Attributes:
         name: short and stable, as `calomel models info` prints it.
         recognises: whether a `config.json` is of this family.
-        config: what the engine asks of the model, from its `config.json` and folder (generation_config.json and the
-            tokenizer's files lie there); raises CheckpointError.
+        config: what the engine needs to know of the model, from its `config.json` and folder (with
+            generation_config.json and the tokenizer's files); raises CheckpointError.
         open: the weights in a folder as a running engine; raises CheckpointError. Called by `open_engine`, which has
-            compared the estimate with the memory there is.
+            compared the estimate with the available memory.
         estimate: the memory that it takes, from `config.json` and the headers of the weights alone.
-        prompts: how it is asked.
-        generation: how it generates where its folder says nothing else (see `generation_of`).
-        read_generation: how a checkpoint in a folder generates, from its `config.json`; None where `generation` and
-            the temperature, top_p and top_k of generation_config.json are all there is.
-        confirms: whether a folder whose `config.json` is recognised is of this family; None where that tells it.
+        prompts: how it is prompted.
+        generation: how it generates unless its folder says otherwise (see `generation_of`).
+        read_generation: how a checkpoint in a folder generates, from its `config.json`; None if `generation` and the
+            temperature, top_p and top_k of generation_config.json are enough.
+        confirms: whether a folder whose `config.json` is recognised is of this family; None if `config.json` is enough.
     """
 
     name: str
@@ -208,17 +209,17 @@ class Family:
 
     @property
     def facts(self) -> FamilyFacts:
-        """For people, each with its source."""
+        """Facts for people, each with its source."""
         return _facts()[self.name]
 
     def __post_init__(self) -> None:
-        # A folder is anybody's: what one of these makes of a field that no checkpoint has is no traceback.
+        # A folder may contain anything: a field with an absurd value must not end in a traceback.
         for name in ("config", "estimate", "read_generation", "confirms"):
             object.__setattr__(self, name, _told(getattr(self, name)))
 
 
 def _told(read: Callable[[Any, Any], T] | None) -> Callable[[Any, Any], T] | None:
-    """`read`, which raises CheckpointError for a field that it stumbles over."""
+    """Wraps `read` to raise CheckpointError for a field that it cannot handle."""
     if read is None:
         return None
 

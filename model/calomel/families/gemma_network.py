@@ -1,4 +1,4 @@
-"""DiffusionGemma's network, by transformers: its weights, its caches, and the encoder and decoder behind a `Backbone`.
+"""DiffusionGemma's network from transformers: its weights, its caches, and encoder and decoder as a `Backbone`.
 
 Nothing here is imported before such a checkpoint is opened: transformers is an optional dependency.
 """
@@ -26,7 +26,7 @@ from calomel.families.loading import Places, load_into
 from calomel.families.memory import is_quantized
 from calomel.families.shards import Shards
 
-# Tokens behind a sliding window that are kept: a settled edit moves the near window by this much at most.
+# Tokens kept before a sliding window: a settled edit moves the near window by at most this much.
 SLACK: Final = 2048
 
 
@@ -38,7 +38,7 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]
         return length <= self.get_seq_length()
 
     def cut(self, length: int) -> None:
-        """Forget what is behind the first `length` tokens."""
+        """Forget what comes after the first `length` tokens."""
         if self.keys is not None and self.values is not None:
             self.keys, self.values = self.keys[..., :length, :], self.values[..., :length, :]
 
@@ -46,7 +46,7 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]
 class _Window(_Layer):
     """Keys and values of the last tokens.
 
-    `keys` and `values` are those of the window, as the decoder reads them; `kept` [2, 1, H, N, D] goes further back.
+    `keys` and `values` are those of the window, as the decoder reads them; `kept` [2, 1, H, N, D] reaches further back.
     """
 
     is_sliding = True
@@ -88,7 +88,7 @@ class _Window(_Layer):
         return length <= self._length and start <= max(0, length - self._before)
 
     def cut(self, length: int) -> None:
-        """Forget what is behind the first `length` tokens."""
+        """Forget what comes after the first `length` tokens."""
         if self._kept is not None:
             kept = self._kept[..., : self._kept.shape[-2] - (self._length - length), :]
             self._length = length
@@ -118,7 +118,7 @@ class Context:
 
     @property
     def capacity(self) -> int:
-        """As many tokens as are encoded."""
+        """The number of encoded tokens."""
         return self.length
 
     def reaches(self, length: int) -> bool:
@@ -134,7 +134,7 @@ class Context:
 
 _ENCODER = "model.encoder.language_model."
 _DECODER = "model.decoder."
-# A buffer of each encoder layer is its own; everything else of the encoder is the decoder's too.
+# Each encoder layer has a buffer of its own; everything else of the encoder is the decoder's too.
 _OWN = ".layer_scalar"
 
 
@@ -149,17 +149,17 @@ def load(
 ) -> DiffusionGemmaForBlockDiffusion:
     """The network of `folder`, whose `config.json` is `raw`, in evaluation mode, without its part for pictures.
 
-    Published tensors that are `ignored` stay unread. With `quantize`, every matrix of a layer is rounded as soon as it
-    is there, and widened whenever it is used.
+    Published tensors that are `ignored` are not read. With `quantize`, every matrix of a layer is rounded as soon as it
+    is loaded, and widened whenever it is used.
 
     Raises:
-        CheckpointError: config.json is not one of this class, or the tensors don't fit it.
+        CheckpointError: config.json is not of this class, or the tensors don't fit it.
     """
     try:
         config = DiffusionGemmaConfig.from_dict(dict(raw))
     except Exception as error:
         raise CheckpointError(f"config.json is not one that transformers' DiffusionGemma reads: {error}") from error
-    config._attn_implementation = "sdpa"  # noqa: SLF001  (the one way to choose it before there is a model)
+    config._attn_implementation = "sdpa"  # noqa: SLF001  (the only way to choose it before the model exists)
     with torch.device("meta"):
         model = DiffusionGemmaForBlockDiffusion(config)
     shards = Shards(folder)
@@ -183,7 +183,7 @@ def load(
 
 
 def _share(model: DiffusionGemmaForBlockDiffusion) -> None:
-    """Leave the part for pictures away, and let the encoder and the head have the decoder's weights."""
+    """Remove the part for pictures, and share the decoder's weights with the encoder and the head."""
     encoder, decoder = model.model.encoder, model.model.decoder
     del encoder.vision_tower, encoder.embed_vision
     for name, module in list(encoder.language_model.named_modules()):
@@ -197,7 +197,7 @@ def _share(model: DiffusionGemmaForBlockDiffusion) -> None:
 
 
 class _Widened(nn.Module):
-    """A tensor that is kept in eight or four bits, with its scale."""
+    """A tensor that is stored in eight or four bits, with its scale."""
 
     def __init__(self, whole: Tensor, quantize: Quantization) -> None:
         super().__init__()
@@ -205,12 +205,12 @@ class _Widened(nn.Module):
         self._make = rounded if quantize == "int8" else packed
 
     def forward(self, small: Tensor, scale: Tensor) -> Tensor:
-        """The tensor as it was, nearly."""
+        """An approximation of the original tensor."""
         whole = small.to(self._dtype) * scale if small.dtype == torch.int8 else widened(small, scale, self._dtype)
         return whole.view(self._shape)
 
     def right_inverse(self, whole: Tensor) -> tuple[Tensor, Tensor]:
-        """What of it is kept."""
+        """What is stored of it."""
         return self._make(whole.flatten(0, -2))
 
 
@@ -223,7 +223,7 @@ def _quantize(model: nn.Module, name: str, quantize: Quantization) -> None:
 
 
 def _places(model: nn.Module, shards: Shards) -> Places:
-    """Every tensor once; where only the encoder's name of a shared one is published, by that."""
+    """Every tensor once; under the encoder's name if a shared one is published only under that."""
     for name in model.state_dict():
         if name.startswith(_ENCODER) and _OWN not in name:
             continue
@@ -234,7 +234,7 @@ def _places(model: nn.Module, shards: Shards) -> Places:
 
 
 def _compute(model: DiffusionGemmaForBlockDiffusion, device: torch.device | str) -> None:
-    """What no file holds: rotation frequencies, and the scale of embeddings."""
+    """Compute what no file contains: rotation frequencies, and the scale of embeddings."""
     text: Any = model.config.text_config
     for part in (model.model.encoder.language_model, model.model.decoder):
         part.rotary_emb = DiffusionGemmaTextRotaryEmbedding(text, device=device).to(device)
@@ -281,7 +281,7 @@ class Network:
         behind.length += len(ids)
 
     def denoise(self, canvases: Tensor, conditions: Sequence[Tensor | None], behind: Sequence[Context]) -> Tensor:
-        """A forward for each of canvases [B, L], behind its own context: logits [B, L, V] float32."""
+        """A forward for each of canvases [B, L], after its own context: logits [B, L, V] float32."""
         rows = zip(canvases, conditions, behind, strict=True)
         return torch.cat([self._denoised(*row) for row in rows])
 

@@ -15,14 +15,14 @@ _ALGORITHMS: Final = ("origin", "maskgit_plus", "topk_margin", "entropy", "p2")
 
 
 def read_generation_config(folder: Path) -> dict[str, Any]:
-    """The `generation_config.json` of `folder`; empty where there is none. Raises CheckpointError for a damaged one."""
+    """The `generation_config.json` of `folder`; empty if there is none. Raises CheckpointError for a damaged one."""
     return read_object(folder / "generation_config.json")
 
 
 def generation_of(family: Family, raw: Mapping[str, Any], folder: Path) -> Generation:
     """How the checkpoint in `folder`, whose `config.json` is `raw`, generates.
 
-    Where its family does not read that itself: as the family does, with the folder's own sampling if it samples.
+    If its family does not read that itself: as the family does, with the folder's own sampling if it samples.
     """
     if family.read_generation is not None:
         return family.read_generation(raw, folder)
@@ -30,7 +30,7 @@ def generation_of(family: Family, raw: Mapping[str, Any], folder: Path) -> Gener
 
 
 def sampled(generation: Generation, folder: Path) -> Generation:
-    """`generation` with the sampling of the generation_config.json in `folder`, if that samples."""
+    """`generation` with the sampling settings of the generation_config.json in `folder`, if that samples."""
     said = read_generation_config(folder)
     return generation if said.get("do_sample") is False else replace(generation, **_sampling(said))
 
@@ -43,7 +43,7 @@ def _sampling(said: Mapping[str, Any]) -> dict[str, Any]:
     if _number(top_p) and 0 < top_p <= 1:
         found["top_p"] = float(top_p)
     if _number(top_k) and top_k >= 0:
-        # 0 is "all of them" in that file.
+        # In that file 0 means all of them.
         found["top_k"] = int(top_k) or -1
     return found
 

@@ -1,4 +1,4 @@
-"""Published tensors to their places in a network of ours, strictly: none is left over, none is missing."""
+"""Maps published tensors to their places in our networks, strictly: none is left over, none is missing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TYPES: Final[Mapping[str, torch.dtype]] = {
 
 
 def dtype_of(name: str | None, device: str) -> torch.dtype:
-    """The type called `name`; None for what `device` computes fastest in. Raises CheckpointError for another name."""
+    """The type called `name`; None for the one that `device` computes fastest. Raises CheckpointError for others."""
     if name is None:
         return native_dtype(device)
     if name not in TYPES:
@@ -45,7 +45,7 @@ made of, one below the other along dimension 0.
 
 
 def renamed(places: Places, names: Mapping[str, str]) -> Places:
-    """`places` with every part of a published name that is in `names` replaced by what it says."""
+    """`places` with every part of a published name that is a key of `names` replaced by its value."""
     for ours, theirs in places:
         found = list(theirs)
         for part, other in names.items():
@@ -66,7 +66,7 @@ def load_into(
 ) -> None:
     """Give `module` (its parameters on the meta device) the tensors of `shards`, one parameter at a time.
 
-    Buffers that are not persistent are the caller's to set.
+    Setting buffers that are not persistent is left to the caller.
 
     Args:
         module: parameters become plain ones without gradient on `device`; tied ones stay tied.
@@ -74,10 +74,10 @@ def load_into(
         shards: the published tensors.
         dtype: of floating-point tensors.
         device: where they go.
-        ignored: whether a published tensor that no place wants may stay unread ("…rotary_emb.inv_freq", a tied
+        ignored: whether a published tensor without a place may stay unread ("…rotary_emb.inv_freq", a tied
             "lm_head.weight").
-        keep: the type of the one of ours called so, where it is not `dtype` (a router's bias in float32).
-        placed: called with the name of ours when it is there, for whoever quantises as loading goes on.
+        keep: the type of the named parameter of ours, if it is not `dtype` (a router's bias in float32).
+        placed: called with our name for a tensor once it is loaded, for quantisation during loading.
 
     Raises:
         CheckpointError: tensors are missing, unknown or of the wrong shape; the message names them.
@@ -101,7 +101,7 @@ def load_into(
 
 
 def _tensors(module: nn.Module) -> dict[str, Tensor]:
-    """Parameters and persistent buffers by every name that they have."""
+    """Parameters and persistent buffers under each of their names."""
     kept = module.state_dict(keep_vars=True)
     return {name: tensor for name, tensor in kept.items() if isinstance(tensor, Tensor)}
 
@@ -130,7 +130,7 @@ def _check_names(
 def _joined(
     ours: str, theirs: Sequence[str], shape: torch.Size, shards: Shards, dtype: torch.dtype, device: torch.device | str
 ) -> Tensor:
-    """The published tensors as one, each copied once."""
+    """The published tensors concatenated, each copied once."""
     whole, at = torch.empty(shape, dtype=dtype, device=device), 0
     for name in theirs:
         part = shards.read(name)
@@ -152,15 +152,15 @@ def _shown(names: Sequence[str]) -> str:
 
 
 class _WithoutNumbers(TorchFunctionMode):
-    """Modules are made without the random numbers that weights begin with.
+    """Creates modules without the random initial weights.
 
-    For weights that are replaced, on the meta device: there `normal_` imports torch._dynamo, in a second and 80 MB.
+    For weights that are replaced, on the meta device: there `normal_` would import torch._dynamo, a second and 80 MB.
     """
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Do nothing in the place of `torch.nn.init`."""
+        """Does nothing in place of `torch.nn.init`."""
         if getattr(func, "__module__", None) != "torch.nn.init":
             return func(*args, **(kwargs or {}))
         return None
@@ -175,9 +175,9 @@ def load_decoder(
     device: torch.device | str = "cpu",
     quantize: Quantization | None = None,
 ) -> Transformer:
-    """Our decoder with the tensors in `folder`. Raises CheckpointError when they do not fit.
+    """Our decoder with the tensors in `folder`. Raises CheckpointError if they do not fit.
 
-    With `quantize`, every matrix is rounded as soon as it is there: no more than one is whole at a time.
+    With `quantize`, every matrix is rounded as soon as it is loaded: at most one at a time is unquantised.
     """
     with torch.device("meta"), _WithoutNumbers():
         model = Transformer(config)
@@ -188,9 +188,9 @@ def load_decoder(
         Shards(folder),
         dtype=dtype,
         device=device,
-        # Frequencies follow from the configuration, and a tied head is there already.
+        # Frequencies follow from the configuration, and a tied head is loaded already.
         ignored=lambda name: name.endswith("rotary_emb.inv_freq") or name == "lm_head.weight",
-        # It decides between experts whose scores differ by less than bfloat16 can tell.
+        # It decides between experts whose scores differ by less than bfloat16 resolves.
         keep=lambda name: torch.float32 if name.endswith("expert_bias") else None,
         placed=None if quantize is None else lambda name: quantize_tensor(model, name, int(quantize[-1])),
     )
@@ -208,8 +208,8 @@ def load_checkpoint(
     """The decoder of Calomel's own checkpoint in `folder`, in evaluation mode.
 
     Raises:
-        CheckpointError: a file is missing or damaged, or a tensor is missing, unknown, of the wrong shape, or has a
-            number that is none.
+        CheckpointError: a file is missing or damaged, or a tensor is missing, unknown, of the wrong shape, or contains
+            a NaN or an infinity.
     """
     config = ModelConfig.from_dict(read_config(folder))
     model = load_decoder(folder, config, tensor_table(config), dtype=dtype, device=device, quantize=quantize)
@@ -222,14 +222,14 @@ def load_checkpoint(
 def open_decoder(
     folder: Path, options: OpenOptions, config: ModelConfig, places: Places, *, end_token_ids: Sequence[int] = ()
 ) -> Engine:
-    """The same as a running engine, as `options` say; any of `end_token_ids` ends an answer, too."""
+    """The same as a running engine, with `options`; any of `end_token_ids` ends an answer, too."""
     dtype = dtype_of(options.dtype, options.device)
     model = load_decoder(folder, config, places, dtype=dtype, device=options.device, quantize=options.quantize)
     return engine_of(model, options, end_token_ids=end_token_ids)
 
 
 def engine_of(model: Transformer, options: OpenOptions, *, end_token_ids: Sequence[int] = ()) -> Engine:
-    """An engine on our decoder, as `options` say."""
+    """An engine on our decoder, with `options`."""
     decoder = BlockCausal(
         model,
         cache_tokens=options.cached,

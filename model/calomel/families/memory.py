@@ -1,4 +1,4 @@
-"""The memory that a model takes, before anything is loaded, and how much a device has left."""
+"""The memory that a model takes, before anything is loaded, and how much is left on a device."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from calomel.families.shards import Shards
 from calomel.storage.system import available_bytes
 
 _CGROUP: Final = Path("/sys/fs/cgroup")
-# Python, PyTorch and the other libraries, 310 MB, and what comes and goes while requests are served.
+# Python, PyTorch and the other libraries, 310 MB, and temporary memory while requests are served.
 _PROGRAM_BYTES: Final = 400 * 1024**2
-# What the engine lets oneDNN keep of products of bfloat16, 85 MB, and the gaps that it leaves between others.
+# What oneDNN caches of bfloat16 products for the engine, 85 MB, and the gaps that this leaves between allocations.
 _PRODUCT_BYTES: Final = 100 * 1024**2
-# Limit, use, and the line of memory.stat with what could be given back: of version 2 of control groups, and of 1.
+# Limit, usage, and the line of memory.stat with reclaimable memory: of control groups version 2, and of version 1.
 _LIMITS: Final = (
     ("memory.max", "memory.current", "memory.stat", ""),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_"),
@@ -31,21 +31,21 @@ def free_bytes(device: str, cgroup: Path = _CGROUP) -> int:
     if torch.device(device).type == "cuda":
         return torch.cuda.mem_get_info(torch.device(device))[0]
     if torch.device(device).type == "mps":
-        # A part of the machine's own memory.
+        # Shared with the machine's own memory.
         return min(available_bytes(), torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory())
     limits = (_left_of_limit(cgroup, *names) for names in _LIMITS)
     return min([available_bytes(), *(left for left in limits if left is not None)])
 
 
 def program_bytes(device: str, dtype: torch.dtype) -> int:
-    """Of the machine's memory, what the program takes beside a model on a CPU; a GPU's has none of it."""
+    """Machine memory that the program itself takes besides a model on a CPU; 0 for a GPU."""
     if device.startswith("cuda"):
         return 0
     return _PROGRAM_BYTES + (_PRODUCT_BYTES if dtype == torch.bfloat16 else 0)
 
 
 def _left_of_limit(cgroup: Path, most: str, now: str, details: str, prefix: str) -> int | None:
-    """What a container's limit leaves; files that were only read are given back when memory is short."""
+    """What a container's limit leaves; cached files are reclaimed when memory is short."""
     try:
         limit = int((cgroup / most).read_text(encoding="ascii"))
         used = int((cgroup / now).read_text(encoding="ascii"))
@@ -56,11 +56,11 @@ def _left_of_limit(cgroup: Path, most: str, now: str, details: str, prefix: str)
 
 
 BYTES: Final[Mapping[str, int]] = {"float32": 4, "bfloat16": 2, "float16": 2}
-# Of the weights of a quantised matrix with their scales: one per row in float32, or one per 64 numbers in bfloat16.
+# Bytes per weight of a quantised matrix with its scales: one per row in float32, or one per 64 numbers in bfloat16.
 QUANTIZED_BYTES: Final[Mapping[str, float]] = {"int8": 1.01, "int4": 0.5 + 2 / 64}
-# Logits in float32, what sampling makes of them, and the order that it sorts them in.
+# Bytes per logit: in float32, with what sampling makes of it, and its place in the sorted order.
 _LOGITS_BYTES: Final = 16
-# Of one row of a layer: the residual stream and its norm, queries, keys and values, and what attention gives.
+# Per row of a layer: the residual stream and its norm, queries, keys and values, and attention's output.
 _ROW_TENSORS: Final = 6
 # Gate, up, and their product.
 _MLP_TENSORS: Final = 3
@@ -72,11 +72,11 @@ class EstimateOptions:
     """What is to be opened, and how.
 
     Attributes:
-        shards: the headers of the weights; None when only `config.json` is there, and counts come from it.
+        shards: the headers of the weights; None if there is only `config.json`, from which they are counted.
         dtype: of weights and cache.
         cache_tokens: context tokens that stay encoded.
-        spare_tokens: tokens that are laid out, being served or for their next keystroke; new clients may take a quarter
-            more.
+        spare_tokens: tokens in contiguous buffers, being served or for their next keystroke; new clients may take a
+            quarter more.
         quantize: `int8`, `int4` or None.
         max_batch: requests that are served at a time.
         chunk: context tokens of one forward.
@@ -101,7 +101,7 @@ class Estimate:
 
     Attributes:
         weights: of the network.
-        cache: of encoded contexts: the pages, and contexts laid out for their next keystroke or being served.
+        cache: of encoded contexts: the pages, and buffers of contexts for their next keystroke or being served.
         work: of one step: activations and logits.
     """
 
@@ -116,7 +116,7 @@ class Estimate:
 
 
 def is_quantized(name: str) -> bool:
-    """Whether the published matrix called `name` is rounded when weights are: those of layers, but for routers."""
+    """Whether the published matrix called `name` is rounded when weights are: those of layers, except routers."""
     layer = ".layers." in name or ".blocks." in name
     return layer and not any(part in name for part in ("norm", "router", "gate.weight"))
 
@@ -134,9 +134,9 @@ def decoder_estimate(
     Args:
         raw: its `config.json`.
         options: what is to be opened, and how.
-        moe: what it has in the place of MLPs; None for a dense SwiGLU decoder.
-        cached: contexts are kept in a cache; False where every step forwards the whole sequence.
-        canvas: the family's canvas, where `options` names none.
+        moe: what it has in place of MLPs; None for a dense SwiGLU decoder.
+        cached: whether contexts are kept in a cache; False if every step forwards the whole sequence.
+        canvas: the family's canvas, if `options` gives none.
 
     Raises:
         CheckpointError: `config.json` lacks a field.

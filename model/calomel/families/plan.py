@@ -1,6 +1,6 @@
-"""What of a checkpoint fits into a memory: one decision for the server, `calomel models`, a refusal and its remedy.
+"""What of a checkpoint fits into a memory: one decision for the server, `calomel models`, refusals and remedies.
 
-And how a checkpoint is opened by it.
+And how a checkpoint is opened accordingly.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from calomel.families.table import find
 from calomel.storage.system import resident_bytes
 
 _GIB: Final = 1024**3
-# Requests at a time are given up before the cache is: a keystroke whose context is not kept waits for all of it.
+# The batch shrinks before the cache does: a keystroke whose context is not cached waits for all of it.
 _BATCHES: Final = (USUAL_BATCH, 4, 2, 1)
-# Contexts of one editor: two of 8K; one of 8K; the least that the largest files get an answer with.
+# Contexts of one editor: two of 8K; one of 8K; the least that still serves the largest files.
 _CACHES: Final = (16_384, 8_192, 4_096)
-# As many tokens as are cached are laid out besides; half as many before the cache gets smaller.
+# As many tokens as are cached have room in buffers besides; half as many before the cache gets smaller.
 _LAID_OUT: Final = (1, 2)
-# Of a GPU's free memory; what PyTorch's allocator keeps between tensors of changing sizes, and libraries for products.
+# Share of a GPU's free memory: what PyTorch's allocator keeps between tensors of changing sizes, and libraries.
 _GAPS: Final = 0.05
-# Cached tokens are named in multiples of it.
+# Cached tokens are a multiple of this.
 _STEP: Final = 1_024
 
 
 class OutOfMemoryRefusedError(CheckpointError):
-    """The model does not fit into the memory there is; nothing was loaded. The message has the figures."""
+    """The model does not fit into the available memory; nothing was loaded. The message has the figures."""
 
     code: ClassVar[str] = "out_of_memory"
 
@@ -48,7 +48,7 @@ class MemoryPlan:
     """How a checkpoint is opened so that it fits.
 
     Attributes:
-        options: with every number named: cached and laid out tokens, requests at a time.
+        options: with every number filled in: cached and buffered tokens, requests at a time.
         estimate: the bytes that this takes.
     """
 
@@ -61,14 +61,14 @@ def plan(
 ) -> MemoryPlan | None:
     """The best that fits into `room` bytes; None where nothing does.
 
-    What `options` names is kept. Else the cache takes what is left, up to the device's usual number, and at least
-    16,384 tokens; for that, fewer requests are served at a time, then half as many tokens are laid out; only then the
-    cache gets smaller. Weights are quantised only where `options` says so.
+    What `options` sets is kept. Otherwise the cache takes what is left, up to the device's default, and at least 16,384
+    tokens; for that, first fewer requests are served at a time, then half as many tokens are buffered; only then the
+    cache gets smaller. Weights are quantised only if `options` says so.
 
     Args:
         family: of the checkpoint.
         raw: its `config.json`.
-        options: how it is asked to be opened.
+        options: as requested.
         room: for weights, cache and activations together.
         shards: the headers of its weights; None to count from `raw`.
 
@@ -85,7 +85,7 @@ def plan(
             continue
         if least == most:
             return found
-        # The cache is the one part that grows with its tokens.
+        # The cache is the only part that grows with its tokens.
         more = _taking(family, raw, options, shards, most, batch, share).estimate.total - found.estimate.total
         tokens = most if more <= left else least + (most - least) * left // more
         return _taking(family, raw, options, shards, tokens // _STEP * _STEP, batch, share)
@@ -101,7 +101,7 @@ def _taking(
     batch: int,
     share: int = 1,
 ) -> MemoryPlan:
-    """The plan with so many cached tokens and requests at a time, and a share of the cached ones laid out."""
+    """The plan with this many cached tokens and requests at a time, and a share of the cached ones buffered."""
     chosen = replace(options, cache_tokens=cache, max_batch=batch)
     chosen = replace(chosen, spare_tokens=chosen.spare // share)
     asked = EstimateOptions(
@@ -118,8 +118,8 @@ def _taking(
 def guide(families: Iterable[Family], device: str, free: int) -> list[tuple[Published, MemoryPlan | None]]:
     """Every published checkpoint, the smallest first, with its plan for `free` bytes of `device`.
 
-    Weights are as published where 16,384 tokens stay encoded beside them, else in the first kind of quantisation that
-    leaves room for so many, else as whatever fits at all.
+    Weights are as published if 16,384 tokens stay encoded besides them, else in the first quantisation that leaves room
+    for as many, else as whatever fits at all.
     """
     rows: list[tuple[Published, MemoryPlan | None]] = []
     for family in families:
@@ -136,7 +136,7 @@ def guide(families: Iterable[Family], device: str, free: int) -> list[tuple[Publ
 
 
 def plan_of(folder: Path, options: OpenOptions) -> MemoryPlan:
-    """How the checkpoint in `folder` is opened within `options.memory_limit`, or within what the device has free.
+    """How the checkpoint in `folder` is opened within `options.memory_limit`, or within what is free on the device.
 
     A folder without weights is counted from its `config.json`.
 
@@ -169,7 +169,7 @@ def plan_of(folder: Path, options: OpenOptions) -> MemoryPlan:
 def remedies(
     family: Family, raw: Mapping[str, Any], options: OpenOptions, room: int, shards: Shards | None = None
 ) -> Iterator[tuple[str, MemoryPlan]]:
-    """What would fit where `options` do not: options of `calomel serve`, and the plan with them; the mildest first."""
+    """What would fit if `options` don't fit: options of `calomel serve`, and the plan with them; the mildest first."""
     named = [name for name in ("max_batch", "cache_tokens") if getattr(options, name) is not None]
     kinds = QUANTIZED if options.quantize is None else ()
     for quantize in (options.quantize, *kinds):
@@ -187,7 +187,7 @@ def remedies(
 
 
 def room_on(device: str, free: int, dtype: str | None = None) -> int:
-    """What of `free` bytes a model may take: of a CPU's, the program takes some; of a GPU's, the allocator's gaps."""
+    """What of `free` bytes a model may take: the program needs some of a CPU's, allocator gaps some of a GPU's."""
     if device.startswith("cuda"):
         return int(free * (1 - _GAPS))
     return max(0, free - max(0, program_bytes(device, dtype_of(dtype, device)) - resident_bytes()))
@@ -202,7 +202,7 @@ def _gib(count: int) -> str:
 
 
 def open_engine(folder: Path, options: OpenOptions | None = None) -> tuple[Engine, Family]:
-    """Open the checkpoint in `folder`, with as many cached contexts as fit where `options` names no number.
+    """Open the checkpoint in `folder`, with as many cached contexts as fit unless `options` gives a number.
 
     Raises:
         UnknownFamilyError: no family recognises it.

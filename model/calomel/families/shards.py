@@ -1,4 +1,4 @@
-"""The weights of a checkpoint folder as named tensors, none of them loaded before it is asked for."""
+"""The weights of a checkpoint folder as named tensors, each loaded when it is read."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from torch import Tensor
 from calomel.engine import CheckpointError
 
 INDEX_FILE: Final = "model.safetensors.index.json"
-# Everything that would be unpickled.
+# All formats that would be unpickled.
 _PICKLES: Final = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-# Open files are mapped into memory: what was read stays there until its file is let go.
+# Open files are mapped into memory: what was read stays there until its file is closed.
 _OPEN_FILES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a file's header says of one tensor.
+    """The entry of one tensor in a file's header.
 
     Attributes:
         file: that holds it.
@@ -41,10 +41,10 @@ class Held:
 
 
 class Shards:
-    """The safetensors files of `folder`, by their index where there is one.
+    """The safetensors files of `folder`, by their index if there is one.
 
     Attributes:
-        tensors: name to what its header says, file by file.
+        tensors: name to header entry, file by file.
 
     Raises:
         CheckpointError: there are no safetensors files (pickles are never read), one is missing, cut short or damaged,
@@ -73,7 +73,7 @@ class Shards:
         return iter(self.tensors)
 
     def read(self, name: str) -> Tensor:
-        """The tensor called `name`, on the CPU, as it is stored. Raises CheckpointError when there is none."""
+        """The tensor called `name`, on the CPU, as it is stored. Raises CheckpointError if there is none."""
         held = self.tensors.get(name)
         if held is None:
             raise CheckpointError(f"{self.folder} has no tensor {name}")
@@ -84,7 +84,7 @@ class Shards:
         return tensor
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self._open.clear()
 
     def _file(self, path: Path) -> Any:
@@ -101,7 +101,7 @@ def _read_index(index: Path) -> dict[str, str]:
         places = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{index} has no readable weight_map: {error!r}") from error
-    # A name that leads elsewhere would read files that are no part of the checkpoint.
+    # A name that leads elsewhere would read files outside of the checkpoint.
     if not isinstance(places, dict) or not all(
         isinstance(file, str) and Path(file).name == file and file.endswith(".safetensors") for file in places.values()
     ):
@@ -131,7 +131,7 @@ def _single(folder: Path) -> list[Path]:
 
 
 def _read_header(file: Path) -> dict[str, Held]:
-    """What `file` holds, and that it holds all of it."""
+    """The tensors of `file`; checks that the file is complete."""
     try:
         with safe_open(file, framework="pt") as header:
             return {name: Held(file, tuple(header.get_slice(name).get_shape())) for name in header.keys()}  # noqa: SIM118

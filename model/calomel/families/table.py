@@ -15,7 +15,7 @@ from calomel.families.configuration import read_config
 from calomel.families.diffusion_gemma import DIFFUSION_GEMMA
 from calomel.families.family import Family
 
-# The first family that recognises a configuration has it.
+# The first family that recognises a configuration gets it.
 FAMILIES: Final[tuple[Family, ...]] = (
     OWN,
     SDAR,
@@ -46,7 +46,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
 
 
 class UnknownFamilyError(CheckpointError):
-    """No family recognises the checkpoint's config.json; the message says what it says and what there is."""
+    """No family recognises the checkpoint's config.json; the message says what it contains and which families exist."""
 
     code: ClassVar[str] = "unknown_family"
 

@@ -1,4 +1,4 @@
-"""Files that somebody keeps are replaced whole or not at all."""
+"""Writes files whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from calomel.storage.system import open_private
 
 
 def write_whole(path: Path, data: str | bytes, *, mode: int | None = None) -> None:
-    """Write `data` to `path`, whose folder is there; text as UTF-8.
+    """Write `data` to `path`, whose folder exists; text as UTF-8.
 
-    Whatever fails and whenever the machine stops, there is either what was there before or all of `data`. A link is
-    followed and stays one; what is no plain file (`/dev/stdout`, a pipe) is written to as it is.
+    If anything fails or the machine stops, the file has either its old contents or all of `data`. A link is followed
+    and stays one; anything but a plain file (`/dev/stdout`, a pipe) is written to directly.
 
     Args:
         path: of the file.
-        data: all that it shall hold.
-        mode: rights of the file; by default those of the file that is there, or a new file's.
+        data: the new contents.
+        mode: permissions of the file; by default those of the existing file, or a new file's.
 
     Raises:
         OSError: it cannot be written; names `path`.
@@ -37,7 +37,7 @@ def write_whole(path: Path, data: str | bytes, *, mode: int | None = None) -> No
 
 
 def read_object(path: Path, error: type[Exception]) -> dict[str, Any]:
-    """The JSON object at `path`; empty where there is no such file. Raises `error` for a damaged one."""
+    """The JSON object at `path`; empty if there is no such file. Raises `error` for a damaged one."""
     if not path.is_file():
         return {}
     try:
@@ -55,7 +55,7 @@ def _replace(target: Path, raw: bytes, mode: int | None) -> None:
     draft = target.with_name(f".{target.name[:128]}.{os.urandom(6).hex()}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
-        # No more rights than it shall have, from the first byte on.
+        # No more permissions than it will have, from the first byte on.
         with os.fdopen(open_private(draft, flags, mode=0o666 if mode is None else mode), "wb") as file:
             if mode is not None and hasattr(os, "fchmod"):
                 os.fchmod(file.fileno(), mode)
@@ -67,7 +67,7 @@ def _replace(target: Path, raw: bytes, mode: int | None) -> None:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise
-    # Some file systems cannot sync a folder; the file itself is whole there, too.
+    # Some file systems cannot sync a folder; the file itself is complete there, too.
     with contextlib.suppress(OSError):
         folder = open_private(target.parent, os.O_RDONLY, links=True)
         try:

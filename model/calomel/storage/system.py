@@ -1,7 +1,7 @@
-"""What Linux, macOS and Windows do in different ways: private files, rights, locks, signals, processors.
+"""What differs between Linux, macOS and Windows: private files, permissions, locks, signals, processors.
 
-Both ways are here and nowhere else. Where a system lacks something, what it has in its place is taken: a user's folders
-on Windows are kept from others by access lists, which modes say nothing of.
+All variants are here and nowhere else. If a system lacks something, its nearest equivalent is used: on Windows a user's
+folders are protected by access lists, which modes do not show.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-# With what whoever ends a program by the system's own means stops it.
+# Signals with which the system's own means stop a program.
 ENDING: Final = tuple(number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None)
 _PRIVATE: Final = 0o600
 WINDOWS: Final = os.name == "nt"
 
 
 def open_private(path: Path | str, flags: int, *, mode: int = _PRIVATE, links: bool = False) -> int:
-    """A descriptor of the file at `path`, for `os.open`'s `flags`; a new file is the user's alone.
+    """A descriptor of the file at `path`, for `os.open`'s `flags`; a new file is accessible to the user alone.
 
-    A link at the end of `path` is not followed unless `links` says so, where the system can tell; a pipe that somebody
-    has put there is not waited for; no other program inherits it. Raises OSError.
+    A link at the end of `path` is not followed unless `links` says so, if the system can tell; opening a pipe does not
+    block; no other program inherits the descriptor. Raises OSError.
     """
     more = ["O_CLOEXEC", "O_NONBLOCK", "O_BINARY", *([] if links else ["O_NOFOLLOW"])]
     for name in more:
@@ -35,29 +35,29 @@ def open_private(path: Path | str, flags: int, *, mode: int = _PRIVATE, links: b
 
 
 def keep_private(descriptor: int) -> None:
-    """Take others' rights to an open file away, where rights are modes."""
+    """Remove other users' permissions for an open file, where permissions are modes."""
     if hasattr(os, "fchmod"):
         os.fchmod(descriptor, _PRIVATE)
 
 
 def is_own(status: os.stat_result) -> bool:
-    """Whether what `status` is of belongs to this user, as far as the system tells."""
+    """Whether the file of `status` belongs to this user, as far as the system tells."""
     return not hasattr(os, "getuid") or status.st_uid == os.getuid()
 
 
 def rights_of_others(status: os.stat_result, rights: int = 0o077) -> bool:
-    """Whether others have some of `rights`, where rights are modes."""
+    """Whether other users have some of the permissions `rights`, where permissions are modes."""
     return hasattr(os, "getuid") and bool(status.st_mode & rights)
 
 
 @contextmanager
 def only_one(path: Path, seconds: float = 0.0) -> Iterator[bool]:
-    """Whether this program has the lock at `path` for as long as the context is open, and not another one.
+    """Whether this program, and no other, has the lock at `path` while the context is open.
 
-    It is waited for so many `seconds`. A lock goes with its process, so no dead one can hold it. Raises OSError where
-    the file cannot be made.
+    It waits up to `seconds` for the lock. A lock ends with its process, so no dead one can hold it. Raises OSError if
+    the file cannot be created.
     """
-    from filelock import FileLock, Timeout  # takes its time
+    from filelock import FileLock, Timeout  # slow to import
 
     lock = FileLock(path, timeout=seconds, mode=_PRIVATE, thread_local=False)
     try:
@@ -72,9 +72,9 @@ def only_one(path: Path, seconds: float = 0.0) -> Iterator[bool]:
 
 
 def alive(pid: int) -> bool | None:
-    """Whether there is a process `pid`; None for one that this user may not signal, and where there can be none."""
+    """Whether there is a process `pid`; None for one that this user may not signal, or for an impossible `pid`."""
     if WINDOWS:
-        # `os.kill` would end it there.
+        # On Windows `os.kill` would end it.
         return bool(psutil().pid_exists(pid))
     try:
         os.kill(pid, 0)
@@ -86,15 +86,15 @@ def alive(pid: int) -> bool | None:
 
 
 def resident_bytes() -> int:
-    """Memory that this process takes now."""
+    """Memory that this process uses now."""
     return int(psutil().Process().memory_info().rss)
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has taken so far."""
+    """The most memory that this process has used so far."""
     if sys.platform == "win32":
         return int(psutil().Process().memory_info().peak_wset)
-    else:  # noqa: RET505 (only so does the checker of another platform leave this out)
+    else:  # noqa: RET505 (without it the type checker of another platform would not skip this)
         import resource
 
         # KiB on Linux, bytes on macOS.
@@ -102,7 +102,7 @@ def peak_bytes() -> int:
 
 
 def available_bytes() -> int:
-    """Memory of the machine that programs may still take; a container's limit is another matter."""
+    """Memory of the machine that is still available; a container's limit is not considered."""
     return int(psutil().virtual_memory().available)
 
 
@@ -114,16 +114,16 @@ def processors() -> int:
 
 
 def load_average() -> float | None:
-    """How many programs wanted a processor in the last minute; None where the system does not say."""
+    """How many programs wanted a processor in the last minute; None if the system does not say."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
 def behind_others(by: int) -> None:
-    """Let other programs go first, where the system has it so."""
+    """Give other programs priority, if the system supports that."""
     if hasattr(os, "nice"):
         os.nice(by)
 
 
 def psutil() -> ModuleType:
-    """The library, imported when it is needed: an editor's first answer does not wait for it."""
+    """The library, imported when it is needed, so that an editor's first answer does not wait for it."""
     return import_module("psutil")

@@ -1,4 +1,4 @@
-"""The weights that are shipped with the package, and what identifies weights."""
+"""The weights that ship with the package, and what identifies weights."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def nano_path() -> Path:
     return Path(str(files("calomel.weights"))) / "nano"
 
 
-# Files that decide what a model answers; one that a folder does not have counts as empty.
+# Files that decide what a model answers; a missing one counts as empty.
 _FILES: Final = ("config.json", "tokenizer.json", "model.safetensors")
-# Of checkpoints of other makers; one that a folder does not have is left out.
+# For checkpoints of other makers; a missing one is left out.
 _MORE_FILES: Final = (
     "generation_config.json",
     "vocab.json",
@@ -27,20 +27,20 @@ _MORE_FILES: Final = (
     "model.safetensors.index.json",
 )
 _BLOCK: Final = 1 << 16
-# Training changes every weight, so evenly spread samples tell two trainings apart. 64 of them read 4 MiB.
+# Training changes every weight, so evenly spaced samples tell two trainings apart. 64 of them read 4 MiB.
 _BLOCKS: Final = 64
-# Of each of many shards.
+# Per shard, if there are many.
 _SHARD_BLOCKS: Final = 8
 _DIGITS: Final = 16
 
 
 def weights_id(folder: Path) -> str:
-    """16 hexadecimal digits: equal for copies of a checkpoint folder, another for every training.
+    """16 hexadecimal digits: equal for copies of a checkpoint folder, different for every training.
 
     SHA-256 over each file's size and contents; of a file over 4 MiB, over 64 blocks of 64 KiB (of a shard over 512 KiB,
     over 8), the first and the last ones included.
 
-    Raises OSError when a file is there and cannot be read.
+    Raises OSError if a file exists but cannot be read.
     """
     digest = hashlib.sha256()
     for name in _FILES:
