@@ -1,1 +1,1 @@
-"""What is open, changed and around in the editor: documents, diff stream, syntax, related code, privacy."""
+"""The editor's open documents and their surroundings: diff stream, syntax, related code, privacy."""

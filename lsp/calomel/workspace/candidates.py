@@ -1,6 +1,6 @@
-"""Places of other files that may help at a cursor, found in the index; overlapping ones become one.
+"""Passages of other files that may help at a cursor, found in the index; overlapping ones are merged.
 
-Which files a program imports is read by patterns of its language, and matched to the files that are there.
+A program's imports are read by patterns of its language, and matched to the indexed files.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from calomel.workspace.syntax import WORD
 
 Source = Literal["definition", "usage", "import", "recent", "similar"]
 
-# A function of so many lines is shown whole, a longer one and a class by its beginning.
+# A function of up to this many lines is shown whole; of a longer one, and of a class, the beginning.
 _WHOLE: Final = 40
 _BEGINNING: Final = 24
 # A name that is defined in more files than this means nothing, unless one of them is imported.
 _MOST_DEFINITIONS: Final = 6
 _DEFINITIONS_OF_ONE: Final = 2
-# And one that is defined so often is not even looked at.
+# A name with more definitions than this is not even looked at.
 _MOST_PLACES: Final = 32
 # A name in more chunks than this is used everywhere.
 _MOST_USAGES: Final = 40
@@ -35,7 +35,7 @@ _USAGES_OF_ONE: Final = 2
 _NAMES_LOOKED_AT: Final = 12
 _NAMES_WITH_USAGES: Final = 6
 _AROUND_USAGE: Final = 4
-# Of a file that is imported and of which no name is near the cursor: what it defines, by its signatures.
+# Signatures shown of an imported file.
 _SIGNATURES: Final = 6
 _IMPORTED_FILES: Final = 6
 _SIGNATURE_LINES: Final = 6
@@ -44,7 +44,7 @@ _SIMILAR_OF_ONE_FILE: Final = 3
 # Chunks much less alike than the best one are noise.
 _ALIKE: Final = 0.35
 _OFTEN: Final = 3
-# How a source is weighed against the others; within one, the nearest name, the newest place, the best match leads.
+# How a source is weighted against the others; within one, the nearest name, newest place or best match comes first.
 _WEIGHTS: Final[dict[Source, float]] = {
     "definition": 1.0,
     "recent": 0.7,
@@ -55,7 +55,7 @@ _WEIGHTS: Final[dict[Source, float]] = {
 _NEXT_NAME: Final = 0.97
 _ELSEWHERE: Final = 0.6
 _OTHER_LANGUAGE: Final = 0.5
-# A block start so close is where the excerpt begins or ends.
+# An excerpt begins and ends at a block start that is at most this many lines away.
 _SNAP: Final = 8
 
 
@@ -66,7 +66,7 @@ class Candidate:
     Attributes:
         path: of the file, absolute, or the uri of a document that has none.
         start, end: lines, `end` excluded.
-        word: that must stand in the lines; empty for none.
+        word: must occur in the lines; empty for none.
     """
 
     path: str
@@ -79,13 +79,13 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is looked for.
+    """What is searched for.
 
     Attributes:
-        path: of the cursor's own file, of which nothing is wanted; None for none.
+        path: of the cursor's own file, which is excluded; None for none.
         family: of its language (`calomel.workspace.segment.family_of`).
         names: identifiers near the cursor, the nearest first.
-        imported: files that it imports, in its order.
+        imported: files that it imports, in order.
         nearby: the text around the cursor.
     """
 
@@ -97,7 +97,7 @@ class Question:
 
 
 def from_index(index: Index, question: Question, late: Callable[[], bool]) -> Iterator[Candidate]:
-    """Everything the index knows, the most valuable sources first, until it is late."""
+    """All candidates from the index, the most valuable sources first, until it is late."""
     defined = index.definitions(question.names, question.imported, _MOST_PLACES)
     yield from _definitions(defined, question)
     for source in (_usages(index, question, defined), _similar(index, question, late), _signatures(index, question)):
@@ -107,7 +107,7 @@ def from_index(index: Index, question: Question, late: Callable[[], bool]) -> It
 
 
 def weigh(source: Source, part: float) -> float:
-    """The score of a candidate that has a `part` of its source's worth."""
+    """The score of a candidate with a `part` of its source's weight."""
     return _WEIGHTS[source] * part
 
 
@@ -123,7 +123,7 @@ def _definitions(defined: dict[str, list[Defined]], question: Question) -> Itera
         ]
         known = [(place, each) for place, each in found if place.file.path in question.imported]
         if not known:
-            # What the file defines itself is meant; and an attribute of that name belongs to something else.
+            # The file's own definition is meant; and an attribute of that name belongs to something else.
             found = [] if own else [(place, each) for place, each in found if not _is_attribute(each)]
             if len({place.file.path for place, _ in found}) > _MOST_DEFINITIONS:
                 continue
@@ -157,7 +157,7 @@ def _extent(place: Place, found: Found) -> tuple[int, int]:
 
 
 def _usages(index: Index, question: Question, defined: dict[str, list[Defined]]) -> Iterator[Candidate]:
-    """Where the nearest rare names are used."""
+    """Usages of the nearest rare names."""
     left = _NAMES_WITH_USAGES
     for rank, name in enumerate(question.names[:_NAMES_LOOKED_AT]):
         if left == 0:
@@ -193,7 +193,7 @@ def _line_with(place: Place, chunk: int, name: str, own: set[tuple[str, int]]) -
 
 
 def _similar(index: Index, question: Question, late: Callable[[], bool]) -> Iterator[Candidate]:
-    """Chunks with the same words."""
+    """Chunks with similar words."""
     words = {word: min(count, _OFTEN) for word, count in words_in(question.nearby).items()}
     hits = search(index.segments, count_numbers(words), 2 * _SIMILAR, late)
     taken: dict[str, int] = {}
@@ -214,7 +214,7 @@ def _similar(index: Index, question: Question, late: Callable[[], bool]) -> Iter
 
 
 def _signatures(index: Index, question: Question) -> Iterator[Candidate]:
-    """What imported files define at their top."""
+    """Top-level definitions of imported files."""
     for rank, path in enumerate(question.imported[:_IMPORTED_FILES]):
         place = index.place(path)
         if place is None:
@@ -228,14 +228,14 @@ def _signatures(index: Index, question: Question) -> Iterator[Candidate]:
 
 
 def snap(starts: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.uint32]], start: int, end: int) -> tuple[int, int]:
-    """The lines widened to the beginnings of blocks that are close."""
+    """The lines, widened to nearby block starts."""
     lines = np.asarray(starts, dtype=np.int64)
     before = lines[(lines <= max(0, start)) & (lines >= start - _SNAP)]
     behind = lines[(lines >= end) & (lines <= end + _SNAP)]
     return (int(before[-1]) if len(before) else max(0, start)), (int(behind[0]) if len(behind) else end)
 
 
-# Imports stand at the top; what comes far below is rare and costs time.
+# Imports are at the top; those far below are rare and cost time.
 _HEAD: Final = 30_000
 _MOST_IMPORTS: Final = 60
 _SCRIPT_ENDS: Final = (
@@ -251,14 +251,14 @@ _SCRIPT_ENDS: Final = (
 
 
 class Import(NamedTuple):
-    """One import as it is written: alternatives of a path's end, the best first; `near` ones belong to the folder."""
+    """One import as written: possible ends of a path, the best first; `near` ones are relative to the folder."""
 
     ends: tuple[str, ...]
     near: bool = False
 
 
 def imports_in(text: str, family: str) -> tuple[Import, ...]:
-    """What a program of a family of languages (`calomel.workspace.segment.family_of`) imports, in its order."""
+    """The imports of a program in a language family (`calomel.workspace.segment.family_of`), in order."""
     table = TABLES["imports"].get(family)
     if table is None:
         return ()
@@ -273,7 +273,7 @@ def imports_in(text: str, family: str) -> tuple[Import, ...]:
 
 
 def resolve(wanted: Import, path: str, named: Callable[[str], tuple[str, ...]]) -> tuple[str, ...]:
-    """The files that an import of the file `path` means, absolute; those closest to it where several fit.
+    """The files that an import in the file `path` means, absolute; the closest one if several fit.
 
     Args:
         wanted: the import.
@@ -309,7 +309,7 @@ def _python(match: re.Match[str]) -> Iterator[Import]:
     module = match["spec"].lstrip(".")
     up = len(match["spec"]) - len(module)
     base = "../" * (up - 1) + module.replace(".", "/")
-    # A name may be a module of the package, or stand in the package's own file.
+    # A name may be a module of the package, or be defined in the package's own file.
     for words in map(str.split, (match["many"] or match["names"] or "").split(",")):
         if words and words[0].isidentifier():
             file = posixpath.join(base, words[0])
@@ -324,7 +324,7 @@ def _python_ends(base: str) -> tuple[str, ...]:
 def _script(match: re.Match[str]) -> Iterator[Import]:
     spec = match["spec"]
     if spec.startswith("."):
-        # What is compiled from TypeScript is imported by the name that it will have.
+        # Compiled TypeScript is imported by its name after compilation.
         bare = re.sub(r"\.(?:js|mjs|jsx)$", "", spec)
         ends = dict.fromkeys([spec, *(bare + end for end in _SCRIPT_ENDS), *(spec + end for end in _SCRIPT_ENDS)])
         yield Import(tuple(ends), near=True)
@@ -335,7 +335,7 @@ def _script(match: re.Match[str]) -> Iterator[Import]:
 
 def _go(match: re.Match[str]) -> Iterator[Import]:
     parts = match["spec"].split("/")
-    # The folder's own file often has its name.
+    # The folder's main file often has its name.
     name = parts[-1]
     ends = [f"{'/'.join(parts[-2:])}/{name}.go"] if len(parts) > 1 else []
     yield Import((*ends, f"{name}/{name}.go", f"{name}/doc.go"))
@@ -356,17 +356,17 @@ def _rust(match: re.Match[str]) -> Iterator[Import]:
 _IMPORTS: Final = {"python": _python, "javascript": _script, "go": _go, "rust": _rust}
 
 
-# Lines between two passages that are shown rather than left out: less than what a second header costs.
+# A gap of up to this many lines between two passages is shown: it costs less than a second header.
 _GAP: Final = 3
 _LONGEST: Final = 80
-# What a second reason adds to the best one.
+# How much a second reason adds to the best one.
 _SECOND: Final = 0.15
 
 
 def merge(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Passages that do not overlap, each as its strongest candidate, widened and with all that speaks for it.
+    """Passages that do not overlap, each as its strongest candidate, widened and scored with all of its reasons.
 
-    The best comes first; the order does not depend on that of the candidates.
+    The best comes first; the result does not depend on the order of the candidates.
     """
     ordered = sorted(
         candidates, key=lambda each: (each.path, each.start, each.end, -each.score, each.source, each.word)
@@ -388,7 +388,7 @@ def _one(run: Sequence[Candidate]) -> Candidate:
     best, *others = sorted(run, key=lambda each: (-each.score, each.start, each.end))
     start, end = min(each.start for each in run), max(each.end for each in run)
     if end - start > _LONGEST and others:
-        # Around the strongest reason.
+        # Keep the strongest reason inside.
         start = max(start, min(best.start, end - _LONGEST))
         end = max(best.end, min(end, start + _LONGEST))
     # The same source found twice at one place is one reason.

@@ -1,4 +1,4 @@
-"""What a syntax tree says about a file: its definitions, and where it can be cut."""
+"""What a syntax tree knows about a file: its definitions, and where it can be cut."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from calomel.workspace.languages import (
     load,
 )
 
-# Generated tables can hold more; nobody reads them.
+# Generated tables can contain more; nobody reads them.
 _MOST: Final = 5_000
-# Bytes of two for each character.
+# In bytes, two per character.
 _SLICE: Final = 60_000
-# What belongs to the definition that it encloses.
+# These belong to the definition that they enclose.
 _WRAPPERS: Final = frozenset({
     "const_declaration", "decorated_definition", "export_statement", "lexical_declaration", "template_declaration",
     "type_declaration", "var_declaration", "variable_declaration",
 })  # fmt: skip
-# C: from the declaration of a function down to its name.
+# C: levels from the declaration of a function down to its name.
 _DEEPEST_DECLARATOR: Final = 6
-# A signature is meant to be read; what is longer is data.
+# A signature is meant to be read; anything longer is data.
 LONGEST_SIGNATURE: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A definition: what a file defines, and what encloses a place.
+    """A definition in a file, or around a place.
 
     Attributes:
         kind: "function", "class", "module" …; "block" where only the indentation is known.
         name: of what is defined; empty when it has none.
-        signature: the lines that introduce the body, without the body; no line end behind the last one.
+        signature: the lines before the body; no line end after the last one.
         start, end: offsets of the whole, with decorators, in code points.
         head, body: offsets of the signature's start and of the body's; `body` is `end` without a body.
         start_line, end_line: the first and the last line of the whole.
-        body_line: the first line behind the signature; beyond `end_line` when there is no body.
+        body_line: the first line after the signature; beyond `end_line` when there is no body.
         depth: how many definitions enclose it.
     """
 
@@ -64,12 +64,12 @@ class Definition:
     depth: int = 0
 
 
-# For definitions that may stand anywhere, and for those at the top of a file.
+# For definitions that may be anywhere, and for those at the top level only.
 _Queries = tuple[Query, Query | None]
 
 
 def definitions_in(tree: Tree, grammar: Grammar, text: str) -> tuple[Definition, ...]:
-    """All definitions in the order of the file, outer before inner. `text` is what the tree was parsed from."""
+    """All definitions in file order, outer before inner. `text` is what the tree was parsed from."""
     queries = _queries(grammar)
     if queries is None:
         return ()
@@ -87,9 +87,9 @@ def definitions_in(tree: Tree, grammar: Grammar, text: str) -> tuple[Definition,
 
 
 def _captured(root: Node, queries: _Queries) -> Iterator[Node]:
-    """The nodes of the queries in the order of the file, outer before inner.
+    """The nodes of the queries in file order, outer before inner.
 
-    Asked for a slice of the text at a time: nothing else of the program runs while a query does.
+    One slice of the text at a time: nothing else in the program runs during a query.
     """
     for start in range(root.start_byte, root.end_byte, _SLICE):
         found: dict[int, Node] = {}
@@ -101,7 +101,7 @@ def _captured(root: Node, queries: _Queries) -> Iterator[Node]:
                     cursor.set_max_start_depth(depth)
                 found |= {node.id: node for node in cursor.captures(root).get("d", [])}
         nodes = sorted(found.values(), key=lambda node: (node.start_byte, -node.end_byte))
-        # What began before has been found before.
+        # Nodes that began before this slice have been found already.
         yield from (node for node in nodes if node.start_byte >= start)
 
 
@@ -122,7 +122,7 @@ def enclosing(tree: Tree, grammar: Grammar, text: str, offset: int) -> tuple[Def
 
 
 def definition_at(node: Node, grammar: Grammar, text: str) -> Definition | None:
-    """What a node defines; its depth is left at 0."""
+    """The definition in a node; its depth is left at 0."""
     name = _name(node)
     if name is None:
         return None
@@ -153,7 +153,7 @@ def definition_at(node: Node, grammar: Grammar, text: str) -> Definition | None:
 
 
 def in_error(tree: Tree, offset: int) -> bool:
-    """Whether the tree could not make sense of what surrounds the character at `offset`."""
+    """Whether the tree has an error around the character at `offset`."""
     if not tree.root_node.has_error:
         return False
     node = tree.root_node.descendant_for_byte_range(2 * offset, 2 * offset + 2)
@@ -167,7 +167,7 @@ def _queries(grammar: Grammar) -> _Queries | None:
     language = load(grammar)
     if language is None:
         return None
-    # A newer wheel of a grammar may have renamed a node: its definitions are lost then, and nothing else.
+    # A newer wheel of a grammar may have renamed a node: then only its definitions are lost.
     kinds = [kind for kind in grammar.definitions if language.id_for_node_kind(kind, True) is not None]
     if not kinds:
         return None
@@ -212,7 +212,7 @@ def _body(node: Node) -> Node | None:
 
 
 def _before(body: Node) -> int:
-    """Where the signature before a body ends; a remark in between is no part of it."""
+    """Where the signature before a body ends; a comment in between is not part of it."""
     end, before = body.start_byte, body.prev_sibling
     while before is not None and is_comment(before.type):
         end, before = before.start_byte, before.prev_sibling
@@ -220,10 +220,10 @@ def _before(body: Node) -> int:
 
 
 def _whole(node: Node) -> Node:
-    """The definition with what wraps it: decorators, `export`, `const`, `template`."""
+    """The definition with its wrappers: decorators, `export`, `const`, `template`."""
     whole, parent = node, node.parent
     while parent is not None and parent.type in _WRAPPERS:
-        # A list of several names in brackets is no whole.
+        # A declaration of several names does not belong to one of them.
         several = parent.type.endswith("_declaration") and parent.named_child_count > 1
         if several and parent.type != "template_declaration":
             break
@@ -231,17 +231,17 @@ def _whole(node: Node) -> Node:
     return whole
 
 
-# Where the syntax offers no cut for so many lines, empty lines do.
+# Where the syntax allows no cut within this many lines, empty lines do.
 _LONG: Final = 60
 _DEEPEST: Final = 4
-# A block begins with little indentation.
+# A block begins with at most this indentation.
 _SHALLOW: Final = 8
-# Written above a definition, and part of it.
+# Stands above a definition, and is part of it.
 _ATTACHED: Final = frozenset({"attribute_item", "annotation", "decorator", "inner_attribute_item"})
 
 
 def block_starts(tree: Tree, grammar: Grammar, text: str) -> tuple[int, ...]:
-    """Lines at which an excerpt may begin well, ascending; the first is 0."""
+    """Lines that are good beginnings of an excerpt, ascending; the first is 0."""
     kinds = grammar.definitions
     starts = {0, *_starts(tree.root_node, kinds, 0)}
     ordered = sorted(starts)
@@ -254,7 +254,7 @@ def block_starts(tree: Tree, grammar: Grammar, text: str) -> tuple[int, ...]:
 
 
 def block_starts_by_lines(text: str) -> tuple[int, ...]:
-    """Lines behind an empty line with little indentation, and the first line."""
+    """The first line, and lines with little indentation that follow an empty line."""
     found, empty = [0], False
     for number, line in enumerate(split_lines(text)):
         bare = line.lstrip(" \t")
@@ -268,7 +268,7 @@ def block_starts_by_lines(text: str) -> tuple[int, ...]:
 
 
 def _starts(parent: Node, kinds: Mapping[str, str], depth: int) -> Iterator[int]:
-    """The first lines of the blocks among the children of a node, and of those among their members."""
+    """The first lines of the blocks among a node's children, and of those among their members."""
     before, single, attached = -2, False, -1
     for node in parent.named_children:
         first, last = node.start_point.row, node.end_point.row
@@ -289,7 +289,7 @@ def _starts(parent: Node, kinds: Mapping[str, str], depth: int) -> Iterator[int]
 
 
 def _members(node: Node, kinds: Mapping[str, str]) -> Node | None:
-    """The body of a definition with members, below what wraps it."""
+    """The body of a definition with members, inside its wrappers."""
     inside: list[Node] = node.named_children if node.named_child_count <= _DEEPEST else []
     for inner in (node, *inside):
         if kinds.get(inner.type) in CONTAINERS:

@@ -1,4 +1,4 @@
-"""Open documents, kept in step with the editor by its incremental changes. What does not fit is said, never guessed."""
+"""Open documents, kept in sync with the editor by its incremental changes. Mismatches are reported, never guessed."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from calomel.prompts.parts import changed_span, split_lines
 
 
 class Position(NamedTuple):
-    """A place in a document; `character` counts units of UTF-16, as every client of the protocol can."""
+    """A place in a document; `character` counts UTF-16 units, which every client of the protocol supports."""
 
     line: int
     character: int
 
 
 def units(text: str) -> int:
-    """How many units of UTF-16 the text has. A lone surrogate counts as one character."""
+    """The length of the text in UTF-16 units. A lone surrogate counts as one character."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def column(line: str, character: int) -> int:
-    """The column, in code points, of the unit `character` in `line` (without line end).
+    """The column, in code points, of the UTF-16 unit `character` in `line` (without line end).
 
-    Beyond the end of the line it is the end, as the specification says; inside of a character it is its start.
+    Beyond the end of the line it is that end, as the specification says; inside a character it is its start.
     """
     if character <= 0:
         return 0
@@ -52,7 +52,7 @@ def file_of(uri: str) -> Path | None:
 
 
 def prompt_name(uri: str, folders: Sequence[Path]) -> str | None:
-    """The path within the innermost folder that holds it, with forward slashes; else the file's name."""
+    """The path within the innermost folder that contains it, with forward slashes; else the file's name."""
     path = file_of(uri)
     if path is None:
         name = unquote(urlsplit(uri).path).rpartition("/")[2]
@@ -62,12 +62,12 @@ def prompt_name(uri: str, folders: Sequence[Path]) -> str | None:
 
 
 class ResyncNeeded(Exception):  # noqa: N818 (a state of the connection, as the door sees it)
-    """The document here is not the editor's any more: it must send the whole text again. The message says why."""
+    """The document differs from the editor's: the editor must send the whole text again. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class RangeChange:
-    """Replace a range by `text`, as the editor says it."""
+    """Replace a range by `text`, as the editor sends it."""
 
     start: Position
     end: Position
@@ -111,8 +111,8 @@ class Document:
     Attributes:
         uri: as the editor names it.
         path: as prompts name it; None when it has none.
-        language_id: as the editor says.
-        version: the editor's number of the text; None when it gives none.
+        language_id: as the editor names it.
+        version: the editor's number of the text; None when it sends none.
         revision: counts every change of the text, for caches.
     """
 
@@ -129,7 +129,7 @@ class Document:
 
     @property
     def text(self) -> str:
-        """The whole text; joined when it is first asked for after a change."""
+        """The whole text; joined when first needed after a change."""
         if self._text is None:
             self._text = "".join(self._lines)
         return self._text
@@ -139,7 +139,7 @@ class Document:
 
     @property
     def line_count(self) -> int:
-        """Lines, of which the last one has no line end and may be empty."""
+        """The number of lines, of which the last one has no line end and may be empty."""
         return len(self._lines)
 
     def line(self, number: int) -> str:
@@ -157,7 +157,7 @@ class Document:
         return self._line_starts()[min(number, len(self._lines))]
 
     def line_of(self, offset: int) -> int:
-        """The line that `offset` lies in; the last one for the end of the text and beyond."""
+        """The line that contains `offset`; the last one for the end of the text and beyond."""
         return max(0, bisect_right(self._line_starts(), offset, hi=len(self._lines)) - 1)
 
     def _line_starts(self) -> list[int]:
@@ -178,23 +178,23 @@ class Document:
         return Position(number, units(self._lines[number][:inside]))
 
     def place(self, offset: int) -> tuple[int, int]:
-        """The line that `offset` lies in, and the column in it, in code points."""
+        """The line that contains `offset`, and the column in it, in code points."""
         line = self.line_of(offset)
         return line, offset - self.line_start(line)
 
     def replacing(self, start: int, end: int, text: str) -> TextChange:
-        """What it would be to replace the characters from `start` to `end` by `text`."""
+        """The change that would replace the characters from `start` to `end` by `text`."""
         (first, head), (last, tail) = self.place(start), self.place(end)
         removed = "".join(self._lines[first : last + 1])[head : head + end - start]
         return TextChange(start, end, text, removed, first, last, head, tail)
 
     def apply(self, change: Change) -> TextChange | None:
-        """Change the text; None when the change changes nothing.
+        """Change the text; None when nothing changes.
 
         Raises ResyncNeeded for a range that ends before it starts.
         """
         if isinstance(change, FullChange):
-            # As the smallest single replacement, so that the diff stream sees what changed and not a new file.
+            # Reduced to the smallest single replacement, so that the diff stream sees what changed, not a new file.
             start, end, new_end = changed_span(self.text, change.text)
             text = change.text[start:new_end]
         elif change.end < change.start:
@@ -211,7 +211,7 @@ class Document:
         return done
 
     def _put(self, first: int, end: int, text: str) -> None:
-        """Replace lines by the lines of `text`, joining a CR and an LF that have become neighbours."""
+        """Replace lines by the lines of `text`, joining a CR and an LF that become neighbours."""
         if first > 0 and text.startswith("\n") and self._lines[first - 1].endswith("\r"):
             first -= 1
             text = self._lines[first] + text
@@ -228,10 +228,10 @@ class Document:
 
 
 class Documents(dict[str, Document]):
-    """All open documents, by uri, the one that was touched last at the end."""
+    """All open documents by uri, the one touched last at the end."""
 
     def open(self, uri: str, language_id: str, version: int | None, text: str, path: str | None = None) -> Document:
-        """Take over a document; one that is open already is replaced, since the editor's word counts."""
+        """Add a document; one that is already open is replaced, since the editor's text counts."""
         self[uri] = document = Document(uri, language_id, version, text, path)
         self.touch(uri)
         return document
@@ -242,7 +242,7 @@ class Documents(dict[str, Document]):
             self[uri] = self.pop(uri)
 
     def change(self, uri: str, version: int | None, changes: Sequence[Change]) -> Iterator[tuple[Document, TextChange]]:
-        """Apply the changes one after another, each seen in the text that the one before left.
+        """Apply the changes one after another, each to the text that the one before left.
 
         Yields the document after each change that did something. Raises ResyncNeeded when the document is unknown, its
         version goes backwards, or a range is wrong; changes before the wrong one have been applied.
@@ -253,7 +253,7 @@ class Documents(dict[str, Document]):
         self.touch(uri)
         if version is not None and document.version is not None:
             full = all(_replaces_all(change, document) for change in changes)
-            # Some clients repeat the whole text under the version that is known.
+            # Some clients repeat the whole text under a known version.
             if version < document.version or (version == document.version and not full):
                 raise ResyncNeeded(f"version {version} came after version {document.version}")
         for change in changes:
@@ -265,5 +265,5 @@ class Documents(dict[str, Document]):
 
 
 def _replaces_all(change: Change, document: Document) -> bool:
-    """Whether a change carries the whole text; some clients say so with a range beyond every end."""
+    """Whether a change carries the whole text; some clients send it with a range beyond every end."""
     return isinstance(change, FullChange) or (change.start == (0, 0) and change.end.line >= document.line_count)

@@ -10,7 +10,7 @@ from typing import Final
 from calomel.prompts.parts import SIZE_LIMIT, Hunk, text_hunks
 from calomel.workspace.documents import Document, TextChange
 
-# A change that takes back more than this many others is no undo but a rewrite.
+# A change that reverts more than this many others is a rewrite, not an undo.
 _UNDO_DEPTH: Final = 64
 
 
@@ -25,16 +25,16 @@ class Origin(StrEnum):
 
 
 class Listener:
-    """Told of everything that happens to documents that a model may see, after it has happened.
+    """Is notified of every event of documents that a model may see, after it has happened.
 
-    A document that comes to be kept from models is closed for it, and is opened once it may be seen again.
+    A document that becomes hidden from models is closed for it, and is opened when it may be seen again.
     """
 
     def opened(self, document: Document) -> None:
         """The document was opened, or its text was replaced by the editor's."""
 
     def changed(self, document: Document, change: TextChange, origin: Origin) -> None:
-        """One change was made; the document holds the text after it."""
+        """The document was changed once; it holds the text after the change."""
 
     def saved(self, document: Document) -> None:
         """The document was written to its file."""
@@ -43,11 +43,11 @@ class Listener:
         """The document is not open any more."""
 
     def withdrawn(self) -> None:
-        """Something may be seen no more, or the rules have changed: what may have been made of it goes."""
+        """Something may not be seen any more, or the rules have changed: drop whatever was derived from it."""
 
 
 class _Steps:
-    """The latest changes of one document, for the recognition of undo and redo.
+    """The latest changes of one document, to recognise undo and redo.
 
     Attributes:
         latest: what the last change was recognised as.
@@ -59,7 +59,7 @@ class _Steps:
         self._undone: deque[TextChange] = deque(maxlen=_UNDO_DEPTH)
 
     def add(self, change: TextChange, origin: Origin) -> Origin:
-        """UNDO or REDO when the change takes back the latest ones or brings an undone one back; else `origin`.
+        """UNDO or REDO when the change reverts the latest ones or repeats an undone one; else `origin`.
 
         A deleted single character is a correction, not an undo: people type it.
         """
@@ -79,7 +79,7 @@ class _Steps:
         return origin
 
     def _takes_back(self, change: TextChange) -> bool:
-        """Whether some of the latest changes, played backwards, turn what is removed into what is inserted."""
+        """Whether some of the latest changes, played backwards, turn the removed text into the inserted one."""
         text, start = change.removed, change.start
         for step in reversed(self._done):
             low, high = step.start - start, step.start - start + len(step.inserted)
@@ -95,16 +95,16 @@ def _inverse(one: TextChange, other: TextChange) -> bool:
     return one.start == other.start and one.inserted == other.removed and one.removed == other.inserted
 
 
-# As the best open client groups them: neighbours are at most so many lines from the latest change.
+# As the best open client groups them: neighbours are at most this many lines from the latest change.
 LINE_SPAN: Final = 8
-# A pause after which two edits are two, even in one place.
+# After such a pause two edits are separate, even in one place.
 PAUSE_SECONDS: Final = 1.0
 
 
 class Episode:
     """One edit, open until another one begins. It holds whole texts, which Python shares rather than copies.
 
-    A pause remembers the text of that moment, so that reading can tell two edits apart that storing did not.
+    At a pause it keeps the text of that moment, so that readers see two edits where only one is stored.
     """
 
     def __init__(self, document: Document, change: TextChange, *, predicted: bool, now: float) -> None:
@@ -122,14 +122,14 @@ class Episode:
         return document.uri == self.uri and predicted == self.predicted and near
 
     def add(self, document: Document, change: TextChange, now: float) -> None:
-        """Take in a change; the document holds the text after it."""
+        """Add a change; the document holds the text after it."""
         if now - self._updated >= PAUSE_SECONDS:
             self._paused = text_before(document, change)
         self._updated = now
         self._latest = change.start_line + change.inserted.count("\n")
 
     def hunks(self, text: str) -> tuple[Hunk, ...]:
-        """What the edit did until the document had `text`, split where the person paused."""
+        """What the edit did until the document had `text`, split where the user paused."""
         states = [self._base, text] if self._paused is None else [self._base, self._paused, text]
         return tuple(
             hunk for old, new in pairwise(states) for hunk in text_hunks(self.path, old, new, predicted=self.predicted)
@@ -150,15 +150,15 @@ def text_before(document: Document, change: TextChange) -> str:
 # A model reads the last few; more than these only cost memory and context.
 MAX_HUNKS: Final = 48
 MAX_CHARACTERS: Final = 32_768
-# What is left when the bound is reached: after one long hop the front of the prompt stands still for long.
+# The share kept when the limit is reached: after one long hop, the start of the prompt stays the same for long.
 _KEPT_SHARE: Final = 0.5
 
 
 class History:
-    """One for all documents.
+    """The diff stream of all documents.
 
-    The stream is append-only: a hunk that was given out never changes and keeps its place, until a bound is reached and
-    the older half is let go, or a document is forgotten.
+    The stream is append-only: a returned hunk never changes and keeps its place, until a limit is reached and the older
+    half is dropped, or a document is forgotten.
     """
 
     def __init__(self) -> None:
@@ -174,7 +174,7 @@ class History:
         self.hops = 0
 
     def record(self, document: Document, change: TextChange, origin: Origin, now: float) -> Origin:
-        """Note a change; the document holds the text after it. Returns what the change was recognised as."""
+        """Record a change; the document holds the text after it. Returns what the change was recognised as."""
         if max(len(change.inserted), len(change.removed)) > SIZE_LIMIT:
             origin = Origin.EXTERNAL
         origin = self._steps[document.uri].add(change, origin)
@@ -191,28 +191,28 @@ class History:
         return origin
 
     def settled(self) -> tuple[Hunk, ...]:
-        """The append-only stream, oldest first. The edit that is being made is not in it."""
+        """The append-only stream, oldest first. The edit in progress is not in it."""
         return tuple(self._stream)
 
     def open_edit(self) -> tuple[Hunk, ...]:
-        """The edit that is being made, as it stands; empty when there is none."""
+        """The edit in progress, as it is now; empty when there is none."""
         if self._open is None or self._document is None:
             return ()
         return self._open.hunks(self._document.text)
 
     def settle(self) -> None:
-        """The edit that is being made is finished: the user went to another file, or saved."""
+        """Finish the edit in progress: the user went to another file, or saved."""
         if self._open is not None:
             self._append(self._open.uri, self.open_edit())
         self._open = None
 
     @property
     def uris(self) -> frozenset[str]:
-        """The documents that have edits in the stream, the one that is being made included."""
+        """The documents with edits in the stream, including the one in progress."""
         return frozenset(self._uris) | (frozenset() if self._open is None else {self._open.uri})
 
     def forget(self, uri: str) -> None:
-        """Nothing of a document may be told any more, whatever was given out before."""
+        """Forget a document: nothing of it may be shown any more, whatever was returned before."""
         if self._open is not None and self._open.uri == uri:
             self._open = None
         self._steps.pop(uri, None)

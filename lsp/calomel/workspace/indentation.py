@@ -1,4 +1,4 @@
-"""What lines and their indentation say about a program, for languages and texts that no grammar reads."""
+"""What lines and their indentation tell about a program, for languages and texts without a grammar."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from calomel.workspace.definitions import Definition
 from calomel.workspace.documents import Document
 from calomel.workspace.languages import TABLES
 
-# A tab is at least this wide for everybody; only the order of indentations counts.
+# A tab is at least this wide in every editor; only the order of indentations counts.
 _TAB: Final = 4
-# How far up the headers of enclosing blocks are looked for, and how far down their ends.
+# How many lines up the headers of enclosing blocks are searched, and how many lines down their ends.
 _REACH: Final = 2_000
 _DEEPEST: Final = 12
 _HEADER: Final = re.compile(
@@ -22,10 +22,10 @@ _HEADER: Final = re.compile(
 )
 _FUNCTIONS: Final = frozenset({"def", "fn", "fun", "func", "proc", "sub"})
 _CLOSER: Final = re.compile(r"[ \t]*(?:[)\]}]|end\b|fi\b|done\b|esac\b)")
-# Where a comment starts that ends with its line.
+# The start of a comment that ends with its line.
 _LINE_COMMENTS: Final = {name: mark for mark, names in TABLES["comments"].items() for name in names.split()}
 _PROSE: Final = frozenset(TABLES["files"]["prose"].split())
-# How far up the start of a comment over several lines is looked for.
+# How many characters back the start of a multi-line comment is searched.
 _COMMENT_REACH: Final = 4_000
 
 
@@ -38,7 +38,7 @@ def indent_of(line: str) -> int | None:
 
 
 def scopes_by_indentation(document: Document, offset: int) -> tuple[Definition, ...]:
-    """The headers above with ever less indentation, the innermost last."""
+    """The headers above, with ever less indentation, the innermost last."""
     at = document.line_of(offset)
     first = max(0, at - _REACH)
     lines = document.lines(first, at + 1)

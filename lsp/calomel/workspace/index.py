@@ -1,4 +1,4 @@
-"""What is known of the workspace's files: segments, which of them holds the newest version of a file, and a search."""
+"""The index of the workspace's files: segments, which of them has the newest version of a file, and a search."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from calomel.workspace.segment import Found, IndexedFile, Numbers, Segment, word_number
 
-# Fewer live files than this make a segment small, and more small segments than this are made into one.
+# A segment with fewer live files than this is small; more small segments than this are merged into one.
 SMALL: Final = 32
 _MANY_SMALL: Final = 12
 
@@ -35,11 +35,11 @@ Defined = tuple[Place, Found]
 
 
 class Index:
-    """Changed by one thread, read by others: what they read is replaced, not changed, but for single entries."""
+    """Written by one thread, read by others: data is replaced, not changed, except for single entries."""
 
     def __init__(self) -> None:
         self.segments: tuple[Segment, ...] = ()
-        # Counts what was added or removed.
+        # Counts additions and removals.
         self.generation = 0
         self._places: dict[str, Place] = {}
         self._by_name: dict[str, tuple[str, ...]] = {}
@@ -56,11 +56,11 @@ class Index:
         return tuple(self._places)
 
     def place(self, path: str) -> Place | None:
-        """Where a file is; None when it is not in the index."""
+        """The place of a file; None when it is not in the index."""
         return self._places.get(path)
 
     def lines(self, path: str, start: int, end: int) -> list[str]:
-        """Lines of a file, as far as there are any."""
+        """Lines of a file, as far as they exist."""
         place = self._places.get(path)
         return [] if place is None else place.segment.lines(place.number, start, end)
 
@@ -69,7 +69,7 @@ class Index:
         return self._by_name.get(name, ())
 
     def add(self, segment: Segment) -> None:
-        """Take over a segment; its files replace those of the same path."""
+        """Add a segment; its files replace those of the same path."""
         with self._lock:
             for number, file in enumerate(segment.files):
                 self._let_go(file.path)
@@ -82,7 +82,7 @@ class Index:
             self.generation += 1
 
     def remove(self, paths: Iterable[str]) -> None:
-        """Forget files; those that are not there, or are named twice, do no harm."""
+        """Forget files; unknown and repeated ones do no harm."""
         with self._lock:
             gone = [path for path in dict.fromkeys(paths) if path in self._places]
             for path in gone:
@@ -95,7 +95,7 @@ class Index:
                 self.generation += 1
 
     def scattered(self) -> list[str]:
-        """The files of the small segments, when these have become many; reading them again makes one of them."""
+        """The files of the small segments, if there are many; reading them again makes one segment of them."""
         small = [segment for segment in self.segments if np.count_nonzero(segment.alive) < SMALL]
         if len(small) <= _MANY_SMALL:
             return []
@@ -106,7 +106,7 @@ class Index:
     def definitions(self, names: Sequence[str], within: Sequence[str], most: int) -> dict[str, list[Defined]]:
         """Where names are defined; those defined more than `most` times only in the files `within`.
 
-        Another name may share a number and slip in.
+        Another name with the same number may slip in.
         """
         by_number = {word_number(name): name for name in names}
         numbers = np.array(sorted(by_number), dtype=np.uint32)
@@ -129,7 +129,7 @@ class Index:
         return found
 
     def usages(self, name: str, limit: int) -> list[tuple[Place, int]] | None:
-        """The chunks that hold a word, as (file, chunk); None when there are more than `limit`."""
+        """The chunks that contain a word, as (file, chunk); None when there are more than `limit`."""
         number = word_number(name)
         found: list[tuple[Place, int]] = []
         for segment in self.segments:
@@ -151,11 +151,11 @@ class Index:
 
 K1: Final = 1.2
 B: Final = 0.75
-# A word in more than this part of all chunks tells nothing, and costs the most.
+# A word in more than this share of all chunks says nothing, and costs the most.
 _COMMON: Final = 0.25
-# The rarest ones decide; the others cost time.
+# The rarest words decide; the others cost time.
 _MOST_TERMS: Final = 48
-# Below so many chunks every word is in a large part of them.
+# With fewer chunks than this, every word is in a large share of them.
 _FEW: Final = 100
 
 
@@ -170,13 +170,13 @@ class Hit(NamedTuple):
 def search(
     segments: Sequence[Segment], query: Mapping[int, int], limit: int, late: Callable[[], bool] = lambda: False
 ) -> list[Hit]:
-    """The best chunks of files that are alive, best first; equal ones in the order of the index.
+    """The best chunks of live files, best first; equal ones in the order of the index.
 
     Args:
         segments: to be searched.
         query: number of a word → how often it counts.
         limit: how many chunks to return.
-        late: asked after each segment; the rest is left out once it says yes.
+        late: called after each segment; the rest is skipped once it returns True.
     """
     chunks = sum(segment.chunks for segment in segments)
     if chunks == 0 or not query:
@@ -215,7 +215,7 @@ def _scores(segment: Segment, firsts: Numbers, sizes: Numbers, idf: Numbers, ave
     """The score of every chunk of a segment."""
     arrays = segment.arrays
     total = int(sizes.sum())
-    # The positions of all postings of all terms, one behind another.
+    # The positions of all postings of all terms, concatenated.
     shifts = np.repeat(firsts - np.concatenate(([0], np.cumsum(sizes)[:-1])), sizes)
     at = np.arange(total) + shifts
     chunk = arrays["post_chunk"][at]

@@ -1,9 +1,9 @@
 """The process that reads files for the index: paths come in, segments go out.
 
-It runs apart, with low priority, so that reading thousands of files takes no time from the process that answers the
-editor. It keeps nothing between two requests, and ends when the one who started it does.
+It runs separately, with low priority, so that reading thousands of files takes no time from the process that answers
+the editor. It keeps nothing between two requests, and ends with the process that started it.
 
-A request is a list of `SourceFile`s, an answer what `answer` returns; they travel over the socket that is its standard
+A request is a list of `SourceFile`s, a response what `answer` returns; they travel over the socket that is its standard
 input.
 """
 
@@ -21,7 +21,7 @@ from calomel.storage.system import behind_others
 from calomel.workspace.privacy import content_refusal
 from calomel.workspace.segment import Analysis, Segment, SourceFile, analyse, build_segment
 
-# Behind the editor and its language servers, before jobs that run for days.
+# Lower priority than the editor and its language servers, higher than jobs that run for days.
 _NICE: Final = 10
 LONGEST_FILE: Final = 512_000
 
@@ -43,7 +43,7 @@ def read_source(path: str) -> tuple[str | None, str]:
 
 
 def answer(files: Sequence[SourceFile]) -> tuple[Segment, dict[str, str]]:
-    """What is made of some files, and path → reason of those that are left out."""
+    """The segment of some files, and path → reason of the skipped ones."""
     read: list[tuple[SourceFile, Analysis]] = []
     skipped: dict[str, str] = {}
     for file in files:
@@ -58,20 +58,20 @@ def answer(files: Sequence[SourceFile]) -> tuple[Segment, dict[str, str]]:
 
 
 def main() -> None:
-    """Answer requests until there are no more, behind everybody else."""
+    """Answer requests until there are no more, at low priority."""
     behind_others(_NICE)
     asker = Connection(sys.stdin.fileno())
     try:
         while True:
             asker.send(answer(asker.recv()))
     except (EOFError, OSError, KeyboardInterrupt):
-        # The one who asked is gone; nothing is lost.
+        # The other process is gone; nothing is lost.
         os._exit(0)
 
 
 # `-P`: a folder that the user works in must not be able to replace our modules.
 COMMAND: Final = (sys.executable, "-P", "-m", "calomel.workspace.index_worker")
-# It only reads files; threads of a numerical library would take the processor from others.
+# It only reads files; a numerical library's threads would take processor time from others.
 _ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -80,7 +80,7 @@ class WorkerDied(Exception):  # noqa: N818 (an event)
 
 
 class IndexProcess:
-    """One worker. Not for several threads, but for `kill`, which any may call and which ends a waiting `read`."""
+    """One worker. For one thread only, except `kill`, which any thread may call and which ends a waiting `read`."""
 
     def __init__(self, command: Sequence[str] = COMMAND) -> None:
         self._worker, theirs = Pipe()
@@ -100,7 +100,7 @@ class IndexProcess:
             theirs.close()
 
     def read(self, files: Sequence[SourceFile]) -> tuple[Segment, dict[str, str]]:
-        """Let the worker read files: what it made of them, and path → reason of those that it left out."""
+        """Let the worker read files: returns their segment, and path → reason of the skipped ones."""
         try:
             self._worker.send(files)
             segment, skipped = self._worker.recv()
@@ -113,7 +113,7 @@ class IndexProcess:
         self.process.kill()
 
     def close(self) -> str:
-        """End the process, let go of the socket to it, and say how it ended."""
+        """End the process, close the socket to it, and return how it ended."""
         self.kill()
         self._worker.close()
         code = self.process.wait()

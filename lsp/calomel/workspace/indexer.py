@@ -1,4 +1,4 @@
-"""Keeps the index in step with the disk and with what is typed: one thread that asks, one process that reads."""
+"""Keeps the index in sync with the disk and with what is typed: one thread that asks, one process that reads."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from calomel.workspace.source_files import Seen, see, walk
 
 LOG: Final = logging.getLogger(__name__)
 
-# About a hundred megabytes of index; the largest repositories have more, and nobody edits all of one.
+# About a hundred megabytes of index; the largest repositories have more, but nobody edits all of one.
 MOST_FILES: Final = 20_000
 MOST_CHARACTERS: Final = 256_000_000
-# The first answers come soon, the last segments are large, since a search looks into each.
+# The first batches are small, to answer soon; the last ones are large, since a search visits every segment.
 _FIRST_BATCH: Final = 16
 _LARGEST_BATCH: Final = 512
 _BATCH_BYTES: Final = 8_000_000
-# This thread works for a millisecond and then lets the others: they wait no longer for the interpreter's lock.
+# This thread works for a millisecond and then pauses: others wait no longer than that for the interpreter's lock.
 _SLICE: Final = 0.001
 _PAUSE: Final = 0.001
 # Halving a batch of 512 finds the one file that kills the worker within ten deaths.
 _DEATHS: Final = 12
-# After a mistake of ours everything is looked at anew, at once the first time, and later and later while it repeats.
+# After an error of ours everything is read again, at once the first time, later and later while it repeats.
 _FIRST_WAIT: Final = 0.25
 _LONGEST_WAIT: Final = 60.0
 
@@ -62,28 +62,28 @@ class Indexer:
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._process: IndexProcess | None = None
-        # Under the lock of `_wake`: what to look at again, all of it where the paths are the folders.
+        # Guarded by the lock of `_wake`: the paths to look at again; a rescan looks at all folders.
         self._paths: dict[Path, None] = {}
         self._rescan = False
         # Texts that count instead of the disk.
         self._texts: dict[str, str] = {}
-        # Of the thread alone. A file that is read has the stamp of its version on the disk, a held text none.
+        # Used by the thread only. A file read from the disk has the stamp of its version, a held text has None.
         self._batches: deque[list[Seen]] = deque()
         self._stamps: dict[str, tuple[int, int] | None] = {}
         self._deaths = 0
         self._read = 0
         self._found = 0
-        # Whether everything has been read once; what changes later makes no difference.
+        # Whether everything has been read once; later changes do not reset it.
         self.ready = False
         self._complete = threading.Event()
-        # How often the reading began anew because of a mistake; the log says which.
+        # How often reading restarted because of an error; the log says which.
         self.restarts = 0
         self._failures = 0
 
     def start(self, folders: Sequence[Path], progress: Progress | None = None, *, most_files: int = MOST_FILES) -> None:
-        """Read the folders, or other folders than before, of which none is known any more.
+        """Read the folders; earlier folders that are not among them are forgotten.
 
-        `progress` is called from the background, once more when all is read.
+        `progress` is called from the background, once more when everything is read.
         """
         with self._wake:
             self._folders = tuple(folders)
@@ -109,31 +109,31 @@ class Indexer:
             self._thread.join(timeout=5.0)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until there is nothing left to read; whether it is so."""
+        """Wait until there is nothing left to read; returns whether that is so."""
         return self._complete.wait(seconds)
 
     def refresh(self, paths: Sequence[Path]) -> None:
-        """These files or folders have been created, changed or deleted."""
+        """Read these files or folders again: they have been created, changed or deleted."""
         with self._wake:
             self._paths.update(dict.fromkeys(paths))
             self._complete.clear()
             self._wake.notify()
 
     def rescan(self) -> None:
-        """Anything may have changed: look at everything, and read what has another size or date."""
+        """Look at everything, and read what has another size or date: anything may have changed."""
         with self._wake:
             self._rescan = True
             self._complete.clear()
             self._wake.notify()
 
     def hold(self, path: Path, text: str) -> None:
-        """The text of an open document counts, not the disk's."""
+        """Use the text of an open document instead of the disk's."""
         with self._wake:
             self._texts[str(path)] = text
         self.refresh((path,))
 
     def release(self, path: Path) -> None:
-        """The disk counts again."""
+        """Use the disk again."""
         with self._wake:
             self._texts.pop(str(path), None)
         self.refresh((path,))
@@ -143,22 +143,22 @@ class Indexer:
             while not self._stopped.is_set():
                 try:
                     self._next()
-                except Exception as error:  # noqa: BLE001 (a mistake of ours must not end the reading)
+                except Exception as error:  # noqa: BLE001 (an error of ours must not end the reading)
                     self._after_mistake(error)
         finally:
             self._let_go()
 
     def _let_go(self) -> str:
-        """End the worker; how it ended."""
+        """End the worker; returns how it ended."""
         process, self._process = self._process, None
         return "" if process is None else process.close()
 
     def _after_mistake(self, error: Exception) -> None:
-        """Begin anew with another worker, and with all files."""
+        """Start again with another worker and all files."""
         self.restarts += 1
         self._failures += 1
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        # An error's own words may quote the user's text.
+        # The error's message may quote the user's text.
         LOG.error(
             "the index begins anew after %s at %s:%s", type(error).__name__, Path(frame.filename).name, frame.lineno
         )
@@ -192,7 +192,7 @@ class Indexer:
             self._gather_scattered()
 
     def _look_at(self, paths: Sequence[Path], *, everything: bool = False) -> None:
-        """Read what is new or changed of these files, and of those below these folders; forget those that are gone."""
+        """Read new and changed ones of these files, and of those below these folders; forget those that are gone."""
         found: dict[str, Seen] = {}
         breathe = self._breathing()
         room, characters = self._most_files - (0 if everything else len(self._index)), 0
@@ -224,7 +224,7 @@ class Indexer:
             self._read = self._found = 0
         changed = [each for path, each in found.items() if path in self._texts or self._stamps.get(path) != each.stamp]
         self._found += len(changed)
-        # What the user has just saved comes before the files that nobody has looked at yet.
+        # A file that the user has just saved comes before files that have not been read yet.
         self._batches.extendleft(reversed(_batches(changed, _FIRST_BATCH if everything else _LARGEST_BATCH)))
 
     def _gather_scattered(self) -> None:
@@ -253,7 +253,7 @@ class Indexer:
         self._tell(len(batch))
 
     def _after_death(self, batch: list[Seen], why: str) -> None:
-        """Try again with half of what it died of; a file that kills alone is left out."""
+        """Try again with half of the batch that it died of; a file that kills it alone is skipped."""
         ended = self._let_go()
         if self._stopped.is_set():
             return
@@ -263,7 +263,7 @@ class Indexer:
             self._batches.clear()
             self._tell(self._found - self._read)
             return
-        # Once is no proof against a file: somebody may have ended the process.
+        # One death is no proof against a file: somebody may have killed the process.
         if len(batch) == 1 and self._deaths > 1:
             self._say(
                 f"{batch[0].file.name} is not used for suggestions: reading it ends the indexing process ({ended})."
@@ -277,15 +277,15 @@ class Indexer:
         self._batches.extendleft(part for part in (batch[middle:], batch[:middle]) if part)
 
     def _tell(self, files: int = 0) -> None:
-        """So many more files have been read."""
+        """Report that this many more files have been read."""
         self._read += files
         if self._progress is not None:
             with contextlib.suppress(RuntimeError):
-                # The one who is told may be gone already.
+                # The receiver may be gone already.
                 self._progress(self._read, self._found)
 
     def _breathing(self) -> Callable[[], bool]:
-        """A call that lets the other threads run now and then, and says whether to go on."""
+        """A function that lets the other threads run now and then, and returns whether to go on."""
         until = time.monotonic() + _SLICE
 
         def breathe() -> bool:
@@ -299,7 +299,7 @@ class Indexer:
 
 
 def _batches(changed: Sequence[Seen], limit: int) -> list[list[Seen]]:
-    """Batches that grow, from `limit` files on."""
+    """Batches of growing size, starting with `limit` files."""
     found: list[list[Seen]] = []
     size = 0
     for seen in changed:

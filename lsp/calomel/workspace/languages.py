@@ -1,6 +1,6 @@
-"""Which grammar reads a document or a file, and what matters here is called in it; the tables are `languages.toml`.
+"""Which grammar parses a document or a file, and its names for what matters here; the tables are `languages.toml`.
 
-A grammar is imported when it is first used, and only then.
+A grammar is imported only when it is first used.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ TABLES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("langu
 
 # Variables count where the whole file sees them, and where they hold a function or a class.
 VARIABLES: Final = frozenset({"assignment", "variable_declarator", "const_spec", "var_spec"})
-# A mere mention has the same kind of node as the definition, without a body.
+# A mere mention has the same node kind as the definition, but no body.
 WITH_BODY_ONLY: Final = frozenset({"enum_specifier", "struct_specifier", "union_specifier", "class_specifier"})
-# Their members are blocks of their own.
+# The members of these are blocks of their own.
 CONTAINERS: Final = frozenset({"class", "interface", "struct", "impl", "trait", "module", "enum", "union"})
 # Values that make a variable a function or a class, wherever it stands.
 CALLABLE_VALUES: Final = frozenset({"arrow_function", "function_expression", "generator_function", "class"})
-# Words that grammars give a name of its own, as if they were identifiers.
+# Words that grammars give a node kind of their own, as if they were identifiers.
 CONSTANTS: Final = frozenset(TABLES["words"]["constants"].split())
 COMMON_KEYWORDS: Final = CONSTANTS.union(TABLES["words"]["keywords"].split())
 
 _INTERPOLATION: Final = ("interpolation", "substitution", "expansion")
-# Parts of strings are recognised by name; these have one of their own.
+# Parts of strings are recognised by their kind's name; these have other names.
 _STRINGS: Final = frozenset({
     "attribute_value", "char_literal", "character_literal", "heredoc_body", "heredoc_content", "regex", "rune_literal",
 })  # fmt: skip
 # Several strings, and code between them.
 _GROUPS: Final = frozenset({"chained_string", "concatenated_string", "string_array"})
-# A word of a grammar's own; what it holds shorter or longer than this is no keyword.
+# Keywords of a grammar are at most this long.
 _LONGEST_KEYWORD: Final = 20
 _LOOKED_AT: Final = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """One grammar, and what it reads.
+    """One grammar, and what it parses.
 
     Attributes:
         name: ours, the key in `languages.toml`.
-        module, function: of the wheel that carries it.
+        module, function: of the wheel that contains it.
         ids: the language ids of the protocol, and Neovim's file types where they differ.
         suffixes: of file names, with the dot.
-        indented: whether indentation says where a block ends.
+        indented: whether indentation determines where a block ends.
         definitions: kind of a node → kind of the definition.
         places: queries of the variables that count.
-        top_places: the same at the top of a file alone.
-        misplaced: kinds of nodes that the language has no place for at the top of a file.
+        top_places: the same, at the top level only.
+        misplaced: kinds of nodes that the language does not allow at the top level.
         builtins: names that the language has without an import.
-        reserved: words that are no names, and that the grammar takes for names all the same.
+        reserved: words that are not names, although the grammar accepts them as names.
     """
 
     name: str
@@ -105,7 +105,7 @@ _BY_SUFFIX: Final = {suffix: grammar for grammar in GRAMMARS for suffix in gramm
 
 
 def grammar_of(language_id: str | None, path: str | None = None) -> Grammar | None:
-    """The grammar of a language id; where the id is unknown, that of the file name's suffix; None without one."""
+    """The grammar of a language id; for an unknown id, that of the file name's suffix; None without one."""
     found = _BY_ID.get(language_id or "")
     if found is None and path is not None:
         found = _BY_SUFFIX.get(PurePath(path).suffix.lower())
@@ -113,7 +113,7 @@ def grammar_of(language_id: str | None, path: str | None = None) -> Grammar | No
 
 
 def language_by_look(text: str) -> Grammar | None:
-    """The grammar of a text without a name, as its last lines look; None where they look like nothing or like two."""
+    """The grammar of a text without a name, by the look of its last part; None if it looks like none or like two."""
     seen = sorted((len(look.findall(text[-_LOOKED_AT:])), name) for name, look in _looks().items())
     (second, _), (first, name) = seen[-2:]
     return _BY_ID[name] if first > second else None
@@ -129,7 +129,7 @@ def _looks() -> dict[str, re.Pattern[str]]:
 
 @cache
 def load(grammar: Grammar) -> Language | None:
-    """The grammar itself, imported on the first call; None when its wheel is absent or does not fit this library."""
+    """The grammar itself, imported on the first call; None when its wheel is missing or does not fit this library."""
     try:
         return Language(getattr(import_module(grammar.module), grammar.function)())
     except (ImportError, AttributeError, ValueError):
@@ -137,14 +137,14 @@ def load(grammar: Grammar) -> Language | None:
 
 
 def parser_for(grammar: Grammar) -> Parser | None:
-    """A new parser; None when the grammar cannot be had."""
+    """A new parser; None when the grammar is not available."""
     language = load(grammar)
     return None if language is None else Parser(language)
 
 
 @cache
 def keywords(grammar: Grammar | None) -> frozenset[str]:
-    """The words of the language itself. Without a grammar, those that most languages share."""
+    """The language's keywords. Without a grammar, those that most languages share."""
     language = None if grammar is None else load(grammar)
     if language is None:
         return COMMON_KEYWORDS
@@ -159,7 +159,7 @@ def keywords(grammar: Grammar | None) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def builtin_names(language_id: str, path: str | None) -> frozenset[str] | None:
-    """The names that a language has without an import, its keywords among them; None where they are not known."""
+    """The names that a language has without an import, including its keywords; None if they are unknown."""
     grammar = grammar_of(language_id, path)
     return None if grammar is None or not grammar.builtins else grammar.builtins | keywords(grammar)
 

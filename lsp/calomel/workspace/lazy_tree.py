@@ -1,7 +1,7 @@
-"""One document's syntax tree, which follows the edits and is parsed when it is asked for.
+"""One document's syntax tree, which follows the edits and is parsed when it is needed.
 
-The parser reads two bytes a code point, always: what UTF-16 would write in four is replaced by a stand-in, so that a
-byte of the tree is twice an offset of the text. A lone CR becomes LF, so that both count the same lines.
+The parser always reads two bytes per code point: what UTF-16 would encode in four is replaced by a stand-in, so that a
+byte offset in the tree is twice an offset in the text. A lone CR becomes LF, so that both count the same lines.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tree_sitter import Parser, Point, Tree
 
 from calomel.workspace.documents import Document, TextChange
 
-# Bytes at a time. What is kept is a view of the buffer for each length that a last piece may have.
+# Bytes at a time. One view of the buffer is kept for each length that a last piece may have.
 _PIECE: Final = 1 << 14
 
 
 class ParserInput(threading.local):
-    """Hands out the text piece by piece; every thread has a buffer of its own."""
+    """Returns the text piece by piece; every thread has its own buffer."""
 
     def __init__(self) -> None:
         self._data = b""
@@ -28,7 +28,7 @@ class ParserInput(threading.local):
         self._views: dict[int, memoryview] = {_PIECE: self._buffer}
 
     def take(self, data: bytes) -> None:
-        """Read from `data` from now on; nothing lets go of what was read before."""
+        """Read from `data` from now on; only this releases the text read before."""
         self._data = data
 
     def __call__(self, at: int, _point: Point) -> memoryview:
@@ -42,9 +42,9 @@ class ParserInput(threading.local):
 
 
 class Work:
-    """A clock of the parser's own work: it goes on by one look at it, of which there is one every 8 to 20 µs.
+    """A clock of the parser's own work: it advances each time the parser reads it, which is every 8 to 20 µs.
 
-    So the same text has a tree, or has none, on every machine, however busy it is.
+    So whether a text gets a tree is the same on every machine, however busy it is.
     """
 
     _SECONDS: Final = 16e-6
@@ -53,7 +53,7 @@ class Work:
         self._looks = 0
 
     def __call__(self) -> float:
-        """Seconds, one look later."""
+        """Seconds, including this reading."""
         self._looks += 1
         return self._looks * self._SECONDS
 
@@ -61,7 +61,7 @@ class Work:
 # Beyond this a tree costs more memory and time than a suggestion is worth: about 30,000 lines.
 LONGEST_TEXT: Final = 1_000_000
 _UNUSUAL: Final = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]|\r(?!\n)")
-# Edits that a parse in progress may still be told of; then it starts anew.
+# Edits that a parse in progress can still take in; beyond that it starts anew.
 _MOST_EDITS: Final = 512
 
 _INPUT: Final = ParserInput()
@@ -70,7 +70,7 @@ Edit = tuple[int, int, int, tuple[int, int], tuple[int, int], tuple[int, int]]
 
 
 def parser_text(text: str) -> bytes:
-    """What the parser reads: two bytes for each code point of the text."""
+    """What the parser reads: two bytes per code point of the text."""
     if not text.isascii() or "\r" in text:
         text = _UNUSUAL.sub(_stand_in, text)
     return text.encode("utf-16-le")
@@ -86,7 +86,7 @@ def _stand_in(found: re.Match[str]) -> str:
 def parse_within(
     parser: Parser, data: bytes, old: Tree | None, deadline: float, clock: Callable[[], float]
 ) -> Tree | None:
-    """The tree of `data`; None when the deadline came first: the same call again goes on where it was."""
+    """The tree of `data`; None when the deadline came first: the same call continues where it stopped."""
     _INPUT.take(data)
 
     def late(_at: int, _error: bool) -> bool:  # noqa: FBT001 (the library's signature)
@@ -108,22 +108,22 @@ class LazyTree:
     def __init__(self, parser: Parser, clock: Callable[[], float]) -> None:
         self._parser = parser
         self._clock = clock
-        # The last finished tree, moved along with every edit since.
+        # The last finished tree, adjusted to every edit since.
         self._tree: Tree | None = None
         self._fresh = False
-        # A parse that was interrupted: its text, and what has been edited since it began.
+        # An interrupted parse: its text, and the edits since it began.
         self._unfinished: bytes | None = None
         self._since: list[Edit] = []
 
     @classmethod
     def beginning_with(cls, tree: Tree, parser: Parser, clock: Callable[[], float]) -> LazyTree:
-        """A tree that is there already and will be changed here."""
+        """Start with an existing tree, which will be changed here."""
         made = cls(parser, clock)
         made._tree, made._fresh = tree, True
         return made
 
     def edit(self, document: Document, change: TextChange) -> None:
-        """Take note of a change that the document has seen, or would. Costs microseconds; nothing is parsed."""
+        """Record a change that the document has had, or would have. Costs microseconds; nothing is parsed."""
         self._fresh = False
         if self._tree is None and self._unfinished is None:
             return
@@ -137,7 +137,7 @@ class LazyTree:
             self._since.append(edit)
 
     def get(self, text: str, seconds: float) -> Tree | None:
-        """The tree of the text as it is now; None when it could not be had within the time. The next call goes on."""
+        """The tree of the current text; None when time runs out. The next call continues."""
         if self._fresh:
             return self._tree
         deadline = self._clock() + seconds
@@ -177,7 +177,7 @@ def _edit(change: TextChange) -> Edit:
 
 
 def _touches_cr(document: Document, change: TextChange) -> bool:
-    """Whether the change may have made a lone CR of a CRLF or the other way round, outside of its own range."""
+    """Whether the change may have turned a lone CR into a CRLF or back, outside its own range."""
     if change.inserted.endswith("\r") or change.removed.endswith("\r"):
         return True
     if change.start == 0:

@@ -1,7 +1,7 @@
-"""Where the last tokens before the cursor stand elsewhere in open documents, and what follows them there.
+"""Where the last tokens before the cursor occur elsewhere in open documents, and what follows them there.
 
-Every token is one character of another text, so that looking for some tokens is one call of `str.rfind`, which goes
-through half a megabyte of code in microseconds; after an edit only the lines that it changed are read anew.
+Every token is one character of another text, so finding some tokens is one call of `str.rfind`, which goes through half
+a megabyte of code in microseconds; after an edit only the changed lines are read again.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from calomel.workspace.history import Listener, Origin
 _TOKEN: Final = re.compile(r"\w+|[^\w\s]")
 _LINE_END: Final = "\n"
 _FEWEST: Final = 3
-# A longer match says nothing more.
+# A longer match adds no information.
 LONGEST: Final = 64
-# Where so many tokens stand in more places, the first of these are compared.
+# If the longest match occurs in more places, this many are compared.
 _PLACES: Final = 16
-# Of all documents together: about half a megabyte of code.
+# In all documents together: about half a megabyte of code.
 TOKENS: Final = 120_000
 _LONGEST_LINE: Final = 400
-# Lines that are read at once, in a few milliseconds.
+# Lines read at once, in a few milliseconds.
 _BIT: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What stands behind the longest match.
+    """What follows the longest match.
 
     Attributes:
         text: up to the end of the line there.
         tokens: how many tokens before the cursor are the same.
-        count: how many of the places with so long a match go on in the same way.
+        count: how many of the places with a match of this length continue in the same way.
     """
 
     text: str
@@ -48,7 +48,7 @@ class Match:
 
 
 class _Words(dict[str, str]):
-    """A character for each token. When all are taken, new tokens share those of old ones."""
+    """A character per token. When all are used, new tokens share those of old ones."""
 
     def __init__(self) -> None:
         self.of: list[str] = []
@@ -69,7 +69,7 @@ class _Lines:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        # None of a line that is not read yet.
+        # None for a line that has not been read yet.
         self.tokens: list[str | None] = []
         # All tokens, and where those of each line begin.
         self.stream = ""
@@ -82,14 +82,14 @@ class _Lines:
         self.read(first, first + min(len(texts), _BIT), words)
 
     def read(self, first: int, end: int, words: _Words) -> None:
-        """Read those of some lines that are not read yet."""
+        """Read those of some lines that have not been read yet."""
         for row in range(max(0, first), min(end, len(self.texts))):
             if self.tokens[row] is None:
                 self.tokens[row] = words.read(self.texts[row])
                 self.stream = ""
 
     def read_on(self, words: _Words) -> bool:
-        """Read some more lines of a long text, all of which takes a tenth of a second; whether there were any."""
+        """Read some more lines of a long text, a tenth of a second in all; returns whether there were any."""
         if None not in self.tokens:
             return False
         first = self.tokens.index(None)
@@ -98,14 +98,14 @@ class _Lines:
         return True
 
     def join(self) -> None:
-        """Make the stream anew after a change."""
+        """Build the stream again after a change."""
         if not self.stream:
             tokens = [each or "" for each in self.tokens]
             self.stream = "".join(tokens)
             self.starts = list(accumulate(map(len, tokens), initial=0))
 
     def places(self, wanted: str, start: int, end: int) -> Iterator[int]:
-        """The places in a part of the stream that have these tokens before them, the last one first."""
+        """The places in a part of the stream that follow these tokens, the last one first."""
         at = self.stream.rfind(wanted, start, end)
         while at >= 0:
             yield at + len(wanted)
@@ -117,12 +117,12 @@ class LongestMatch(Listener):
 
     def __init__(self, tokens: int = TOKENS) -> None:
         self._limit = tokens
-        # The one that was used last stands last.
+        # The one used last is at the end.
         self._documents: OrderedDict[str, _Lines] = OrderedDict()
         self._words = _Words()
 
     def opened(self, document: Document) -> None:
-        """The document was opened, or its text came anew."""
+        """The document was opened, or its text was replaced."""
         self._documents[document.uri] = lines = _Lines()
         lines.put(0, 0, document.lines(0, document.line_count), self._words)
         self._use(document.uri)
@@ -132,19 +132,19 @@ class LongestMatch(Listener):
         lines = self._documents.get(document.uri)
         if lines is None:
             return
-        # A CR and an LF may have become one line end, or two: the neighbours are read again too.
+        # A CR and an LF may have become one line end, or two: the neighbouring lines are read again too.
         first = max(0, change.start_line - 1)
         last = min(len(lines.texts), change.end_line + 2)
         lines.put(first, last, document.lines(first, last + document.line_count - len(lines.texts)), self._words)
 
     def closed(self, document: Document) -> None:
-        """The document is let go."""
+        """Drop the document."""
         self._documents.pop(document.uri, None)
 
     def find(self, document: Document, offset: int) -> Match | None:
-        """The longest match of what stands before `offset`; None when it has fewer than three tokens.
+        """The longest match of the text before `offset`; None when it has fewer than three tokens.
 
-        A name that is being typed need not be the same whole: its beginning must be. Of texts that stand behind as many
+        A name that is being typed need not match whole: only its beginning must. If several texts follow equally many
         places, the nearest one above the cursor is taken, then one below, then one of the document used last.
         """
         own = self._documents.get(document.uri)
@@ -182,7 +182,7 @@ class LongestMatch(Listener):
         return Match(text, best, count)
 
     def _use(self, uri: str) -> None:
-        """The document is the last one that is let go."""
+        """Make the document the last one to be dropped."""
         self._documents[uri].join()
         self._documents.move_to_end(uri)
         room = self._limit
@@ -204,6 +204,6 @@ def _behind(lines: _Lines, at: int, part: str, head: str) -> str:
     if part:
         return text[start + len(part) :].rstrip()
     gap = text[len(text[:start].rstrip()) : start] if start > starts[0] else ""
-    # The blanks before it are part of the answer unless they were typed already.
+    # The spaces before it are part of the answer unless they were already typed.
     typed = head[len(head.rstrip()) :] if head.strip() else gap
     return (gap[len(typed) :] if gap.startswith(typed) else "") + text[start:].rstrip()

@@ -1,4 +1,4 @@
-"""What no model may see: files by their names and contents, and secrets inside of others."""
+"""What no model may see: files, by their names and contents, and secrets inside other files."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from calomel.workspace.secret_patterns import PATTERNS, TABLES
 from calomel.workspace.settings import PrivacySettings
 
 _State = tuple[int, int, int] | None
-# Patterns in the order of their file, each with whether it ignores what it matches.
+# Patterns in file order, each with whether it ignores what it matches.
 _Rules = tuple[tuple[re.Pattern[str], bool], ...]
-# A file of patterns: how deep its folder lies below the repository's, what tells whether it changed, what it says.
+# A file of patterns: the depth of its folder below the repository's, a stamp to detect changes, its rules.
 _Level = tuple[int, _State, _Rules]
-# Of a .gitignore, in bytes.
+# The size limit of a .gitignore, in bytes.
 _LARGEST: Final = 1_000_000
 _DEEPEST: Final = 64
 _KEPT_CONTENTS: Final = 20_000
-# About 30,000 lines: whoever reads such a file does so with a program.
+# About 30,000 lines: nobody reads such a file without a program.
 MAX_BYTES: Final = 1_000_000
-# What is looked at of a file on disk.
+# How much of a file on disk is inspected.
 SNIFFED_BYTES: Final = 8_192
-# Means of a line that no person wrote (the largest open next-edit client stops at 240).
+# A mean line length that no person writes (the largest open next-edit client stops at 240).
 _LONG_MEAN: Final = 240
 _HEAD: Final = 1_000
 
 
 class GitIgnore:
-    """Answers as `git check-ignore` does for files that are not tracked. May be asked from several threads.
+    """Answers as `git check-ignore` does for untracked files. May be used from several threads.
 
     Every .gitignore from the root of the repository down counts, and is read again when it changes. Patterns above a
-    workspace folder count inside of it, too, but cannot ignore the folder as a whole: whoever opens a folder wants to
+    workspace folder count inside it, too, but cannot ignore the folder as a whole: whoever opens a folder wants to
     work in it.
     """
 
     def __init__(self) -> None:
         self._files: dict[Path, tuple[_State, _Rules]] = {}
-        # How often a file of patterns was found to be another one than before.
+        # How often a file of patterns was found to have changed.
         self.changes = 0
         self._roots: dict[tuple[Path, Path | None], Path | None] = {}
         self._folders: dict[Path, tuple[tuple[_State, ...], bool]] = {}
@@ -55,14 +55,14 @@ class GitIgnore:
         """Whether git would ignore the file.
 
         Args:
-            path: absolute; need not be there.
-            folder: of the workspace, in which it lies.
+            path: absolute; need not exist.
+            folder: the workspace folder that contains it.
         """
         root = self._root(path.parent, folder)
         if root is None:
             return False
         parts = path.relative_to(root).parts
-        # A later one decides over an earlier one.
+        # A later one overrides an earlier one.
         levels = [self._level(0, _users_own()), self._level(0, root / ".git" / "info" / "exclude")]
         levels += [self._level(depth, root.joinpath(*parts[:depth], ".gitignore")) for depth in range(len(parts))]
         if not any(rules for _, _, rules in levels):
@@ -97,7 +97,7 @@ class GitIgnore:
 
 
 def _excluded(parts: tuple[str, ...], levels: list[_Level], end: str) -> bool:
-    """Whether patterns match the file or folder itself; the last one that says something decides."""
+    """Whether patterns match the file or folder itself; the last one that matches decides."""
     for depth, _, rules in reversed(levels):
         entry = "/".join(parts[depth:]) + end
         for pattern, ignored in reversed(rules) if depth < len(parts) else ():
@@ -128,16 +128,16 @@ def _read(file: Path) -> _Rules:
 
 
 def _of_itself(pattern: str) -> re.Pattern[str]:
-    """The library's expression, which holds for whatever is below a folder, too, for the file or `folder/` alone.
+    """The library's expression, which also matches everything below a folder, for the file or `folder/` only.
 
-    Whether a folder is ignored decides over what is in it; git asks for one after the other, and so do we.
+    Whether a folder is ignored decides over its content; git checks one after the other, and so do we.
     """
     pattern = pattern.replace("(?P<ps_d>/)", r"(?P<ps_d>/)\Z")
     return re.compile(pattern + "." if pattern.endswith("/") else pattern, re.DOTALL)
 
 
 def is_pattern(line: str) -> bool:
-    """Whether the line can be read; git takes a broken one for one that matches nothing."""
+    """Whether the line is a valid pattern; for git, an invalid one matches nothing."""
     try:
         GitIgnoreSpec.from_lines([line])
     except (ValueError, re.error):
@@ -146,7 +146,7 @@ def is_pattern(line: str) -> bool:
 
 
 class _Names:
-    """Patterns as of fnmatch, of names or of some folders and a name; case does not matter."""
+    """Patterns in the form of fnmatch, of names or of some folders and a name; case does not matter."""
 
     def __init__(self, patterns: str) -> None:
         self._patterns = patterns.split()
@@ -170,21 +170,21 @@ _BINARY: Final = _Names(TABLES["worthless"]["binary"])
 
 @lru_cache(maxsize=4096)
 def secret_pattern(path: Path) -> str | None:
-    """By which pattern the file holds secrets, told by its name alone; None when it does not."""
+    """The pattern by which a file's name says that it holds secrets; None for other files."""
     folder = next((part for part in path.parts[:-1] if part.lower() in _SECRET_FOLDERS), None)
     if folder is not None:
         return f"{folder.lower()}/"
-    # Of the folders above, the two closest may belong to a pattern.
+    # A pattern may include the two nearest parent folders.
     names = ("/".join(path.parts[-count:]) for count in range(1, min(3, len(path.parts)) + 1))
     return None if _SAMPLES.find(path.name) else next(filter(None, map(_SECRET.find, names)), None)
 
 
 def generated_by_name(path: Path, folder: Path | None) -> str | None:
-    """Why a file is not worth reading by its name, such as `generated:*.lock`; None when it is.
+    """Why a file is not worth reading, by its name, such as `generated:*.lock`; None when it is.
 
     Args:
         path: absolute.
-        folder: of the workspace, in which it lies: only what is below it counts.
+        folder: the workspace folder that contains it: only the path below it counts.
     """
     below = path.parts[:-1] if folder is None else path.relative_to(folder).parts[:-1]
     place = next((part for part in below if part in _GENERATED_FOLDERS), None)
@@ -216,8 +216,8 @@ class Verdict:
 
     Attributes:
         allowed: a model may see it.
-        reason: by which rule not: `secret_file:.env`, `excluded:*.sql` (a pattern of the user's), `gitignored`,
-            `generated`, `generated:*.lock`, `minified`, `binary`, `too_large`, `unreadable`; empty when it may.
+        reason: the rule that forbids it: `secret_file:.env`, `excluded:*.sql` (a pattern of the user's), `gitignored`,
+            `generated`, `generated:*.lock`, `minified`, `binary`, `too_large`, `unreadable`; empty when allowed.
     """
 
     allowed: bool
@@ -228,7 +228,7 @@ _ALLOWED: Final = Verdict(allowed=True)
 
 
 class Privacy:
-    """The rules of one user for some folders. May be asked from several threads."""
+    """The rules of one user for some folders. May be used from several threads."""
 
     def __init__(self, folders: Sequence[Path] = (), settings: PrivacySettings | None = None) -> None:
         self._git = GitIgnore()
@@ -236,11 +236,11 @@ class Privacy:
         self.update(folders, settings or PrivacySettings())
 
     def update(self, folders: Sequence[Path], settings: PrivacySettings) -> None:
-        """Other folders or settings, from the next question on."""
-        # The innermost folder that holds a file is the one that its patterns are about.
+        """Use other folders or settings from the next call on."""
+        # Patterns are relative to the innermost folder that contains a file.
         ordered = sorted((folder.absolute() for folder in folders), key=lambda folder: -len(folder.parts))
         patterns = [pattern for pattern in settings.ignore if is_pattern(pattern)]
-        # All at once: another thread must not see the folders of before with the patterns of now.
+        # All at once: another thread must not see the old folders with the new patterns.
         self._rules = (settings, ordered, patterns, GitIgnoreSpec.from_lines(patterns))
 
     @property
@@ -249,11 +249,11 @@ class Privacy:
         return self._git.changes
 
     def allowed(self, path: Path | None, language_id: str | None = None) -> Verdict:
-        """Whether a model may see a file: judged by its name, that of what it links to, and what is in it.
+        """Whether a model may see a file: judged by its name, by that of a link's target, and by its content.
 
         Args:
-            path: of the file, which need not be there; None for a document that was never saved.
-            language_id: what the editor calls it.
+            path: of the file, which need not exist; None for a document that was never saved.
+            language_id: the editor's name for its language.
         """
         if path is None:
             return _refused("secret_file:dotenv") if language_id in _SECRET_LANGUAGES else _ALLOWED
@@ -274,14 +274,14 @@ class Privacy:
         return secrets.masked(text, self.spans(text))
 
     def spans(self, text: str) -> tuple[secrets.Span, ...]:
-        """The secrets in the text, as (start, end, kind), ascending and apart."""
+        """The secrets in the text, as (start, end, kind), ascending and disjoint."""
         return secrets.spans(text) if self._rules[0].mask_secrets else ()
 
     def _by_name(self, path: Path, language_id: str | None) -> tuple[str | None, bool]:
-        """Why not, and whether the user lets it in whatever our rules say."""
+        """Why a file is refused, and whether the user allows it whatever our rules say."""
         settings, folders, patterns, spec = self._rules
         folder = next((folder for folder in folders if path.is_relative_to(folder)), None)
-        # A later pattern of the user's decides over an earlier one, and `!` lets in again what any rule keeps.
+        # A later pattern of the user's overrides an earlier one, and `!` allows again what any rule refuses.
         said = spec.check_file(path.relative_to(folder or path.anchor).as_posix())
         if said.include is not None and said.index is not None:
             return (f"excluded:{patterns[said.index]}" if said.include else None), not said.include

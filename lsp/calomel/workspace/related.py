@@ -1,7 +1,7 @@
 """Code of other files that helps at a cursor: definitions, usages, imports, recent places, similar chunks.
 
-The files were read before (`Indexer`); a question only looks up, ranks and cuts, within a fixed time. An answer stands
-until the cursor leaves what it was made for, so that a keystroke does not change the prompt without need.
+The files were read before (`Indexer`); a query only looks up, ranks and cuts, within a fixed time. An answer stays
+valid until the cursor leaves its surroundings, so that a keystroke does not change the prompt without need.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from calomel.workspace.source_files import Watch, is_source
 from calomel.workspace.syntax import SyntaxTrees
 
 _MOST: Final = 24
-# Closer than this it is the same place.
+# Within this many lines it is the same place.
 _SAME: Final = 20
 
 
@@ -53,7 +53,7 @@ class RecentPlaces:
 
     def __init__(self) -> None:
         self._places: list[RecentPlace] = []
-        # For each document, the places that were new.
+        # Per document, how many new places there were.
         self._news = Counter[str]()
 
     def add(self, uri: str, start: int, end: int, *, edited: bool) -> None:
@@ -78,11 +78,11 @@ class RecentPlaces:
                 self._places[at] = replace(place, start=start, end=max(start + 1, place.end + lines))
 
     def others(self, uri: str) -> tuple[RecentPlace, ...]:
-        """The places of other documents, the newest first."""
+        """The places in other documents, the newest first."""
         return tuple(place for place in self._places if place.uri != uri)
 
     def news_of_others(self, uri: str) -> int:
-        """Grows when the user comes to a new place of another document."""
+        """A number that grows when the user comes to a new place in another document."""
         return self._news.total() - self._news[uri]
 
 
@@ -90,15 +90,15 @@ def _line_ends(text: str) -> int:
     return text.count("\n") + text.count("\r") - text.count("\r\n")
 
 
-# How far a passage is looked for when lines were added or removed above it.
+# How many lines away a passage is searched after lines were added or removed above it.
 _REACH: Final = 300
-# A passage of which so many lines are still there is still the passage.
+# If at least this share of its lines is still there, it is the same passage.
 _STILL: Final = 0.6
 _TELLING: Final = 8
 
 
 def _found_again(document: Document, start: int, lines: list[str]) -> int | None:
-    """Where the lines stand in the document now."""
+    """Where the lines are in the document now."""
     if _alike(document.lines(start, start + len(lines)), lines):
         return start
     telling = next((at for at, line in enumerate(lines) if len(line.strip()) >= _TELLING), None)
@@ -119,28 +119,28 @@ def _alike(found: list[str], wanted: list[str]) -> bool:
     return same >= _STILL * len(wanted)
 
 
-# The cursor may go so far within its function, and outside of any, before other code matters.
+# How many lines the cursor may move, within its function or outside any, before other code matters.
 _WITHIN: Final = 60
 _OUTSIDE: Final = 30
-# Between two functions, or while a statement that is being typed hides its function from the parser.
+# Between two functions, or while an unfinished statement hides the function from the parser.
 _BESIDE: Final = 3
-# While the index grows, and after that, an answer is as old as this before a better one may come.
+# How old an answer must be before a better one may replace it, while the index grows, and after that.
 _WHILE_GROWING: Final = 5.0
 _SETTLED: Final = 30.0
-# An answer that ran out of time is tried again.
+# An answer that ran out of time is retried after this.
 _UNFINISHED: Final = 1.0
 
 
 @dataclass(slots=True)
 class Answer:
-    """One answer, and the state it was made in.
+    """One answer, and the state in which it was made.
 
     Attributes:
-        taken: what of the index the excerpts were made of, as path, first line and lines: stale once these are others.
+        taken: the index's lines in the excerpts, as path, first line and lines: the answer is stale once they change.
         scopes: kinds and names around the cursor.
         line: of the cursor; follows edits above it.
-        elsewhere: of other documents, what the user did there.
-        whole: everything was asked within the time.
+        elsewhere: counts what the user did in other documents.
+        whole: everything was queried within the time.
     """
 
     excerpts: tuple[Excerpt, ...]
@@ -161,7 +161,7 @@ class Answer:
         return scopes == self.scopes and distance <= (_WITHIN if scopes else _OUTSIDE)
 
     def is_current(self, index: Index, now: float, elsewhere: tuple[int, int], *, complete: bool) -> bool:
-        """Whether the files are still what they were, as far as it matters."""
+        """Whether the files are still the same, as far as it matters."""
         age = now - self.time
         unfinished = not self.whole and age >= _UNFINISHED
         if elsewhere != self.elsewhere or unfinished or (complete and not self.complete):
@@ -170,7 +170,7 @@ class Answer:
             return True
         if age >= (_SETTLED if complete else _WHILE_GROWING):
             return False
-        # That something else has changed is looked at when the answer has become old.
+        # Other changes are considered only when the answer has become old.
         return all(index.lines(path, start, start + len(lines)) == lines for path, start, lines in self.taken)
 
 
@@ -180,24 +180,24 @@ def keys(scopes: Sequence[Definition]) -> tuple[tuple[str, str], ...]:
 
 
 def in_order(found: Sequence[tuple[float, Excerpt]], before: Answer | None) -> tuple[Excerpt, ...]:
-    """The best last; but those of the answer before stay in front, in their order, since the model has read them."""
+    """The best last; but those of the previous answer stay in front, in order, since the model has read them."""
     ranked = [each for _, each in sorted(found, key=lambda pair: (pair[0], pair[1].path, pair[1].start_line))]
     stayed = [each for each in (() if before is None else before.excerpts) if each in ranked]
     return (*stayed, *(each for each in ranked if each not in stayed))
 
 
-# Around the cursor: what similar code is looked for with.
+# Lines around the cursor that similar code is searched with.
 _NEARBY: Final = 20
-# Around a place that was edited or looked at.
+# Lines around a place that was edited or looked at.
 _AROUND: Final = 12
-# Each next recent place counts so much less.
+# Each older recent place counts this much less.
 _OLDER: Final = 0.9
 _ONLY_VIEWED: Final = 0.8
 _LIMIT: Final = 32
 
 
 class Related(Listener):
-    """A listener of the workspace that knows the code around it. Used from one thread; reads files in another."""
+    """A listener of the workspace that finds related code. Used from one thread; reads files in another."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class Related(Listener):
         message: Message | None = None,
         watch: bool = True,
     ) -> None:
-        """`message` is called from other threads, with sentences for the user."""
+        """`message` is called from other threads, with messages for the user."""
         self.index = Index()
         self._syntax = syntax
         self._privacy = privacy
@@ -216,17 +216,17 @@ class Related(Listener):
         self.indexer = Indexer(self.index, privacy, message)
         self._watch = Watch(self.refresh, privacy, message) if watch else None
         self._recent = RecentPlaces()
-        # Open documents that may be shown, by absolute path, or by uri where they have none.
+        # Open documents that may be shown, by absolute path, or by uri if they have none.
         self._documents: dict[str, Document] = {}
-        # Those whose text is not on the disk, and those of which the index has been given the text.
+        # Those with unsaved text, and those whose text the index holds.
         self._unsaved: dict[str, Document] = {}
         self._held: set[str] = set()
         self._answers: dict[str, Answer] = {}
 
     def start(self, folders: Sequence[Path], progress: Progress | None = None, *, most_files: int = MOST_FILES) -> None:
-        """Read the folders in the background, and watch them; again for other folders, none included.
+        """Index the folders in the background, and watch them; call it again for other folders, or none.
 
-        `progress` gets the files read and the files found, once more when all is read. It is called from another
+        `progress` gets the numbers of files read and found, once more when all are read. It is called from another
         thread. `most_files` limits the index.
         """
         self.indexer.start(folders, progress, most_files=most_files)
@@ -241,7 +241,7 @@ class Related(Listener):
         self.indexer.stop()
 
     def excerpts(self, document: Document, offset: int, *, budget_seconds: float = 0.012) -> tuple[Excerpt, ...]:
-        """What helps at the cursor, the best last; with what was found within the time, which one step may exceed."""
+        """What helps at the cursor, the best last, as found within the time, which one step may exceed."""
         now = self._clock()
         line = document.line_of(offset)
         scopes = keys(self._syntax.scopes(document, offset))
@@ -300,20 +300,20 @@ class Related(Listener):
         self._back_to_disk(document)
 
     def closed(self, document: Document) -> None:
-        """The document was closed: its file counts again."""
+        """The document was closed: its file on disk counts again."""
         self._answers.pop(document.uri, None)
         self._documents.pop(_key(document.uri), None)
         self._back_to_disk(document)
 
     def withdrawn(self) -> None:
-        """Files may be excluded now that were read before: all are looked at again."""
+        """Files that were read may be excluded now: all are looked at again."""
         self._answers.clear()
         self.indexer.rescan()
 
     def _find(
         self, document: Document, offset: int, late: Callable[[], bool]
     ) -> tuple[list[tuple[float, Excerpt]], list[tuple[str, int, list[str]]]]:
-        """Excerpts with their scores, comparable within one answer alone, and what they were made of."""
+        """Excerpts with scores, comparable only within one answer, and the lines they were made of."""
         indexed = map(self._live, from_index(self.index, self._question(document, offset), late))
         candidates = [*self._recent_places(document.uri), *(each for each in indexed if each is not None)]
         found: list[tuple[float, Excerpt]] = []
@@ -366,7 +366,7 @@ class Related(Listener):
             yield Candidate(key, max(0, start), end, "recent", weigh("recent", part))
 
     def _live(self, each: Candidate) -> Candidate | None:
-        """What the index knows of an open document, with the lines it stands in now."""
+        """A candidate from the index, moved to its present lines if the document is open; None if they are gone."""
         document = self._documents.get(each.path)
         if document is None:
             return each
@@ -375,7 +375,7 @@ class Related(Listener):
         return None if at is None else replace(each, start=at, end=min(at + len(lines), document.line_count))
 
     def _read(self, each: Candidate) -> tuple[str, list[str]]:
-        """The name that prompts have for a file, and its lines."""
+        """A file's name in prompts, and the candidate's lines."""
         document = self._documents.get(each.path)
         if document is not None:
             return document.path or each.path.rpartition("/")[2], document.lines(each.start, each.end)
@@ -388,7 +388,7 @@ class Related(Listener):
         return self._recent.news_of_others(uri), revisions
 
     def _give_unsaved(self, current: Document) -> None:
-        """What was typed in the documents that the user has left is part of the workspace too."""
+        """Give the index what was typed in other documents: it is part of the workspace too."""
         for key, document in tuple(self._unsaved.items()):
             if document is not current:
                 del self._unsaved[key]

@@ -1,9 +1,9 @@
-"""What looks like a secret: by its shape, by what announces it, or by the name it is given.
+"""What looks like a secret: by its shape, by what announces it, or by its name.
 
-A shape is a literal that starts it, and what follows it. The prefixes are those that their issuers publish, so that
-scanners like this one can find leaked ones. A secret that is being typed is recognised before it is whole: as soon as
-what follows the prefix is no word any more. By its name: `password = "…"`, `API_KEY=…`, `token: …`; the value may be
-put together of several texts in quotes, or stand on lines below its name. The tables are `privacy.toml`.
+A shape is a literal prefix, and what follows it. The prefixes are those that their issuers publish so that scanners
+like this one can find leaked ones. A secret that is being typed is recognised before it is complete: as soon as
+what follows the prefix is not a word any more. By its name: `password = "…"`, `API_KEY=…`, `token: …`; the value may
+consist of several quoted strings, or be on lines below its name. The tables are `privacy.toml`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def _compiled(patterns: Mapping[str, str]) -> dict[str, re.Pattern[str]]:
 
 
 PATTERNS: Final = _compiled(TABLES["patterns"])
-# Mean length of these pieces. Random letters and digits of base 62 have 2.2, of hexadecimal 2.1, of lower-case base 36
+# The mean length of pieces. Random letters and digits of base 62 have 2.2, of hexadecimal 2.1, of lower-case base 36
 # 2.5; names in the standard library of Python have more than 5.
 _LONGEST_PIECES: Final = 3.0
 _PAIRS: Final = frozenset(TABLES["names"]["pairs"].split())
-# Above the one there are words, however short their pieces; below the other there are none, however long.
+# Share of common letter pairs: above the first it is words, however short the pieces; below the second it is not.
 _SURELY_WORDS: Final = 0.7
 _PERHAPS_WORDS: Final = 0.55
 _FEWEST_PAIRS: Final = 8
@@ -42,7 +42,7 @@ _ENOUGH: Final = 256
 
 
 def looks_random(text: str) -> bool:
-    """Whether ASCII letters and digits follow each other as no names do; short texts may look so by accident."""
+    """Whether ASCII letters and digits are mixed as in no name; short texts may look so by accident."""
     text = text[:_ENOUGH]
     pieces = PATTERNS["piece"].findall(text)
     if len(pieces) < 2:  # noqa: PLR2004 - one word or one number
@@ -69,9 +69,9 @@ def _has_upper(text: str) -> bool:
 
 Found = tuple[int, int, str]
 
-# No known secret is longer; a match is bounded so that a line of a megabyte costs what its length says.
+# No known secret is longer; the bound keeps the cost of a megabyte-long line linear.
 _LONGEST: Final = 4096
-# Of these few characters nothing was ever generated: `xxxxxxxx`, `00000000`, a row of asterisks.
+# A text with fewer different characters was not generated: `xxxxxxxx`, `00000000`, a row of asterisks.
 _FEWEST_DISTINCT: Final = 4
 
 
@@ -81,10 +81,10 @@ class Shape:
 
     Attributes:
         kind: name of the rule.
-        literal: how it starts.
+        literal: its prefix.
         body: the characters that follow, as many as there are.
-        full: so many of them are a secret without further questions.
-        early: so many are one if they look random; 0 when only the whole is.
+        full: from this many on, it is a secret without further checks.
+        early: from this many on, it is one if it looks random; 0 if only the whole is.
     """
 
     kind: str
@@ -103,16 +103,16 @@ def _shapes(tables: Mapping[str, Any]) -> Iterator[Shape]:
 
 SHAPES: Final = tuple(_shapes(TABLES["shapes"]))
 
-# Tokens whose telling part stands in their middle.
+# Tokens that are recognised by a part in their middle.
 _MIDDLES: Final = tuple((kind, part, re.compile(pattern)) for kind, (part, pattern) in TABLES["middles"].items())
 _RANDOM_PHRASES: Final = _compiled(TABLES["random_phrases"])
 _PHRASES: Final = _RANDOM_PHRASES | _compiled(TABLES["phrases"])
 
 
 def find_shapes(text: str) -> Iterator[Found]:
-    """Everything in `text` that has a known shape, as (start, end, kind); in any order, may overlap."""
-    # Every shape is in a long word, and there are far fewer different long words than there is text. A text that is put
-    # together of several in quotes is one word.
+    """Everything in `text` with a known shape, as (start, end, kind); in any order, may overlap."""
+    # Every shape is in a long word, and there are far fewer different long words than text. A text that consists of
+    # several quoted strings is one word.
     words = "\n".join(
         filter(PATTERNS["notable"].search, set(PATTERNS["long_word"].findall(PATTERNS["joint"].sub("", text))))
     )
@@ -137,7 +137,7 @@ def find_shapes(text: str) -> Iterator[Found]:
 
 
 def find_phrases(text: str, lower: str) -> Iterator[Found]:
-    """Credentials behind what announces them; `lower` is `text` in lower case."""
+    """Credentials after what announces them; `lower` is `text` in lower case."""
     for phrase in filter(lower.__contains__, _PHRASES):
         pattern = _PHRASES[phrase]
         at, patience = lower.find(phrase), Patience()
@@ -151,7 +151,7 @@ def find_phrases(text: str, lower: str) -> Iterator[Found]:
 
 
 class Patience:
-    """How often one stretch of text is looked at: names in a value have values of their own, but not without end."""
+    """Limits how often one stretch of text is searched: names in a value have values of their own, but not for ever."""
 
     _TRIES: Final = 8
 
@@ -159,7 +159,7 @@ class Patience:
         self._until = self._tries = 0
 
     def next(self, behind: int, end: int) -> int:
-        """Where to look on, behind a place that was looked at up to `end`."""
+        """Where to continue, after a place that was searched up to `end`."""
         if behind > self._until:
             self._until, self._tries = end, 0
         self._tries += 1
@@ -167,7 +167,7 @@ class Patience:
 
 
 def _end(text: str, at: int, shape: Shape) -> tuple[int, bool]:
-    """Where to look on behind the shape that may begin at `at`, and whether it is a secret up to there."""
+    """Where to continue after the shape that may begin at `at`, and whether it is a secret up to there."""
     behind = at + len(shape.literal)
     if _goes_on_from(text, at):
         return at + 1, False
@@ -185,16 +185,16 @@ def _end(text: str, at: int, shape: Shape) -> tuple[int, bool]:
 
 
 def _goes_on_from(text: str, at: int) -> bool:
-    """Whether a name goes on at `at` that began before it."""
+    """Whether a name that began earlier continues at `at`."""
     return at > 0 and PATTERNS["name_character"].match(text, at - 1) is not None
 
 
-# Cheap to find; what stands around them decides.
+# Cheap to find; their surroundings decide.
 _KEYWORDS: Final = ("pass", "pwd", "secret", "token", "key", "credential", "auth", "phrase", "mnemonic")
-# The name up to and with the keyword, read backwards from its end.
+# The name up to and including the keyword, searched this many characters before it.
 _BEFORE: Final = 24
 _FEWEST_WORDS: Final = 4
-# Their keys have no shape of their own.
+# The keys of these services have no shape of their own.
 _SERVICES: Final = tuple(TABLES["names"]["services"].split())
 _NEAR: Final = 64
 _FARTHEST_BELOW: Final = 12
@@ -202,17 +202,17 @@ _MOST_PARTS: Final = 8
 _FARTHEST: Final = 1_000
 _SHORTEST_PASSWORD: Final = 5
 _SHORTEST_MIXED: Final = 8
-# 64 bits in hexadecimal are a checksum, or a short id.
+# 64 bits in hexadecimal are a checksum or a short id.
 _SHORTEST_HEX: Final = 24
-# The beginning of a generated value says what it is.
+# The beginning of a generated value is enough to recognise it.
 _TELLING: Final = 256
 
 
 def find_values(text: str, lower: str) -> Iterator[Found]:
-    """Everything in `text` that is given to a secret-sounding name, as (start, end, kind); may overlap.
+    """Every value in `text` of a name that sounds secret, as (start, end, kind); may overlap.
 
-    Where `start` is `end`, the value stands on lines below, see `find_below`. `lower` is `text` in lower case, of
-    the same length.
+    If `start` is `end`, the value is on lines below, see `find_below`. `lower` is `text` in lower case, of the same
+    length.
     """
     for keyword in filter(lower.__contains__, _KEYWORDS):
         at, patience = lower.find(keyword), Patience()
@@ -260,7 +260,7 @@ def find_below(lines: Sequence[str], announced: Sequence[tuple[int, str]]) -> li
 
     Args:
         lines: of the text, without their ends.
-        announced: those lines, and what they name.
+        announced: the numbers of those lines, and what they name.
     """
     found: list[tuple[int, int, int]] = []
     for number, kind in announced:
@@ -291,13 +291,13 @@ def _is_secret(value: str, kind: str) -> bool:
 
 
 def is_phrase(value: str) -> bool:
-    """Whether a value may be a passphrase: some words, none of which tells what to put there."""
+    """Whether a value may be a passphrase: several words that are no placeholder."""
     words = value.replace("-", " ").split()
     return bool(PATTERNS["phrase"].fullmatch(value)) and len(set(words)) >= _FEWEST_WORDS and not _is_placeholder(value)
 
 
 def _parts(text: str, given: re.Match[str]) -> list[tuple[int, int]]:
-    """Where the texts in quotes stand that make up the value."""
+    """The spans of the quoted strings that make up the value."""
     spans = [given.span("quoted")]
     while len(spans) < _MOST_PARTS and (joint := PATTERNS["joint"].match(text, spans[-1][1])):
         more = PATTERNS["quoted"].match(text, joint.end())
@@ -311,7 +311,7 @@ def _judged(text: str, at: int, given: re.Match[str], kind: str) -> Iterator[Fou
     if PATTERNS["harmless_tail"].search(given["tail"]) or (given["passed"] and given["tail"]):
         return
     near = max(0, at - _FARTHEST)
-    # Farther away than that a name is none of its line's beginning.
+    # If the line begins farther away, only the nearer part of it counts.
     line_start = max(near, text.rfind("\n", near, at) + 1)
     option = text.startswith("--", max(line_start, text.rfind(" ", line_start, at) + 1))
     statement = PATTERNS["statement"].match(text, line_start) if given["apart"] and not option else None
@@ -328,7 +328,7 @@ def _judged(text: str, at: int, given: re.Match[str], kind: str) -> Iterator[Fou
 
 
 def _bare(text: str, name: tuple[int, int], given: re.Match[str], kind: str, *, option: bool) -> tuple[int, int] | None:
-    """Where the secret stands that is given without quotes; `name` is where its line begins, and its keyword."""
+    """The span of a secret without quotes; `name` is where its line begins, and its keyword."""
     if is_key(given["bare"]) and not _is_code(text, given):
         return given.span("bare")
     start = given.start("bare")
@@ -344,14 +344,14 @@ def _bare(text: str, name: tuple[int, int], given: re.Match[str], kind: str, *, 
 
 
 def _bare_setting(text: str, line_start: int, at: int, given: re.Match[str]) -> re.Match[str] | None:
-    """The value of a line of settings or of a shell, which may hold what ends a value in code."""
+    """The value on a line of settings or of a shell, which may contain characters that end a value in code."""
     if given["sign"] not in {"=", ":"} or not PATTERNS["setting_line"].fullmatch(text, line_start, at):
         return None
     found = PATTERNS["rest"].match(text, given.start("bare"))
     if found is None:
         return None
     value = found[0]
-    # Behind the value of a shell's variable there may be a command.
+    # A command may follow the value of a shell variable.
     is_whole = not found["more"] or PATTERNS["shell"].fullmatch(text, line_start, found.start())
     if value[-1] in ",;" or PATTERNS["call"].match(value) or not is_whole:
         return None
@@ -360,7 +360,7 @@ def _bare_setting(text: str, line_start: int, at: int, given: re.Match[str]) -> 
 
 
 def is_password(value: str) -> bool:
-    """Whether a value in quotes may be somebody's password: no prose, no word, no place for one."""
+    """Whether a quoted value may be a password: no prose, no word, no placeholder."""
     if len(value) < _SHORTEST_PASSWORD or any(map(str.isspace, value)) or _is_placeholder(value):
         return False
     if value.isdigit():
@@ -375,13 +375,13 @@ def is_password(value: str) -> bool:
 
 
 def is_key(value: str) -> bool:
-    """Whether a value may have been generated: long, of one word, and random."""
+    """Whether a value may have been generated: long, a single word, and random."""
     value = value[:_TELLING]
     if not PATTERNS["key_value"].fullmatch(value) or _is_placeholder(value) or len(set(value)) < len(value) ** 0.5 + 2:
         return False
     if len(value) < _SHORTEST_HEX and PATTERNS["hex"].fullmatch(value):
         return False
-    # `django-insecure-…`, `prod_…`: the parts that are words do not speak for the others.
+    # `django-insecure-…`, `prod_…`: parts that are words do not make the others harmless.
     return looks_random(value) or any(looks_random(part) for part in PATTERNS["generated_part"].findall(value))
 
 
@@ -390,7 +390,7 @@ def _is_placeholder(value: str) -> bool:
 
 
 def _is_code(text: str, given: re.Match[str]) -> bool:
-    """Whether a value without quotes is called, indexed or a chain of names."""
+    """Whether an unquoted value is called, indexed or a chain of names."""
     bare = given["bare"]
     return (
         text[given.end() : given.end() + 1] in {"(", "[", "{"} or "." in bare or bare.startswith(("$", "%", "@", "*"))

@@ -1,7 +1,7 @@
 """Finds what looks like a secret in source code, fast enough for every keystroke.
 
-Most of a text is the same as a moment ago, so that what is known about a line is kept; only new lines are looked at,
-together, and blocks that go over lines are put together from what their lines may be.
+Most of a text is the same as a moment ago, so what is known about a line is cached; only new lines are searched,
+together, and blocks of several lines are assembled from what their lines may be.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ SHORTEST_MARKED: Final = 25
 
 
 class Mark(Enum):
-    """What one line may be of a block."""
+    """The role that one line may have in a block."""
 
     BEGIN = "begin"
     END = "end"
     BOTH = "both"
     BODY = "body"
-    # Of what stands below the line, and is none of a private key's.
+    # About a value below the line, other than a private key.
     KEY = "key"
     PASSWORD = "password"  # noqa: S105 (a kind, no value)
     PHRASE = "phrase"
 
 
 def mark(line: str) -> Mark | None:
-    """What the line may be of a block, seen alone."""
+    """The role that the line may have in a block, seen alone."""
     if "-----" in line:
         begins, ends = PATTERNS["begin"].search(line), PATTERNS["end"].search(line)
         if begins and ends and ends.start() > begins.start():
@@ -87,7 +87,7 @@ def _within(line: str, number: int) -> list[tuple[int, int, int]]:
 
 
 def _down(lines: Sequence[str], first: int, found: list[tuple[int, int, int]]) -> int:
-    """Add what follows the line that begins a block; the last line of it."""
+    """Add what follows the line that begins a block; returns its last line."""
     for number in range(first, min(len(lines), first + _LONGEST_BLOCK)):
         line = lines[number]
         end = PATTERNS["end"].search(line)
@@ -103,7 +103,7 @@ def _down(lines: Sequence[str], first: int, found: list[tuple[int, int, int]]) -
 
 
 def _up(lines: Sequence[str], last: int, done: int, found: list[tuple[int, int, int]]) -> None:
-    """Add the line that ends a block whose beginning is not there, and what stands above it."""
+    """Add the line that ends a block without a beginning, and the lines above it."""
     end = PATTERNS["end"].search(lines[last])
     found.append((last, 0, len(lines[last]) if end is None else end.end()))
     for number in range(last - 1, max(done, last - _LONGEST_BLOCK), -1):
@@ -154,7 +154,7 @@ def _indent(line: str) -> int:
 
 
 Span = tuple[int, int, str]
-# What is known about a line: its own secrets, and what it may be of a block.
+# What is known about a line: its own secrets, and its role in a block.
 _Known = tuple[tuple[Span, ...], Mark | None]
 
 _ANNOUNCED: Final = frozenset({Mark.KEY, Mark.PASSWORD, Mark.PHRASE})
@@ -162,25 +162,25 @@ _CLEAN: Final[_Known] = ((), None)
 _MASK: Final = "*"
 # About ten large files; a line is kept once however often it occurs.
 _KEPT_LINES: Final = 40_000
-# A line beyond this is no source code, and would fill the memory.
+# A longer line is not source code, and would fill the memory.
 _LONGEST_KEPT: Final = 2_000
-# Looked at in one go: a search in more would hold up the other threads for too long.
+# Characters searched at once: more would delay the other threads too long.
 _PIECE: Final = 24_576
-# Split into lines in one go, for the same reason. What is known of a part that no key changed is kept.
+# Characters split into lines at once, for the same reason. The result for an unchanged part is cached.
 _CHUNK: Final = 32_768
 _KEPT_CHUNKS: Final = 128
-# No secret is longer, with what announces it.
+# No secret is longer, including what announces it.
 _OVERLAP: Final = 6_144
-# The same text is asked for several times between two keystrokes.
+# The same text is requested several times between two keystrokes.
 _KEPT_TEXTS: Final = 8
 _KEPT_CHARACTERS: Final = 2_000_000
 
 
 class SecretFinder:
-    """Finds secrets, and remembers what it has seen. May be used from several threads.
+    """Finds secrets, and caches what it has seen. May be used from several threads.
 
     Args:
-        pause: called behind each piece of a long text, to let the other threads have their turn.
+        pause: called after each piece of a long text, to let other threads run.
     """
 
     def __init__(self, pause: Callable[[], None] | None = None) -> None:
@@ -191,7 +191,7 @@ class SecretFinder:
         self._texts: OrderedDict[str, tuple[Span, ...]] = OrderedDict()
 
     def spans(self, text: str) -> tuple[Span, ...]:
-        """The secrets in `text` as (start, end, kind), ascending and apart; none goes over a line end."""
+        """The secrets in `text` as (start, end, kind), ascending and disjoint; none spans a line end."""
         spans = self._texts.get(text)
         if spans is None:
             spans = self._find(text)
@@ -205,7 +205,7 @@ class SecretFinder:
         return spans
 
     def mask(self, text: str) -> str:
-        """The text with every character of a secret replaced; the very same object when there is none."""
+        """The text with every character of a secret replaced; the same object when there is none."""
         return masked(text, self.spans(text))
 
     def _find(self, text: str) -> tuple[Span, ...]:
@@ -254,7 +254,7 @@ class SecretFinder:
 
 
 _FINDER: Final = SecretFinder()
-# What is known about lines is kept for the next time.
+# Shared, so that what is known about lines is kept.
 spans = _FINDER.spans
 mask = _FINDER.mask
 
@@ -272,7 +272,7 @@ def masked(text: str, spans: tuple[Span, ...]) -> str:
 
 
 def joined(found: list[Span]) -> tuple[Span, ...]:
-    """Spans in order, those that overlap or touch made one; the first kind names it."""
+    """Spans in order, overlapping and touching ones joined; the first kind names them."""
     spans: list[Span] = []
     for start, end, kind in sorted(found):
         if spans and start <= spans[-1][1]:
@@ -284,7 +284,7 @@ def joined(found: list[Span]) -> tuple[Span, ...]:
 
 
 def learn(lines: Iterable[str], pause: Callable[[], None] = lambda: None) -> dict[str, _Known]:
-    """What is to be known about lines, each seen alone; `pause` is called behind every piece but the last."""
+    """What is known about lines, each seen alone; `pause` is called after every piece but the last."""
     known: dict[str, _Known] = {}
     batch: list[str] = []
     size = 0
@@ -302,7 +302,7 @@ def learn(lines: Iterable[str], pause: Callable[[], None] = lambda: None) -> dic
 
 
 def _learn_long(line: str, pause: Callable[[], None]) -> _Known:
-    """As `learn`, for one line in pieces: an edge may cut a secret, which the next piece has whole."""
+    """Like `learn`, for one line in pieces: an edge may cut a secret, which the next piece has whole."""
     found: list[Span] = []
     for start in range(0, len(line), _PIECE - _OVERLAP):
         piece = line[start : start + _PIECE]
@@ -311,12 +311,12 @@ def _learn_long(line: str, pause: Callable[[], None]) -> _Known:
         found += [(start + first, start + end, kind) for first, end, kind in own]
         found += [(start + first, start + end, "private_key") for _, first, end in blocks]
         pause()
-    # Where such a line ends, nothing goes on.
+    # Nothing continues after the end of such a line.
     return joined(found), None
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """The text in parts that end where a line does, without that line end."""
+    """The text in parts that end at a line end, without that line end."""
     at = 0
     while len(text) - at > _CHUNK:
         end = text.rfind("\n", at, at + _CHUNK)

@@ -1,7 +1,7 @@
-"""A part of the index: some files, their chunks with an inverted index, their definitions, their text compressed.
+"""A part of the index: some files, their chunks with an inverted index, their definitions, their compressed text.
 
-A segment is made once, in the worker. What it holds are numbers in arrays, so that reading it costs the reader nothing
-and a hundred thousand chunks cost megabytes, not gigabytes.
+A segment is built once, in the worker. It holds numbers in arrays, so that loading it costs the reader nothing and a
+hundred thousand chunks cost megabytes, not gigabytes.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _WORD: Final = re.compile(r"[^\W\d]\w+")
 # fooBar, FOOBar, foo_bar and foo2bar are two words each.
 _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+")
 _SHORTEST_PART: Final = 3
-# Longer ones are data, such as encoded keys.
+# Longer words are data, such as encoded keys.
 _LONGEST_WORD: Final = 64
 
 
 def word_number(word: str) -> int:
-    """The number of a word, the same in every process; two of 200,000 words share one by chance about five times."""
+    """The number of a word, the same in every process; about five pairs of 200,000 words share one by chance."""
     return crc32(word.encode("utf-8", "surrogatepass"))
 
 
 @lru_cache(maxsize=1 << 16)
 def numbers_of(word: str) -> tuple[int, ...]:
-    """The numbers of a word and of its parts in small letters; none of a keyword."""
+    """The numbers of a word and of its parts in lower case; none for a keyword."""
     if word in COMMON_KEYWORDS or len(word) > _LONGEST_WORD:
         return ()
     parts = {part.lower() for part in _PART.findall(word) if len(part) >= _SHORTEST_PART}
@@ -66,12 +66,12 @@ def count_numbers(words: Mapping[str, int] | Iterable[str]) -> dict[int, int]:
 # Long enough to hold a function, short enough to be about one thing (Zed's retrieval uses the same).
 CHUNK_LINES: Final = 40
 _SHORTEST_CHUNK: Final = 15
-# A file that takes longer is read by its lines.
+# A file that takes longer to parse is split by its lines.
 _PARSE_SECONDS: Final = 2.0
 _KINDS: Final = ("other", "class", "enum", "function", "interface", "method", "module", "trait", "type", "variable")
 
 
-# Some lines of a file: the first, the one behind the last, and how often the number of each word occurs.
+# Some lines of a file: the first, the one after the last, and how often the number of each word occurs.
 Chunk = tuple[int, int, dict[int, int]]
 
 
@@ -81,7 +81,7 @@ class Analysis:
 
     Attributes:
         lines: with their line ends.
-        starts: lines at which an excerpt may begin well.
+        starts: lines that are good beginnings of an excerpt.
     """
 
     lines: list[str]
@@ -91,14 +91,14 @@ class Analysis:
 
 
 def analyse(text: str, path: str) -> Analysis:
-    """Read a file's text; `path` tells its language."""
+    """Analyse a file's text; `path` tells its language."""
     starts, definitions = _structure(text, path)
     lines = _whole_lines(text)
     return Analysis(lines, starts, _chunks(lines, starts), definitions)
 
 
 def _whole_lines(text: str) -> list[str]:
-    """Lines with their ends, without the empty one behind the last end."""
+    """Lines with their ends, without the empty one after the last end."""
     lines = split_lines(text)
     return lines if lines[-1] else lines[:-1]
 
@@ -115,7 +115,7 @@ def _structure(text: str, path: str) -> tuple[tuple[int, ...], tuple[Definition,
 
 
 def _chunks(lines: list[str], starts: tuple[int, ...]) -> tuple[Chunk, ...]:
-    """Runs of at most `CHUNK_LINES` lines that begin at good places where there are some."""
+    """Runs of at most `CHUNK_LINES` lines that begin at good places if there are any."""
     found: list[Chunk] = []
     line, at = 0, 0
     while line < len(lines):
@@ -130,21 +130,21 @@ def _chunks(lines: list[str], starts: tuple[int, ...]) -> tuple[Chunk, ...]:
 
 
 def kind_name(number: int) -> str:
-    """The kind of a number; "other" for those that nobody asks for."""
+    """The kind with this number; "other" for those that nothing uses."""
     return _KINDS[number]
 
 
 def family_of(path: str) -> str:
-    """The language of a file, with those in one that call each other."""
+    """The language of a file; languages that call each other count as one."""
     grammar: Grammar | None = grammar_of(None, path)
     name = path.rpartition(".")[2] if grammar is None else grammar.name
     return {"typescript": "javascript", "tsx": "javascript", "cpp": "c"}.get(name, name)
 
 
 Numbers = NDArray[Any]
-# Unpacked texts: one question after another is about the same code.
+# Decompressed texts: consecutive queries are about the same code.
 _KEPT: Final = 16
-# A row for each definition, in the order of names, files and lines.
+# One row per definition, ordered by name, file and line.
 _DEFINITIONS: Final = np.dtype([
     ("name", "<u4"), ("file", "<u4"), ("line", "<u4"), ("end", "<u4"), ("body", "<u4"), ("kind", "<u1"),
     ("depth", "<u1"),
@@ -157,7 +157,7 @@ class SourceFile(NamedTuple):
     Attributes:
         path: absolute.
         name: as prompts name it.
-        text: instead of what the disk holds; None reads the disk.
+        text: instead of the disk's; None reads the disk.
     """
 
     path: str
@@ -172,9 +172,9 @@ class IndexedFile:
     Attributes:
         path, name: as in `SourceFile`.
         lines: how many it has.
-        family: languages that call each other have one.
+        family: shared by languages that call each other.
         text: compressed.
-        starts: lines at which an excerpt may begin well, ascending.
+        starts: lines that are good beginnings of an excerpt, ascending.
     """
 
     path: str
@@ -186,7 +186,7 @@ class IndexedFile:
 
 
 class Found(NamedTuple):
-    """A definition in a file of a segment; `line` is its first, `end` behind its last, `body` behind its signature."""
+    """A definition in a file of a segment; `line` is its first, `end` after its last, `body` after its signature."""
 
     name: int
     file: int
@@ -198,10 +198,10 @@ class Found(NamedTuple):
 
 
 class Segment:
-    """Arrays over some files. Nothing changes but `alive`: files that have a newer version elsewhere, or are gone.
+    """Arrays over some files. Only `alive` changes: a file is dead if it has a newer version elsewhere, or is gone.
 
-    `arrays` has a column for each chunk's "chunk_file", "chunk_line", "chunk_end" and "chunk_words", and the inverted
-    index: the words in "term", of which each has its chunks in "post_chunk" and its counts in "post_count", from its
+    `arrays` has columns with one entry per chunk, "chunk_file", "chunk_line", "chunk_end" and "chunk_words", and the
+    inverted index: the words in "term", each with its chunks in "post_chunk" and its counts in "post_count", from its
     "term_at" to the next one's.
     """
 
@@ -220,23 +220,23 @@ class Segment:
         return len(self.arrays["chunk_file"])
 
     def defined(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
-        """For each number of a name, the first of its definitions and the one behind the last."""
+        """For each number of a name, the index of its first definition and that after its last."""
         return self._names.searchsorted(numbers), self._names.searchsorted(numbers, side="right")
 
     def definitions(self, first: int, end: int, within: Sequence[int] | None = None) -> list[Found]:
-        """Definitions by their places in `defined`, in the order of files and lines; only those `within` some files."""
+        """Definitions by their indices from `defined`, ordered by file and line; only those `within` some files."""
         rows = self._definitions[first:end]
         return [Found(*row) for row in (rows if within is None else rows[np.isin(rows["file"], within)]).tolist()]
 
     def definitions_of(self, file: int) -> list[Found]:
-        """What a file defines, in the order of lines."""
+        """The definitions in a file, by line."""
         rows = self._definitions[self._definitions["file"] == file].tolist()
         return sorted((Found(*row) for row in rows), key=lambda found: (found.line, -found.end))
 
     def postings(self, number: int) -> Numbers:
-        """The chunks that hold a word, ascending."""
+        """The chunks that contain a word, ascending."""
         terms = self.arrays["term"]
-        # As one of its own, since searching for another kind of number converts the whole array.
+        # The type of the array, since searching for another one converts the whole array.
         at = int(terms.searchsorted(np.uint32(number)))
         if at == len(terms) or terms[at] != number:
             return terms[:0]
@@ -259,7 +259,7 @@ def build_segment(files: Sequence[tuple[SourceFile, Analysis]]) -> Segment:
     indexed: list[IndexedFile] = []
     chunks: list[tuple[int, ...]] = []
     definitions: list[tuple[int, ...]] = []
-    # Number of the word, chunk, count; columns, since rows of Python's take twenty times as much.
+    # Number of the word, chunk, count; as columns, since rows of Python objects take twenty times as much memory.
     words, places, counts = array("I"), array("I"), array("I")
     for number, (file, analysis) in enumerate(files):
         text = compress("".join(analysis.lines).encode("utf-8", "surrogatepass"), 1)
@@ -284,7 +284,7 @@ def build_segment(files: Sequence[tuple[SourceFile, Analysis]]) -> Segment:
 
 
 def _inverted(words: Numbers, chunks: Numbers, counts: Numbers) -> dict[str, Numbers]:
-    # Chunks were added in their order, which a stable sort keeps within a word.
+    # Chunks were added in order, which a stable sort keeps within a word.
     order = np.argsort(words, kind="stable")
     terms, first = np.unique(words[order], return_index=True)
     return {

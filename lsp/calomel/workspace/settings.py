@@ -1,4 +1,4 @@
-"""Every setting of the editor's side, its default and the reason for it; and how the settings are read and checked."""
+"""Every setting of the editor's side, its default and the reason for it; and how settings are read and validated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def setting(default: Any, why: str, **rules: Any) -> Any:
 
     Rules: `low`, `high` (bounds, in the field's unit), `choices`, `limit` (a workspace may only lower it), `user`
     (a workspace may not set it at all), `optional` (may be absent), `of` (type of a list's items), `table` (of names,
-    each with a value that keeps the other rules).
+    each with a value that follows the other rules).
     """
     metadata = {"why": why, **rules}
     if isinstance(default, tuple | dict):
@@ -36,7 +36,7 @@ def setting(default: Any, why: str, **rules: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceSettings:
-    """What is looked at beside the open documents."""
+    """What is read besides the open documents."""
 
     index: bool = setting(True, "Read definitions and uses in your other files: a model cannot guess them.")
     index_files: int = setting(
@@ -46,7 +46,7 @@ class WorkspaceSettings:
 
 @dataclass(frozen=True, slots=True)
 class PrivacySettings:
-    """What no model ever sees. Built-in rules for secret files stay, whatever is set here."""
+    """What no model ever sees. Built-in rules for secret files always apply."""
 
     ignore: tuple[str, ...] = setting(
         (),
@@ -156,7 +156,7 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """What is written down on this machine. Nothing leaves it."""
+    """What is recorded on this machine. Nothing leaves it."""
 
     level: LogLevel = setting(
         "info", "How much the log says. It holds counts and times, never your text.", choices=LOG_LEVELS
@@ -170,7 +170,7 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All of them."""
+    """All settings."""
 
     workspace: WorkspaceSettings = field(default_factory=WorkspaceSettings)
     privacy: PrivacySettings = field(default_factory=PrivacySettings)
@@ -180,17 +180,17 @@ class Settings:
 
 
 def user_settings_path() -> Path:
-    """Where the user's own `calomel.toml` lies (on Linux `~/.config/calomel/calomel.toml`)."""
+    """The path of the user's own `calomel.toml` (on Linux `~/.config/calomel/calomel.toml`)."""
     return platformdirs.user_config_path("calomel", appauthor=False) / "calomel.toml"
 
 
-# A settings file is a page; something larger is something else.
+# A settings file is a page long; something larger is something else.
 _MAX_BYTES: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class SettingProblem:
-    """One wrong setting, for a person: where, which, and what is allowed. It never repeats the value."""
+    """One wrong setting, as a message: where, which, and what is allowed. It never repeats the value."""
 
     source: str
     name: str
@@ -208,7 +208,7 @@ def load_settings(
     initialization_options: Mapping[str, Any] | None = None,
     configuration: Mapping[str, Any] | None = None,
 ) -> tuple[Settings, list[SettingProblem]]:
-    """The settings of all sources, later ones over earlier ones; a file that is not there says nothing."""
+    """The settings of all sources, later ones override earlier ones; a missing file sets nothing."""
     problems: list[SettingProblem] = []
     settings = Settings()
     for path, label, trusted in (
@@ -217,7 +217,7 @@ def load_settings(
     ):
         values = {} if path is None else _read(path, label, problems)
         if trusted:
-            # The user's own file is `calomel serve`'s, too.
+            # The user's own file is also that of `calomel serve`.
             values = {name: value for name, value in values.items() if name != "serve"}
         settings = _merged(settings, values, label, problems, trusted=trusted)
     for said, label in ((initialization_options, "initializationOptions"), (configuration, "the editor's settings")):
@@ -316,7 +316,7 @@ def _one(value: Any, rules: Mapping[str, Any], kinds: Sequence[Any]) -> Any:
 
 
 def _wanted(rules: Mapping[str, Any], kinds: Sequence[Any]) -> str:
-    """What a value may be, in words."""
+    """The allowed values, in words."""
     number = (
         f"a {'whole ' if int in kinds else ''}number from {rules['low']} to {rules['high']}" if "low" in rules else ""
     )
@@ -327,7 +327,7 @@ def _wanted(rules: Mapping[str, Any], kinds: Sequence[Any]) -> str:
 
 
 def _allowed_to_workspace(value: Any, spec: Field[Any], now: Any) -> Any:
-    """What a file of the workspace, which may be anybody's, is allowed to say. Raises ValueError."""
+    """The value, if a workspace's file, which may be anybody's, is allowed to set it. Raises ValueError."""
     if spec.metadata.get("user"):
         raise ValueError("may only be set in your own settings, not by a workspace")
     if spec.metadata.get("limit"):

@@ -1,4 +1,4 @@
-"""The files of a folder that belong into the index, and news of those that change outside of the editor."""
+"""The files of a folder that belong in the index, and notifications of changes outside the editor."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ _SUFFIXES: Final = frozenset(_FILES["suffixes"].split()).union(
     *(grammar.suffixes for grammar in GRAMMARS if grammar.name not in _FILES["data"].split())
 )
 _NAMES: Final = frozenset(_FILES["names"].split())
-# Folders that hold nothing of the user's own; asking the rules about each of their files would take minutes.
+# Folders without code of the user's own; checking the rules for each of their files would take minutes.
 PASSED_BY: Final = frozenset(_FILES["passed_by"].split())
-# What a folder that is ignored as a whole would be asked for.
+# If the rules refuse all of these names in a folder, the whole folder is ignored.
 _PROBES: Final = ("_.py", "_.ts", "_.c", "_")
 _DEEPEST: Final = 40
 
 
 class Seen(NamedTuple):
-    """A file of the walk; its stamp, the time of its change in ns and its size, tells whether it has changed since."""
+    """A file of the walk; its stamp (modification time in ns, size) tells whether it has changed since."""
 
     file: SourceFile
     stamp: tuple[int, int]
 
 
 def is_source(path: Path) -> bool:
-    """Whether the name is one of source code."""
+    """Whether the name is that of source code."""
     return path.suffix.lower() in _SUFFIXES or path.name.lower() in _NAMES
 
 
 def see(path: Path, folders: Sequence[Path], permission: Privacy | None) -> Seen | None:
-    """The file as the index takes it; None when it is none of its files, or gone.
+    """The file for the index; None when it does not belong there, or is gone.
 
-    Links are not followed: what they lead to is found where it is, or is none of the folder's.
+    Links are not followed: their targets are found where they are, or do not belong to the folder.
     """
     if not is_source(path):
         return None
@@ -70,7 +70,7 @@ def see(path: Path, folders: Sequence[Path], permission: Privacy | None) -> Seen
 def walk(top: Path, folders: Sequence[Path], permission: Privacy | None, breathe: Callable[[], bool]) -> Iterator[Seen]:
     """All files at and below `top`, those near the top first, in the order of their names.
 
-    `breathe` is called for every entry: it may wait, and ends the walk by saying no.
+    `breathe` is called for every entry: it may wait, and ends the walk by returning False.
     """
     left = deque([(top, 0)])
     while left:
@@ -93,11 +93,11 @@ def walk(top: Path, folders: Sequence[Path], permission: Privacy | None, breathe
 
 
 def can_hold(folder: Path, permission: Privacy | None) -> bool:
-    """Whether a folder can hold a file that may be read."""
+    """Whether a folder can contain a file that may be read."""
     return permission is None or any(permission.allowed(folder / probe).allowed for probe in _PROBES)
 
 
-# A checkout or a build touches hundreds of files within a moment.
+# A checkout or a build changes hundreds of files at once.
 _MOMENT_SECONDS: Final = 0.5
 # Each is a thread of the library.
 _MOST_WATCHES: Final = 64
@@ -105,7 +105,7 @@ _CHANGES: Final = frozenset({"created", "deleted", "modified", "moved", "closed"
 
 
 class Watch(FileSystemEventHandler):
-    """Watches folders, and tells which paths changed, those of a moment together."""
+    """Watches folders, and reports which paths changed, batched over a moment."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class Watch(FileSystemEventHandler):
         self._timer: threading.Timer | None = None
 
     def start(self, folders: Sequence[Path]) -> None:
-        """Watch these folders instead of those before. Walks through them: not for the thread that answers."""
+        """Watch these folders instead of earlier ones. Walks through them: not for the thread that answers."""
         self.stop()
         observer = Observer()
         try:
@@ -144,7 +144,7 @@ class Watch(FileSystemEventHandler):
         self._observer = observer
 
     def stop(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         observer, self._observer = self._observer, None
         with self._lock:
             self._paths.clear()
@@ -156,7 +156,7 @@ class Watch(FileSystemEventHandler):
             observer.join(timeout=5.0)
 
     def _targets(self, folder: Path) -> list[tuple[Path, bool]]:
-        """The folder alone, and each of its own folders with all below, but for those that nobody reads."""
+        """The folder itself, and each of its subfolders recursively, except those that are not read."""
         try:
             with os.scandir(folder) as entries:
                 inner = sorted(
@@ -172,8 +172,8 @@ class Watch(FileSystemEventHandler):
         return [(folder, False), *((path, True) for path in inside)]
 
     def on_any_event(self, event: FileSystemEvent) -> None:
-        """The library has seen something."""
-        # A folder's own date changes with every file in it, which is told of by itself.
+        """Called by the library on a change."""
+        # A folder's own date changes with every file in it, which has its own event.
         if event.event_type not in _CHANGES or (event.is_directory and event.event_type == "modified"):
             return
         for each in (event.src_path, event.dest_path):

@@ -1,4 +1,4 @@
-"""The syntax of open documents: trees that follow the edits, and what is asked of them."""
+"""The syntax of open documents: trees that follow the edits, and queries on them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OPENERS: Final = "\"'`"
 
 
 def inside(tree: Tree, text: str, offset: int) -> Inside | Literal["unknown"] | None:
-    """What text at `offset` would become a part of; "unknown" where the tree has an error instead of an answer."""
+    """What text at `offset` would become a part of; "unknown" if the tree has an error there."""
     if offset == 0:
         return None
     node = tree.root_node.descendant_for_byte_range(2 * (offset - 1), 2 * offset)
@@ -50,13 +50,13 @@ def inside(tree: Tree, text: str, offset: int) -> Inside | Literal["unknown"] | 
 
 
 def begins_unclosed_string(tree: Tree, quote: int) -> bool:
-    """Whether the quote at this offset is one that the grammar could make nothing of, since no other closes it."""
+    """Whether the quote at this offset is an error for the grammar, since no other one closes it."""
     node = tree.root_node.descendant_for_byte_range(2 * quote, 2 * quote + 2)
     return node is not None and (node.is_error or (node.parent is not None and node.parent.is_error))
 
 
 def _is_piece(node: Node) -> bool:
-    """Whether the node is a piece of a string: the string itself, above it, knows where it ends."""
+    """Whether the node is a piece of a string: its parent, the string itself, knows where it ends."""
     parent = node.parent
     return parent is not None and (is_string(parent.type) or parent.is_error)
 
@@ -72,24 +72,24 @@ def _open_comment(node: Node, text: str, offset: int) -> bool:
 def _open_string(node: Node, text: str, offset: int) -> bool:
     start, end = node.start_byte // 2, node.end_byte // 2
     if start < offset < end:
-        # Between the marks of a prefix (r", f""") there is no text yet.
+        # Between the characters of a prefix (r", f""") there is no text yet.
         return text[start:offset].strip("bBfFrRuULtT$@") != ""
     last = node.children[-1] if node.child_count else None
     return offset == end and (last is not None and last.is_missing)
 
 
 WORD: Final = re.compile(r"[^\W\d]\w*")
-# What the cursor's lines mention matters most, then what its function takes, then what is farther away.
+# Names on the cursor's lines matter most, then those in its function's signature, then those farther away.
 _NEAR_LINES: Final = 3
 _FAR_LINES: Final = 40
 _MOST_IDENTIFIERS: Final = 32
-# One letter names a loop's counter, not a thing that is defined elsewhere.
+# A single letter is a loop counter, not something defined elsewhere.
 _SHORTEST: Final = 2
 _TEXT: Final = frozenset({"text", "jsx_text"})
 
 
 def _words(document: Document, offset: int, first: int, end: int, known: frozenset[str]) -> list[tuple[str, int]]:
-    """Distinct new words of some lines, the nearest first, each with the offset where it is nearest in the code.
+    """Distinct new words of some lines, the nearest first, each with its offset nearest to the cursor.
 
     A word whose nearest place is in a comment is not looked for elsewhere.
     """
@@ -109,7 +109,7 @@ def _words(document: Document, offset: int, first: int, end: int, known: frozens
 
 
 def _is_name(tree: Tree | None, start: int, word: str) -> bool:
-    """Whether the word stands in the code, neither in a comment nor in a string."""
+    """Whether the word is in the code, neither in a comment nor in a string."""
     if tree is None:
         return True
     node = tree.root_node.descendant_for_byte_range(2 * start, 2 * (start + len(word)))
@@ -124,34 +124,34 @@ def _is_taken_for_name(tree: Tree, start: int, end: int) -> bool:
     return node is not None and node.type == "identifier" and (node.start_byte, node.end_byte) == (2 * start, 2 * end)
 
 
-# What one question may spend on parsing; an interrupted parse goes on with the next question.
+# How long one query may parse; the next query continues an interrupted parse.
 _PARSE_SECONDS: Final = 0.008
-# What a question that needs a tree waits for one: a new file of some thousand lines.
+# How long a query that needs a tree waits for one: a new file of some thousand lines.
 _PATIENCE: Final = 0.150
-# Nodes, of which ten thousand take some 5 ms.
+# Nodes; ten thousand take some 5 ms.
 _WIDEST: Final = 10_000
-# For texts that are looked at once, such as a file with a suggestion in it.
+# For texts that are parsed once, such as a file with a suggestion in it.
 _LONGEST_ONCE: Final = 200_000
 
 
 @dataclass(slots=True)
 class _State:
-    """What is known of one document."""
+    """What is known about one document."""
 
     document: Document
     grammar: Grammar | None
     revision: int
-    # Made when it is first asked for, which is when the grammar is imported.
+    # Created when first needed, which is when the grammar is imported.
     tree: LazyTree | None = None
-    # Kept until a change has a line end in it: typing within a line moves no block.
+    # Kept until a change contains a line end: typing within a line moves no block.
     blocks: tuple[int, ...] | None = None
 
 
 class SyntaxTrees(Listener):
-    """A listener of the workspace. Every question has an answer by lines and indentation where there is no tree.
+    """A listener of the workspace. Without a tree, every query is answered from lines and indentation.
 
-    Parsing is bounded in seconds of `clock`: of the parser's work, counted, for a tree that is not there because the
-    machine is busy lets a syntax error pass.
+    Parsing is bounded in seconds of `clock`, which counts the parser's work: if a busy machine left a tree unfinished,
+    a syntax error would pass unnoticed.
     """
 
     def __init__(self, clock: Callable[[], float] | None = None, *, parse_seconds: float = _PARSE_SECONDS) -> None:
@@ -165,7 +165,7 @@ class SyntaxTrees(Listener):
         self._states[document.uri] = _State(document, grammar, document.revision)
 
     def changed(self, document: Document, change: TextChange, origin: Origin) -> None:  # noqa: ARG002 (a listener's)
-        """The document was changed: the tree is told of it; it is parsed again when it is asked for."""
+        """Report a change to the tree, which is parsed again when it is needed."""
         state = self._states.get(document.uri)
         if state is None or state.document is not document:
             return
@@ -178,13 +178,13 @@ class SyntaxTrees(Listener):
             state.blocks = None
 
     def closed(self, document: Document) -> None:
-        """The tree is let go."""
+        """Drop the tree."""
         self._states.pop(document.uri, None)
 
     def tree(self, document: Document, *, seconds: float | None = None) -> Tree | None:
-        """The tree of the text as it is now; None without a grammar, for a huge text, and when `seconds` are over.
+        """The tree of the current text; None without a grammar, for a huge text, and after `seconds`.
 
-        They are those of one question where nothing else is said.
+        By default, `seconds` are those of one query.
         """
         state = self._state(document)
         if state.grammar is None or len(document) > LONGEST_TEXT:
@@ -198,7 +198,7 @@ class SyntaxTrees(Listener):
         return state.tree.get(document.text, self._parse_seconds if seconds is None else seconds)
 
     async def parse(self, document: Document, *, seconds: float = _PATIENCE) -> None:
-        """Have the tree ready, if that takes no longer; others have their turn every few milliseconds."""
+        """Prepare the tree, if that takes no longer; other tasks run every few milliseconds."""
         until = self._clock() + seconds
         state = self._state(document)
         while state.grammar is not None and len(document) <= LONGEST_TEXT and self._clock() < until:
@@ -207,7 +207,7 @@ class SyntaxTrees(Listener):
                     parser_for, state.grammar
                 )  # the first time a grammar is loaded, which takes longer
             await asyncio.sleep(0)
-            # The last turn also balances the tree, which nothing interrupts.
+            # The last step also balances the tree, which cannot be interrupted.
             if self.tree(document, seconds=self._parse_seconds / 4) is not None:
                 return
 
@@ -219,7 +219,7 @@ class SyntaxTrees(Listener):
         text = document.text
         line_start = document.line_start(document.line_of(offset))
         blank = not text[line_start:offset].strip()
-        # On an empty line, or at the end of one, the tree has left the block already, and the user has not.
+        # On an empty line, or at the end of one, the tree has already left the block, but the user has not.
         before = max(0, len(text[:offset].rstrip()) - 1)
         at = before if grammar.indented and blank else max(0, offset - grammar.indented)
         found = [
@@ -246,18 +246,18 @@ class SyntaxTrees(Listener):
         return tuple(found)[:_MOST_IDENTIFIERS]
 
     def block_starts(self, document: Document) -> tuple[int, ...]:
-        """Lines at which an excerpt may begin well, ascending; the first is 0."""
+        """Lines that are good beginnings of an excerpt, ascending; the first is 0."""
         state = self._state(document)
         if state.blocks is None:
             tree = self.tree(document)
             if tree is None or state.grammar is None:
-                # Not kept: the tree may be there the next time.
+                # Not cached: the tree may be there the next time.
                 return block_starts_by_lines(document.text)
             state.blocks = block_starts(tree, state.grammar, document.text)
         return state.blocks
 
     def in_comment_or_string(self, document: Document, offset: int) -> Inside | None:
-        """Whether text that is typed at `offset` goes into a comment or a string."""
+        """Whether text typed at `offset` goes into a comment or a string."""
         tree = self.tree(document)
         found = "unknown" if tree is None else inside(tree, document.text, offset)
         if found == "unknown":
@@ -268,7 +268,7 @@ class SyntaxTrees(Listener):
         return found
 
     def error_count(self, text: str, language_id: str, *, seconds: float = 0.050) -> int | None:
-        """How many places of `text` its grammar does not understand; None without a grammar or in time."""
+        """How many places in `text` its grammar does not understand; None without a grammar or out of time."""
         grammar = grammar_of(language_id)
         parser = None if grammar is None or len(text) > _LONGEST_ONCE else parser_for(grammar)
         if parser is None:
@@ -277,9 +277,9 @@ class SyntaxTrees(Listener):
         return None if tree is None or grammar is None else errors(tree.root_node, grammar)
 
     def errors_after(self, document: Document, start: int, end: int, text: str) -> tuple[int, int] | None:
-        """Errors of the document, and with its characters from `start` to `end` replaced by `text`.
+        """Errors of the document, before and after replacing its characters from `start` to `end` by `text`.
 
-        Costs a small part of two calls of `error_count`, since the tree is there. None as there.
+        Costs a small part of two calls of `error_count`, since the tree exists. None in the same cases.
         """
         tree, grammar = self.tree(document), self._state(document).grammar
         parser = None if tree is None or grammar is None else parser_for(grammar)
@@ -300,14 +300,14 @@ class SyntaxTrees(Listener):
     def _state(self, document: Document) -> _State:
         state = self._states.get(document.uri)
         if state is None or state.document is not document or state.revision != document.revision:
-            # Somebody asks who is no listener, or changes were not told: start anew.
+            # The caller is no listener, or changes were not reported: start anew.
             self.opened(document)
             state = self._states[document.uri]
         return state
 
 
 def _unfinished(document: Document, offset: int, known: tuple[Definition, ...]) -> tuple[Definition, ...]:
-    """What indentation knows below the last scope of a tree that an unfinished statement has confused."""
+    """The scopes by indentation below the last one of a tree that an unfinished statement has confused."""
     last = known[-1].start if known else -1
     return tuple(
         scope
@@ -317,9 +317,9 @@ def _unfinished(document: Document, offset: int, known: tuple[Definition, ...]) 
 
 
 def errors(root: Node, grammar: Grammar | None = None) -> int | None:
-    """How many errors and missing pieces a tree has, and with a grammar statements where its language has none.
+    """The number of errors and missing nodes in a tree, and with a grammar of statements where its language has none.
 
-    Only the parts with an error are visited. None where there are too many: of ten thousand rows of data, say.
+    Only the parts with an error are visited. None if there are too many nodes: in ten thousand rows of data, say.
     """
     if root.child_count > _WIDEST:
         return None

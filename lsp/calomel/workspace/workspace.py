@@ -1,4 +1,4 @@
-"""The one place where the editor's news arrive, and where the rest of the program asks what is there."""
+"""The one place where the editor's events arrive, and where the rest of the program asks for the state."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Situation:
     Attributes:
         uri: of the document.
         path: as prompts name it.
-        language_id: as the editor says.
+        language_id: as the editor names it.
         text: the whole document, secrets masked; same length as the editor's text.
         offset: of the cursor, in code points.
         revision: of the document.
         hunks: the settled edits, oldest first; append-only while `hops` stays the same.
-        hops: grows whenever the beginning of `hunks` was let go.
+        hops: grows whenever the beginning of `hunks` was dropped.
         related: excerpts of other files, the most useful one last.
-        blocks: lines of the document, ascending, at which an excerpt may begin well.
+        blocks: lines of the document, ascending, that are good beginnings of an excerpt.
         masked: spans of `text` that were masked, as (start, end).
-        withdrawals: grows whenever something may be shown no more: nothing that was taken before is kept then.
-        permits: whether a file, by the name that prompts have for it, may still be shown: what was taken earlier may be
-            kept only then.
+        withdrawals: grows whenever something may not be shown any more: then nothing chosen earlier is kept.
+        permits: whether a file, by its name in prompts, may still be shown: only then what was chosen earlier may be
+            kept.
     """
 
     uri: str
@@ -51,7 +51,7 @@ class Situation:
     permits: Callable[[str], bool] = field(default=lambda _name: True, compare=False, repr=False)
 
 
-# An accepted suggestion reaches the document within this time, or it never does.
+# An accepted suggestion reaches the document within this time, or never.
 _EXPECTED_SECONDS: Final = 3.0
 
 
@@ -75,24 +75,24 @@ class Workspace:
         self.related = related
         self.focused: str | None = None
         self.listeners: list[Listener] = []
-        # Whether a typed change takes a visible suggestion: editors report an acceptance behind its change, or never.
+        # Whether a typed change accepts a visible suggestion: editors report an acceptance after its change, or never.
         self.is_acceptance: Callable[[str, TextChange], bool] | None = None
         self._clock = clock
-        # Open documents that no model may see: neither listeners nor history hear of them.
+        # Open documents that no model may see: neither listeners nor history are told about them.
         self._hidden: set[str] = set()
         self._expected: dict[str, tuple[str, float]] = {}
-        # As `Privacy.changes` counts, when it was last looked at.
+        # The value of `Privacy.changes` at the last check.
         self._rule_changes = 0
         self._withdrawals = 0
 
     def set_folders(self, folders: Sequence[Path]) -> None:
-        """Take over other folders; open documents get their names anew."""
+        """Use other folders; open documents are renamed accordingly."""
         self.folders = tuple(folders)
         for document in tuple(self.documents.values()):
             document.path = prompt_name(document.uri, self.folders)
 
     def open(self, uri: str, language_id: str, version: int | None, text: str) -> Document:
-        """The editor opened a document, or sends one again after it was lost."""
+        """The editor opened a document, or sends one again after it fell out of sync."""
         before = self.documents.get(uri)
         if before is not None:
             self.history.closed(before)
@@ -106,9 +106,9 @@ class Workspace:
     def change(
         self, uri: str, version: int | None, changes: Sequence[Change], origin: Origin = Origin.TYPED
     ) -> tuple[TextChange, ...]:
-        """The editor changed a document: what that did, nothing where no model may see it.
+        """The editor changed a document; returns the changes, none for a document that no model may see.
 
-        Raises ResyncNeeded; what came before the wrong change has been applied.
+        Raises ResyncNeeded; changes before the invalid one have been applied.
         """
         before = self.documents.get(uri)
         shown = before is not None and self.shows(before)
@@ -145,7 +145,7 @@ class Workspace:
                 listener.closed(document)
 
     def focus(self, uri: str | None) -> None:
-        """The user looks at another document: what was being edited in the last one is finished."""
+        """The user looks at another document: the edit in the last one is finished."""
         if uri != self.focused and self.focused is not None:
             self.history.settle()
         self.focused = uri
@@ -165,7 +165,7 @@ class Workspace:
         return Verdict(allowed=False, reason="too_large") if verdict.allowed and len(document) > MAX_BYTES else verdict
 
     def shows(self, document: Document) -> bool:
-        """As `verdict`; when it is another one than before, the listeners hear of it, and its edits are forgotten."""
+        """Like `verdict`; when it has changed, the listeners are told, and a hidden document's edits are forgotten."""
         allowed, hidden = self.verdict(document).allowed, document.uri in self._hidden
         if allowed and hidden:
             self._hidden.discard(document.uri)
@@ -179,7 +179,7 @@ class Workspace:
         return allowed
 
     def permits(self, name: str) -> bool:
-        """Whether a model may see what prompts call so: every open document and every file that has this name."""
+        """Whether a model may see this name of prompts: every open document and every file that has it."""
         if any(
             (document.path or document.uri) == name
             for document in self.documents.values()
@@ -213,7 +213,7 @@ class Workspace:
         )
 
     def mask(self, text: str) -> str:
-        """The text without secrets, in the same length; the very same object when it has none."""
+        """The text without secrets, of the same length; the same object when it has none."""
         return text if self.privacy is None else self.privacy.mask(text)
 
     def _masked_hunk(self, hunk: Hunk) -> Hunk:
@@ -225,7 +225,7 @@ class Workspace:
         return tuple(replace(each, text=self.mask(each.text)) for each in found if each.path in permitted)
 
     def look_again(self) -> None:
-        """Rules, names and links may have changed since: whatever no model may see any more is forgotten."""
+        """Forget whatever no model may see any more: rules, names and links may have changed."""
         rules = self.privacy
         if rules is None:
             return
@@ -233,7 +233,7 @@ class Workspace:
             self.shows(document)
         for uri in self.history.uris:
             path = file_of(uri)
-            # A file that is gone may have become another one, which this cannot be asked about.
+            # A deleted file may have been renamed, and its new name is unknown here.
             if path is None or self.documents.get(uri) is not None:
                 continue
             if not rules.allowed(path).allowed or (path.parent.is_dir() and not path.exists()):
