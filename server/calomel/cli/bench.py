@@ -170,7 +170,7 @@ def selectivity(
 
 
 def _report(run: Callable[[_Options], Report], kind: type[_Options], given: Mapping[str, Any]) -> None:
-    """Run a bench with those of the options `given` that it has."""
+    """Run a bench with those of the `given` options that it has."""
     try:
         report = run(made_of(kind, given))
     except ValueError as error:
@@ -179,6 +179,6 @@ def _report(run: Callable[[_Options], Report], kind: type[_Options], given: Mapp
 
 
 def _print(report: Report, json: Path | None, results: Path | None) -> None:
-    """Write the report where that is asked for, and print it."""
+    """Write the report to the requested files, and print it."""
     report.write(json_path=json, results=results)
     print(report.to_markdown())

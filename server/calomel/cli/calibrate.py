@@ -1,4 +1,4 @@
-"""`calomel calibrate`: fit how likely suggestions get accepted, from a user's own outcomes or from replays."""
+"""`calomel calibrate`: fit how likely suggestions are to be accepted, from a user's own outcomes or from replays."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def calibrate(
         _fit_recall(recall, model, out, holes, dry_run=dry_run)
         return
     info = model_info(model)
-    # A user's own fit starts from what lies beside the weights each time, so that no outcome counts twice.
+    # A user's own fit starts from the calibrator beside the weights each time, so that no outcome counts twice.
     known = Calibrator() if info.tokenizer is None else Calibrator.of_folder(Path(info.tokenizer).parent)
     found = _read(samples or [], log, info)
     printed = console(wrap=True)
@@ -81,7 +81,7 @@ def calibrate(
 
 
 def _fit_recall(documents: Path, model: Path | None, out: Path | None, holes: int | None, *, dry_run: bool) -> None:
-    """Fit `recall.json` of a model, and write it into the folder `out`."""
+    """Fit a model's `recall.json`, and write it to the folder `out`."""
     from calomel.bench.recall_fit import fit_recall
 
     if out is None and not dry_run:
@@ -102,7 +102,7 @@ def _fit_recall(documents: Path, model: Path | None, out: Path | None, holes: in
 
 
 def _made(found: Sequence[Sample], fits: Mapping[str, Fit], known: Calibrator) -> Calibrator:
-    """What the fits come to; kinds without one have scale and offset corrected together, where that is possible."""
+    """The calibrator of the fits; kinds without one get scale and offset corrected together, if that is possible."""
     from calomel.selectivity.calibrator import Calibrator
     from calomel.selectivity.fit import TooFewError, corrected_together, usable
 

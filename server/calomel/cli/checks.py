@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How bad it is, what was looked at, what was found, and what to do about it."""
+    """A check's result: severity, subject, what was found, and what to do about it."""
 
     level: Literal["ok", "warn", "fail"]
     subject: str
@@ -42,17 +42,17 @@ class Finding:
 
 
 def ok(subject: str, found: str) -> Finding:
-    """All is well."""
+    """The subject is fine."""
     return Finding("ok", subject, found)
 
 
 def warn(subject: str, found: str, advice: str) -> Finding:
-    """It works, but not as it should."""
+    """The subject works, but not as it should."""
     return Finding("warn", subject, found, advice)
 
 
 def fail(subject: str, found: str, advice: str) -> Finding:
-    """It does not work."""
+    """The subject does not work."""
     return Finding("fail", subject, found, advice)
 
 
@@ -60,7 +60,7 @@ _ANSWER_SECONDS: Final = 5.0
 
 
 def check_server(layered: Layered) -> Iterator[Finding]:
-    """Everything that a start needs, but for the model."""
+    """Everything that a start needs, except the model."""
     settings = layered.settings
     there = layered.path is not None and layered.path.exists()
     none = f"no settings file ({layered.path}): defaults and CALOMEL_ variables"
@@ -73,7 +73,7 @@ def check_server(layered: Layered) -> Iterator[Finding]:
         yield _answer(record)
     elif not found:
         yield ok("runtime file", "no server of yours runs")
-    # The servers that editors started for themselves.
+    # Servers that editors started themselves.
     for path in sorted(runtime_file.runtime_folder().glob("engine-*.json")):
         shared, found = _running(path, "editors' server")
         yield from found
@@ -112,7 +112,7 @@ def _reach(settings: ServerSettings) -> Finding:
 
 
 def _running(path: Path, subject: str) -> tuple[ServerRecord | None, list[Finding]]:
-    """The server of a runtime file, if it runs; else what is wrong with the file, if it is there."""
+    """The server of a runtime file, if it is running; else what is wrong with the file, if it exists."""
     try:
         record = runtime_file.read(path)
     except RuntimeFileError as error:
@@ -123,7 +123,7 @@ def _running(path: Path, subject: str) -> tuple[ServerRecord | None, list[Findin
 
 
 def _answer(record: ServerRecord) -> Finding:
-    """Ask the running server how it is."""
+    """Ask the running server for its state."""
     import httpx
 
     told = f"process {record.pid} at {record.url}"
@@ -150,7 +150,7 @@ def _port(settings: ServerSettings, running: ServerRecord | None) -> Finding:
     try:
         socket.create_server((settings.host, settings.port), family=family).close()
     except OSError as error:
-        # Python's own words repeat the address.
+        # Python's own message repeats the address.
         why = os.strerror(error.errno) if error.errno else str(error)
         advice = "another program has it: choose another --port, or 0 for any"
         return fail("port", f"{settings.host} port {settings.port}: {why}", advice)
@@ -158,7 +158,7 @@ def _port(settings: ServerSettings, running: ServerRecord | None) -> Finding:
 
 
 def _replicas(settings: ServerSettings, count: int, record: ServerRecord | None) -> Iterator[Finding]:
-    """Whether so many processes with the model can be started, and whether those of a running server are up."""
+    """Whether this many processes with the model can be started, and whether a running server's are up."""
     if find_spec("ray") is None:
         yield fail("replicas", "Ray Serve is not installed", "install Calomel's extra cluster")
         return
@@ -186,7 +186,7 @@ def _room(settings: ServerSettings, count: int) -> Finding:
 
 
 def _status(record: ServerRecord) -> dict[str, Any]:
-    """What the running server says of itself; empty where it says nothing."""
+    """The status of the running server; empty if it does not answer."""
     import httpx
 
     try:
@@ -202,12 +202,12 @@ def _client(record: ServerRecord) -> httpx.Client:
     import httpx
 
     headers = {} if record.token is None else {"authorization": f"Bearer {record.token}"}
-    # The certificate is whatever the user chose; nothing secret but his own token goes to his own address.
+    # The certificate is whatever the user chose; the only secret sent is the user's token, to the user's own address.
     return httpx.Client(base_url=record.url, headers=headers, trust_env=False, verify=False, timeout=_ANSWER_SECONDS)  # noqa: S501
 
 
 def writable(folder: Path) -> Finding:
-    """Whether the server can keep what it learns."""
+    """Whether the server can save what it learns."""
     place = folder
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -220,7 +220,7 @@ MIB: Final = 1024 * 1024
 
 
 def check_model(settings: ServerSettings) -> Iterator[Finding]:
-    """Everything that answering needs."""
+    """Everything that suggestions need."""
     try:
         folder = folder_of(settings.model) or nano_path()
     except ModelNameError as error:
@@ -233,7 +233,7 @@ def check_model(settings: ServerSettings) -> Iterator[Finding]:
 
 
 def _folder(folder: Path) -> Finding:
-    """Reads all of a checkpoint but the weights themselves."""
+    """Read all of a checkpoint except the weights themselves."""
     from calomel.engine import CheckpointError
     from calomel.families.configuration import read_config
     from calomel.families.shards import Shards
@@ -258,7 +258,7 @@ def _folder(folder: Path) -> Finding:
 
 
 def _memory(folder: Path, settings: ServerSettings) -> Iterator[Finding]:
-    """Whether the device has what the server would take there, counted as the server counts before it loads."""
+    """Whether the device has the memory that the server would take, estimated as the server does before it loads."""
     import torch
 
     from calomel.engine import CheckpointError
@@ -316,9 +316,9 @@ def _grammars() -> Finding:
     return ok("grammars", f"{len(GRAMMARS)} languages")
 
 
-# Opening a larger model only to see how quick it is takes minutes and memory.
+# Opening a larger model only to measure its speed takes minutes and memory.
 _LARGEST_BYTES: Final = 128 * MIB
-# What editors wait for text at the cursor.
+# How long editors wait for text at the cursor.
 LATE_SECONDS: Final = 1.5
 _PATIENCE: Final = 60.0
 _ANSWER_TOKENS: Final = 64
@@ -327,7 +327,7 @@ _TOKEN_CHARACTERS: Final = 3
 
 
 class Pace(NamedTuple):
-    """How long an answer takes, in seconds, at a new place and at the next keystroke there, behind so many tokens."""
+    """The time of an answer, in seconds, at a new place and at the next keystroke there, with this much context."""
 
     fresh: float
     next: float
@@ -335,7 +335,7 @@ class Pace(NamedTuple):
 
 
 def check_speed(settings: Settings, measure: Callable[[Settings], Pace | None] | None = None) -> Finding:
-    """Ask the model twice, as an editor would, and look at what else the processors do."""
+    """Ask the model twice, as an editor would, and check the load of the processors."""
     wanted = load_average()
     others = f"{'no load told' if wanted is None else f'load {wanted:.1f}'} on {processors()} processors"
     try:
@@ -355,7 +355,7 @@ def check_speed(settings: Settings, measure: Callable[[Settings], Pace | None] |
 
 
 def measured(settings: Settings, clock: Callable[[], float] = time.perf_counter) -> Pace | None:
-    """The pace of the model of these settings; None for one that is too large to be opened for this."""
+    """The speed of these settings' model; None for one that is too large to be opened for this."""
     folder = settings.server.model or nano_path()
     size = sum(each.stat().st_size for each in folder.glob("*.safetensors"))
     if settings.server.url is None and size > _LARGEST_BYTES:
@@ -377,7 +377,7 @@ async def _measured(settings: Settings, folder: Path, clock: Callable[[], float]
             text = "".join(f"def double_{number}(value):\n    return {number} * value\n\n\n" for number in range(600))
             text = text[: tokens * _TOKEN_CHARACTERS] + "\n\n\ndef "
             seconds = []
-            # The first answer of a process pays for what only it has to do.
+            # The first answer of a process includes one-time work.
             for asked in ("warm", text, text + "t"):
                 parts = PromptParts(prefix=asked, suffix="\n")
                 request = CompleteRequest("fill", parts, max_tokens=_ANSWER_TOKENS, stop=("\n",), max_context=tokens)
@@ -391,15 +391,15 @@ async def _measured(settings: Settings, folder: Path, clock: Callable[[], float]
     return Pace(seconds[1], seconds[2], tokens)
 
 
-# Where they listen unless they are told otherwise.
+# The default ports.
 USUAL_PORTS: Final = (("llama.cpp", 8080), ("Ollama", 11434), ("LM Studio", 1234), ("vLLM", 8000))
-# The maker of what speaks a format that others speak as well is told by its port.
+# If several programs speak the same format, the port tells which one it is.
 _NAMES: Final = {"llama.cpp": "llama.cpp", "ollama": "Ollama", "vllm": "vLLM"}
 _SECONDS: Final = 1.0
 
 
 def check_upstream(settings: ServerSettings, ports: Sequence[tuple[str, int]] = USUAL_PORTS) -> Iterator[Finding]:
-    """Whether the named server answers, and what its confidences come from; else what runs at the usual ports."""
+    """Whether the named server answers, and where its confidences come from; else what runs at the default ports."""
     if settings.upstream is None:
         yield from asyncio.run(_others(ports))
         return
@@ -425,7 +425,7 @@ async def _others(ports: Sequence[tuple[str, int]]) -> list[Finding]:
 
 
 async def _at(usual: str, port: int) -> Finding | None:
-    """What answers at a port of this machine, and the line that uses it; None for nothing, or for another program."""
+    """The server at a port of this machine, and the command that uses it; None if it is none or another program."""
     with suppress(OSError):
         (await asyncio.open_connection("127.0.0.1", port))[1].close()
         return await _heard(usual, port)
@@ -433,7 +433,7 @@ async def _at(usual: str, port: int) -> Finding | None:
 
 
 async def _heard(usual: str, port: int) -> Finding | None:
-    # What asks takes longer to import than to find nobody.
+    # Importing these takes longer than finding the port closed.
     from calomel.suggest.upstream.adapters import adapter_of
     from calomel.suggest.upstream.exchange import Exchange, Target
 
@@ -454,6 +454,6 @@ async def _heard(usual: str, port: int) -> Finding | None:
 
 
 def _likely(names: Sequence[str]) -> str:
-    """The model that fills holes, as far as names tell."""
+    """The model that fills holes, judging by the names."""
     known = [name for name in names if format_named(name)]
     return next((name for name in known if "code" in name.lower()), (known or names)[0])

@@ -1,4 +1,4 @@
-"""`calomel config`: which settings the server would take, where each came from, and every setting that there is."""
+"""`calomel config`: the settings that the server would use, the source of each, and a reference of all settings."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _BOUNDS: Final = {"ge": "from {}", "gt": "above {}", "le": "to {}", "lt": "below
 
 
 def reference_page() -> str:
-    """The page."""
+    """The page of `calomel config reference`."""
     editors = markdown(("setting", "type", "default", "rules", "why"), _editors())
     server = markdown(("setting", "variable", "type", "default", "bounds", "why"), _server())
     return "\n".join((_HEAD, _EDITORS + editors, _SERVER + server))
@@ -119,7 +119,7 @@ def _bounds(field: FieldInfo) -> str:
 
 
 def _type(kind: Any) -> str:
-    """In words that a person knows."""
+    """The type in words that users know."""
     from pydantic import SecretStr
 
     if kind in _NAMES or kind is SecretStr:
@@ -133,7 +133,7 @@ def _type(kind: Any) -> str:
         return "list of texts"
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return f"table of names, each {_type(inner[1])}"
-    # `Annotated`: what is annotated counts.
+    # `Annotated`: the annotated type counts.
     return _type(inner[0]) if inner else str(kind)
 
 

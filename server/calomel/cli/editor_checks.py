@@ -1,4 +1,4 @@
-"""The part of `calomel doctor` about editors: their settings, the model that they ask, whether it is this server's."""
+"""The part of `calomel doctor` about editors: their settings, the model they ask, and whether it is this server's."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.settings import SettingProblem, Settings, load_settings
 
 _ANSWER_SECONDS: Final = 5.0
-# Parts of an editor's own settings that are no settings of the language server.
+# Parts of an editor's own settings that are not settings of the language server.
 _NONE_OF_OURS: Final = frozenset({"path", "editor"})
 _ADVICE: Final = {
     "unreachable": "start it: calomel serve; or take server.url out, and editors start one for themselves",
     "timeout": "see whether it hangs: its log, its status page",
 }
 _REFUSED: Final = "server.url, server.token and server.token_file say where editors ask, and with what"
-# Files that no setting makes fit for a model.
+# Refusals of files that no setting can lift.
 _UNFIT: Final = frozenset({"binary", "too_large", "unreadable"})
 
 
@@ -35,7 +35,7 @@ class Side:
     """Settings as one editor has them.
 
     Attributes:
-        name: of the file that says so.
+        name: of the file they come from.
         settings: all of them, defaults included.
         problems: what is wrong in it.
     """
@@ -46,12 +46,12 @@ class Side:
 
 
 def sides(user_toml: Path, editors: Mapping[str, Mapping[str, Any]], folder: Path | None = None) -> list[Side]:
-    """The settings of every editor, and those of VS Code where it has others.
+    """The settings of every editor, and those of VS Code if they differ.
 
     Args:
         user_toml: the user's own file.
-        editors: flat settings of each relative of VS Code, by its name.
-        folder: whose `calomel.toml` counts, too.
+        editors: flat settings of VS Code and each of its relatives, by name.
+        folder: its `calomel.toml` counts, too.
     """
     workspace = None if folder is None else folder / "calomel.toml"
     settings, problems = load_settings(user_toml=user_toml, workspace_toml=workspace)
@@ -64,7 +64,7 @@ def sides(user_toml: Path, editors: Mapping[str, Mapping[str, Any]], folder: Pat
 
 
 def check_sides(found: list[Side]) -> Iterator[Finding]:
-    """Whether settings are right, suggestions are on, and the model that editors ask is there."""
+    """Whether settings are valid, suggestions are on, and the model that editors ask is there."""
     for side in found:
         for problem in side.problems:
             yield warn("editors' settings", str(problem), "its default is used; calomel config reference has all")
@@ -73,7 +73,7 @@ def check_sides(found: list[Side]) -> Iterator[Finding]:
 
 
 def check_file(file: Path, found: list[Side], folder: Path | None) -> Iterator[Finding]:
-    """Whether something may be suggested in a file, and which rule or setting says no."""
+    """Whether suggestions are allowed in a file, and which rule or setting forbids them."""
     from calomel.workspace.languages import grammar_of
     from calomel.workspace.privacy import Privacy
 
@@ -100,7 +100,7 @@ def check_file(file: Path, found: list[Side], folder: Path | None) -> Iterator[F
 
 
 def around(file: Path) -> Path | None:
-    """The folder of the project that a file is in."""
+    """The folder of the project that contains a file."""
     return next((each for each in file.parents if (each / ".git").exists() or (each / "calomel.toml").exists()), None)
 
 
@@ -136,7 +136,7 @@ def _model(side: Side) -> Finding:
 
 
 async def _asked(side: Side) -> str:
-    """Ask the configured server as an editor does. Raises CompleterError with the editor's own sentence."""
+    """Ask the configured server as an editor does. Raises CompleterError with the editor's message."""
     from calomel.suggest.launch import connect
 
     completer: Completer = await connect(side.settings.server)
@@ -148,7 +148,7 @@ async def _asked(side: Side) -> str:
 
 
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """`calomel.a.b` of an editor's flat settings, as sections."""
+    """The entries `calomel.a.b` of an editor's flat settings, as sections."""
     found: dict[str, Any] = {}
     for key, value in values.items():
         head, _, rest = key.partition(".")
@@ -161,7 +161,7 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-# Settings of Zed that hold a server's address, below `edit_predictions`, and what our server understands there.
+# Prompt formats in Zed's `edit_predictions` that our server understands.
 _ZED_FORMATS: Final = frozenset(
     {"zeta2", "zeta2_1", "qwen", "star_coder", "deepseek_coder", "code_gemma", "codestral", "glm", "code_llama"}
 )
@@ -170,7 +170,7 @@ _BROKEN: Final = "open it in the editor, which shows where it is wrong"
 
 
 def vs_code_settings(here: Here) -> dict[str, Mapping[str, Any]]:
-    """The user's settings of VS Code and its relatives, of those that are here and can be read."""
+    """The user's settings of VS Code and its relatives, as far as they exist and can be read."""
     found = {each.name: settings_of(each.settings(here)) for each in VS_CODES}
     return {name: values for name, values in found.items() if values}
 
@@ -219,7 +219,7 @@ def _zed(here: Here) -> Iterator[Finding]:
 
 
 def _wrong_in_zed(predictions: object, url: str | None) -> str | None:
-    """What keeps Zed from asking the server at `url`, or another machine's."""
+    """What keeps Zed from asking the server at `url`, or one on another machine."""
     name = "open_ai_compatible_api"
     if not isinstance(predictions, Mapping) or predictions.get("provider") != name:
         return f"edit_predictions.provider is not {name}"

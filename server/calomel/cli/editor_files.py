@@ -1,4 +1,4 @@
-"""Settings files of editors: read, changed and written whole or not at all, the former text beside, links followed."""
+"""Settings files of editors: read, changed and written atomically, with a backup beside them, following links."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEW_MODE: Final = 0o644
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A file, before and after; `before` is None where there is none yet."""
+    """A file, before and after; `before` is None if it does not exist yet."""
 
     path: Path
     before: str | None
@@ -42,7 +42,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """Text that is the user's to put somewhere: what, and where."""
+    """Text that the user has to put somewhere: what, and where."""
 
     where: str
     text: str
@@ -50,12 +50,12 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """For one editor.
+    """The changes for one editor.
 
     Attributes:
         changes: files that can be written safely.
-        snippets: what cannot.
-        notes: sentences about what else is to be done.
+        snippets: text that cannot be written safely.
+        notes: sentences about further steps.
     """
 
     changes: tuple[Change, ...] = ()
@@ -81,22 +81,22 @@ def read(path: Path) -> str | None:
 
 
 def write(change: Change) -> Path | None:
-    """Write a change; the backup, or None where there was no file before. Raises CommandError, OSError."""
-    # A link stays one: what it leads to is written.
+    """Write a change; returns the backup, or None if the file did not exist. Raises CommandError, OSError."""
+    # A link stays a link: its target is written.
     target = Path(os.path.realpath(change.path))
     if read(target) != change.before:
         raise CommandError(f"{change.path} was changed meanwhile; run this again")
     target.parent.mkdir(parents=True, exist_ok=True)
     backup = target.with_name(f"{target.name}.calomel-{max(_backups(target), default=0) + 1}.bak")
     mode = target.stat().st_mode & 0o777 if target.exists() else _NEW_MODE
-    # An empty backup says that there was nothing.
+    # An empty backup means that the file did not exist.
     write_whole(backup, change.before or "", mode=mode)
     write_whole(target, change.after, mode=mode)
     return None if change.before is None else backup
 
 
 def undone(path: Path) -> tuple[Change, Path] | None:
-    """The change that takes back the last one, and its backup; None when there is none. `after` may be empty."""
+    """The change that reverts the last one, and its backup; None when there is none. `after` may be empty."""
     target = Path(os.path.realpath(path))
     backups = _backups(target)
     if not backups:
@@ -106,7 +106,7 @@ def undone(path: Path) -> tuple[Change, Path] | None:
 
 
 def undo(change: Change, backup: Path) -> None:
-    """Take a change back. Raises OSError."""
+    """Revert a change. Raises OSError."""
     target = Path(os.path.realpath(change.path))
     if change.after:
         write_whole(target, change.after)
@@ -116,17 +116,17 @@ def undo(change: Change, backup: Path) -> None:
 
 
 def _backups(target: Path) -> dict[int, Path]:
-    """By their number."""
+    """The backups, by number."""
     siblings = target.parent.iterdir() if target.parent.is_dir() else ()
     found = ((_BACKUP.fullmatch(each.name), each) for each in siblings)
     return {int(match[2]): each for match, each in found if match is not None and match[1] == target.name}
 
 
 def merged(path: Path, values: Mapping[str, Any], unit: str) -> Change:
-    """The file with these values in it, everything else as it was.
+    """The file with these values in it, everything else unchanged.
 
     Raises:
-        InputError: it cannot be read as JSON with comments, so nothing is touched.
+        InputError: it cannot be parsed as JSON with comments, so nothing is touched.
     """
     before = read(path)
     try:
@@ -140,7 +140,7 @@ def merged(path: Path, values: Mapping[str, Any], unit: str) -> Change:
 
 
 def settings_of(path: Path) -> Mapping[str, Any] | None:
-    """What a settings file says, nothing where there is none; None when it cannot be read as an object."""
+    """The content of a settings file, empty if it does not exist; None when it cannot be read as an object."""
     try:
         found = loads(read(path) or "{}")
     except (ValueError, RecursionError, InputError):

@@ -1,4 +1,4 @@
-"""What each editor needs for Calomel: settings that can be written safely, and lines that are left to the user."""
+"""What each editor needs for Calomel: settings that can be written safely, and lines that the user has to add."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from calomel.cli.errors import InputError
 from calomel.server.settings import ServerSettings
 from calomel.suggest.remote import is_loopback
 
-# The plugins' folders: of an installed wheel, and of a source checkout.
+# The folders of the plugins: of an installed wheel, and of a source checkout.
 _PLUGINS: Final = (Path(__file__).parents[1] / "editors", Path(__file__).parents[3] / "editors")
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 (what is compared with, not listened on)
 
@@ -30,10 +30,10 @@ class Here:
         home: the user's folder.
         config: where programs keep settings (`~/.config`).
         mac: it is a Mac; Linux otherwise.
-        program: `calomel`, as an absolute path where it is known: editors started from a menu have another PATH.
-        url: of the server, without a path; None when none runs and its port is left to chance.
-        token: the file that holds the token; None when the server wants none, or it is in the environment.
-        plugins: the folder `editors` of the installed package, or of a source checkout; None where there is none.
+        program: `calomel`, as an absolute path if it is known: editors started from a menu have another PATH.
+        url: of the server, without a path; None when none runs and its port would be a random one.
+        token: the file with the token; None when the server requires none, or it is in the environment.
+        plugins: the folder `editors` of the installed package, or of a source checkout; None if there is none.
     """
 
     home: Path
@@ -46,12 +46,12 @@ class Here:
 
     @property
     def support(self) -> Path:
-        """Where programs with windows keep settings."""
+        """Where graphical programs keep settings."""
         return self.home / "Library" / "Application Support" if self.mac else self.config
 
 
 def here(settings: ServerSettings, environment: Mapping[str, str] = os.environ) -> Here:
-    """This machine, for the server that these settings describe or that runs already."""
+    """This machine, for the server that these settings describe or that is already running."""
     home = Path(environment.get("HOME") or Path.home())
     return Here(
         home=home,
@@ -65,7 +65,7 @@ def here(settings: ServerSettings, environment: Mapping[str, str] = os.environ) 
 
 
 def configured(settings: ServerSettings) -> str | None:
-    """The address that clients of this machine use."""
+    """The address that clients on this machine use."""
     if settings.port == 0:
         return None
     host = "127.0.0.1" if settings.host in _EVERYWHERE or is_loopback(settings.host) else settings.host
@@ -121,7 +121,7 @@ VS_CODES: Final = (
 
 
 def vscode(here: Here, file: Path | None = None) -> Plan:
-    """The extension starts `calomel lsp` itself: its place in the settings of each relative that is here.
+    """The extension starts `calomel lsp` itself: sets its path in the settings of each relative that is installed.
 
     Raises InputError.
     """
@@ -156,7 +156,7 @@ _MOST_FILES: Final = 500
 def neovim(here: Here, file: Path | None = None) -> Plan:
     """The plugin, loaded by a file of our own in the folder `plugin`, which no plugin manager touches.
 
-    Nothing is written where the configuration speaks of Calomel already. Raises InputError.
+    Nothing is written if the configuration already mentions Calomel. Raises InputError.
     """
     folder = here.config / "nvim"
     path = file or folder / "plugin" / "calomel-setup.lua"
@@ -168,7 +168,7 @@ def neovim(here: Here, file: Path | None = None) -> Plan:
     if found := mentioned(folder, path):
         return Plan((), (lazy,), (f"{found} sets Calomel up already; nothing is written.",))
     before = read(path)
-    # A file of this name that is there is the user's by now.
+    # An existing file of this name may have been changed by the user.
     after = _NEOVIM.format(**names) if before is None else before
     return Plan((Change(path, before, after),), (lazy,), (":checkhealth calomel says what is missing.",))
 
@@ -177,7 +177,7 @@ def mentioned(folder: Path, own: Path | None = None) -> Path | None:
     """A file of Neovim's configuration, other than our own, that loads the plugin."""
     files = sorted(each for kind in ("*.lua", "*.vim") for each in folder.rglob(kind)) if folder.is_dir() else []
     for each in files[:_MOST_FILES]:
-        # One that cannot be read is no reason to stop.
+        # Skip a file that cannot be read.
         with contextlib.suppress(InputError):
             if each != own and "calomel" in (read(each) or ""):
                 return each
@@ -188,7 +188,7 @@ _VARIABLE: Final = "ZED_OPEN_AI_COMPATIBLE_EDIT_PREDICTION_API_KEY"
 
 
 def zed_settings(here: Here) -> Path:
-    """Where the user's settings are: the same place on Linux and on a Mac."""
+    """The path of the user's settings: the same on Linux and on a Mac."""
     return (here.home / ".config" if here.mac else here.config) / "zed" / "settings.json"
 
 
@@ -202,7 +202,7 @@ def zed(here: Here, file: Path | None = None) -> Plan:
             "provider": "open_ai_compatible_api",
             "open_ai_compatible_api": {
                 "api_url": here.url.rstrip("/") + "/v1/completions",
-                # A name from which older versions infer the same format.
+                # Older versions infer the same format from this name.
                 "model": "zeta2.1",
                 "prompt_format": "zeta2_1",
                 # Zed asks for four times as many tokens; a region has some 350.
@@ -238,7 +238,7 @@ language-servers = ["pylsp", "calomel"]
 
 
 def helix(here: Here, file: Path | None = None) -> Plan:
-    """What belongs into languages.toml, which names all servers of a language: only the user knows the others."""
+    """The lines for languages.toml, which names all servers of a language: only the user knows the others."""
     path = file or (here.home / ".config" if here.mac else here.config) / "helix" / "languages.toml"
     note = (
         "Helix shows no inline completion yet: suggestions are completions, next edits the code action "
@@ -256,7 +256,7 @@ _LSP_MODE: Final = """(with-eval-after-load 'lsp-mode
     :server-id 'calomel)))
 (add-hook 'lsp-managed-mode-hook #'lsp-inline-completion-mode)
 """
-# Under the modes that eglot has servers for, so that it tells their languages: `prog-mode` would make one of them all.
+# Under all modes that eglot has servers for, so that it reports their languages: `prog-mode` would make them all one.
 _EGLOT: Final = """(with-eval-after-load 'eglot
   (push (cons (seq-mapcat (lambda (entry)
                             (let ((modes (car entry)))
@@ -268,7 +268,7 @@ _EGLOT: Final = """(with-eval-after-load 'eglot
 
 
 def emacs(here: Here, file: Path | None = None) -> Plan:
-    """What belongs into the init file, which is a program: nobody can merge it safely."""
+    """The lines for the init file, which is a program and cannot be merged safely."""
     old, new = here.home / ".emacs.d" / "init.el", here.config / "emacs" / "init.el"
     path = file or (old if old.exists() or not new.exists() else new)
     program = json.dumps(here.program)
@@ -281,7 +281,7 @@ def emacs(here: Here, file: Path | None = None) -> Plan:
 
 
 def sublime(here: Here, file: Path | None = None) -> Plan:
-    """A client of the package LSP, which shows text for the cursor among the completions. Raises InputError."""
+    """A client of the package LSP, which shows text at the cursor among the completions. Raises InputError."""
     packages = here.support / ("Sublime Text" if here.mac else "sublime-text") / "Packages"
     client = {
         "enabled": True,
@@ -298,7 +298,7 @@ def sublime(here: Here, file: Path | None = None) -> Plan:
     return Plan((merged(path, {"clients": {"calomel": client}}, "\t"),), (), notes)
 
 
-# By the names of `calomel editor setup`.
+# By the names in `calomel editor setup`.
 PLANS: Final[Mapping[str, Callable[[Here, Path | None], Plan]]] = {
     "vscode": vscode,
     "neovim": neovim,

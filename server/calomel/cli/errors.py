@@ -1,11 +1,11 @@
-"""What a subcommand fails with; `calomel.cli.main` turns it into one line on stderr and an exit status."""
+"""The errors of subcommands; `calomel.cli.main` turns them into one line on stderr and an exit status."""
 
 from __future__ import annotations
 
 from typing import ClassVar, Final
 
-# Errors of other packages that say that something named on the command line cannot be used. By name, since importing
-# all of them would bring PyTorch into every command.
+# Errors of other packages for something named on the command line that cannot be used. By name, since importing all of
+# them would load PyTorch in every command.
 _NAMED_WRONGLY: Final = frozenset(
     {
         "AlignmentError",
@@ -24,7 +24,7 @@ _NAMED_WRONGLY: Final = frozenset(
 
 
 class CommandError(Exception):
-    """The command could not do its work; the message says what happened and what to do."""
+    """The command failed; the message says what happened and what to do."""
 
     exit_code: ClassVar[int] = 1
 
@@ -36,7 +36,7 @@ class InputError(CommandError):
 
 
 def exit_code_of(error: Exception) -> int | None:
-    """The exit status of an error that Calomel has a sentence for; None for one that is a fault of the program."""
+    """The exit status of an error that Calomel expects; None for a fault of the program."""
     if isinstance(error, CommandError):
         return error.exit_code
     ours = {kind.__name__ for kind in type(error).__mro__ if kind.__module__.startswith("calomel.")}

@@ -1,4 +1,4 @@
-"""`calomel fill` and `calomel try`: a hole of a file, or of a few bundled ones, is filled and shown in its place."""
+"""`calomel fill` and `calomel try`: fill a hole in a file, or a few bundled ones, and show it in place."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_source(file: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """A hole in the file `path`, between `prefix` and `suffix`; what the author of a sample wrote, and its kind."""
+    """A hole in the file `path`, between `prefix` and `suffix`; for a sample, its author's text and its kind."""
 
     path: str
     prefix: str
@@ -68,7 +68,7 @@ class Hole:
 
         Raises:
             OSError: the file cannot be read.
-            InputError: it is not UTF-8, a place is malformed or outside of it, or `to` is before `at`.
+            InputError: it is not UTF-8, a place is malformed or outside it, or `to` is before `at`.
         """
         text = read_source(file)
         first = offset_of(text, at, "--at")
@@ -78,19 +78,19 @@ class Hole:
         try:
             path = file.resolve().relative_to(Path.cwd()).as_posix()
         except ValueError:
-            # The model is never told a private absolute path.
+            # The model never sees a private absolute path.
             path = file.name
         return cls(path, text[:first], text[last:])
 
 
-# The folders of the samples, and what makes those holes easy or hard. None was chosen for its answer.
+# The folders of the samples, and why their holes are easy or hard. None was chosen for its answer.
 KINDS: Final = {"near": "the lines around show what comes", "far": "what comes has to be worked out"}
 
 
 def bundled_samples() -> tuple[Hole, ...]:
     """All samples of the package, by kind and name."""
     found = []
-    # They do not parse because of the mark around their hole: the extension keeps compilers and linters away from them.
+    # The mark around the hole makes them invalid code: their extension hides them from compilers and linters.
     for kind in KINDS:
         for entry in sorted(files("calomel.cli").joinpath("samples", kind).iterdir(), key=lambda entry: entry.name):
             prefix, expected, suffix = re.split("[⟦⟧]", entry.read_text(encoding="utf-8"))
@@ -175,7 +175,7 @@ def tryout(
         with closing(open_filler(model, device)) as filler:
             loaded = time.perf_counter() - began
             out.print(f"Loaded {model or 'the shipped model, nano,'} on {device} in {loaded:.1f} s.")
-            # The first request pays for buffers and thread pools that all later ones share.
+            # The first request sets up buffers and thread pools that all later ones share.
             filler.fill(FillRequest("fill", PromptParts(path="warm_up.py", prefix="def warm_up() -> None:\n    ")))
             progress.phase("holes", len(samples))
             for sample in samples:
@@ -207,7 +207,7 @@ def _show(out: Console, sample: Hole, answer: Fill) -> None:
 
 
 def _point_to_larger(out: Console, device: str) -> None:
-    """The models that would do more, by what others published of them."""
+    """The models that would do more, judging by published figures."""
     from calomel.cli.models import recommended
 
     found = recommended(device)

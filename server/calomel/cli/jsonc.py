@@ -1,4 +1,4 @@
-"""JSON as editors write their settings, with comments and commas before closing brackets: read and changed in place."""
+"""JSON as editors write their settings, with comments and trailing commas: read and changed in place."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-# Strings first: what looks like a comment or a comma inside of one is none.
+# Strings first: what looks like a comment or a comma inside one is none.
 _STRING: Final = r'"(?:[^"\\\n]|\\.)*"'
 _COMMENT: Final = re.compile(_STRING + r"|//[^\n]*|/\*.*?\*/", re.DOTALL)
-# A comma that nothing stands before is none either.
+# Nor is a comma right after an opening bracket a trailing one.
 _COMMA: Final = re.compile(_STRING + r"|[{\[]\s*,|,(?=\s*[}\]])")
 _NO_LINE_END: Final = re.compile(r"[^\r\n]")
 _DECODER: Final = json.JSONDecoder()
@@ -30,15 +30,15 @@ def loads(text: str) -> Any:
 
 
 def with_values(text: str, values: Mapping[str, Any], unit: str = "  ") -> str:
-    """`text` with `values` merged into it: objects member by member, anything else replaced; all else stays as it is.
+    """`text` with `values` merged into it: objects member by member, anything else replaced; the rest stays unchanged.
 
     Args:
         text: an object, with or without comments, or nothing.
-        values: what shall stand in it.
-        unit: one step of indentation where the text does not show its own.
+        values: the values to set.
+        unit: one step of indentation, if the text does not show its own.
 
     Raises:
-        ValueError: the text is no object, so nothing can be set in it; the message says in which line.
+        ValueError: the text is not an object, so nothing can be set in it; the message names the line.
     """
     if not _plain(text).strip():
         end = _line_end(text)
@@ -52,14 +52,14 @@ def with_values(text: str, values: Mapping[str, Any], unit: str = "  ") -> str:
 
 
 def _plain(text: str) -> str:
-    """`text` as plain JSON: blanks in the place of comments and needless commas, so that every offset stays."""
+    """`text` as plain JSON: spaces in place of comments and extra commas, so that every offset stays valid."""
     text = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text
     bare = _COMMENT.sub(lambda match: match[0] if match[0][0] == '"' else _NO_LINE_END.sub(" ", match[0]), text)
     return _COMMA.sub(lambda match: " " if match[0] == "," else match[0], bare)
 
 
 def _members(text: str, start: int) -> dict[str, _Member]:
-    """Of the object whose brace is at `start`; of several of one name the last, which is the one that counts."""
+    """The members of the object whose brace is at `start`; of several with one name the last, which counts."""
     plain = _plain(text)
     found: dict[str, _Member] = {}
     at = _beyond_blanks(plain, start + 1)
@@ -76,7 +76,7 @@ def _members(text: str, start: int) -> dict[str, _Member]:
 
 
 def _merged(text: str, start: int, values: Mapping[str, Any], unit: str) -> str:
-    # New ones are put in front, the last one first.
+    # New members are inserted at the front, the last one first.
     for key, value in reversed(list(values.items())):
         member = _members(text, start).get(key)
         if member is None:
@@ -90,7 +90,7 @@ def _merged(text: str, start: int, values: Mapping[str, Any], unit: str) -> str:
 
 
 def _inserted(text: str, start: int, key: str, value: Any, unit: str) -> str:
-    """A member in front of the others, on a line of its own unless they share one with the brace."""
+    """Insert a member before the others, on its own line unless they share one with the brace."""
     first = min(_members(text, start).values(), default=None)
     name = json.dumps(key, ensure_ascii=False)
     if first is not None and "\n" not in text[start : first.at]:
@@ -117,7 +117,7 @@ def _beyond_blanks(text: str, at: int) -> int:
 
 
 def _indent(text: str, at: int) -> str | None:
-    """The blanks before a place; None when something else stands there."""
+    """The spaces before a place; None when there is something else."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return None if line.strip() else line
 

@@ -1,4 +1,4 @@
-"""The entry point: how a command line is run, and how errors become exit statuses."""
+"""The entry point: runs a command line, and turns errors into exit statuses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 
 from calomel.storage.system import ENDING
 
-# What a program ends with that somebody else starts and ends, from its first moment on.
+# Exit statuses of commands that another program starts and ends; they apply from the first moment on.
 _ENDED: Final = {"lsp": 1, "serve": 0}
 _QUICK: Final = (["lsp"], ["lsp", "--stdio"])
 
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if words and words[0] in _ENDED:
         _end_in_order(_ENDED[words[0]])
     if words in _QUICK:
-        # An editor waits for its server at each start: no time for the other commands' imports.
+        # An editor waits for its server at each start: do not import the other commands.
         from calomel.lsp.server import run_stdio
 
         run_stdio()
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         raise SystemExit(1) from error
     except OSError as error:
-        # A folder that is not ours, a full disk (which may not name its file): nobody looks for that in a traceback.
+        # A folder that is not ours, a full disk (whose error may not name the file): no case for a traceback.
         if error.filename is None and error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
             raise
         where = "" if error.filename is None else f"{error.filename}: "
@@ -62,12 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _end_in_order(status: int) -> None:
-    """End with `status` on SIGTERM and SIGHUP, as long as nobody handles them who has more to tidy up."""
+    """End with `status` on SIGTERM and SIGHUP, until a handler with more to clean up takes over."""
 
     def leave(_: int, __: FrameType | None) -> None:
         raise SystemExit(status)
 
     for number in ENDING:
-        # Whoever starts it may have them ignored, as `nohup` does; threads have no signals.
+        # The parent may have them ignored, as `nohup` does; only the main thread has signals.
         if signal.getsignal(number) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
             signal.signal(number, leave)

@@ -1,4 +1,4 @@
-"""`calomel models`: the models on this machine, what they need, and how to get or to rewrite one."""
+"""`calomel models`: the models on this machine, what they need, and how to get one."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def estimate(
     print(columns((name, f"{size / _MIB:.1f} MiB", more) for name, size, more in rows))
 
 
-# A rule, not a measurement: every step of a larger one reads gigabytes of weights.
+# A rule of thumb, not a measurement: every step of a larger one reads gigabytes of weights.
 _BILLIONS_ON_A_CPU: Final = 2.0
 _RECOMMENDED: Final = 3
 
@@ -193,13 +193,13 @@ def fetch(
 
 
 _SOURCE_FILE: Final = "calomel-source.json"
-# Weights that are data (no pickle can hide in them), and what says how to read them. No Python, ever.
+# Weights that are data (no pickle can hide in them), and files that say how to read them. Never Python.
 _WANTED: Final = ("*.safetensors", "*.json", "merges.txt", "*.jinja", "LICENSE*", "README.md", "MODEL_CARD.md")
 _COMMIT: Final = 40
 
 
 def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[Path, str]:
-    """Fetch `repository` (owner/name) at `revision` (None: the newest) whole or not at all; its folder and commit.
+    """Fetch `repository` (owner/name) at `revision` (None: the newest) atomically; returns its folder and commit.
 
     Raises CommandError.
     """
@@ -246,7 +246,7 @@ def _download(repository: str, revision: str | None, draft: Path) -> str:
     except ModuleNotFoundError:
         raise CommandError("huggingface_hub is not installed: Calomel's extra hub brings it") from None
     try:
-        # A branch or a tag may move between the look and the download; a commit does not.
+        # A branch or a tag may move between this query and the download; a commit does not.
         found = HfApi().model_info(repository, revision=revision)
         commit = str(found.sha)
         if len(commit) != _COMMIT:
@@ -263,7 +263,7 @@ def _download(repository: str, revision: str | None, draft: Path) -> str:
 
 
 def _check_names(names: Sequence[str], repository: str) -> None:
-    """Refuse before anything is downloaded what could not be used, or would lie elsewhere."""
+    """Before anything is downloaded, refuse files that could not be used, or would be written elsewhere."""
     if any(PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts for name in names):
         raise CommandError(f"{repository} has files with names that lead out of it")
     if not any(name.endswith(".safetensors") and "/" not in name for name in names):
@@ -282,7 +282,7 @@ def _family_name(folder: Path) -> str:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         config = None
-    # Our own kind is known without the families, which bring PyTorch.
+    # Our own format is recognised without the families, which import PyTorch.
     if isinstance(config, dict) and "diffusion" in config:
         return "calomel"
     from calomel.engine import CheckpointError
@@ -325,12 +325,12 @@ _WAYS: Final = {
 
 
 def state_table(families: Iterable[Family]) -> str:
-    """What loads, what was compared with a reference, what ran on a GPU, what was measured."""
+    """Which families load, were compared with a reference, ran on a GPU, and were measured."""
     return markdown(_STATE, map(_state, families))
 
 
 def guide_table(families: Iterable[Family]) -> str:
-    """Every published checkpoint, the smallest first: licence, memory of its weights, figures of others."""
+    """Every published checkpoint, the smallest first: licence, memory of its weights, published figures."""
     rows = [(checkpoint, family) for family in families for checkpoint in family.facts.checkpoints]
     rows.sort(key=lambda row: (row[0].billions, row[0].name))
     return markdown(_GUIDE, (_guide(*row) for row in rows))

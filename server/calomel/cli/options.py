@@ -1,4 +1,4 @@
-"""Options that several commands have, and how their values are read."""
+"""Options that several commands share, and how their values are parsed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Made = TypeVar("_Made")
 
 
 def _checked_device(name: str) -> str:
-    """Raises InputError when torch cannot use the device; the message gives torch's reason. Imports torch for a GPU."""
+    """Raise InputError, with torch's reason, when torch cannot use the device. Imports torch for a GPU."""
     if name == "cpu":
         return name
     import torch
@@ -58,7 +58,7 @@ def model_info(folder: Path | None) -> ModelInfo:
 
 
 def made_of(kind: type[_Made], given: Mapping[str, Any]) -> _Made:
-    """A dataclass of those of the values `given` that it has; what was not given keeps its default."""
+    """A dataclass with those of the `given` values that it has; the others keep their defaults."""
     names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
     values = {name: value for name, value in given.items() if name in names and value not in (None, [])}
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
@@ -73,7 +73,7 @@ Quantize: TypeAlias = Annotated[
     Literal["int8", "int4"] | None, typer.Option(help="Weights in eight or four bits. Default: as they are.")
 ]
 Aggressiveness: TypeAlias = Annotated[
-    # typer knows no union of texts and numbers.
+    # typer has no union of strings and numbers.
     Any,
     typer.Option(metavar="quiet|balanced|eager|P", parser=_threshold, help="How sure the model must be."),
 ]

@@ -1,4 +1,4 @@
-"""What commands print and write: consoles, text that cannot reach the terminal as a command, and a place of a file."""
+"""What commands print and write: consoles, text without terminal escape sequences, and a file's excerpts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 FILL_STYLE: Final = "bold green"
 
-# A model can write any byte, and an escape sequence would reach the terminal: control characters become pictures.
+# A model can write any byte, and an escape sequence would control the terminal: control characters become pictures.
 _PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 _VISIBLE = {code: picture for code, picture in _PICTURES.items() if chr(code) not in "\n\t"}
 
 
 def console(*, stderr: bool = False, wrap: bool = False) -> Console:
-    """A console that takes text as it is; without `wrap` long lines, such as those of a file, stay whole."""
+    """A console that takes text literally; without `wrap`, long lines, such as those of a file, are not broken."""
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=not wrap)
@@ -40,7 +40,7 @@ def columns(rows: Iterable[Sequence[str]]) -> str:
 
 
 def markdown(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of a page of Markdown."""
+    """A table in Markdown."""
     cells = [titles, ["---"] * len(titles), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(row)} |\n" for row in cells)
 
@@ -50,7 +50,7 @@ def excerpt(
 ) -> Text:
     """`middle` between the last `before` lines of `prefix` and the first `after` lines of `suffix`, numbered.
 
-    The middle is coloured, and stands in ⟦⟧ where the console has no colours or there is nothing to colour.
+    The middle is coloured, or in ⟦⟧ if the console has no colours or there is nothing to colour.
     """
     from rich.text import Text
 
@@ -64,7 +64,7 @@ def excerpt(
 
 
 def numbered(text: Text, first: int, rule: str = " │ ") -> Text:
-    """The lines of a text, each behind its number."""
+    """The lines of a text, each after its number."""
     from rich.text import Text
 
     lines = text.split("\n", allow_blank=True)
@@ -74,7 +74,7 @@ def numbered(text: Text, first: int, rule: str = " │ ") -> Text:
 
 
 def check_folders(*paths: Path | None) -> None:
-    """Raises InputError for a file whose folder is not there, before any work is done for it."""
+    """Raise InputError for a file whose folder does not exist, before any work is done for it."""
     for path in paths:
         if path is not None and not path.resolve().parent.is_dir():
             raise InputError(f"{path} cannot be written: its folder does not exist")

@@ -1,4 +1,4 @@
-"""`calomel replay` and `calomel demo`: logs of real editing played, judged, and looked at."""
+"""`calomel replay` and `calomel demo`: play logs of real editing, judge the suggestions, and watch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from calomel.cli.tour import Scene, Tally
     from calomel.replay.events import ReplayLog
 
-# More than that in one log is named by their number.
+# If a log has more problems than this, only their number is printed.
 _PROBLEMS = 10
 _LONGEST_LATENCY = 60_000.0
 
@@ -110,7 +110,7 @@ def replay(
 
 
 def _read(paths: Sequence[Path], git: Path | None, commits: int) -> list[ReplayLog]:
-    """The logs; what is wrong with each goes to stderr. Raises InputError, LogError."""
+    """The logs; the problems in each go to stderr. Raises InputError, LogError."""
     if not paths and git is None:
         raise InputError("name a LOG, or a repository with --git")
     from calomel.replay.logs import read_logs
@@ -130,7 +130,7 @@ def _read(paths: Sequence[Path], git: Path | None, commits: int) -> list[ReplayL
 
 
 def _some(logs: list[ReplayLog], count: int | None, seed: int) -> list[ReplayLog]:
-    """So many, drawn, in their order."""
+    """A random sample of `count` logs, in order."""
     if count is None or count >= len(logs):
         return logs
     from random import Random
@@ -164,10 +164,10 @@ def _compare(first: Path, second: Path, *, seed: int) -> None:
     console(wrap=True).print(compare(runs[0], runs[1], seed).to_rich())
 
 
-# On the log's clock, so that a slow machine shows what a fast one does: an answer, and a pause in the typing.
+# On the log's clock, so that slow and fast machines show the same: an answer, and a pause in the typing.
 _LATENCY: Final = 0.1
 _DEBOUNCE: Final = 0.15
-# Where nobody looks on, only as much as somebody reads.
+# Without a terminal, print only as much as somebody reads.
 _PLAIN_SECONDS: Final = 10.0
 
 
@@ -221,7 +221,7 @@ def demo(
             completer = EngineCompleter(filler, info)
             await Tour(found, completer, info, options, tally, show=show, rest=rest).watch()
 
-        # Whoever has seen enough has done nothing wrong.
+        # Stopping early is no error.
         with suppress(KeyboardInterrupt):
             run(play())
     out.print(f"{str(tally).capitalize()}; silent {tally.silent.total()}. The model ran here, and nothing left it.")

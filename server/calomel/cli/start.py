@@ -1,4 +1,4 @@
-"""`calomel` alone: the next three steps on this machine, by the editors, model servers and GPU that are here."""
+"""`calomel` alone: the next three steps on this machine, by the editors, model servers and GPU found here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Step(NamedTuple):
     command: str
 
 
-# Their programs, and what `calomel editor setup` calls them.
+# The editors' programs, and their names in `calomel editor setup`.
 _PROGRAMS: Final = {
     "code": "vscode", "codium": "vscode", "cursor": "vscode", "nvim": "neovim", "zed": "zed", "zeditor": "zed",
     "hx": "helix", "emacs": "emacs", "subl": "sublime",
@@ -31,7 +31,7 @@ _NAMES: Final = {
 
 
 def show_steps() -> None:
-    """Print them. Raises SettingsError for settings that cannot be read."""
+    """Print the steps. Raises SettingsError for settings that cannot be read."""
     from calomel.server.settings import load
 
     settings = load({}, None).settings
@@ -42,7 +42,7 @@ def show_steps() -> None:
 
 
 def steps(settings: ServerSettings) -> Iterator[Step]:
-    """The editor's, the model's, and a look at it."""
+    """Steps for the editor, for the model, and to look at the result."""
     from calomel.cli.checks import check_upstream
     from calomel.cli.editor_checks import check_editors
     from calomel.cli.editor_plans import here
@@ -69,7 +69,7 @@ def _editor(editors: list[Finding], ready: list[Finding]) -> Step:
 
 def _model(served: Finding | None) -> Step:
     if served is not None and served.level == "ok":
-        # The finding's advice has the command in front, and then what editors need.
+        # The finding's advice starts with the command, followed by what editors need.
         command, _, editors = served.advice.partition("; ")
         return Step(f"{served.found}. Use its model, for better suggestions:", f"{command}\n   {editors}".rstrip())
     gpu = _gpu()

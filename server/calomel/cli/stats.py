@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from calomel.suggest.outcome_history import Figures, Story
 
 _SECONDS_PER_DAY = 86_400
-# The table has the last days; the JSON has all.
+# The table shows the last days; the JSON has all.
 _DAYS = 14
 
 
@@ -104,7 +104,7 @@ def _figures(figures: Figures) -> dict[str, Value]:
 
 
 def _with_shares(flat: dict[str, Value], **shares: tuple[int, int]) -> dict[str, Value]:
-    """The same with each part of a whole, and the bounds of its 95 % interval."""
+    """`flat` plus each share, a part of a whole, with the bounds of its 95 % interval."""
     from calomel.report.result import put_interval
     from calomel.report.stats import wilson
 
@@ -126,7 +126,7 @@ _GROUPS = ("shown", "taken", "rejected", "typed", "acceptance_rate", "withheld",
 
 
 def _tables(whole: Mapping[str, Any]) -> Iterator[Table]:
-    """All figures; what comes from the log could be anybody's text."""
+    """All figures; text from the log is untrusted."""
     from calomel.report.result import Table
 
     total = whole["total"]
@@ -150,7 +150,7 @@ def _tables(whole: Mapping[str, Any]) -> Iterator[Table]:
 
 
 def _cell(flat: Mapping[str, Any], name: str) -> str:
-    """A count, or a share in percent with its bounds; a dash where nothing was observed."""
+    """A count, or a share in percent with its bounds; a dash if nothing was observed."""
     if f"{name}_low" not in flat:
         return f"{flat[name]:,}"
     if flat[name] is None:

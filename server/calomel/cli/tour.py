@@ -1,4 +1,4 @@
-"""What `calomel demo` shows: a log is played to the real suggester, as a replay does, moment by moment."""
+"""What `calomel demo` shows: a log is played to the real suggester, as in a replay, moment by moment."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Mark: TypeAlias = Literal["", "new", "old", "caret"]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Text that looks alike: as it is, suggested (`new`), to be removed (`old`), or under the caret."""
+    """Text in one style: plain, suggested (`new`), to be removed (`old`), or under the caret."""
 
     text: str
     mark: Mark = ""
@@ -41,7 +41,7 @@ class Piece:
 
 @dataclass(slots=True)
 class Tally:
-    """What came of the moments so far: suggestions by outcome, silences by reason."""
+    """The results so far: suggestions by outcome, silences by reason."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     silent: Counter[str] = field(default_factory=Counter)
@@ -60,10 +60,10 @@ class Scene:
         text: of it.
         caret: offset in it.
         edits: suggested, sorted.
-        likely: that the suggestion gets accepted, by the calibrator; None where nobody knows.
-        maker: who proposed it.
+        likely: the probability that the suggestion gets accepted, by the calibrator; None if unknown.
+        maker: the source that proposed it.
         said: one sentence about what happens.
-        outcome: what the person did, in one word; empty while nobody knows.
+        outcome: what the person did, in one word; empty while unknown.
     """
 
     path: str
@@ -76,9 +76,9 @@ class Scene:
     outcome: str = ""
 
     def pieces(self) -> Sequence[Piece]:
-        """The text with its suggestion and its caret, in the order of reading."""
+        """The text with its suggestion and its caret, in reading order."""
         text, caret = self.text, self.caret
-        # A line end cannot be seen: the caret stands in front of it, and of what is suggested at its place.
+        # A line end is invisible: the caret is shown before it, and before what is suggested in its place.
         under = text[caret : caret + 1].rstrip("\n")
         for edit in self.edits:
             if edit.start <= caret < max(edit.end, edit.start + 1):
@@ -98,7 +98,7 @@ class Scene:
         return [piece for piece in found if piece.text or piece.mark == "caret"]
 
     def focus(self) -> tuple[int, int]:
-        """First and last line, from 0, of what has to be seen: the caret, and the suggestion."""
+        """First and last line, from 0, that must be visible: the caret's and the suggestion's."""
         offsets = [self.caret, *(each for edit in self.edits for each in (edit.start, edit.end))]
         return self._line(min(offsets)), self._line(max(offsets))
 
@@ -111,7 +111,7 @@ class Scene:
         return self.text.count("\n", 0, offset)
 
 
-# Seconds at speed 1. Nobody looks at somebody who thinks for longer, or sees what is there for less.
+# Seconds at speed 1: long enough to see a moment, short enough not to watch somebody think.
 _LONGEST_PAUSE: Final = 0.8
 _SUGGESTION: Final = 1.6
 _OUTCOME: Final = 1.2
@@ -131,16 +131,16 @@ class OverError(Exception):
 
 
 class Tour(Player):
-    """A replay that is looked at. Runs in a `CountingLoop`, as any replay.
+    """A replay with spectators. Runs in a `CountingLoop`, like any replay.
 
     Args:
         log: to be played.
         completer: the model.
         info: of it.
         options: with a fixed latency: the log's clock is not the spectators'.
-        tally: counts what comes of it.
-        show: shows a moment in the place of the one before.
-        rest: lets the spectators look for so many seconds, at speed 1; raises OverError when their time is over.
+        tally: counts the results.
+        show: shows a moment in place of the one before.
+        rest: waits this many seconds, at speed 1; raises OverError when the time is over.
     """
 
     def __init__(
@@ -162,18 +162,18 @@ class Tour(Player):
         self._caret = 0
         self._told = 0
         self._last = 0.0
-        # Up to this second of the log the person writes what was accepted: it is there at once.
+        # Until this second of the log the person types what was accepted, which is already there.
         self._written_until: float | None = None
 
     async def watch(self) -> None:
-        """Play the log to its end, or to the spectators'."""
+        """Play the log to its end, or until the time is over."""
         try:
             await self.play()
         except OverError:
             await self.suggester.aclose()
 
     async def step(self, position: int, event: Event) -> None:
-        """Let what was asked be answered and shown, then let the event happen and show that."""
+        """Show the answers to earlier requests, then let the event happen and show that."""
         await self.time.run_to(event.time)
         self._show_answers()
         await super().step(position, event)
@@ -204,7 +204,7 @@ class Tour(Player):
             self._show_answer(each)
 
     def _show_answer(self, opportunity: Opportunity) -> None:
-        """One answer: the suggestion, then what became of it; or why there is none."""
+        """Show one answer: the suggestion, then what became of it; or why there is none."""
         text = self.editor.texts.get(opportunity.path)
         if text is None or opportunity.silence == SilenceReason.SUPERSEDED:
             return
@@ -237,13 +237,13 @@ def resting(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Callable[[float], None]:
-    """Lets spectators look for so many seconds, at speed 1.
+    """A function that waits this many seconds, at speed 1.
 
     Args:
-        speed: how many times as fast as the recording; None does not rest at all.
+        speed: how many times as fast as the recording; None does not wait at all.
         until: of `clock`, when the demonstration ends with an OverError; None for its own end.
         clock: seconds.
-        sleep: waits for so many of them.
+        sleep: waits for a number of seconds.
     """
 
     def rest(seconds: float) -> None:
@@ -271,9 +271,9 @@ _BRACKETS: Final = {"new": "⟦{}⟧", "old": "⟨{}⟩"}
 
 
 def told(scene: Scene) -> list[str]:
-    """A suggestion in lines: who made it, the lines that it touches, and what became of it.
+    """A suggestion as lines: who made it, the lines that it touches, and what became of it.
 
-    What is suggested stands in ⟦⟧, what it replaces in ⟨⟩.
+    Suggested text is in ⟦⟧, replaced text in ⟨⟩.
     """
     likely = "" if scene.likely is None else f"{scene.likely:.0%} likely · "
     lines = [f"{scene.place()}  {likely}by {scene.maker or 'the model'}"]
@@ -296,14 +296,14 @@ def suggested_lines(pieces: Sequence[Piece]) -> Sequence[str]:
 _STYLES: Final = {"new": "italic green", "old": "strike red", "caret": "reverse"}
 _OUTCOME_STYLES: Final = {"accepted": "bold green", "partly": "green", "rejected": "yellow", "too_short": "dim"}
 _MOST_LINES: Final = 26
-# Of the part below the file.
+# Lines of the part below the file.
 _SAID_LINES: Final = 6
 _FRAMES: Final = 4
 _BAR: Final = 20
 
 
 def picture(scene: Scene, tally: Tally, width: int, height: int) -> RenderableType:
-    """A scene for a terminal of so many columns and lines."""
+    """A scene for a terminal of this many columns and lines."""
     room = max(6, min(_MOST_LINES, height - _SAID_LINES - _FRAMES - 1))
     frame = partial(Panel, title_align="left", border_style="dim", width=width)
     file = frame(_file(scene, room), title=scene.path, height=room + 2)
@@ -311,17 +311,17 @@ def picture(scene: Scene, tally: Tally, width: int, height: int) -> RenderableTy
 
 
 def _file(scene: Scene, room: int) -> Text:
-    """As many lines as there is room for, the caret's and the suggestion's among them, numbered."""
+    """As many lines as there is room for, including the caret's and the suggestion's, numbered."""
     text = Text(no_wrap=True, overflow="ellipsis")
     for piece in scene.pieces():
-        # A caret between two characters, or at a line's end, has to have a width to be seen.
+        # A caret between two characters, or at a line's end, needs a width to be visible.
         shown = visible(piece.text) or (" " if piece.mark == "caret" else "")
         text.append(shown, _STYLES.get(piece.mark, ""))
     text.expand_tabs(4)
     lines = text.split("\n", allow_blank=True)
     first, last = scene.focus()
     begin = max(0, min((first + last) // 2 - room // 2, len(lines) - room))
-    # What is far below the caret comes into sight from above.
+    # If not all fits, show the end.
     if last - begin >= room:
         begin = max(0, last - room + 1)
     out = numbered(Text("\n").join(lines[begin : begin + room]), begin + 1, " ")

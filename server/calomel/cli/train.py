@@ -25,7 +25,7 @@ def corpus(
     from calomel.training.corpus.build import CorpusConfig, build_corpus
 
     config = made_of(CorpusConfig, given)
-    # Lists of one's own are all there is.
+    # The user's own lists replace the shipped ones.
     if repositories is not None and packages is None:
         config = replace(config, packages=None)
     if packages is not None and repositories is None:
