@@ -271,7 +271,7 @@ class Services:
 
     @property
     def index_status(self) -> dict[str, object]:
-        """How far the index is, and how often its worker restarted."""
+        """How far the index is, and how often indexing restarted."""
         return {
             "files": len(self._related.index),
             "ready": self._related.indexer.ready,

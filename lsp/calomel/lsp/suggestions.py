@@ -116,7 +116,7 @@ class Suggestions:
         """Handle `textDocument/codeAction`.
 
         The model is asked only when the user opened the menu and the client has no better way to ask; a client that
-        asks at each move of its cursor gets what is known. lsp-mode does not send which of the two it is, and shows
+        asks at each move of its cursor gets what is known. lsp-mode does not say which of the two it is, and shows
         what it gets in its mode line: for it, requests count as automatic.
         """
         uri = params.text_document.uri

@@ -81,7 +81,7 @@ class Indexer:
         self._failures = 0
 
     def start(self, folders: Sequence[Path], progress: Progress | None = None, *, most_files: int = MOST_FILES) -> None:
-        """Read the folders; earlier folders that are not among them are forgotten.
+        """Read the folders; called again, forget files that are not in the new ones.
 
         `progress` is called from the background, once more when everything is read.
         """

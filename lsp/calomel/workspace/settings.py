@@ -46,7 +46,7 @@ class WorkspaceSettings:
 
 @dataclass(frozen=True, slots=True)
 class PrivacySettings:
-    """What no model ever sees. Built-in rules for secret files always apply."""
+    """What no model ever sees. Only a `!pattern` in `ignore` lifts a built-in rule for secret files."""
 
     ignore: tuple[str, ...] = setting(
         (),
