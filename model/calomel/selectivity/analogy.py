@@ -1,8 +1,7 @@
-"""The line that neighbours of a block have where the cursor is, with the numbers and names of the cursor's own block.
+"""The line that similar blocks have at the cursor's place, with the numbers and names of the cursor's own block.
 
 Blocks that repeat one another differ by what their headers name: `def handler_0049` and `def handler_0050`,
-`test_add_user` and `test_add_order`. What stands in one of them stands in the other with these words exchanged, in
-whatever case.
+`test_add_user` and `test_add_order`. The text of one is the text of the other with these words exchanged, in any case.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Final
 
 from calomel.selectivity.proposal import Proposal, head_of, split_lines
 
-# Characters on either side of the cursor: some hundred lines.
+# Characters on either side of the cursor: about a hundred lines.
 _WINDOW: Final = 6_000
 _SIBLINGS: Final = 6
 # Longer lines are data.
@@ -24,22 +23,22 @@ _LONGEST_LINE: Final = 240
 _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|\s+|.")
 _WORD: Final = re.compile(r"\d+|[A-Za-z]+")
 _PHRASE: Final = re.compile(r"[A-Za-z]+(?:[_-][A-Za-z]+)*")
-# Two numbers in a row go on by one; more, by what they differ.
+# Two numbers in a row continue by one; more, by their difference.
 _SEQUENCE: Final = 3
 
-# What stands in a line at [start, end), instead of that.
+# A word of a line at [start, end), and its replacement.
 _Slot = tuple[int, int, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the cursor's line would be.
+    """What the cursor's line is expected to be.
 
     Attributes:
-        line: all of it, or as far as it is known.
+        line: all of it, or the known beginning.
         slots: where it has a word of the cursor's own block, and which other words its neighbours have there.
         votes: neighbours that agree.
-        siblings: all that were asked.
+        siblings: all neighbours that were considered.
     """
 
     line: str
@@ -48,7 +47,7 @@ class Expected:
     siblings: int
 
     def names_neighbour(self, line: str) -> bool:
-        """Whether `line` is this one up to a word of another block: any other number, or a neighbour's name."""
+        """Whether `line` equals this one but for a word of another block: any other number, or a neighbour's name."""
         if self.votes == 1 < self.siblings:
             return False
         at = _alike(self.line, line)
@@ -60,7 +59,7 @@ class Expected:
 
 
 def names_neighbour(proposal: Proposal) -> bool:
-    """Whether a text at the cursor has a neighbour's number or name where the pattern of both asks for the own one."""
+    """Whether a text at the cursor has a neighbour's number or name where the common pattern asks for its own."""
     if proposal.kind != "fill" or len(proposal.edits) != 1:
         return False
     start, _, new = proposal.edits[0]
@@ -75,7 +74,7 @@ def names_neighbour(proposal: Proposal) -> bool:
 
 
 def expected(text: str, offset: int) -> Expected | None:
-    """The line of `offset`, which begins as it does there; None where no neighbour says what it would be."""
+    """The expected line of `offset`, which begins like the current one; None if no neighbour suggests one."""
     return _expected(text[max(0, offset - _WINDOW) : offset], text[offset : offset + _WINDOW])
 
 
@@ -97,14 +96,14 @@ def _expected(before: str, after: str) -> Expected | None:
 
 
 class _Lines:
-    """Lines around that of the cursor, `row`, which ends at the cursor; a blank one is indented by -1."""
+    """Lines around that of the cursor, `row`, which ends at the cursor; a blank one has indentation -1."""
 
     def __init__(self, texts: Sequence[str], row: int) -> None:
         self.texts, self.row = texts, row
         self.indents = [len(text) - len(rest) if (rest := text.lstrip()) else -1 for text in texts]
 
     def headers(self) -> Iterator[int]:
-        """The line above, those that the cursor's is indented below, and the first one of its paragraph."""
+        """The line above, those that the cursor's line is indented under, and the first one of its paragraph."""
         level = self.indents[self.row]
         level = _LONGEST_LINE if level < 0 else level
         above = self.row - 1
@@ -121,7 +120,7 @@ class _Lines:
             yield paragraph
 
     def siblings(self, header: int) -> Iterator[tuple[int, Mapping[str, str]]]:
-        """Lines of the header's shape, the nearest first, and what is called otherwise in the header."""
+        """Lines of the header's shape, the nearest first, and the words that differ from the header's."""
         indent = self.indents[header]
         rows = [at for at, other in enumerate(self.indents) if other == indent and at not in {header, self.row}]
         for at in sorted(rows, key=lambda at: abs(at - header)):
@@ -129,7 +128,7 @@ class _Lines:
                 yield at, names
 
     def body(self, sibling: int, header: int) -> Iterator[str]:
-        """The filled lines of the block that a line begins, as far as that is not the cursor's."""
+        """The filled lines of the block that a line begins, except the cursor's own."""
         level, blank = self.indents[sibling], False
         for at in range(sibling + 1, len(self.texts)):
             indent, line = self.indents[at], self.texts[at]
@@ -144,7 +143,7 @@ class _Lines:
 
 @lru_cache(maxsize=4096)
 def _differing(theirs: str, ours: str) -> Mapping[str, str]:
-    """Words and numbers of one line and what the other has for them; none where they have not one shape."""
+    """Words and numbers of one line and the other's counterparts; none if the two differ in shape."""
     a, b = _parts(theirs), _parts(ours)
     if len(a) == len(b):
         pairs = [(one, other) for one, other in zip(a, b, strict=True) if one != other]
@@ -184,7 +183,7 @@ def _adapted(line: str, names: Mapping[str, str]) -> tuple[str, list[_Slot]]:
 
 @lru_cache(maxsize=256)
 def _exchange(names: tuple[tuple[str, str], ...]) -> tuple[re.Pattern[str], dict[str, str]]:
-    """A pattern that finds words and numbers in any case or width, and what to put in the place of each."""
+    """A pattern that finds words and numbers in any case or width, and the replacement of each."""
     ours: dict[str, str] = {}
     patterns: list[str] = []
     for old, new in names:
@@ -209,7 +208,7 @@ def _cases(phrase: str) -> tuple[str, ...]:
 
 
 def _place(body: Sequence[str], own: Sequence[str], head: str) -> int | None:
-    """Which line of a block stands where the cursor is: it begins as that, and the one before it is the same."""
+    """Which line of a block corresponds to the cursor's: it begins like it, and the previous lines are equal."""
     fits = [
         at
         for at, line in enumerate(body)
@@ -221,7 +220,7 @@ def _place(body: Sequence[str], own: Sequence[str], head: str) -> int | None:
 
 
 def _voted(found: Sequence[tuple[str, list[_Slot]]], head: str) -> Expected | None:
-    """The line that most of them have, of these the nearest; where no two agree, what the first two begin with."""
+    """The line that most of them have, the nearest of several; if no two agree, what the first two begin with."""
     lines = [line for line, _ in found]
     line = max(lines, key=lines.count)
     votes = lines.count(line)
@@ -241,9 +240,9 @@ def _voted(found: Sequence[tuple[str, list[_Slot]]], head: str) -> Expected | No
 
 
 def _next(lines: _Lines) -> Expected | None:
-    """The next line of those above that differ by numbers: with the number that was typed, or else the next one.
+    """The next line after those above that differ by numbers: with the number that was typed, or else the next one.
 
-    Where that is there already, or another one is being typed, only what comes before it is known.
+    If that one exists already, or another number is being typed, only the part before it is known.
     """
     head, indent = lines.texts[lines.row], lines.indents[lines.row]
     typed = _PART.findall(head)[:-1]
@@ -265,7 +264,7 @@ def _next(lines: _Lines) -> Expected | None:
             return None
         numbers = {new: str(int(new) + step[0]).zfill(len(new)) for new in changes[0].values() if new.isdecimal()}
     line, slots = _adapted(above[0], numbers)
-    # What else changes from one to the next is not known.
+    # What else changes from one to the next is unknown.
     words = [new for new in changes[0].values() if not new.isdecimal()]
     line = line[: min((at for word in words if (at := line.find(word)) >= 0), default=len(line))]
     if line in lines.texts or not line.startswith(head):
@@ -279,6 +278,6 @@ def _shape(line: str, count: int) -> list[str]:
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many characters or parts both begin with alike."""
+    """How many leading characters or parts both have in common."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -1,10 +1,10 @@
-"""How likely a suggestion gets accepted: a logistic regression for each kind, fitted for one checkpoint.
+"""The probability that a suggestion is accepted: a logistic regression per kind, fitted for one checkpoint.
 
-A model's own numbers rank, but are no probabilities. And a weak model finds its own words likelier than a right draft,
-so who proposed is a signal of its own. The fitted numbers stand in `calibrator.json` beside the weights; a user's own
-fit, made by `calomel calibrate`, takes their place.
+A model's own numbers give a ranking, but no probabilities. And a weak model finds its own words likelier than a correct
+draft, so who proposed a suggestion is a signal of its own. The fitted numbers are in `calibrator.json` beside the
+weights; a user's own fit, made by `calomel calibrate`, replaces them.
 
-The language server, a fit on replays and a refit on a user's outcome log make the same features: all three have the
+The language server, a fit on replays and a refit on a user's outcome log compute the same features: all three have the
 signals by name, as the outcome log stores them, and no text.
 """
 
@@ -23,19 +23,19 @@ from cattrs import Converter
 from calomel.storage import write_whole
 
 CALIBRATOR_FILE: Final = "calibrator.json"
-# A maker is hopeless when, with 95 % confidence, less than this share of what it proposes adds an accepted one.
+# A maker is hopeless if, with 95 % confidence, less than this share of its proposals adds an accepted one.
 HOPELESS: Final = 0.05
-# Grows when an older reader would misunderstand a file.
+# Incremented when an older reader would misunderstand a file.
 FORMAT: Final = 3
-# The probability of being accepted that a suggestion must reach, where no fit says what the names come to.
+# The probability of being accepted that a suggestion must reach, unless a fit gives other values for these names.
 THRESHOLDS: Final[Mapping[str, float]] = {"quiet": 0.5, "balanced": 0.3, "eager": 0.15}
-# The model's own proposals for an edit were chosen by the likelihood that then judges them: theirs is too good by that.
+# The model's own proposals for an edit were chosen by the likelihood that then judges them, which biases it upwards.
 OWN: Final = frozenset({"canvas", "seeded", "verified"})
-# Nats; further apart makes no difference any more.
+# Nats; larger differences make no difference any more.
 _FURTHEST: Final = 30.0
-# Beyond that a number in a log is a mistake.
+# A larger number in a log is a mistake.
 _LARGEST: Final = 1e9
-# By what a number is divided, and where a straight line may bend: nats a token, in all, of a ratio; characters.
+# The divisor of a number, and where its line may bend: nats per token, in total, of a ratio; characters.
 _BENDS: Final[Mapping[str, tuple[float, tuple[float, ...]]]] = {
     "mean_log_prob": (1.0, (-0.15, -0.4, -1.0)),
     "log_prob": (10.0, (-1.0, -4.0, -12.0)),
@@ -44,7 +44,7 @@ _BENDS: Final[Mapping[str, tuple[float, tuple[float, ...]]]] = {
     "margin": (10.0, (-2.0, 0.0, 2.0)),
     "inserted": (20.0, (4.0, 12.0, 32.0)),
 }
-# Features that are the logarithm of a count, the signal, and by what it is divided.
+# Features that are the logarithm of a count: the signal, and its divisor.
 _COUNTED: Final = (
     ("steps", "steps", 2), ("support", "support", 1), ("agreeing", "agreeing", 1), ("rivals", "rivals", 1),
     ("log inserted", "characters_inserted", 3), ("log removed", "characters_removed", 3), ("cut", "cut", 3),
@@ -54,7 +54,7 @@ _COUNTED: Final = (
     ("recent removed", "recent_removed", 3), ("last inserted", "last_inserted", 3), ("last removed", "last_removed", 3),
     ("drafts", "drafts", 1), ("nearest", "nearest", 3), ("remaining", "remaining", 2),
 )  # fmt: skip
-# Cross-validated on training packages, products of these took the AUROC of edits from 0.916 to 0.931.
+# Cross-validated on training packages, products of these raised the AUROC of edits from 0.916 to 0.931.
 _PAIRED: Final = (
     "ratio", "support", "distance", "log inserted", "log removed", "repeats", "rivals", "agreeing", "known_words",
     "mean_log_prob", "likeness",
@@ -62,21 +62,21 @@ _PAIRED: Final = (
 _OF_MAKERS: Final = (*_PAIRED[:4], "likeness", "drafts", "nearest", "remaining", "indented")
 
 
-# Of a rule's drafts where an edit was to come, the share that was right (docs/results/bench-edits-held-out.md, and
-# docs/decisions/017 for imports; those of `fields` and `whole_lines` are chosen), for a model that judges none, and for
-# a maker that no fit has seen.
+# The share of a rule's drafts that was right where an edit was to come (docs/results/bench-edits-held-out.md, and
+# docs/decisions/017 for imports; those of `fields` and `whole_lines` are chosen), for models that judge none, and for
+# makers that no fit has seen.
 _RIGHT: Final[Mapping[str, float]] = {
     "arguments": 0.87, "awaited": 0.9, "by_name": 0.9, "extraction": 0.5, "fields": 0.8, "imports": 0.5, "rename": 0.92,
     "shape": 0.13, "substitution": 0.62, "template": 0.64, "whole_lines": 0.5,
 }  # fmt: skip
-# Nats; further away from even the fit speaks of what it has not seen.
+# Nats; further away from even, the fit extrapolates.
 _AWAY: Final = 5.0
-# Of a model's own text of which nobody tells how likely it is: `balanced` shows it, `quiet` does not.
+# For a model's own text of unknown likelihood: `balanced` shows it, `quiet` does not.
 _UNTOLD: Final = 0.4
 
 
 class CalibratorError(ValueError):
-    """A file is no calibrator; the message names it."""
+    """A file is not a calibrator; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Subject:
         kind: `fill` or `edit`.
         maker: who proposed it.
         language: of the document.
-        signals: `OutcomeSignals` by name; what is None or absent is not known.
+        signals: `OutcomeSignals` by name; None or absent means unknown.
     """
 
     kind: str
@@ -96,7 +96,7 @@ class Subject:
     signals: Mapping[str, Any] = field(default_factory=dict)
 
     def number(self, name: str, default: float = 0.0) -> float:
-        """A signal as a number that sums can stand; what is not known, or no number, is the default."""
+        """A signal as a number that is safe to sum; if it is unknown or not a number, the default."""
         value = self.signals.get(name)
         if not isinstance(value, int | float) or not -_LARGEST < value < _LARGEST:
             return default
@@ -109,15 +109,15 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class KindCalibrator:
-    """Weights by feature name, and a bias; and of the data that they were fitted to, what they are worth.
+    """Weights by feature name, a bias, and figures about the data that they were fitted to.
 
     Attributes:
-        weights: by name of the feature; one that is not named weighs nothing.
+        weights: by name of the feature; missing ones are 0.
         bias: added to the sum.
-        hopeless: makers of whose proposals next to none were accepted: nobody need ask them.
-        thresholds: what `quiet`, `balanced` and `eager` come to, as `calomel.selectivity.fit` says.
-        floors: by the same names, nats that the log-probabilities of a text's tokens sum to at least, where it is the
-            model's own and shown; a text is given up once they sum to less.
+        hopeless: makers almost none of whose proposals were accepted: they need not be asked.
+        thresholds: the values of `quiet`, `balanced` and `eager`, see `calomel.selectivity.fit`.
+        floors: by the same names, the least sum in nats of the log-probabilities of a text's tokens if it is the
+            model's own and shown; a text is abandoned once its sum is lower.
         report: figures of the fit, for people: counts, ECE, AUROC, reliability.
     """
 
@@ -129,13 +129,13 @@ class KindCalibrator:
     report: Mapping[str, Any] = field(default_factory=dict)
 
     def probability(self, subject: Subject) -> float:
-        """Of being accepted, 0 to 1."""
+        """The probability of being accepted, 0 to 1."""
         score = self.score(features(subject))
         seen, right = self.report.get("makers"), _RIGHT.get(subject.maker)
         if seen is not None and subject.maker not in seen and right is not None and subject.kind == "edit":
-            # The fit knows what tells right from wrong in what others propose, and nothing of this maker's.
+            # The fit knows what tells right from wrong in other makers' proposals, and nothing of this maker's.
             score = (max(-_AWAY, min(_AWAY, score)) + math.log(right / (1 - right))) / 2
-        # Few examples say what the few right ones of a hopeless maker have in common, and each has many features.
+        # A hopeless maker's correct proposals are too few examples for so many features.
         return sigmoid(score) * (HOPELESS if subject.maker in self.hopeless else 1.0)
 
     def score(self, found: Mapping[str, float]) -> float:
@@ -146,40 +146,40 @@ class KindCalibrator:
 
 @dataclass(frozen=True, slots=True)
 class Calibrator:
-    """One for each kind that was fitted.
+    """One per fitted kind.
 
     Attributes:
         kinds: by `fill` and `edit`.
-        model: short hash of the weights that it was fitted for; empty where it lies beside them.
+        model: short hash of the weights that it was fitted for; empty if it is stored beside them.
     """
 
     kinds: Mapping[str, KindCalibrator] = field(default_factory=dict)
     model: str = ""
 
     def probability(self, subject: Subject) -> float:
-        """Of being accepted, 0 to 1. Of a kind that was not fitted the model's own numbers are believed."""
+        """The probability of being accepted, 0 to 1. For a kind without a fit the model's own numbers are used."""
         fitted = self.kinds.get(subject.kind)
         return _believed(subject) if fitted is None else fitted.probability(subject)
 
     def hopeless(self, kind: str) -> frozenset[str]:
-        """Makers that nobody need ask."""
+        """Makers that need not be asked."""
         fitted = self.kinds.get(kind)
         return frozenset() if fitted is None else fitted.hopeless
 
     def thresholds(self, kind: str) -> Mapping[str, float]:
-        """What the names of thresholds come to, for a kind."""
+        """The values of the thresholds for a kind, by name."""
         fitted = self.kinds.get(kind)
         return THRESHOLDS if fitted is None else {**THRESHOLDS, **fitted.thresholds}
 
     def write(self, path: Path) -> None:
-        """Write what `read` reads. Raises OSError, and leaves the file that is there."""
+        """Write what `read` reads. Raises OSError, and then keeps the existing file."""
         path.parent.mkdir(parents=True, exist_ok=True)
         found = {"format": FORMAT, **asdict(self)}
         write_whole(path, json.dumps(found, indent=1, allow_nan=False, sort_keys=True, default=sorted) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Calibrator:
-        """The one in a file. Raises CalibratorError."""
+        """The calibrator in a file. Raises CalibratorError."""
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
             if found.get("format") != FORMAT:
@@ -191,13 +191,13 @@ class Calibrator:
 
     @classmethod
     def of_folder(cls, folder: Path) -> Calibrator:
-        """The one of a checkpoint folder; one that knows nothing where there is none. Raises CalibratorError."""
+        """The calibrator of a checkpoint folder; an empty one if there is none. Raises CalibratorError."""
         path = folder / CALIBRATOR_FILE
         return cls.read(path) if path.is_file() else cls()
 
 
 def _believed(subject: Subject) -> float:
-    """What a model says of itself; where it says nothing, how often such a proposal is right."""
+    """The model's own confidence; without one, how often such a proposal is right."""
     if subject.signals.get("log_prob") is not None and subject.kind == "edit":
         return sigmoid(subject.number("log_prob") - subject.number("keep_log_prob"))
     mean = subject.signals.get("mean_log_prob")
@@ -220,13 +220,13 @@ def _finite(value: Any, _: object) -> float:
     return number
 
 
-# Reads calibrators and samples; what a later version wrote besides is left out.
+# Reads calibrators and samples; fields that a later version added are ignored.
 CONVERTER: Final = Converter(detailed_validation=False)
 CONVERTER.register_structure_hook(float, _finite)
 
 
 def features(subject: Subject) -> dict[str, float]:
-    """Numbers of about one size, by name. What is not there is zero."""
+    """Numbers of similar size, by name. Missing ones are zero."""
     number, count, signals, maker = subject.number, subject.count, subject.signals, subject.maker or "canvas"
     found = {name: math.log1p(count(signal)) / size for name, signal, size in _COUNTED}
     found |= _of_the_model(subject)
@@ -253,9 +253,9 @@ def features(subject: Subject) -> dict[str, float]:
             found[f"{name}:{value}"] = 1.0
     found[f"maker:{maker}"] = 1.0
     if subject.language:
-        # A tenth: a language takes a hundred times as much evidence as a maker, since few packages stand for it.
+        # A tenth: a language takes a hundred times as much evidence as a maker, since few packages represent it.
         found[f"language:{subject.language}"] = 0.1
-    # What one number means where another one is large; and what an edit's numbers mean of its maker.
+    # What one number means when another one is large; and what an edit's numbers mean for its maker.
     found |= {f"{one}*{other}": found.get(one, 0.0) * found.get(other, 0.0) for one, other in combinations(_PAIRED, 2)}
     if subject.kind == "edit":
         found |= {f"{maker}*{name}": found.get(name, 0.0) for name in _OF_MAKERS}
@@ -289,6 +289,6 @@ def _of_the_model(subject: Subject) -> dict[str, float]:
 
 
 def _bent(name: str, value: float) -> dict[str, float]:
-    """A number, and how far it is beyond each bend: so a sum of weights can follow a curve."""
+    """A number, and how far it is beyond each bend, so that a weighted sum can follow a curve."""
     size, bends = _BENDS[name]
     return {name: value / size} | {f"{name}>{bend:g}": max(0.0, value - bend) / size for bend in bends}

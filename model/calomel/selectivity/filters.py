@@ -1,6 +1,6 @@
 """Hard filters: what must never be shown, however sure the model is.
 
-Each is a pure function of a proposal, or of one of its edits. A table has their cases: `tests/golden/filters.txt`.
+Each is a pure function of a proposal, or of one of its edits. Their cases are in a table: `tests/golden/filters.txt`.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from calomel.selectivity.syntax import unbalanced, unparsable
 
 
 def no_change(proposal: Proposal, edit: Edit) -> bool:
-    """Whether an edit puts what stands there already."""
+    """Whether an edit writes what is there already."""
     return proposal.text[edit.start : edit.end] == edit.text
 
 
-# A secret is masked by asterisks, one for each character. Banners of comments have them too, but not inside of quotes,
-# nor behind an equals sign.
+# A secret is masked with asterisks, one per character. Comment banners have them too, but not inside quotes, nor after
+# an equals sign.
 _MASKED_VALUE: Final = re.compile(r"""["'`=:@]\s*\*{6,}|\*{6,}["'`@]""")
-# Characters of the line before a text that say what it is, such as `password = `.
+# Characters before a text on its line that say what it is, such as `password = `.
 _NAMED_WITHIN: Final = 400
 
 
 def secret(proposal: Proposal, edit: Edit) -> bool:
     """Whether an edit touches or adjoins what the model did not see, repeats its mask, or writes a secret itself.
 
-    What would be masked is seen together with the line before it.
+    Text is checked for secrets together with the line before it.
     """
     start, end, new = edit
     beside = slice(max(0, start - 1), end + 1)
@@ -55,7 +55,7 @@ def secret(proposal: Proposal, edit: Edit) -> bool:
 
 
 def cut_off(proposal: Proposal) -> bool:
-    """Whether half of it is missing.
+    """Whether its end is missing.
 
     Half a region would delete the other half. A text at the cursor may end early once it has a whole line.
     """
@@ -65,18 +65,18 @@ def cut_off(proposal: Proposal) -> bool:
 
 
 def whitespace_only(proposal: Proposal, edit: Edit) -> bool:
-    """Whether an edit leaves all characters but white space as they were."""
+    """Whether an edit changes only whitespace."""
     return "".join(proposal.text[edit.start : edit.end].split()) == "".join(edit.text.split())
 
 
-# Zed's "wrong editable region" starts with so many deleted lines; and so many may be lost anywhere.
+# Zed's "wrong editable region" starts with this many deleted lines; and this many may be lost anywhere.
 _LOST_LINES: Final = 3
 
 
 def wrong_region(proposal: Proposal) -> bool:
-    """Whether an edit is outside of the region, or the whole region was answered some lines too far down.
+    """Whether an edit is outside of the region, or the answer is the region shifted down by some lines.
 
-    Such an answer deletes the region's first lines and writes others behind its last ones.
+    Such an answer deletes the region's first lines and adds others after its last ones.
     """
     if proposal.region is None or not proposal.edits:
         return False
@@ -92,9 +92,9 @@ def wrong_region(proposal: Proposal) -> bool:
 
 
 def deletes_too_much(proposal: Proposal) -> bool:
-    """Whether more than three filled lines are lost and not replaced by others.
+    """Whether more than three filled lines are lost without replacement.
 
-    Lines that are said in fewer ones count as lost only at the end of the region: there, the rest of an answer may be
+    Lines condensed into fewer ones count as lost only at the end of the region: there, the rest of an answer may be
     missing.
     """
     text = proposal.text
@@ -114,7 +114,7 @@ def _filled(text: str) -> int:
     return len(filled(split_lines(text)))
 
 
-# Editors show about a dozen lines of a suggestion (cursortab's max_visible_lines); a screen has three times as many.
+# Editors show about a dozen lines of a suggestion (cursortab's max_visible_lines); a screen holds three times as many.
 _LINES, _CHARACTERS = 36, 4000
 
 
@@ -136,7 +136,7 @@ _MARKERS: Final = (
     r"(?m:^(?:<{7} (?:CURRENT|ORIGINAL|HEAD)|>{7} (?:UPDATED|MODIFIED)))",
 )
 _MARKER: Final = re.compile("|".join(_MARKERS))
-# A model that was trained on chats answers with a fenced block.
+# A model trained on chats answers with a fenced block.
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)[\w+-]*[ \t]*(?:[\r\n]|\Z)")
 _PROSE: Final = frozenset(
     {"", "markdown", "mdx", "quarto", "restructuredtext", "asciidoc", "plaintext", "tex", "latex"}
@@ -145,20 +145,20 @@ _FENCE_MARK: Final = re.compile(r"```|~~~")
 
 
 def prompt_marker(proposal: Proposal, edit: Edit) -> bool:
-    """Whether it contains a mark that the document has not; a file about prompts may well have some."""
+    """Whether it contains a marker that the document does not have; a file about prompts may well have some."""
     if any(found[0] not in proposal.text for found in _MARKER.finditer(edit.text)):
         return True
     fenced = proposal.language_id not in _PROSE and _FENCE.match(edit.text) is not None
     return fenced and _FENCE_MARK.search(proposal.text) is None
 
 
-# A mark that opens or closes a comment of several lines says where it is, even alone.
+# A mark that opens or closes a comment of several lines is meaningful, even alone.
 _WORDLESS: Final = re.compile(r"\s*(?:#+|//+!?|--+|;+|%+|/\*+\s*\*+/|<!--\s*-->)\s*")
 _STARTS: Final = ("#", "//", "--", ";", "%", "/*", "*", "<!--")
 
 
 def empty_comment(proposal: Proposal) -> bool:
-    """Whether a text at the cursor makes comments without words, where no comment stands above."""
+    """Whether a text at the cursor makes comments without words, if no comment is above."""
     if proposal.kind != "fill" or len(proposal.edits) != 1:
         return False
     start, end, new = proposal.edits[0]
@@ -168,7 +168,7 @@ def empty_comment(proposal: Proposal) -> bool:
     lines = [line for line in split_lines(head + new) if line.strip()]
     if not all(_WORDLESS.fullmatch(line) for line in lines):
         return False
-    if head.strip() and _WORDLESS.fullmatch(head):  # the user has begun it: the model only goes on with a ruler
+    if head.strip() and _WORDLESS.fullmatch(head):  # the user began it: the model only continues a ruler
         return False
     return not "".join(above(proposal.text, start)[-1:]).strip().startswith(_STARTS)
 
@@ -180,50 +180,50 @@ _PATH_LINE: Final = re.compile(
 
 
 def path_line(_: Proposal, edit: Edit) -> bool:
-    """Whether what it writes begins with such a line, `# Path: src/app.py`, which stands in no file at its cursor."""
+    """Whether its text begins with a line such as `# Path: src/app.py`, which no file has at its cursor."""
     return _PATH_LINE.match(edit.text) is not None
 
 
 # Values that fill tables and default arguments.
 _LITERAL: Final = re.compile(r"\b(?:0[xX][\da-fA-F_]+|\d[\w.]*|None|[Tt]rue|[Ff]alse|null|nil|undefined|NaN|nan|inf)\b")
-# What the user wrote of a line is meant; only the rest of it is the suggestion's. Fewer letters may well stand twice:
-# `a, a`.
+# What the user wrote of a line is intended; only the rest of it is the suggestion's. Fewer letters may well be
+# repeated: `a, a`.
 _LEAST_WRITTEN: Final = 3
-# Lines that may stand twice: a bracket, `pass`, `else:`.
+# Lines that may be repeated: a bracket, `pass`, `else:`.
 _LEAST_IN_LINES: Final = 5
 _PAIRS: Final = ("()", "[]", "{}")
 _QUOTES: Final = "\"'`"
 _CLOSERS: Final = frozenset(")]}" + _QUOTES)
 _COMPARED_LINES: Final = 3
-# Of the shorter text; from Tabby's dropDuplicated.
+# Share of the shorter text; from Tabby's dropDuplicated.
 _ALLOWED_DISTANCE: Final = 0.05
-# A long name with one letter more or less is the same name; a short one, or another digit, is another.
+# A long name with one letter more or less is the same name; a short one, or one with another digit, is not.
 _LONG_WORD: Final = 5
 _WORD: Final = re.compile(r"\w+")
 # From Tabby's removeLineEndsWithRepetition: a piece of three characters six times, one of ten characters four times.
 _SHORT_PIECE, _SHORT_TIMES = 3, 6
 _LONG_PIECE, _LONG_TIMES = 10, 4
 _SEPARATOR: Final = 2
-# Characters of a line's end that are looked at, and lines of a text.
+# Characters of a line's end that are checked, and lines of a text.
 _LOOKED_AT, _LOOKED_AT_LINES = 400, 80
-# The same line so often, or the same block of lines twice, directly behind each other; and letters that each has.
+# The same line this often, or the same block of lines twice, in direct succession; and letters that each has.
 _LINE_TIMES, _LARGEST_BLOCK = 3, 12
 _LEAST_LINE_LETTERS, _LEAST_BLOCK_LETTERS = 3, 12
 
 
 def duplicate_of_suffix(proposal: Proposal, edit: Edit) -> bool:
-    """Whether all that it inserts follows its place: on its line, or in whole lines."""
+    """Whether everything it inserts already follows: on its line, or in whole lines."""
     start, end, new = edit
     if start < end or not new.strip():
         return False
     if LINE_END.search(new.strip(" \t")) is None:
         return _follows_on_line(proposal.text, start, new.strip())
-    # A line of its own is rarely meant twice, whatever it says.
+    # A line of its own is rarely repeated on purpose, whatever it says.
     return _follows_in_lines(proposal.text, start, new, 1 if proposal.kind == "fill" else _LEAST_WRITTEN)
 
 
 def repeats_below(proposal: Proposal, edit: Edit) -> bool:
-    """Whether its first three filled lines equal those below, give or take a twentieth, or its last one the next."""
+    """Whether its first three filled lines equal those below, within a twentieth, or its last one the next."""
     text, (start, end, new) = proposal.text, edit
     if text[start:end].strip() or _letters(new) < _LEAST_WRITTEN:
         return False
@@ -232,7 +232,7 @@ def repeats_below(proposal: Proposal, edit: Edit) -> bool:
     following = below(text, end)
     lines = lines[1:] if new[:1] in {"\r", "\n"} else lines
     if rest.strip() and lines[-1].strip():
-        return False  # the last line goes on with what stands behind it
+        return False  # the last line continues with what follows it
     if rest.strip():
         following = [rest, *following]
     elif _leads_to_itself(lines, following):
@@ -247,7 +247,7 @@ def repeats_below(proposal: Proposal, edit: Edit) -> bool:
 
 
 def repeats_above(proposal: Proposal, edit: Edit) -> bool:
-    """Whether its lines are those directly above, word for word and as many, or the brackets that one ends with."""
+    """Whether its lines exactly repeat those directly above, or the brackets that the last of them ends with."""
     text, (start, end, new) = proposal.text, edit
     if text[start:end].strip() or _letters(new) < _LEAST_WRITTEN:
         return False
@@ -256,18 +256,18 @@ def repeats_above(proposal: Proposal, edit: Edit) -> bool:
     head = head_of(text, start)
     own = filled(split_lines(head + new))
     others = above(text, start)
-    # Where the cursor's line is done already, it is the first of those above.
+    # If the cursor's line is complete already, it is the first of those above.
     if head.strip() and new[:1] in {"\r", "\n"}:
         own, others = own[1:], [*others, head]
     if len(own) == 1 and own[0][0] in "([{" and others and others[-1].rstrip().endswith(own[0]):
         return True
-    # A blank line between separates on purpose.
+    # A blank line in between separates on purpose.
     others = [line.strip() for line in others[-len(own) :]]
     return bool(own) and own == others and _letters("".join(own)) >= _LEAST_IN_LINES
 
 
 def repeats_itself(_: Proposal, edit: Edit) -> bool:
-    """Whether its last line ends in a loop, or the same lines come again directly behind themselves.
+    """Whether its last line ends in a loop, or the same lines follow each other directly.
 
     Numbers and other literals may repeat: tables do.
     """
@@ -275,7 +275,7 @@ def repeats_itself(_: Proposal, edit: Edit) -> bool:
 
 
 def _letters(text: str) -> int:
-    """How much a text says: letters of names and words; numbers, `None`, `true` and their like are none."""
+    """How much a text says: letters of names and words; numbers, `None`, `true` and the like do not count."""
     return sum(map(str.isalpha, _LITERAL.sub("", text)))
 
 
@@ -289,16 +289,16 @@ def _follows_on_line(text: str, at: int, said: str) -> bool:
         head = head_of(text, at)
         quote = said[0]
         of_three = quote in _QUOTES and (head.endswith(quote) or rest.startswith(quote * 2))
-        line = head + rest  # in which nothing waits for another one: counted, not parsed
+        line = head + rest  # nothing in it needs another line: counted, not parsed
         pairs = all(line.count(opening) == line.count(closing) for opening, closing in _PAIRS)
         return not of_three and pairs and all(line.count(each) % 2 == 0 for each in _QUOTES)
-    # A word that goes on: `print` before `printer` repeats nothing.
+    # A continued word: `print` before `printer` repeats nothing.
     goes_on = is_word(said[-1:]) and is_word(rest[len(said) :][:1])
     return _letters(said) >= _LEAST_WRITTEN and not goes_on
 
 
 def _follows_in_lines(text: str, at: int, new: str, least: int) -> bool:
-    """Whether the next lines are these; they may begin with this one's rest, or behind it."""
+    """Whether the next lines are these; they may begin with the rest of this line, or after it."""
     if LINE_END.match(new.lstrip(" \t")) is None and head_of(text, at).strip() and not rest_of(text, at).strip():
         return False
     said, following = new.strip(), text[at : at + len(new) + 256].strip()
@@ -307,7 +307,7 @@ def _follows_in_lines(text: str, at: int, new: str, least: int) -> bool:
 
 
 def _leads_to_itself(lines: list[str], following: list[str]) -> bool:
-    """Whether the last of several lines is the one behind them."""
+    """Whether the last of several lines is the one after them."""
     own = [line.rstrip() for line in lines if line.strip()]
     next_line = next((line.rstrip() for line in following if line.strip()), "")
     return len(own) > 1 and own[-1] == next_line and _letters(next_line) >= _LEAST_IN_LINES
@@ -322,7 +322,7 @@ def _alike(one: str, other: str) -> bool:
 
 
 def _same(one: str, other: str) -> bool:
-    """`value` and `values` are, `x1` and `x2` or `width` and `height` are not."""
+    """Whether two words are the same: `value` and `values` are, `x1` and `x2` or `width` and `height` are not."""
     short, long = sorted((one, other), key=len)
     return one == other or (len(short) >= _LONG_WORD and long.startswith(short) and long[len(short) :].isalpha())
 
@@ -331,7 +331,7 @@ def _ends_in_loop(new: str) -> bool:
     line = new.rstrip()[-_LOOKED_AT:]
     line = line[max(line.rfind("\n"), line.rfind("\r")) + 1 :]
     for size in range(_SHORT_PIECE, (len(line) + _SEPARATOR) // _LONG_TIMES + 1):
-        # The line's end is the same as what stands one piece before it; the last piece may lack its separator.
+        # The line's end equals the text one piece before it; the last piece may lack its separator.
         same = size * ((_SHORT_TIMES if size < _LONG_PIECE else _LONG_TIMES) - 1) - _SEPARATOR
         if same + size <= len(line) and line[-same:] == line[-same - size : -size] and _letters(line[-size:]) > 0:
             return True
@@ -357,11 +357,11 @@ _OfEdit = Callable[[Proposal, Edit], bool]
 
 
 def _of(which: Callable[[Iterable[bool]], bool], check: _OfEdit) -> Filter:
-    """A filter that drops a proposal for any of its edits, or for all of them."""
+    """A filter that drops a proposal for any, or for all, of its edits."""
     return lambda proposal: which(check(proposal, Edit(*each)) for each in proposal.edits)
 
 
-# By the reason that a silence gets; the cheapest first, but secrets before all that is a matter of taste.
+# By the reason given for a silence; the cheapest first, but secrets before anything that is a matter of taste.
 FILTERS: Final[dict[str, Filter]] = {
     "no_change": _of(all, no_change),
     "secret": _of(any, secret),
@@ -387,13 +387,13 @@ FILTERS: Final[dict[str, Filter]] = {
     "unparsable": unparsable,
 }
 
-# Those that compare with the last edits, which may be others when an answer is kept.
+# Those that compare with the last edits, which may have changed when an answer is reused.
 OF_PAST: Final = ("reverts_edit", "resumes_undone")
-# One that parses; all others look at a few lines.
+# Those that parse; all others look at a few lines.
 THOROUGH: Final = ("unparsable",)
 QUICK: Final = tuple(name for name in FILTERS if name not in THOROUGH)
 
 
 def fired(proposal: Proposal, names: Iterable[str] = tuple(FILTERS)) -> Iterator[str]:
-    """The names of the filters that drop a proposal, one after the other: whoever wants one pays for no more."""
+    """The names of the filters that drop a proposal, lazily: a caller that needs one pays for no more."""
     return (name for name in names if FILTERS[name](proposal))

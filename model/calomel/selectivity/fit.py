@@ -1,20 +1,20 @@
-"""Fits how likely a suggestion gets accepted, judges the fit, and finds thresholds that keep a promise.
+"""Fits the probability that a suggestion is accepted, evaluates the fit, and finds thresholds that keep a promise.
 
-The fit is a logistic regression with an L2 penalty. It starts from a calibrator that is there already, or from nothing:
-the penalty pulls the weights towards those, and lets scale and offset of the old sum go free. So a few hundred outcomes
-of one person correct the shipped fit, and some thousand of many packages make one. How much the weights may differ is
+The fit is a logistic regression with an L2 penalty. It starts from an existing calibrator, or from nothing: the penalty
+pulls the weights towards the existing ones, and leaves scale and offset of the old sum free. So a few hundred outcomes
+of one person correct the shipped fit, and some thousands from many packages make one. The strength of the penalty is
 chosen by cross-validation; all samples of one group (a package, a day) stay on one side, since suggestions of one group
 are alike.
 
-What the names of thresholds mean are promises about suggestions of one kind, which come to another number for each kind
-and model: how many of each kind there are in a set of samples is chance.
+The names of thresholds are promises about suggestions of one kind, with different values for each kind and model: how
+many of each kind there are in a set of samples is chance.
 
 * `balanced` shows as little as it can while it loses at most one in twenty of those that would have been accepted.
-  (T-Bank's filter for code completion was built under the same bound.)
+  (T-Bank's filter for code completion was built with the same bound.)
 * `eager` loses at most one in a hundred.
 * `quiet` shows what is more likely accepted than not.
 
-Needs scipy, of the extras `bench` and `train`; to apply a calibrator needs nothing.
+Needs scipy, from the extras `bench` and `train`; applying a calibrator needs nothing.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ from calomel.selectivity.sample import Sample, auroc, ece, reliability
 Numbers = NDArray[np.float64]
 
 FOLDS: Final = 5
-# Squared differences of weights count so much beside the summed log-loss. Features are of about size one.
+# Weight of squared differences of weights relative to the summed log-loss. Features are of about size one.
 PENALTIES: Final = (0.3, 1.0, 3.0, 10.0, 30.0)
-# Those of scale and offset of the sum that is there already.
+# For scale and offset of the existing sum.
 _LIGHT: Final = 0.1
-# Of the scale where few outcomes correct a whole calibrator: it moves when some hundred say so, the offset at once.
+# For the scale when few outcomes correct a whole calibrator: it takes a few hundred to move it; the offset moves at
+# once.
 _HEAVY: Final = 100.0
-# Fewer accepted or not accepted ones than that prove nothing about either.
+# Fewer accepted or not accepted ones prove nothing about either.
 FEWEST: Final = 20
-# For two numbers, scale and offset, alone.
+# If only two numbers, scale and offset, are fitted.
 FEWEST_TOGETHER: Final = 8
 FEWEST_GROUPS: Final = 3
 BALANCED_LOSS: Final = 0.05
@@ -55,11 +56,11 @@ QUIET: Final = 0.5
 
 
 class TooFewError(Exception):
-    """There is not enough to fit; the message says what there is, and how many are needed."""
+    """There are too few samples to fit; the message says how many there are, and how many are needed."""
 
 
 class Quality(NamedTuple):
-    """Of probabilities, beside what came true: expected calibration error, area under the ROC curve, mean log-loss."""
+    """Of probabilities, given outcomes: expected calibration error, area under the ROC curve, mean log-loss."""
 
     ece: float
     auroc: float
@@ -68,12 +69,12 @@ class Quality(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A calibrator of one kind, and what it is worth.
+    """A calibrator of one kind, and its quality.
 
     Attributes:
-        calibrator: fitted to all samples; its report has their number, and the penalty that was best.
-        before: of the calibrator that it started from.
-        after: of probabilities that each sample got from a fit to other groups.
+        calibrator: fitted to all samples; its report has their number, and the best penalty.
+        before: quality of the calibrator that it started from.
+        after: quality of the probabilities that each sample got from a fit to other groups.
         probabilities: these, in the order of the samples.
     """
 
@@ -84,20 +85,20 @@ class Fit:
 
 
 def usable(samples: Sequence[Sample], kind: str) -> list[Sample]:
-    """Those of a kind that a person could have decided about, and that no filter drops."""
+    """The samples of a kind that a person could have decided about, and that no filter drops."""
     return [sample for sample in samples if sample.kind == kind and sample.decided and not sample.filters]
 
 
 def fit(samples: Sequence[Sample], start: KindCalibrator | None = None, penalties: Sequence[float] = PENALTIES) -> Fit:
-    """Fit to samples of one kind, and judge it by folds of whole groups.
+    """Fit to samples of one kind, and evaluate it with folds of whole groups.
 
     Args:
-        samples: what `usable` gives.
+        samples: from `usable`.
         start: what to correct; None for a fit from nothing.
         penalties: to choose from.
 
     Raises:
-        TooFewError: of one outcome or of groups there are too few.
+        TooFewError: there are too few samples of one outcome, or too few groups.
     """
     truth = np.asarray([sample.accepted for sample in samples], dtype=np.float64)
     groups = sorted({sample.group for sample in samples}, key=lambda group: hashlib.sha256(group.encode()).digest())
@@ -122,9 +123,9 @@ def fit(samples: Sequence[Sample], start: KindCalibrator | None = None, penaltie
     report = {"groups": len(groups), "penalty": best, **_report(samples, tried[best], truth, after)}
     made = _moved(base, names, solved(fold >= 0, best), report)
     thresholds = named_thresholds(samples, tried[best].tolist())
-    # Whoever is hopeless is not asked, so that nothing new is known of them.
+    # Hopeless makers are not asked, so nothing new is learned about them.
     unheard = base.hopeless - {sample.maker for sample in samples}
-    # What was given up is in no log: a fit to one must not raise the floor that kept it out.
+    # Abandoned texts are in no log: a fit to one must not raise the floor that excluded them.
     floors = {**base.floors, **named_floors(samples, tried[best].tolist(), thresholds)}
     floors = {name: min(floor, base.floors.get(name, floor)) for name, floor in floors.items()}
     made = replace(made, hopeless=hopeless_makers(samples) | unheard, thresholds=thresholds, floors=floors)
@@ -133,7 +134,7 @@ def fit(samples: Sequence[Sample], start: KindCalibrator | None = None, penaltie
 
 
 def check_enough(accepted: int, all_of_them: int, groups: int, fewest: int = FEWEST) -> None:
-    """Raises TooFewError with what is missing to `fewest` of either outcome."""
+    """Raises TooFewError with what is missing if there are fewer than `fewest` of either outcome."""
     missing = []
     if accepted < fewest:
         missing.append(f"{fewest - accepted} more accepted ones")
@@ -149,9 +150,9 @@ def check_enough(accepted: int, all_of_them: int, groups: int, fewest: int = FEW
 
 
 def hopeless_makers(samples: Sequence[Sample]) -> frozenset[str]:
-    """Makers that add next to nothing: hardly any of their proposals was accepted where nobody else's was.
+    """Makers that add next to nothing: almost none of their proposals was accepted where no other maker's was.
 
-    The model's own makers are asked together or not at all, so they count as one.
+    The model's own makers are all asked or none, so they count as one.
     """
     taken: dict[str, set[str]] = {}
     for sample in samples:
@@ -170,7 +171,7 @@ def _family(sample: Sample) -> str:
 
 
 def quality_of(probabilities: Numbers, truth: Numbers) -> Quality:
-    """ECE in ten bins of equal width, AUROC with ties counted half (NaN of one outcome alone), and mean log-loss."""
+    """ECE in ten bins of equal width, AUROC with ties counted half (NaN for a single outcome), and mean log-loss."""
     clipped = np.clip(probabilities, 1e-12, 1 - 1e-12)
     loss = -(truth * np.log(clipped) + (1 - truth) * np.log(1 - clipped)).mean()
     ranked = auroc(probabilities, truth)
@@ -178,7 +179,7 @@ def quality_of(probabilities: Numbers, truth: Numbers) -> Quality:
 
 
 def _table(samples: Sequence[Sample], base: KindCalibrator) -> tuple[tuple[str, ...], Numbers]:
-    """Samples as rows: a column for each feature, by name, then the sum that is there already, then ones."""
+    """Samples as rows: a column per feature, by name, then the existing sum, then ones."""
     found = [features(sample) for sample in samples]
     names = tuple(sorted({name for each in found for name in each}))
     inputs = np.asarray([[*(each.get(name, 0.0) for name in names), base.score(each), 1.0] for each in found])
@@ -186,7 +187,7 @@ def _table(samples: Sequence[Sample], base: KindCalibrator) -> tuple[tuple[str, 
 
 
 def _moved(base: KindCalibrator, names: Sequence[str], solved: Numbers, report: Mapping[str, Any]) -> KindCalibrator:
-    """A calibrator with the differences of weights, of the scale and of the bias that `solve` found."""
+    """A calibrator with the differences of weights, scale and bias that `solve` found."""
     *differences, scale, bias = solved.tolist()
     weights = {name: (1 + scale) * weight for name, weight in base.weights.items()}
     for name, difference in zip(names, differences, strict=True):
@@ -213,7 +214,7 @@ def _report(samples: Sequence[Sample], probabilities: Numbers, truth: Numbers, q
 
 
 def solve(inputs: Numbers, truth: Numbers, penalty: Numbers, offset: Numbers) -> Numbers:
-    """Minimise the penalised log-loss, which is convex: [rows, columns] inputs, a penalty for each column."""
+    """Minimise the penalised log-loss, which is convex: [rows, columns] inputs, a penalty per column."""
 
     def loss(weights: Numbers) -> float:
         scores = offset + inputs @ weights
@@ -251,7 +252,7 @@ def corrected_together(samples: Sequence[Sample], shipped: Calibrator) -> Calibr
 
 
 def named_thresholds(samples: Sequence[Sample], probabilities: Sequence[float]) -> dict[str, float]:
-    """Of samples and what a calibrator that was not fitted to them says; empty when none was accepted."""
+    """From samples and the probabilities of a calibrator not fitted to them; empty if none was accepted."""
     best = surest(samples, probabilities)
     taken = sorted(probability for sample, probability in best if sample.accepted)
     if not taken:
@@ -263,10 +264,10 @@ def named_thresholds(samples: Sequence[Sample], probabilities: Sequence[float]) 
 def named_floors(
     samples: Sequence[Sample], probabilities: Sequence[float], thresholds: Mapping[str, float]
 ) -> dict[str, float]:
-    """For each threshold, what gives up at most one in a hundred texts of a model's own that would be shown and taken.
+    """For each threshold, a floor that abandons at most one in a hundred of the model's own texts shown and accepted.
 
-    In nats: the sum of a text's tokens never grows, so that one which is lower need not be written to its end. None
-    where fewer than `FEWEST` would be shown and taken.
+    In nats: the sum of a text's tokens never grows, so that a text below it need not be finished. None if fewer than
+    `FEWEST` would be shown and accepted.
     """
     taken = [
         (sample.number("mean_log_prob") * sample.count("tokens"), probability)
@@ -278,18 +279,18 @@ def named_floors(
 
 
 def losing(taken: Sequence[float], share: float) -> float:
-    """The highest threshold that loses at most this share of what was accepted.
+    """The highest threshold that loses at most this share of the accepted ones.
 
     Args:
-        taken: probabilities of what was accepted, ascending, at least one.
+        taken: probabilities of the accepted ones, ascending, at least one.
         share: 0 to 1.
     """
-    # Rounded down: nothing more is lost.
+    # Rounded down, so that no more is lost.
     return math.floor(taken[int(share * len(taken))] * 1e3) / 1e3
 
 
 def surest(samples: Sequence[Sample], probabilities: Sequence[float]) -> list[tuple[Sample, float]]:
-    """Of each question the likeliest candidate, which is the one that would be shown, in the order of questions."""
+    """The likeliest candidate of each question, which is the one that would be shown, in the order of questions."""
     found: dict[str, list[tuple[Sample, float]]] = defaultdict(list)
     for sample, probability in zip(samples, probabilities, strict=True):
         found[sample.question].append((sample, probability))

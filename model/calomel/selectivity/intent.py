@@ -1,8 +1,7 @@
-"""Filters of what the user meant: what was just done is not taken back, and what was undone does not come again.
+"""Filters of what the user meant: what was just done is not reverted, and what was undone does not come back.
 
-How much of a suggestion takes something back is counted in characters, as Zed's reversal ratio is: those it deletes of
-what was just written, and those it brings back where they were just deleted. Completing a word, or a word that was made
-longer, takes nothing back.
+How much a suggestion reverts is counted in characters, like Zed's reversal ratio: those it deletes that were just
+written, and those it inserts where they were just deleted. Completing a word, or a word made longer, reverts nothing.
 """
 
 from __future__ import annotations
@@ -18,29 +17,30 @@ from rapidfuzz.distance import LCSseq
 from calomel.prompts.parts import Edit, common_prefix, common_suffix
 from calomel.selectivity.proposal import Proposal, Recent, is_word
 
-# Characters of white space between where something was deleted and where it comes back.
+# Whitespace characters between a deletion and the place where the text comes back.
 _APART: Final = 200
-# What is longer is compared by its ends alone.
+# Longer texts are compared by their ends alone.
 _LONGEST: Final = 2000
-# Words, blanks, and signs one by one.
+# Words, whitespace, and symbols one by one.
 _PIECE: Final = re.compile(r"\w+|\s+|[^\w\s]")
-# Below this, a suggestion has a thought of its own: one that mends a typo deletes and writes a few of the same letters.
+# Below this share a suggestion is more than a reversal: one that fixes a typo deletes and writes a few of the same
+# letters.
 _MOST: Final = 0.75
 _LEAST_CHARACTERS: Final = 4
-# A single character is deleted to be typed better, and much begins with the same one.
+# A single character is often deleted to be retyped, and many texts begin with the same one.
 _LEAST_BEGINNING: Final = 2
-# A letter or two out of a longer text mends a typo.
+# A letter or two out of a longer text fixes a typo.
 _MENDED: Final = 2
 _TIMES: Final = 4
 
 _NAME: Final = re.compile(r"(?<![\w$@#])[^\W\d]\w*")
-# With what stands in front of the quote: r"", f"".
+# With the prefix of the quote: r"", f"".
 _STRING: Final = re.compile(r"(?:(?<!\w)[A-Za-z]{1,2}(?=[\"']))?(?:\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`)")
-# A comment, a string that goes on from above or below, a text of documentation.
+# A comment, a string that continues from above or below, documentation text.
 _PROSE: Final = re.compile(r"\s*(?:#(?!\[)|//|/?\*)|[^\"'`]*[\"'`]|.*\s(?:#|//)\s")
 _MEMBER: Final = re.compile(r"(?:\.|->|::)\s*\Z")
 _OWN: Final = re.compile(r"(?<![\w.])(?:self|this)\.\Z")
-# Where what stands on the line is made known rather than used.
+# Where a name on the line is declared rather than used.
 _DECLARING: Final = re.compile(
     r"\s*(?:(?:from|import|use|package|using|#include)\s|(?:\w+\s+)*(?:def|class|func|fn|function|type|struct|enum|"
     r"interface|trait|impl|mod|namespace)\b)"
@@ -48,7 +48,7 @@ _DECLARING: Final = re.compile(
 _DECLARED_BEHIND: Final = re.compile(r"\s*(?:,[\w\s,]*)?(?::=|=(?![=>])|:(?!:))|[^()]*\)?\s*=>|\s*\bin\b|\s+of\b")
 _KEY: Final = re.compile(r"\s*[:=](?![=:])")
 _WORD_BEFORE: Final = re.compile(r"([^\W\d]\w*)[\])>]*[\s*&]+\Z")
-# Words of code that a use stands behind; behind any other word stands what is being declared.
+# Keywords that a use follows; after any other word comes a declaration.
 _USING: Final = (
     "and assert await case del delete do elif else extends finally from go if implements in instanceof is new not or "
     "raise return throw typeof until while with yield match defer switch throws super print"
@@ -56,10 +56,10 @@ _USING: Final = (
 
 
 def reverts_edit(proposal: Proposal) -> bool:
-    """Whether any of it turns a change back, or whether most of it takes back, in both directions.
+    """Whether any of it reverts a change, or most of it undoes recent edits, in both directions.
 
-    Edits are compared word by word, text at the cursor as it stands: what only inserts or deletes there has filters of
-    its own.
+    Edits are compared word by word, text at the cursor as it is: pure insertions and deletions there have filters of
+    their own.
     """
     text, bare = proposal.text, words_changed if proposal.kind == "edit" else _trimmed
     past = [(each.start, each.end, each.removed) for each in (*proposal.edited, *proposal.recent)]
@@ -75,7 +75,7 @@ def reverts_edit(proposal: Proposal) -> bool:
 
 
 def resumes_undone(proposal: Proposal) -> bool:
-    """Whether any of it puts the same in the place of the same as an edit that was taken back."""
+    """Whether any of it replaces the same text by the same text as an edit that was undone."""
     if proposal.kind != "edit" or not proposal.withdrawn:
         return False
     changed = ((proposal.text[start:end], new) for start, end, new in words_changed(proposal.text, proposal.edits))
@@ -103,7 +103,7 @@ def reinserts_deleted(proposal: Proposal) -> bool:
 
 
 def deletes_typed(proposal: Proposal) -> bool:
-    """Whether it only deletes, and most of that was just written."""
+    """Whether it only deletes, mostly text that was just written."""
     if proposal.kind == "fill" or not proposal.recent:
         return False
     edits = _trimmed(proposal.text, proposal.edits)
@@ -116,9 +116,9 @@ def deletes_typed(proposal: Proposal) -> bool:
 
 
 def unknown_name(proposal: Proposal) -> bool:
-    """Whether it names, away from the cursor's line, what no other place of the file has or makes known.
+    """Whether it uses, away from the cursor's line, a name that occurs or is declared nowhere else in the file.
 
-    Members of other things than the object itself are those of types that the file need not show.
+    Members of anything but the object itself belong to types that the file need not show.
     """
     if proposal.kind != "edit" or proposal.builtins is None:
         return False
@@ -132,7 +132,7 @@ def unknown_name(proposal: Proposal) -> bool:
 
 
 def _trimmed(text: str, edits: Sequence[tuple[int, int, str]]) -> list[Edit]:
-    """The edits without what they leave as it is."""
+    """The edits without the parts that they leave unchanged."""
     bare = []
     for start, end, new in edits:
         front, back = _shared(text[start:end], new)
@@ -142,7 +142,7 @@ def _trimmed(text: str, edits: Sequence[tuple[int, int, str]]) -> list[Edit]:
 
 
 def words_changed(text: str, edits: Sequence[tuple[int, int, str]]) -> list[Edit]:
-    """The edits as replacements of whole words: who makes `name` of `names` changes the word, and takes no letter."""
+    """The edits as replacements of whole words: turning `names` into `name` changes the word, it deletes no letter."""
     found: list[Edit] = []
     for start, end, new in _trimmed(text, edits):
         low, high = start, end
@@ -168,14 +168,14 @@ def words_changed(text: str, edits: Sequence[tuple[int, int, str]]) -> list[Edit
 
 
 def _says_something(gone: str, came: str) -> bool:
-    """Whether a change is more than a single character that comes or goes: that may mend a typo."""
+    """Whether a change is more than a single character inserted or deleted, which may fix a typo."""
     return bool(gone.strip() and came.strip()) or len((gone + came).strip()) > 1
 
 
 def _done(recent: Sequence[Recent]) -> Iterator[Recent]:
-    """What was done, bare: replacing `get` by `getter` wrote `ter` and deleted nothing.
+    """What was done, trimmed: replacing `get` by `getter` inserted `ter` and deleted nothing.
 
-    An editor may tell of an edit of several words as one, from the first to the last; nobody touched what is between.
+    An editor may report edits of several words as one, from the first to the last; the text in between is unchanged.
     """
     for each in recent:
         for at, removed, inserted in _bare(each.removed, each.inserted):
@@ -184,7 +184,7 @@ def _done(recent: Sequence[Recent]) -> Iterator[Recent]:
 
 @lru_cache(maxsize=256)
 def _bare(removed: str, inserted: str) -> tuple[tuple[int, str, str], ...]:
-    """Where in `inserted` something was written in the place of what, without all that stayed."""
+    """Where in `inserted` text was written, and what it replaced, without the unchanged parts."""
     found: list[tuple[int, str, str]] = []
     by = 0
     for start, end, new in words_changed(removed, [(0, len(removed), inserted)]):
@@ -195,7 +195,7 @@ def _bare(removed: str, inserted: str) -> tuple[tuple[int, str, str], ...]:
 
 
 def _undone(proposal: Proposal) -> tuple[int, int, int, int]:
-    """Characters that a suggestion deletes, of them just written, that it inserts, and of them just deleted there."""
+    """Characters that a suggestion deletes, those just written, that it inserts, and those just deleted there."""
     deleted = typed = inserted = restored = 0
     past = list(_done(proposal.recent))
     for start, end, new in _trimmed(proposal.text, proposal.edits):
@@ -210,34 +210,34 @@ def _undone(proposal: Proposal) -> tuple[int, int, int, int]:
 
 
 def _near(proposal: Proposal, at: int, place: int) -> bool:
-    """Whether two places have nothing but white space between them."""
+    """Whether there is only whitespace between two places."""
     first, last = sorted((at, place))
     return last - first <= _APART and not proposal.text[first:last].strip()
 
 
 def _common(one: str, other: str) -> int:
-    """Characters that two texts have in the same order, counted only where they are most of one of them."""
+    """Characters that two texts have in the same order, counted only if they are most of one of them."""
     if len(one) > _LONGEST or len(other) > _LONGEST:
         front, back = _shared(one, other)
         return front + back
-    # Of unrelated code a third is common by chance.
+    # A third of unrelated code is common by chance.
     length = int(LCSseq.similarity(one, other))
     return length if 2 * length > min(len(one), len(other)) else 0
 
 
 def _joins(beside: str, gone: str, came: str) -> bool:
-    """Whether a change at its edge changes the word beside it."""
+    """Whether a change at the edge of a word changes that word."""
     return is_word(beside) and (is_word(gone) or is_word(came))
 
 
 def _shared(one: str, other: str) -> tuple[int, int]:
-    """Lengths of the common beginning, and of the common end behind it."""
+    """Lengths of the common beginning, and of the common end after it."""
     front = common_prefix(one, other)
     return front, common_suffix(one[front:], other[front:])
 
 
 def _names(proposal: Proposal) -> Iterator[tuple[str, bool, bool]]:
-    """The names that an edit writes: whether on the cursor's line, and whether that makes them known."""
+    """The names that an edit writes: whether on the cursor's line, and whether it declares them."""
     text, after, by = proposal.text, proposal.after, 0
     edits = words_changed(text, proposal.edits)
     for start, end, new in edits:
@@ -254,7 +254,7 @@ def _names(proposal: Proposal) -> Iterator[tuple[str, bool, bool]]:
                 for found in _NAME.finditer(line, max(0, first - at), max(0, min(last, line_end) - at)):
                     before, behind = line[: found.start()], line[found.end() :]
                     if _KEY.match(behind) and before.count("(") > before.count(")") and not _DECLARING.match(before):
-                        continue  # the callee's own
+                        continue  # a keyword argument of the callee
                     if _MEMBER.search(before) is None or _OWN.search(before) is not None:
                         yield found[0], near, _is_declared(before, behind)
             at = line_end + 1

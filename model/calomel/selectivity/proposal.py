@@ -1,7 +1,7 @@
-r"""What a filter looks at: one suggestion, the text it is for, what the user has just done there, and the lines around.
+r"""What a filter looks at: one suggestion, the text it is for, what the user just did there, and the lines around.
 
-A line ends at \n, \r\n or \r and at nothing else, unlike in `str.splitlines`. Of the lines around a place never more is
-looked at than a person sees.
+A line ends at \n, \r\n or \r and at nothing else, unlike in `str.splitlines`. Never more lines around a place are used
+than a person sees.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, Literal
 from calomel.prompts.parts import edited
 
 LINE_END: Final = re.compile(r"\r\n|\r|\n")
-# Characters. A line beyond this is no line that anybody reads, and what is further away is no neighbour.
+# Characters. Nobody reads a line longer than this, and text further away is not a neighbour.
 _WINDOW: Final = 1600
 
 
@@ -24,7 +24,7 @@ class Recent:
 
     Attributes:
         start: where it happened.
-        end: where the text that was inserted then ends; `start` when nothing was.
+        end: where the inserted text ends; `start` if nothing was inserted.
         removed: what was deleted there.
         inserted: what was written there.
     """
@@ -41,24 +41,24 @@ def _unknown(_: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One suggestion before it is decided about.
+    """One suggestion before it is judged.
 
     Attributes:
         kind: `fill` inserts at the cursor, `edit` rewrites lines.
-        text: of the document, as it is.
-        edits: sorted, apart from each other, all of `text`, trimmed to what they change.
+        text: the document's current text.
+        edits: sorted, not touching, all in offsets of `text`, trimmed to what they change.
         cursor: offset in `text`.
         language_id: of the document.
         region: the part of `text` that the model was asked to rewrite; None for a fill.
-        recent: what the user did lately, oldest first.
+        recent: what the user did recently, oldest first.
         edited: what the last edits did, word by word, however long ago, oldest first.
-        withdrawn: what edits that were taken back had put in the place of what.
-        builtins: names that the language has without an import; None where that is not known.
-        masked: `text` with every character of a secret replaced; the same length. Empty where nothing is masked.
-        mask: masks the secrets of any other text; the same length again.
-        cut_off: the model had more to say than its limit allowed, and what it said ends within a line.
-        errors: syntax errors of `text`, and of it with the edits and something behind the last of them; None where
-            nobody can tell. Asked only by the filters that need it: it parses.
+        withdrawn: the replacements made by edits that were undone.
+        builtins: names that the language has without an import; None if unknown.
+        masked: `text` with every character of a secret replaced; the same length. Empty if nothing is masked.
+        mask: masks the secrets of any other text, keeping its length.
+        cut_off: whether the model's answer reached its limit and ends within a line.
+        errors: syntax errors of `text`, and of it with the edits and something after the last of them; None if unknown.
+            Called only by the filters that need it, as it parses.
     """
 
     kind: Literal["fill", "edit"]
@@ -78,12 +78,12 @@ class Proposal:
 
     @property
     def after(self) -> str:
-        """The text with all edits made."""
+        """The text with all edits applied."""
         return edited(self.text, self.edits)
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines without their ends; one empty one behind the last line end."""
+    """The lines without their ends; with an empty one after the last line end."""
     return LINE_END.split(text)
 
 
@@ -94,7 +94,7 @@ def head_of(text: str, offset: int) -> str:
 
 
 def rest_of(text: str, offset: int) -> str:
-    """The line of `offset`, from it on, without its end."""
+    """The line of `offset`, from there on, without its end."""
     ending = LINE_END.search(text, offset, offset + _WINDOW)
     return text[offset : ending.start() if ending else offset + _WINDOW]
 
@@ -112,7 +112,7 @@ def below(text: str, offset: int) -> list[str]:
 
 
 def filled(lines: list[str], most: int | None = None) -> list[str]:
-    """Those lines that are not blank, without the space around them."""
+    """The lines that are not blank, stripped."""
     found: list[str] = []
     for line in lines:
         if len(found) == most:

@@ -1,7 +1,7 @@
-"""Suggestions and what became of them, as fits and evaluations of the filter read them: a line of JSON for a candidate.
+"""Suggestions and their outcomes, as fits and evaluations of the filter read them: a line of JSON per candidate.
 
-And how well probabilities rank what came true, and how true they are. Scores and outcomes (1 for taken, 0 for not) are
-both `[n]`.
+And metrics of how well probabilities rank outcomes, and how calibrated they are. Scores and outcomes (1 for taken, 0
+for not) are both `[n]`.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ OUTCOMES: Final = ("accepted", "partly", "rejected", "too_short", "superseded")
 
 
 class SampleError(ValueError):
-    """A file holds no samples; the message names it and the line."""
+    """A file contains no samples; the message names it and the line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample(Subject):
-    """One candidate, with all that a calibrator sees of it.
+    """One candidate, with everything that a calibrator sees of it.
 
     Attributes:
-        question: names the question; the candidates of one question compete.
+        question: identifies the request; the candidates of one question compete.
         outcome: one of `OUTCOMES`.
         group: what must not be split between a fit and its test: a package, a day of a person.
         time: seconds, of the log's clock or since 1970.
         filters: hard filters that drop it.
-        saved_characters: that it saved whoever accepted it.
+        saved_characters: that accepting it saved.
         judged_ms: milliseconds that filters and calibrator took for it.
-        shown: it was on the screen; a log tells only of such what the person did about it.
+        shown: whether it was on the screen; a log knows the user's reaction only to those.
     """
 
     question: str
@@ -54,22 +54,22 @@ class Sample(Subject):
 
     @property
     def accepted(self) -> bool:
-        """All of it was taken."""
+        """Whether all of it was taken."""
         return self.outcome == "accepted"
 
     @property
     def decided(self) -> bool:
-        """A person could have decided about it."""
+        """Whether a person could have decided about it."""
         return self.outcome in {"accepted", "partly", "rejected"}
 
     def to_line(self) -> str:
-        """One line of JSON, with its end; what is None is left out."""
+        """One line of JSON, with its end; None is left out."""
         values = {name: value for name, value in asdict(self).items() if value is not None}
         return json.dumps(values, separators=(",", ":"), allow_nan=False) + "\n"
 
     @classmethod
     def from_line(cls, line: str) -> Sample:
-        """The inverse of `to_line`; what a later version wrote besides is left out. Raises ValueError."""
+        """The inverse of `to_line`; fields that a later version added are ignored. Raises ValueError."""
         values = json.loads(line)
         if not isinstance(values, dict) or not {"question", "kind", "outcome"} <= values.keys():
             raise ValueError("it has no question, kind and outcome")
@@ -79,7 +79,7 @@ class Sample(Subject):
 
 
 def read_samples(paths: Iterable[Path]) -> Iterator[Sample]:
-    """All samples of some files, in their order. Raises SampleError, OSError."""
+    """All samples of some files, in order. Raises SampleError, OSError."""
     for path in paths:
         with path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
@@ -92,9 +92,9 @@ def read_samples(paths: Iterable[Path]) -> Iterator[Sample]:
 
 
 def auroc(scores: Floats, taken: Floats) -> float | None:
-    """Probability that a taken suggestion has more confidence than one not taken; equal ones count half.
+    """Probability that a taken suggestion has a higher score than one not taken; ties count half.
 
-    None when all or none were taken.
+    None if all or none were taken.
     """
     positives = float(taken.sum())
     negatives = len(taken) - positives
@@ -106,7 +106,7 @@ def auroc(scores: Floats, taken: Floats) -> float | None:
 
 
 class Bin(NamedTuple):
-    """Suggestions whose confidence lies in [low, high): how many, their mean confidence, and the share taken."""
+    """Suggestions with a confidence in [low, high): how many, their mean confidence, and the share taken."""
 
     low: float
     high: float
@@ -126,6 +126,6 @@ def reliability(scores: Floats, taken: Floats) -> list[Bin]:
 
 
 def ece(scores: Floats, taken: Floats) -> float | None:
-    """Expected calibration error (Guo 2017): mean distance of share and confidence over the bins, by their sizes."""
+    """Expected calibration error (Guo 2017): mean distance of share and confidence over the bins, weighted by size."""
     bins = reliability(scores, taken)
     return sum(each.size * abs(each.taken - each.confidence) for each in bins) / len(scores) if bins else None

@@ -1,7 +1,8 @@
-"""Filters of syntax: brackets and quotes without their counterpart, and syntax errors.
+"""Filters of syntax: unmatched brackets and quotes, and syntax errors.
 
-A scanner of a few lines finds brackets and quotes; it is no parser. It knows strings and comments as far as they can be
-known from the middle of a file. Where it is wrong, it is wrong about a text before and after a change alike.
+A scanner of a few lines finds brackets and quotes; it is not a parser. It recognises strings and comments as far as
+that is possible from the middle of a file. Where it is wrong, it is wrong about the text before and after a change
+alike.
 """
 
 from __future__ import annotations
@@ -12,34 +13,34 @@ from typing import Any, Final, Literal, NamedTuple
 
 from calomel.selectivity.proposal import LINE_END, Proposal, above, head_of, rest_of, split_lines
 
-# Every loop is possessive: a quote without an end costs one look at what follows it, never more.
+# Every loop is possessive: an unclosed quote costs one pass over what follows it, never more.
 _TRIPLE: Final = r'"""(?:[^"\\]|\\.|"(?!""))*+"""'
 _TRIPLE_SINGLE: Final = r"'''(?:[^'\\]|\\.|'(?!''))*+'''"
-# Not the beginning of a longer one that has no end.
+# Not the beginning of an unclosed triple quote.
 _DOUBLE: Final = r'"(?!"")(?:[^"\\\r\n]++|\\.)*+"'
 _SINGLE: Final = r"'(?!'')(?:[^'\\\r\n]++|\\.)*+'"
 _BACKTICK: Final = r"`(?:[^`\\]++|\\.)*+`"
 _BLOCK: Final = r"/\*(?:[^*]++|\*(?!/))*+\*/"
 _SLASHES: Final = r"//[^\r\n]*+"
 _HASH: Final = r"#[^\r\n]*+"
-# A regular expression stands behind one of these, a division does not.
+# A regular expression comes after one of these, a division does not.
 _PATTERN: Final = (
     r"/(?:(?<=[=(,:\[!&|?{;]/)|(?<=[=(,:\[!&|?{;] /))(?![*/])(?:\\.|\[(?:\\.|[^\]\\\r\n])*+\]|[^/\\\[\r\n])++/"
 )
 _CHARACTER: Final = r"'(?:\\(?:u\{[^}']*+\}|x..|.)|[^'\\\r\n])'"
 _RAW: Final = (r'"(?<=\br")[^"]*+"', r'"(?<=\br#")(?:[^"]++|"(?!#))*+"#')
-# An apostrophe in the text between tags is no quote: one between letters never is.
+# An apostrophe in the text between tags is not a quote: one between letters never is.
 _APOSTROPHE: Final = r"'(?<=[^\W\d_]')(?=[^\W\d_])"
 
 
 def _scanner(notable: str, skipped: tuple[str, ...], long: str, quotes: str) -> re.Pattern[str]:
-    """What finds brackets, the beginnings of what goes over several lines and has no end, and quotes without one.
+    """A pattern that finds brackets, the starts of unclosed multi-line strings and comments, and unclosed quotes.
 
     Args:
-        notable: every character that one of the others begins with; what lies between is passed over.
+        notable: every character that one of the others begins with; anything in between is skipped.
         skipped: strings and comments.
-        long: beginnings of those that go over several lines.
-        quotes: beginnings of those that do not.
+        long: the starts of multi-line ones.
+        quotes: the starts of others.
     """
     return re.compile(
         rf"[^()\[\]{{}}{notable}]*+"
@@ -69,7 +70,7 @@ _SCANNERS: Final = {
     **dict.fromkeys(("java", "kotlin", "scala", "csharp", "cs", "swift", "dart"), _TEXT_BLOCKS),
     **dict.fromkeys(("json", "jsonc"), _JSON),
 }
-# Strings of several lines whose beginning and end look the same, and heads of definitions.
+# Multi-line strings whose start and end look the same, and heads of definitions.
 _MARKS: Final = {
     "python": (('"""', "'''"), ("\n    def ", "\ndef ", "\nclass ")),
     "go": (("`",), ("\nfunc ", "\ntype ")),
@@ -79,10 +80,10 @@ _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 
 
 class Token(NamedTuple):
-    """What is no plain code.
+    """Anything but plain code.
 
     Attributes:
-        kind: `skipped` is a whole string or comment, `long` and `quote` are beginnings of those without an end.
+        kind: `skipped` is a whole string or comment, `long` and `quote` are starts of unclosed ones.
         start: where it begins.
         end: where it ends.
     """
@@ -93,13 +94,13 @@ class Token(NamedTuple):
 
 
 class Loose(NamedTuple):
-    """What has no counterpart.
+    """Unmatched parts of a text.
 
     Attributes:
-        brackets: those that another one closes, and those that nothing has opened.
-        quotes: beginnings of strings and comments without an end.
-        waiting: brackets that are open at the end; the text behind may close them.
-        long: whether a string or comment of several lines is open at the end.
+        brackets: those closed by another kind, and closing ones without an opening one.
+        quotes: starts of unclosed strings and comments.
+        waiting: brackets that are open at the end; the text after it may close them.
+        long: whether a multi-line string or comment is open at the end.
     """
 
     brackets: int
@@ -109,12 +110,12 @@ class Loose(NamedTuple):
 
     @property
     def total(self) -> int:
-        """All that is surely wrong."""
+        """How many are certainly wrong."""
         return self.brackets + self.quotes
 
     @property
     def unmatched(self) -> int:
-        """All that is alone in these lines."""
+        """How many are unmatched within these lines."""
         return self.total + len(self.waiting)
 
 
@@ -124,7 +125,7 @@ def knows(language_id: str) -> bool:
 
 
 def tokens(text: str, language_id: str) -> Iterator[Token]:
-    """Brackets, strings and comments of some lines of a language that the scanner knows, in their order."""
+    """Brackets, strings and comments of some lines, in order, in a language that the scanner knows."""
     for found in _SCANNERS[language_id].finditer(text):
         kind: Any = found.lastgroup
         if kind is not None:
@@ -132,7 +133,7 @@ def tokens(text: str, language_id: str) -> Iterator[Token]:
 
 
 def _open_brackets(text: str, language_id: str) -> list[tuple[int, str]]:
-    """Where the brackets stand that a text opens and does not close, the outermost first, and what closes each."""
+    """Where the unclosed brackets of a text are, the outermost first, and what closes each."""
     waiting: list[tuple[int, str]] = []
     for kind, start, _ in tokens(text, language_id):
         if kind != "bracket":
@@ -145,13 +146,13 @@ def _open_brackets(text: str, language_id: str) -> list[tuple[int, str]]:
 
 
 def loose(text: str, language_id: str, *, whole: bool = False, before: Loose | None = None) -> Loose:
-    """What has no counterpart in some lines of a language that the scanner knows.
+    """What is unmatched in some lines of a language that the scanner knows.
 
     Args:
         text: the lines.
         language_id: of the document.
-        whole: nothing stands above them that could have opened what they close.
-        before: of the lines directly above, which are counted in.
+        whole: whether nothing above the lines could have opened what they close.
+        before: the result for the lines directly above, which is included.
     """
     brackets, quotes, open_above, long = before or (0, 0, (), False)
     waiting = list(open_above)
@@ -174,13 +175,13 @@ def loose(text: str, language_id: str, *, whole: bool = False, before: Loose | N
 
 
 def _behind_string(text: str, at: int, language_id: str) -> int | None:
-    """Behind the string or comment of several lines that `at` is in; `at` itself when it is in none.
+    """The end of the multi-line string or comment that contains `at`; `at` itself if there is none.
 
-    None when it has no end. Its marks are counted, nothing is parsed.
+    None if it is unclosed. Its marks are counted, nothing is parsed.
     """
     marks, heads = _MARKS.get(language_id, ((), ()))
     least = max(0, at - _LONGEST_STRING)
-    # No string goes over the head of a definition at the beginning of a line.
+    # No string contains the head of a definition at the beginning of a line.
     start = max((text.rfind(head, least, at) for head in heads), default=0)
     for mark in marks:
         if text.count(mark, max(start, 0), at) % 2:
@@ -192,24 +193,24 @@ def _behind_string(text: str, at: int, language_id: str) -> int | None:
     return at
 
 
-# A bracket, a colon, a comma, an operator, or a word that wants something behind it, at the end of a line.
+# A bracket, a colon, a comma, an operator, or a word that must be continued, at the end of a line.
 _OPEN: Final = re.compile(
     r"(?:[(\[{:,.=+\-*/%&|<>?!^~\\@]|\b(?:and|or|not|in|is|return|if|else|elif|do|then|begin|function|def|class|new|"
     r"throw|raise|import|from|async|await|yield|const|let|var|case|where|try|finally|type|struct|enum|impl|fn|func))\s*\Z"
 )
-# Of them what nothing ends with: `x++`, `f()?` and `Vec<T>` are whole.
+# Those of them that nothing can end with: `x++`, `f()?` and `Vec<T>` are complete.
 _WANTING: Final = re.compile(r"(?:[.=*%&|<^@\\]|(?<!\+)\+|(?<!-)-|\b(?:and|or|not|in|is|new|import|from|await))\s*\Z")
-# Languages in which braces make no blocks.
+# Languages whose braces are not blocks.
 _NO_BLOCKS: Final = frozenset({"python", "json", "jsonc"})
 
 
 def has_to_go_on(line: str) -> bool:
-    """Whether a line ends in something that wants more, on this line or on the next."""
+    """Whether a line ends in something that must continue, on this line or on the next."""
     return _OPEN.search(line[-200:]) is not None
 
 
 def _ends_open(proposal: Proposal) -> bool:
-    """Whether the last line that it writes ends in something that has to go on, with no word behind it."""
+    """Whether the last line that it writes ends in something that must continue, with no word after it."""
     if not proposal.edits:
         return False
     start, end, new = proposal.edits[-1]
@@ -229,9 +230,9 @@ def _wants_more(proposal: Proposal) -> bool:
 
 
 def closing(proposal: Proposal) -> str | None:
-    """What closes the blocks that a text at the cursor opens at the ends of lines; None when it opens anything else.
+    """What closes the blocks that a text at the cursor opens at line ends; None if it opens anything else.
 
-    Whoever takes the head of a block writes its body next.
+    After the head of a block the user writes its body next.
     """
     language_id = proposal.language_id
     if proposal.kind != "fill" or len(proposal.edits) != 1 or not knows(language_id) or language_id in _NO_BLOCKS:
@@ -244,25 +245,25 @@ def closing(proposal: Proposal) -> str | None:
 
 
 def _ends_line(text: str, at: int) -> bool:
-    """Whether the line of `at` ends with a brace that opens."""
+    """Whether the line of `at` ends with an opening brace."""
     found = LINE_END.search(text, at)
     return text[at : found.start() if found else len(text)].rstrip().endswith("{")
 
 
-# Characters of the text above and below that a counterpart is looked for in.
+# Characters of the text above and below that are searched for a counterpart.
 _ABOVE: Final = 1600
 _BELOW: Final = 800
-# In a text beyond this, nobody counts where strings of several lines begin.
+# In a longer text the starts of multi-line strings are not counted.
 _LONGEST: Final = 1_000_000
-# What makes strings and comments of other text.
+# What turns other text into strings and comments.
 _CHANGING: Final = re.compile(r"""["'`#/*]""")
 
 
 def unbalanced(proposal: Proposal) -> bool:
-    """Whether more brackets and quotes of text at the cursor are surely alone behind it than before.
+    """Whether a text at the cursor certainly adds unmatched brackets or quotes.
 
-    The blocks may stay open that it begins at the end of a line. Inside of a string of several lines nothing has to be
-    balanced. Edits are left to the parser: brackets are counted in a few lines, of which an edit may take some away.
+    Blocks that it opens at the end of a line may stay open. Inside a multi-line string nothing has to be balanced.
+    Edits are left to the parser: brackets are counted in a few lines, of which an edit may remove some.
     """
     text, language_id = proposal.text, proposal.language_id
     if proposal.kind == "edit" or not proposal.edits or not knows(language_id) or len(text) > _LONGEST:
@@ -276,7 +277,7 @@ def unbalanced(proposal: Proposal) -> bool:
     code = _behind_string(text, start, language_id)
     if code is None or code > line:
         return False
-    # What begins indented is a window of a longer file.
+    # A text that begins indented is a window of a longer file.
     whole = code == 0 and not text.lstrip("\r\n")[:1].isspace()
     over = loose(text[code:line], language_id, whole=whole)
     if over.long or loose(text[line:first], language_id).long:
@@ -290,7 +291,7 @@ def unbalanced(proposal: Proposal) -> bool:
     closed = closing(proposal)
     if closed is not None:
         after = loose(written + closed + behind, language_id, whole=whole, before=over)
-    # What is open at the end of these lines may be closed behind them.
+    # What is open at the end of these lines may be closed after them.
     return _is_worse(before, after) and (end == len(text) or not _mends(proposal))
 
 
@@ -304,7 +305,7 @@ def _is_worse(before: Loose, after: Loose) -> bool:
 
 
 def _evidently_balanced(proposal: Proposal) -> bool:
-    """Whether each new and each old piece is balanced by itself, and makes no string and no comment."""
+    """Whether each new and each old piece is balanced by itself, and contains no string and no comment."""
     for start, end, new in proposal.edits:
         for piece in (new, proposal.text[start:end]):
             if _CHANGING.search(piece):
@@ -314,20 +315,21 @@ def _evidently_balanced(proposal: Proposal) -> bool:
     return True
 
 
-# Around errors that are there, a parser guesses: among many it finds more or fewer by chance.
+# Around existing errors a parser guesses: among many it finds more or fewer by chance.
 _TRUSTED: Final = 1
 _FUNCTION: Final = re.compile(r"[ \t]*(?:async[ \t]+)?def[ \t]")
-# What a value in brackets may be evaluated for.
+# Reasons to evaluate a value in brackets.
 _ACTS: Final = re.compile(r"\b(?:await|yield)\b|:=")
 _METHOD: Final = re.compile(r"([ \t]*)(?:async[ \t]+)?def[ \t]+\w+[ \t]*\([ \t]*(?:self|cls)\b")
 
 
 def unparsable(proposal: Proposal) -> bool:
-    """Whether there are more syntax errors behind it than before; of text at the cursor, where there were at most one.
+    """Whether there are more syntax errors after it than before; for text at the cursor, if there was at most one.
 
-    An edit on the cursor's line that opens a block, a list or a sentence is not finished yet. Of text at the cursor
-    only the head of a block may want more; half an expression is dropped also where one half was there. A method in the
-    body of a function is no syntax error in Python, but nobody's wish; nor is a line that is a value in brackets.
+    An edit on the cursor's line that opens a block, a list or a statement is not finished yet. Of text at the cursor
+    only the head of a block may be incomplete; half an expression is dropped even if there was half of one before. A
+    method in the body of a function is no syntax error in Python, but nobody wants it; nor a line that is just a value
+    in brackets.
     """
     if proposal.kind == "edit":
         counted = None if _ends_open(proposal) and _is_at_cursor(proposal) else proposal.errors("")
@@ -342,7 +344,7 @@ def unparsable(proposal: Proposal) -> bool:
 
 
 def _is_at_cursor(proposal: Proposal) -> bool:
-    """Whether the last line that it writes is the one that somebody is typing."""
+    """Whether the last line that it writes is the one being typed."""
     start, end, _ = proposal.edits[-1]
     between = proposal.text[proposal.cursor : start] or proposal.text[end : proposal.cursor]
     return "\n" not in between and "\r" not in between
@@ -356,7 +358,7 @@ def _more(counted: tuple[int, int] | None, *, half: bool = False) -> bool:
 
 
 def _is_method_in_function(proposal: Proposal) -> bool:
-    """Whether a text on a fresh line begins with a method, and the block around it is a function's."""
+    """Whether a text on a new line begins with a method, and the block around it is a function's."""
     if proposal.language_id != "python" or len(proposal.edits) != 1:
         return False
     start, _, new = proposal.edits[0]
@@ -373,7 +375,7 @@ def _is_method_in_function(proposal: Proposal) -> bool:
 
 
 def _is_idle(proposal: Proposal) -> bool:
-    """Whether a fresh line of Python is a value in brackets and nothing else, in no string and no other bracket."""
+    """Whether a new line of Python is just a value in brackets, outside of strings and other brackets."""
     if proposal.language_id != "python" or len(proposal.edits) != 1:
         return False
     start, end, new = proposal.edits[0]
