@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import torch
-import zstandard
+from tests.bench.stories_made import write_stories
 
 from calomel.engine import Transformer
 from calomel.engine.checkpoint import save_checkpoint
@@ -70,12 +70,7 @@ def files() -> tuple[HeldoutFile, ...]:
 
 @pytest.fixture
 def heldout(files: tuple[HeldoutFile, ...], tmp_path: Path) -> Path:
-    rows = [
-        {"package": file.package, "path": file.path, "language": file.language, "text": file.text} for file in files
-    ]
-    path = tmp_path / "heldout.jsonl.zst"
-    path.write_bytes(zstandard.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
-    return path
+    return write_stories(tmp_path / "heldout.jsonl.zst", *map(asdict, files))
 
 
 @pytest.fixture

@@ -34,5 +34,6 @@ def line() -> dict[str, Any]:
 
 
 def write_stories(path: Path, *rows: dict[str, Any]) -> Path:
+    """A packed file of JSON objects, one a line."""
     path.write_bytes(zstandard.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
     return path

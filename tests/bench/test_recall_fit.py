@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 
 import pytest
-import zstandard
+from tests.bench.stories_made import write_stories
 
 from calomel.bench.recall_fit import RecallSample, fit, fit_recall, logistic
 from calomel.report.heldout import BenchDataError, read_heldout
@@ -58,8 +57,7 @@ def test_too_few_samples_are_refused() -> None:
 
 def test_held_out_packages_are_not_fitted_on(tmp_path: Path) -> None:
     package = read_heldout()[0].package
-    place = tmp_path / "documents.jsonl.zst"
     row = {"package": package, "path": "a.py", "language": "python", "text": "x = 1\n"}
-    place.write_bytes(zstandard.compress(json.dumps(row).encode() + b"\n"))
+    place = write_stories(tmp_path / "documents.jsonl.zst", row)
     with pytest.raises(BenchDataError, match=f"held-out packages .{package}."):
         fit_recall(place)

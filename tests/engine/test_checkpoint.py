@@ -55,14 +55,9 @@ def test_the_default_type_is_the_devices_own(monkeypatch: pytest.MonkeyPatch) ->
     ("edit", "message"),
     [
         (lambda held: held.pop("model.layers.1.self_attn.k_proj.weight"), r"missing model.layers.1.self_attn.k_proj"),
-        (lambda held: held.update({"model.extra": torch.zeros(1)}), r"unknown model.extra"),
-        (
-            lambda held: held.update({"model.norm.weight": torch.zeros(5)}),
-            r"model.norm.weight \(5,\) does not make up norm.weight, for which config.json says \(32,\)",
-        ),
         (lambda held: held["model.norm.weight"].fill_(math.nan), r"norm\.weight"),
     ],
-    ids=["missing", "unknown", "another shape", "no numbers"],
+    ids=["missing", "no numbers"],
 )
 def test_a_wrong_tensor_is_named(folder: Path, edit: Callable[[dict[str, Any]], Any], message: str) -> None:
     tensors = load_file(folder / "model.safetensors")

@@ -132,5 +132,5 @@ def test_what_does_not_fit_is_named_unless_the_family_knows_it(tmp_path: Path) -
 
 @pytest.mark.parametrize(("name", "shape"), [("v", (3, 2)), ("v", (1, 2)), ("e.1", (3, 3)), ("embed", (5, 2))])
 def test_a_tensor_of_another_shape_is_named_with_both(tmp_path: Path, name: str, shape: tuple[int, int]) -> None:
-    with pytest.raises(CheckpointError, match=r"does not make up .*, for which config\.json says"):
+    with pytest.raises(CheckpointError, match=rf"\b{name} .*does not make up .*, for which config\.json says \("):
         loaded(tmp_path, {**FOUND, name: torch.ones(shape)})

@@ -29,12 +29,6 @@ WRITERS = writers()
 MIB = 1024 * 1024
 
 
-@pytest.fixture
-def sdar(tmp_path: Path) -> Path:
-    WRITERS["sdar"](tmp_path / "tiny")
-    return tmp_path / "tiny"
-
-
 @pytest.mark.parametrize("name", sorted(WRITERS))
 def test_a_configuration_is_of_its_family(tmp_path: Path, name: str) -> None:
     WRITERS[name](tmp_path)
@@ -259,11 +253,12 @@ def test_no_field_of_a_configuration_ends_in_a_traceback(tmp_path: Path, name: s
     assert refused >= 5
 
 
-def test_a_mask_that_is_text_is_refused(sdar: Path) -> None:
-    changed(sdar / "config.json", lambda raw: raw.update({"mask_token_id": 0}))
+def test_a_mask_that_is_text_is_refused(tmp_path: Path) -> None:
+    WRITERS["sdar"](tmp_path)
+    changed(tmp_path / "config.json", lambda raw: raw.update({"mask_token_id": 0}))
 
     with pytest.raises(TokenizerError, match=r"token 0 ends answers or is the mask .*, and text as its tokenizer says"):
-        opened(sdar)
+        opened(tmp_path)
 
 
 def swap(vocabulary: dict[str, int], one: str, other: str) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-import zstandard
+from tests.bench.stories_made import write_stories
 from tests.training.sources import Forge
 
 from calomel.prompts.tokenizer import Tokenizer
@@ -20,13 +19,6 @@ SHAPE = BatchShape(documents=2, front=96, holes=3, canvas=12)
 TINY = ModelShape(
     vocab_size=400, hidden_size=32, intermediate_size=48, layers=2, heads=2, kv_heads=1, head_dim=16, sliding_window=40
 )
-
-
-def write_corpus(path: Path, documents: list[Document]) -> None:
-    lines = "".join(
-        json.dumps({"path": each.path, "language": each.language, "text": each.text}) + "\n" for each in documents
-    )
-    path.write_bytes(zstandard.ZstdCompressor().compress(lines.encode()))
 
 
 @pytest.fixture(scope="session")
@@ -50,8 +42,8 @@ def documents() -> list[Document]:
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory, documents: list[Document]) -> Path:
     folder = tmp_path_factory.mktemp("corpus")
-    write_corpus(folder / "train.jsonl.zst", documents[:10])
-    write_corpus(folder / "heldout.jsonl.zst", documents[10:])
+    write_stories(folder / "train.jsonl.zst", *map(asdict, documents[:10]))
+    write_stories(folder / "heldout.jsonl.zst", *map(asdict, documents[10:]))
     return folder
 
 

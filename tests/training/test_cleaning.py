@@ -119,13 +119,6 @@ def test_an_expression_that_is_not_known_to_be_allowed_is_refused(expression: st
         choose(expression)
 
 
-def wheel_license(metadata: str, license_file: str = "") -> str:
-    members = [Member("x-1.dist-info/METADATA", metadata.encode())]
-    if license_file:
-        members.append(Member("x-1.dist-info/licenses/LICENSE", license_file.encode()))
-    return read_license("pypi", members)
-
-
 @pytest.mark.parametrize(
     ("header", "fault"),
     [
@@ -196,8 +189,12 @@ def test_damaged_archives_are_reported_by_name(tmp_path: Path, suffix: str) -> N
     ids=["a vague classifier", "nothing declared", "a copyleft file", "one of two classifiers"],
 )
 def test_a_package_that_is_not_known_to_be_allowed_is_refused(metadata: str, license_file: str) -> None:
+    members = [Member("x-1.dist-info/METADATA", f"Name: x\n{metadata}".encode())]
+    if license_file:
+        members.append(Member("x-1.dist-info/licenses/LICENSE", license_file.encode()))
+
     with pytest.raises(LicenseError):
-        wheel_license(f"Name: x\n{metadata}", license_file)
+        read_license("pypi", members)
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:
