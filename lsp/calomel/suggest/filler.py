@@ -1,7 +1,7 @@
-"""From a hole in a text to its filling: the one way that command line, HTTP door and benches share.
+"""Filling a hole in a text: the one implementation that command line, HTTP server and benchmarks share.
 
-Where a checkpoint of our own says what copies are worth (`calomel.suggest.recall`), what stands elsewhere between the
-same text is judged beside the model's own answer, and the one that is likelier right is taken.
+If one of our own checkpoints has weights for copies (`calomel.suggest.recall`), text found elsewhere between the same
+neighbours is judged along with the model's own answer, and the likelier one is taken.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from calomel.suggest.scoring import Drafted, RequestGroup, expected_characters, 
 if TYPE_CHECKING:
     from calomel.engine import CanvasState, Engine, Request, Result, SamplingParams
 
-# What is sure from left to right fills more holes than what is sure anywhere, and what stood elsewhere is sure at once
-# (docs/decisions/013 and 022).
+# Revealing sure tokens from left to right fills more holes than revealing them anywhere, and copied text is often sure
+# at once (docs/decisions/013 and 022).
 DEFAULT_POLICY: Final = "prefix:0.8/10"
 DEFAULT_MAX_STEPS: Final = 6
-# A step reveals two positions as a rule; more rows cost time, and fill no more holes.
+# A step usually reveals two positions; a longer canvas costs time and fills no more holes.
 DEFAULT_CANVAS: Final = 8
-# nano was trained on canvases of so many tokens for edits.
+# The length in tokens of the canvases on which nano was trained for edits.
 _EDIT_CANVAS: Final = 48
 _EDIT_POLICY: Final = "threshold:0.5"
 _EDIT_STEPS: Final = 2
@@ -58,7 +58,7 @@ _SHARED: Final = tuple(each.name for each in fields(CompleteRequest))
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """A copied text, how many tokens it has, and whether the model's own answer is not needed beside it."""
+    """A copied text, its number of tokens, and whether it is so sure that the model's own answer is not needed."""
 
     found: CopyCandidate
     tokens: int
@@ -67,14 +67,14 @@ class _Copy:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a hole comes to at the engine.
+    """The engine's requests for one hole.
 
     Attributes:
         prompt: of all `requests`.
-        requests: the judgement of the copy, if there is one, then the model's own answer, if it matters.
-        copied: None without one.
-        owed: so many leading tokens of the copy are there already.
-        began: when it was asked.
+        requests: to judge the copy, if there is one, then for the model's own answer, if that is needed.
+        copied: the copy; None without one.
+        owed: how many leading tokens of the copy are in the text already.
+        began: time of the request.
     """
 
     request: FillRequest
@@ -91,15 +91,15 @@ class Filler:
     Args:
         engine: any.
         tokenizer: of its checkpoint.
-        generation: how it is asked to fill a hole; None for a checkpoint of our own.
-        edits: how it is asked to rewrite a region; None for a checkpoint of our own.
-        copies: what a copy is worth beside the model's own answer, for a checkpoint of our own with a causal mode; None
-            where nothing is known of that, and nothing is copied.
+        generation: how it fills a hole; None for one of our own checkpoints.
+        edits: how it rewrites a region; None for one of our own checkpoints.
+        copies: scores copies against the model's own answer, for our own checkpoints with a causal mode; None for no
+            copies.
 
     Attributes:
         client: see `Request.client`.
         generation: how it fills a hole.
-        whole: how a checkpoint of other makers writes a whole answer; None for one of our own.
+        whole: how another maker's checkpoint writes a whole answer; None for one of our own.
     """
 
     def __init__(
@@ -122,12 +122,12 @@ class Filler:
         self._rewriter = Rewriter(tokenizer, edits or own_edits)
         self._copies = copies
         if isinstance(tokenizer, Tokenizer):
-            pieces_of(tokenizer)  # here, and not when the first half word comes: that takes 20 ms
+            pieces_of(tokenizer)  # now, and not at the first half word: it takes 20 ms
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        """Rewrite the region, or fill the hole and judge drafts for it, most expected characters first.
+        """Rewrite the region, or fill the hole and judge its drafts; candidates with most expected characters first.
 
-        An answer without text is a candidate too: its signals tell how sure the model is that nothing belongs there.
+        An empty answer is a candidate, too: its signals tell how sure the model is that nothing belongs there.
         A checkpoint without a causal mode judges nothing. Cancelling the task cancels the engine's requests.
 
         Raises:
@@ -137,7 +137,7 @@ class Filler:
             return await self._rewriter.rewrite(self.engine, request, self.client)
         if isinstance(request, FillRequest):
             asked = request
-        else:  # of an editor, which copies from all that is open, and sends drafts
+        else:  # from an editor, which copies from all open files by itself, and sends drafts
             asked = FillRequest(**{name: getattr(request, name) for name in _SHARED}, recall=False)
         if request.ahead:
             return await self._read_ahead(asked)
@@ -159,7 +159,7 @@ class Filler:
 
     def fill(self, request: FillRequest) -> Fill:
         """Fill the hole; blocks. Raises the engine's errors."""
-        from calomel.engine import DeadlineExceededError  # imports torch, which came with the engine
+        from calomel.engine import DeadlineExceededError  # imports torch, which the engine has imported already
 
         asked = self._asked(request)
         *judging, last = self.engine.submit_all(asked.requests)
@@ -175,7 +175,7 @@ class Filler:
         return await self._run(await asyncio.to_thread(self._asked, request))
 
     async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
-        """Yield the text as it gets settled, then the `Fill`; all at once where there are two to choose of."""
+        """Yield the text as it becomes final, then the `Fill`; all at once if there are two to choose from."""
         asked = await asyncio.to_thread(self._asked, request, record=True)
         if asked.copied is not None:
             fill = await self._run(asked)
@@ -194,9 +194,9 @@ class Filler:
                     yield item
 
     async def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
-        """Yield the model's own answer behind every step, then the `Fill`, which may have a copied text instead.
+        """Yield the model's own answer after every step, then the `Fill`, which may have a copied text instead.
 
-        Each state has the whole answer, and takes the place of the last.
+        Each state has the whole answer and replaces the one before.
         """
         healing = self._healing(request)
         asked = await asyncio.to_thread(self._asked, request, record=True)
@@ -210,7 +210,7 @@ class Filler:
                     yield replace(text, text=cut_at_stop(shown, request.stop)[0])
 
     def judging(self, request: FillRequest, text: str, prompt: FimTokens | None = None) -> tuple[Request, int]:
-        """Asks for the likelihood of `text` in the hole; so many leading tokens say what is there already."""
+        """A request for the likelihood of `text` in the hole, and how many of its first tokens are there already."""
         ids, owed = self._healing(request).given(text, self.tokenizer)
         asked = self._request(request, prompt or self._prompt(request))
         return replace(asked, given=ids, constraint=None, until=None), owed
@@ -220,13 +220,13 @@ class Filler:
         self.engine.close()
 
     def of_client(self, client: str) -> Self:
-        """The same, its requests in the name of who asks."""
+        """The same filler, with its requests in the client's name."""
         found = copy(self)
         found.client = client
         return found
 
     async def _read_ahead(self, request: FillRequest) -> CompleteAnswer:
-        """Encode the prompt of `request`, and answer nothing."""
+        """Encode the prompt of `request`; the answer is empty."""
         from calomel.engine import Priority  # imports torch
 
         prompt = await asyncio.to_thread(self._prompt, request)
@@ -237,10 +237,10 @@ class Filler:
         known = len(prompt.context) + len(prompt.suffix)
         return CompleteAnswer((), context_tokens=known, cached_tokens=result.cached_tokens)
 
-    # What is asked.
+    # Requests.
 
     def _asked(self, request: FillRequest, *, record: bool = False) -> _Asked:
-        """The prompt and the requests. Of a long context that takes longer than an event loop has."""
+        """The prompt and the requests. Too slow for the event loop with a long context."""
         began = time.monotonic()
         copied = self._copy(request)
         prompt = self._prompt(request)
@@ -251,7 +251,7 @@ class Filler:
         return _Asked(request, prompt, (judging,) if copied.sure else (judging, own), copied, owed, began)
 
     def _copy(self, request: FillRequest) -> _Copy | None:
-        """What is copied into a hole, if the answer may be anything and nobody has asked for one way to make it."""
+        """The copy for a hole, unless the request constrains the answer or says how to generate it."""
         sampling = _sampling(request)
         drawn = sampling is not None and (sampling.temperature > 0 or sampling.penalised)
         told = request.policy is not None or drawn or request.constraint is not None
@@ -277,7 +277,7 @@ class Filler:
         return self.generation.renderer.render(parts, min(request.max_context, room))
 
     def _healing(self, request: FillRequest) -> TokenHealing:
-        """What the answer owes: nothing, unless it is asked from a word's beginning on."""
+        """What the answer must begin with: nothing, unless it is generated from the start of a word."""
         asked = request.whole_word and request.constraint is None
         fits = asked and isinstance(self.tokenizer, Tokenizer)
         if not fits or self.generation.ended is not None:
@@ -292,8 +292,8 @@ class Filler:
         healing = self._healing(request)
         least, constraint = request.min_tokens, request.constraint
         if healing.text:
-            # Which tokens spell the half word is the model's choice, so the walk counts those behind it. One more than
-            # the answer may have tells an answer that was cut from one that ends there.
+            # The model chooses the tokens that spell the half word, so the constraint counts those after it. One more
+            # than the answer may have tells an answer that was cut from one that ends there.
             least, constraint = 0, healing.constraint(self.tokenizer, least=least, most=request.max_tokens + 1)
         usual = request.max_tokens + len(self.tokenizer.encode(healing.text))
 
@@ -319,7 +319,7 @@ class Filler:
             client=self.client,
         )
 
-    # What comes of it.
+    # Results.
 
     async def _run(self, asked: _Asked) -> Fill:
         async with RequestGroup(self.engine) as group:
@@ -336,13 +336,13 @@ class Filler:
             yield await self._aside(asked.request, self._chosen, asked, own, *await group.wait(judging))
 
     async def _aside(self, request: FillRequest, work: Callable[..., Fill], *args: object) -> Fill:
-        """What `work` gives; where it looks at the text around the hole, in a thread of its own."""
+        """The result of `work`; in a thread if it has to fit the answer to the text around the hole."""
         return work(*args) if request.hole is None else await asyncio.to_thread(work, *args)
 
     def _chosen(self, asked: _Asked, last: Result, judged: Result | None = None) -> Fill:
-        """The likelier one of the copy and the model's own answer; the latter where the copy was not judged in time.
+        """The likelier one of the copy and the model's own answer; the latter if the copy was not judged in time.
 
-        `last` is the model's own answer; of a copy that needs none beside it the judgement.
+        `last` is the model's own answer, or for a sure copy the judgement of the copy.
         """
         copied, scorer, own = asked.copied, self._copies, None
         if copied is None or scorer is None:
@@ -374,7 +374,7 @@ class Filler:
     def _finish(self, request: FillRequest, prompt: FimTokens, result: Result, began: float) -> Fill:
         healing = self._healing(request)
         over = self.generation.ended is not None and self.generation.ended(result.ids)
-        # What is there already is no news, however unlikely the model finds it.
+        # What is there already does not count, however unlikely the model finds it.
         owed = healing.tokens(result.ids, self.tokenizer)
         said = slice(owed, owed + request.max_tokens)
         cut = len(result.ids) > said.stop
@@ -406,13 +406,13 @@ class Filler:
         )
 
     async def _shown(self, request: FillRequest, state: CanvasState, healing: TokenHealing) -> str:
-        """Of a growing answer what will not be taken back: of one that has to fit its hole whole lines."""
+        """The final part of a growing answer; whole lines only if it has to fit its hole."""
         text, hole = self._settled(request, state, healing), request.hole
         return text if hole is None else await asyncio.to_thread(hole.settled, text)
 
     def _settled(self, request: FillRequest, state: CanvasState, healing: TokenHealing) -> str:
-        """The beginning of the answer that is revealed without a gap and cannot be taken back by a stop string."""
-        # A canvas has room for the end token too, so for one token more than the answer may have.
+        """The start of the answer that is revealed without gaps and that no stop string can still cut."""
+        # A canvas also has room for the end token, which is one more than the answer may have.
         most = healing.tokens(settled_ids(state), self.tokenizer) + request.max_tokens
         ids = settled_ids(state, most, self.tokenizer.end)
         text, stopped = cut_at_stop(healing.rest(self.generation.renderer.read(ids, whole=False)), request.stop)
@@ -420,7 +420,7 @@ class Filler:
 
 
 def own_renderer(tokenizer: TextTokenizer) -> ContextRenderer:
-    """Of prompts for a checkpoint of our own. Raises TypeError for the tokenizer of another maker's."""
+    """The prompt renderer of our own checkpoints. Raises TypeError for another maker's tokenizer."""
     if not isinstance(tokenizer, Tokenizer):
         raise TypeError("this checkpoint is another maker's: it does not know the prompts of our own")
     return ContextRenderer(tokenizer)
@@ -431,7 +431,7 @@ def _sampling(request: FillRequest) -> SamplingParams | None:
 
 
 def told(result: Result, said: slice) -> Result:
-    """A result of those of its tokens alone that say more than what was owed."""
+    """The result restricted to the tokens `said`, without those that were in the text already."""
     if said.start == 0 and len(result.ids) <= said.stop:
         return result
     return replace(
@@ -447,7 +447,7 @@ def _candidate(fill: Fill) -> Candidate:
 
 
 def _ranked(own: Candidate, drafted: Drafted) -> tuple[Candidate, ...]:
-    """The model's own text and what is left of the drafts, most expected characters first."""
+    """The model's own text and what is left of the drafts, by expected characters."""
     probabilities = own.log_probs if drafted.log_prob is None else (drafted.log_prob,)
     scores = [expected_characters(own.text, probabilities), *map(expected_of_draft, drafted.drafts)]
     own = replace(own, log_prob=drafted.log_prob)

@@ -1,4 +1,4 @@
-"""An engine of this process behind the same face as one on the other side of the wire."""
+"""An engine in this process behind the same interface as a remote one."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def open_filler(
         model: checkpoint folder.
         device: `cpu`, `cuda`, `cuda:N` or `mps`.
         threads: of the engine; None for its own choice.
-        cache_tokens: of contexts that stay encoded; None for the device's usual number, or for what fits.
-        spare_tokens: of contexts being served, or laid out for their next keystroke; None for as many.
+        cache_tokens: size of the prefix cache; None for the device's usual size, or for what fits.
+        spare_tokens: for contexts being served, or laid out for their next keystroke; None for as many.
         dtype: of weights and cache, such as `float32`; None for what the device computes fastest.
-        quantize: weights in eight or four bits; None for `dtype`.
+        quantize: weights to eight or four bits; None keeps `dtype`.
 
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device; the
-            message names what.
+            message says which.
     """
     from calomel.families.family import OpenOptions  # imports torch
     from calomel.weights import nano_path
@@ -79,12 +79,12 @@ def open_folder(folder: Path, options: OpenOptions) -> Filler:
         _check_tokens(folder, own, shape)
         engine, _ = open_engine(folder, options)
         return Filler(engine, own, copies=copies)
-    from calomel.prompts.published import open_published  # jinja2 takes its time
+    from calomel.prompts.published import open_published  # imports jinja2, which is slow
 
     shape = family.config(raw, folder)
     diffusion = shape.diffusion
     generation = generation_of(family, raw, folder)
-    # Before the weights: what is wrong with the small files is known at once.
+    # Before the weights, so that errors in the small files are found at once.
     published = open_published(folder, family.prompts, end=diffusion.end_token_id, mask=diffusion.mask_token_id)
     _check_tokens(folder, published.tokenizer, shape)
     sampling = SamplingParams(temperature=generation.temperature, top_p=generation.top_p, top_k=generation.top_k)
@@ -105,7 +105,7 @@ def open_folder(folder: Path, options: OpenOptions) -> Filler:
 
 
 def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: Shape) -> None:
-    """Raise CheckpointError where tokenizer and `config.json` cannot be of one checkpoint."""
+    """Raise CheckpointError if tokenizer and `config.json` cannot be of the same checkpoint."""
     from calomel.engine import CheckpointError
 
     rules = (
@@ -134,21 +134,21 @@ _REFUSED = frozenset({"context_length_exceeded", "invalid_request"})
 
 
 class Fills(Protocol):
-    """What is needed of `calomel.suggest.filler.Filler`."""
+    """The part of `calomel.suggest.filler.Filler` that is needed here."""
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         """Answer one question; cancelling the awaiting task cancels the work."""
 
 
 class OwnedFills(Fills, Protocol):
-    """One that is closed with its owner."""
+    """A filler that is closed with its owner."""
 
     def close(self) -> None:
         """Stop the engine."""
 
 
 async def answer(filler: Fills, info: ModelInfo, request: CompleteRequest) -> CompleteAnswer:
-    """What `filler`, whose model is `info`, says to `request`.
+    """The answer of `filler`, whose model is `info`, to `request`.
 
     Raises:
         EngineError: the engine refused or failed.
@@ -160,11 +160,11 @@ async def answer(filler: Fills, info: ModelInfo, request: CompleteRequest) -> Co
 
 @dataclass(slots=True)
 class EngineCompleter:
-    """A `Completer` on an engine of this process, for replay and tests.
+    """A `Completer` on an engine in this process, for replay and tests.
 
     Attributes:
         filler: closed with this object.
-        model: what it says of itself.
+        model: its description.
     """
 
     filler: OwnedFills
@@ -172,7 +172,7 @@ class EngineCompleter:
 
     @property
     def work(self) -> Work | None:
-        """What the engine has done so far; None where it does not count."""
+        """The engine's counters of work so far; None if it has none."""
         found: Work | None = getattr(getattr(self.filler, "engine", None), "work", None)
         return found
 
@@ -199,7 +199,7 @@ class EngineCompleter:
 
 
 def open_completer(folder: Path | None = None, device: str = "cpu", threads: int | None = None) -> EngineCompleter:
-    """Load the checkpoint folder (None: the shipped one) and answer from it; blocks for seconds.
+    """Load the checkpoint folder (None: the shipped one) and answer with it; blocks for seconds.
 
     Raises what `calomel.suggest.filler.open_filler` raises.
     """

@@ -1,8 +1,8 @@
-"""What became of each suggestion: told once, by the user's command or by what the text says.
+"""The outcome of each suggestion, recorded once, from the user's command or from the text.
 
 Editors differ: some report what they show, some the acceptance, some nothing, and most report it after the text has
-changed. So a change that does all of a suggestion in one go is its acceptance, and an outcome that the text tells but a
-late command may contradict waits a moment. What was never displayed, or not long enough to be noticed, is only counted.
+changed. So a change that does all of a suggestion at once is its acceptance, and an outcome inferred from the text that
+a late command may contradict waits a moment. What was never displayed, or too briefly to be noticed, is only counted.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from calomel.suggest.offers import SEEN_SECONDS, Offer, OutcomeKind, OutcomeSink
 from calomel.workspace.documents import TextChange
 from calomel.workspace.history import Origin
 
-# Continue's number, so that rates compare: whoever does nothing for longer gives no answer.
+# Continue's number, so that rates are comparable: without any action for this long, a suggestion was ignored.
 NO_ACTION_SECONDS: Final = 10.0
-# An editor that reports an acceptance does so within a moment of changing the text.
+# Editors that report an acceptance do so within this time of the text change.
 GRACE_SECONDS: Final = 0.5
 _REMEMBERED: Final = 32
 _SLUG: Final = re.compile(r"[^a-z0-9]+")
 
 
 class Ledger:
-    """The suggestions of one editor, the newest of each kind and document being the visible one.
+    """The suggestions of one editor; the newest of each kind and document is the visible one.
 
     Attributes:
         counts: of outcomes.
-        held_back: the suggestions that the editor was not given.
+        held_back: the suggestions that the editor did not get.
     """
 
     def __init__(self, clock: Callable[[], float], sink: OutcomeSink | None) -> None:
@@ -43,15 +43,15 @@ class Ledger:
         self.held_back = SuppressedTracker(clock, sink)
 
     def visible(self, uri: str, kind: Kind) -> Offer | None:
-        """The open suggestion of a document."""
+        """The visible suggestion of a kind in a document, if it is open."""
         return next((offer for offer in self._open(uri) if offer.outcome.kind == kind and not offer.beside), None)
 
     def same(self, uri: str, kind: Kind, edits: tuple[Planned, ...]) -> Offer | None:
-        """The open suggestion that has these edits."""
+        """The open suggestion with these edits."""
         return next((each for each in self._open(uri) if each.outcome.kind == kind and each.edits == edits), None)
 
     def give(self, offer: Offer) -> None:
-        """A suggestion goes to the editor and takes the place of those that it has, or comes beside them."""
+        """A suggestion goes to the editor and replaces those that it has, or is an alternative to them."""
         self.settle()
         for other in [] if offer.beside else list(self._open(offer.outcome.uri)):
             if other.outcome.kind == offer.outcome.kind and other.outcome.id != offer.outcome.id:
@@ -63,9 +63,9 @@ class Ledger:
             self._finish(oldest)
 
     def changed(self, uri: str, change: TextChange, origin: Origin = Origin.TYPED) -> tuple[tuple[Offer, ...], bool]:
-        """Go along with a change: the suggestions that it accepts, and whether it does some of one.
+        """Follow a change. Returns the suggestions that it accepts, and whether it does a part of one.
 
-        Editors make an edit of several places one by one.
+        Editors apply an edit of several places one by one.
         """
         self.held_back.changed(uri, change, origin)
         accepted: list[Offer] = []
@@ -85,17 +85,17 @@ class Ledger:
         return tuple(accepted), nearer
 
     def accepts(self, uri: str, change: TextChange) -> bool:
-        """Whether a change takes an open suggestion, or whole words of it, in one go."""
+        """Whether a change accepts an open suggestion, or whole words of it, at once."""
         return any(offer.is_accepted(change, offer.after(change)) for offer in self._open(uri))
 
     def shown(self, suggestion_id: str) -> None:
-        """The editor displays it now."""
+        """The editor displays the suggestion now."""
         offer = self._offers.get(suggestion_id)
         if offer is not None and offer.since is None:
             offer.since = self._clock()
 
     def accepted(self, suggestion_id: str) -> Offer | None:
-        """The user took it; returns the suggestion if that is news."""
+        """The user accepted it; returns the suggestion unless that was decided already."""
         return self._decided(suggestion_id, "accepted", "by_command")
 
     def partly_accepted(self, suggestion_id: str, length: int, whole: int | None = None) -> Offer | None:
@@ -103,7 +103,7 @@ class Ledger:
         offer = self._undecided(suggestion_id)
         if offer is None:
             return None
-        # Keys may be quicker than the answer that holds only the rest: then it is the text before that.
+        # Keys may outrun the answer that has only the rest: then the length refers to the text before that.
         length -= max(0, (whole or 0) - offer.outcome.length)
         if length <= offer.taken:
             return None
@@ -115,11 +115,11 @@ class Ledger:
         return offer
 
     def rejected(self, suggestion_id: str, reason: str | None = None) -> Offer | None:
-        """The user dismissed it; returns the suggestion if that is news."""
+        """The user dismissed it; returns the suggestion unless that was decided already."""
         return self._decided(suggestion_id, "rejected", slug(reason or ""))
 
     def ignored(self, suggestion_id: str, reason: str) -> None:
-        """It went away without a decision."""
+        """It disappeared without a decision."""
         offer = self._offers.get(suggestion_id)
         if offer is not None and offer.decided in {None, "partly_accepted"} and offer.pending is None:
             self._ignore(offer, slug(reason) or "unknown")
@@ -140,7 +140,7 @@ class Ledger:
             offer.edits = ()
 
     def settle(self) -> None:
-        """Tell what has become certain by now."""
+        """Record the outcomes that have become certain."""
         now = self._clock()
         for offer in self._offers.values():
             if offer.pending is not None and offer.gone is not None and now - offer.gone >= GRACE_SECONDS:
@@ -152,7 +152,7 @@ class Ledger:
                     self._ignore(offer, "no_action")
 
     def close(self) -> None:
-        """The session ends: tell everything that is still open."""
+        """The session ends: settle everything that is still open."""
         self.settle()
         self.held_back.close()
         for offer in self._offers.values():
@@ -181,7 +181,7 @@ class Ledger:
             self._ignore(offer, "closed")
 
     def _see(self, offer: Offer, *, surely: bool = False) -> None:
-        """Count it as shown once it was visible for a quarter of a second; whoever decides about it has seen it."""
+        """Record it as shown once it was visible for a quarter of a second, or when the user decided about it."""
         if not offer.seen and (surely or self._visible_seconds(offer) >= SEEN_SECONDS):
             offer.seen = True
             self._send(offer, "shown", "")
@@ -213,5 +213,5 @@ class Ledger:
 
 
 def slug(reason: str) -> str:
-    """A client's reason as a short name: what an editor sends may be anything."""
+    """A client's reason as a short name: editors may send anything."""
     return _SLUG.sub("_", reason.lower())[:32].strip("_")

@@ -1,4 +1,4 @@
-"""From what was found to the suggestion that the editor gets, without flicker and without what was rejected."""
+"""From a decision to the suggestion that the editor gets, without flicker and without what was rejected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from calomel.suggest.silence import SilenceReason
 def offered(
     session: Session, asked: Asked, decision: Decision, edits: tuple[Planned, ...]
 ) -> Suggestion | SilenceReason:
-    """Offer what fits the cursor of `edits`, which are edits of the document's text; or say why not."""
+    """Offer those of `edits`, which are edits of the document's text, that fit the cursor; or say why not."""
     document, text, ledger = asked.document, asked.document.text, session.ledger
     chosen = _fitting(asked, edits)
     if not chosen:
@@ -49,7 +49,7 @@ def offered(
 
 
 def others(session: Session, asked: Asked, first: Suggestion) -> tuple[Suggestion, ...]:
-    """What else may be inserted at the cursor than `first`, likeliest first."""
+    """What may be inserted at the cursor instead of `first`, likeliest first."""
     document, text = asked.document, asked.document.text
     kept = [*session.cache.every(document.uri, asked.kind, text, asked.offset)]
     distinct: dict[object, tuple[Decision, tuple[Planned, ...]]] = {}
@@ -75,7 +75,7 @@ def _given(
     *,
     beside: bool = False,
 ) -> Suggestion:
-    """What the editor is given, under the name that it has already if it has it."""
+    """The suggestion for the editor; it keeps its id if the editor has it already."""
     document, text, ledger = asked.document, asked.document.text, session.ledger
     given = joined(text, delivered).text
     offer = ledger.same(document.uri, asked.kind, chosen)
@@ -102,10 +102,10 @@ def _given(
 
 
 def hold_back(session: Session, asked: Asked, decision: Decision, reason: SilenceReason) -> None:
-    """Follow what is not offered, so that it is known what became of it; its edits are edits of the document's text."""
+    """Follow what is not offered, to learn its outcome; its edits are edits of the document's text."""
     document, text = asked.document, asked.document.text
     chosen = _fitting(asked, decision.edits)
-    # What was rejected before would not be shown whatever the threshold, and what is visible is shown.
+    # What was rejected would not be shown at any threshold, and what is visible is shown already.
     if not chosen or session.rejections.has(document.uri, text, chosen):
         return
     visible = session.ledger.visible(document.uri, asked.kind)
@@ -124,7 +124,7 @@ def _outcome(
     given: str,
     known: str | None = None,
 ) -> Outcome:
-    """What is told of a suggestion that changes `chosen` and is inserted as `given`, under a known id or a new one."""
+    """The outcome template of a suggestion with the edits `chosen` and the insert text `given`."""
     return Outcome(
         id=known or f"{session.rng.getrandbits(64):016x}",
         outcome="shown",
@@ -145,7 +145,7 @@ def _outcome(
 
 
 def _against_past(session: Session, asked: Asked, edits: tuple[Planned, ...]) -> SilenceReason | None:
-    """Why an answer from before the last edits is none any more: it undoes one, or goes on with an undone one."""
+    """Why the last edits made an answer invalid: it undoes one of them, or continues an undone one."""
     if asked.kind != "edit":
         return None
     past = session.past(asked.document)
@@ -159,7 +159,7 @@ def _against_past(session: Session, asked: Asked, edits: tuple[Planned, ...]) ->
 
 
 def _fitting(asked: Asked, edits: tuple[Planned, ...]) -> tuple[Planned, ...]:
-    """Which of `edits` to offer at the cursor; none when they belong elsewhere by now."""
+    """Which of `edits` to offer at the cursor; none if they belong elsewhere now."""
     if asked.kind == "edit":
         return near_cursor(asked.document.text, edits, asked.offset)[0]
     return edits if edits and (asked.selected is not None or edits[0].start == asked.offset) else ()
@@ -168,8 +168,8 @@ def _fitting(asked: Asked, edits: tuple[Planned, ...]) -> tuple[Planned, ...]:
 def _gives_way(asked: Asked, visible: Offer, chosen: tuple[Planned, ...]) -> bool:
     """Whether the visible suggestion may be replaced.
 
-    One that still agrees with the text stays, unless the new one only goes on where it ends: one edit at the same place
-    whose text begins with the shown one. The rule is Zed's.
+    One that still agrees with the text stays, unless the new one only extends it: one edit at the same place whose text
+    starts with the shown one. The rule is Zed's.
     """
     fits = all(edit.fits(asked.document.text) for edit in visible.edits)
     if visible.edits == chosen or not fits or (asked.kind == "fill" and visible.edits[0].start != asked.offset):
@@ -181,7 +181,7 @@ def _gives_way(asked: Asked, visible: Offer, chosen: tuple[Planned, ...]) -> boo
 
 
 def _around(text: str, chosen: tuple[Planned, ...], selected: Selected) -> TextEdit | None:
-    """The suggestion as a replacement of what the selected completion item replaces; None when it disagrees with it.
+    """The suggestion as a replacement of what the selected completion item replaces; None if they disagree.
 
     Editors show only such suggestions while their completion popup is open.
     """
@@ -194,5 +194,5 @@ def _around(text: str, chosen: tuple[Planned, ...], selected: Selected) -> TextE
 
 
 def _cursor_after(edits: tuple[TextEdit, ...]) -> int:
-    """The end of the last edit, in the text that all of them make."""
+    """The end of the last edit, in the text after all of them."""
     return edits[-1].start + sum(len(edit.text) - (edit.end - edit.start) for edit in edits[:-1]) + len(edits[-1].text)

@@ -1,8 +1,8 @@
-"""A suggestion in the editor's hands, one that was kept from it, and what is told of either.
+"""A suggestion given to the editor, one that was held back, and the outcomes recorded for either.
 
-What was held back is followed as if it had been shown, so that the filter can learn from it too. The rules are those of
-what is shown: what would have been gone before anybody noticed it is not counted, typing along keeps it the same
-suggestion. Beyond that the user may take detours: what counts is that the text comes to hold all of it at its place.
+A suggestion that was held back is followed as if it had been shown, so that the filter can learn from it too. The same
+rules apply: one that would have disappeared before anybody noticed is not counted, and typing along keeps it the same
+suggestion. Besides, the user may take detours: what counts is that the text eventually has all of it at its place.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from calomel.workspace.history import Origin
 
 OutcomeKind = Literal["shown", "accepted", "partly_accepted", "rejected", "ignored", "superseded", "withheld", "typed"]
 
-# Continue's number, so that rates compare: what is visible for less is not seen.
+# Continue's number, so that rates are comparable: what is visible for less counts as not seen.
 SEEN_SECONDS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One event in a suggestion's life. `text` and `uri` hold words of the user's.
+    """One event in a suggestion's life. `text` and `uri` contain the user's text.
 
     Attributes:
-        id: of the suggestion. Its last decision counts: who ignored it for ten seconds may accept it after all.
+        id: of the suggestion. The last decision counts: one ignored for ten seconds may still be accepted.
         outcome: `shown` once it was visible for a quarter of a second; partial acceptance repeats with growing length.
-            `withheld` in place of `shown` when it was held back, and `typed` if the user then wrote all of it by hand;
-            one that is shown after all keeps its id.
-        reason: a short name, empty where there is nothing to add: `by_text` or `by_command` for an acceptance,
+            `withheld` instead of `shown` when it was held back, and `typed` if the user then typed all of it by hand;
+            if it is shown after all, it keeps its id.
+        reason: a short name, empty if there is nothing to add: `by_text` or `by_command` for an acceptance,
             `no_action`, `typed_against`, `typed_out`, `moved_away`, `closed` or the editor's own for `ignored`, the
             reason of the silence for `withheld` and `typed`.
         kind: `fill` or `edit`.
         uri: of the document.
         language_id: of the document.
         trigger: what made the editor ask.
-        model: that made it.
-        probability: what the gate said.
-        visible_seconds: since the editor displayed it; 0 when that is not known.
+        model: that generated it.
+        probability: the calibrator's.
+        visible_seconds: since the editor displayed it; 0 if unknown.
         length: of its insert text, in UTF-16 units.
         accepted_length: how much of it the user took.
         text: its insert text.
-        signals: numbers about it, from before it was shown.
+        signals: what was known of it before it was shown.
         maker: who proposed it, as in `Candidate.maker`.
     """
 
@@ -72,25 +72,25 @@ class Outcome:
 
 
 class OutcomeSink(Protocol):
-    """Keeps outcomes."""
+    """Records outcomes."""
 
     def record(self, outcome: Outcome) -> None:
-        """Keep one. Fast; never raises."""
+        """Record one. Fast; never raises."""
 
 
-# A place that has grown beyond this is no place any more.
+# Characters; a place that has grown beyond this is given up.
 _LARGEST_PLACE: Final = 8_000
 
 
 @dataclass(slots=True)
 class Place:
-    """A stretch of text, and what a suggestion wants to stand there.
+    """A range of the text, and what a suggestion would turn it into.
 
     Attributes:
-        start: where it begins.
-        now: what stands there.
-        wanted: what would stand there with the suggestion.
-        inserts: the suggestion only inserts, at one place: whatever follows there may be anything.
+        start: offset.
+        now: its current text.
+        wanted: its text with the suggestion.
+        inserts: the suggestion only inserts, at one place, so any text may follow what is wanted.
     """
 
     start: int
@@ -115,16 +115,16 @@ class Place:
 
     @property
     def holds(self) -> bool:
-        """Whether what is wanted stands there."""
+        """Whether the wanted text is there."""
         return self.now.startswith(self.wanted) if self.inserts else self.now == self.wanted
 
     @property
     def is_lost(self) -> bool:
-        """Whether it has grown beyond measure."""
+        """Whether it has grown too large."""
         return max(len(self.now), len(self.wanted)) > _LARGEST_PLACE
 
     def changed(self, change: TextChange) -> bool:
-        """Go along with a change; whether it touched the place, which then spans all that the change replaced."""
+        """Follow a change. Whether it touched the place, which then covers all that the change replaced."""
         low, high = self.start, self.start + len(self.now)
         if change.start > high:
             return False
@@ -142,7 +142,7 @@ class Place:
         return True
 
     def same(self, other: Place, text: str) -> bool:
-        """Whether two places of `text` want it to become the same."""
+        """Whether two places of `text` would turn it into the same text."""
         low = min(self.start, other.start)
         high = max(self.start + len(self.now), other.start + len(other.now))
         return self._whole(text, low, high) == other._whole(text, low, high)
@@ -151,25 +151,25 @@ class Place:
         return text[low : self.start] + self.wanted + text[self.start + len(self.now) : high]
 
 
-# Nobody types more in one keystroke; editors close brackets by themselves, which makes two.
+# The most characters from one keystroke: two, since editors close brackets automatically.
 _MOST_BY_HAND: Final = 2
 
 
 @dataclass(slots=True)
 class Offer:
-    """A suggestion in the editor's hands.
+    """A suggestion given to the editor.
 
     Attributes:
-        outcome: what is told of it; its text is the insert text that the editor was given last. Its id is the same as
-            long as the user types into it.
-        edits: what is left of it, of the text as it is now; empty when all is done.
-        since: when the editor displayed it; None while that is not known.
-        gone: when it was not there any more; None as long as it may be.
-        seen: it was visible long enough to be noticed, and that was told.
+        outcome: the template of its outcomes; its text is the last insert text given to the editor. Its id stays the
+            same while the user types into it.
+        edits: what is left of it, as edits of the current text; empty when all is done.
+        since: when the editor displayed it; None if unknown.
+        gone: when it disappeared; None while it may be visible.
+        seen: it was visible long enough to be noticed, and that was recorded.
         taken: UTF-16 units of its text that were accepted in parts.
-        decided: the last outcome that was told; None while it is open.
-        pending: why it will count as ignored in a moment, unless the user's decision comes before.
-        beside: it came beside another one, to be looked at by those who want another.
+        decided: the last outcome recorded; None while it is open.
+        pending: why it will count as ignored in a moment, unless the user decides before.
+        beside: it is an alternative to another one.
     """
 
     outcome: Outcome
@@ -192,7 +192,7 @@ class Offer:
         return rebase(self.edits, change, kind=self.outcome.kind)
 
     def is_accepted(self, change: TextChange, left: tuple[Planned, ...] | None) -> bool:
-        """Whether `change`, which leaves this, must be an acceptance: of all of it, or of whole words, in one go."""
+        """Whether `change`, which leaves `left`, must be an acceptance: of all of it, or of whole words, at once."""
         by_hand = max(len(change.inserted), len(change.removed)) <= _MOST_BY_HAND
         if by_hand or left is None or size(left) >= size(self.edits):
             return False
@@ -207,7 +207,7 @@ def size(edits: tuple[Planned, ...]) -> int:
 
 
 def _ends_word(whole: str, left: str) -> bool:
-    """Whether what was taken from the beginning of `whole` ends with a word or a line."""
+    """Whether what was taken from the start of `whole` ends at the end of a word or line."""
     taken = whole[: len(whole) - len(left)]
     if not taken.strip() or not left:
         return False
@@ -216,18 +216,18 @@ def _ends_word(whole: str, left: str) -> bool:
 
 @dataclass(slots=True)
 class Withheld:
-    """What is known of it.
+    """A suggestion that was held back.
 
     Attributes:
-        outcome: as it is told; its reason is why it was held back.
+        outcome: the template of its outcomes; its reason is why it was held back.
         place: where it belongs.
-        left: what is left of its edits, for as long as nobody can tell whether it would have been noticed.
-        since: seconds of the clock at which it would have been shown.
+        left: what is left of its edits, until it is clear whether it would have been noticed.
+        since: time of the clock at which it would have been shown.
         keys: changes that the user typed into the document since.
-        noticed: it would have been there for long enough.
-        told: that it was withheld.
-        typed: the user wrote it.
-        is_over: nothing that comes can change what is known of it.
+        noticed: it would have been visible for long enough.
+        told: `withheld` was recorded.
+        typed: the user typed it.
+        is_over: nothing can change its outcome any more.
     """
 
     outcome: Outcome
@@ -243,16 +243,16 @@ class Withheld:
 
 LOG: Final = logging.getLogger(__name__)
 
-# It is followed for as long as the longer of both lasts: a pause for thought, or a line or two of typing.
+# It is followed until both limits are exceeded: the time (a pause for thought) and the keys (a line or two).
 FOLLOWED_SECONDS: Final = 30.0
 FOLLOWED_KEYS: Final = 40
-# Of one editor. The oldest gives way; a pause in the typing makes one, so this many are more than a minute's.
+# Per editor; the oldest is dropped. Each pause in the typing makes one, so this many cover more than a minute.
 _FOLLOWED: Final = 16
 _OWN: Final = frozenset({Origin.TYPED, Origin.UNDO, Origin.REDO})
 
 
 class SuppressedTracker:
-    """The withheld suggestions of one editor, each counted once however often it came back."""
+    """The withheld suggestions of one editor, each counted once however often it recurs."""
 
     def __init__(self, clock: Callable[[], float], sink: OutcomeSink | None) -> None:
         self._clock = clock
@@ -264,18 +264,18 @@ class SuppressedTracker:
         self._last: dict[str, Any] | None = None
 
     def report(self) -> dict[str, Any]:
-        """How many by reason, by maker, and by reason those that the user then `typed` by hand; and the `last` one."""
+        """Counts by reason and by maker, by reason of those then `typed` by hand, and the `last` one."""
         self.settle()
         counts = {"by_reason": self._by_reason, "by_maker": self._by_maker, "typed": self._typed}
         return {**{name: dict(count) for name, count in counts.items()}, "last": self._last}
 
     def hold(self, outcome: Outcome, edits: Sequence[Planned], text: str, threshold: float) -> None:
-        """Follow one from now on, unless it is followed already.
+        """Start to follow a suggestion, unless it is followed already.
 
         Args:
-            outcome: what to tell of it.
+            outcome: the template of its outcomes.
             edits: of `text`, at least one.
-            text: of the document, as it is now.
+            text: of the document, current.
             threshold: of its language.
         """
         self.settle()
@@ -301,7 +301,7 @@ class SuppressedTracker:
         )
 
     def taken_over(self, uri: str, kind: Kind, edits: Sequence[Planned], text: str) -> str | None:
-        """The id under which a suggestion that is to be shown was held back before, which is followed no longer."""
+        """Stop following a suggestion that will be shown now; returns the id under which it was held back."""
         item = self._find(uri, kind, Place.of(text, edits), text)
         if item is None:
             return None
@@ -311,7 +311,7 @@ class SuppressedTracker:
         return item.outcome.id if item.told else None
 
     def changed(self, uri: str, change: TextChange, origin: Origin) -> None:
-        """Go along with a change of a document. Writes nothing: this is on the way of a keystroke."""
+        """Follow a change of a document. Writes nothing: this runs on every keystroke."""
         for item in self._followed:
             if item.is_over or item.outcome.uri != uri:
                 continue
@@ -321,11 +321,11 @@ class SuppressedTracker:
                 item.is_over = not item.left
             if item.place.changed(change):
                 item.typed = origin is Origin.TYPED and item.place.holds and not item.is_over
-                # What another suggestion, an undo or a formatter put there is not the user's own typing.
+                # What another suggestion, an undo or a formatter put there was not typed by the user.
                 item.is_over |= item.place.holds or item.place.is_lost or origin not in _OWN
 
     def settle(self) -> None:
-        """Tell what has become certain by now."""
+        """Record the outcomes that have become certain."""
         now = self._clock()
         for item in self._followed:
             if not item.is_over:
@@ -359,7 +359,7 @@ class SuppressedTracker:
             item.told = True
             self._send(item.outcome)
         if item.typed:
-            # Its numbers stand in the line before.
+            # Its signals are in the `withheld` line.
             self._typed[item.outcome.reason] += 1
             self._send(replace(item.outcome, outcome="typed", signals=None))
 

@@ -1,10 +1,9 @@
-"""What stood elsewhere between the same text before a hole and the same text behind it.
+"""Copying: what stands elsewhere between the same text before a hole and the same text after it.
 
-Code repeats itself: a quarter of the rests of lines in held-out files stand word for word somewhere above or below. The
+Code repeats itself: a quarter of the line remainders in held-out files occur verbatim somewhere above or below. The
 longest text before the hole that occurs again is found in the prompt's own files, and what follows there, up to where
-it goes on as it does behind the hole, is a draft of the answer. How much such a draft is worth beside the model's own
-answer is a matter of the model: three logistic regressions, fitted for a checkpoint and stored beside it in
-`recall.json`.
+it continues as it does after the hole, is a draft of the answer. How good such a draft is compared with the model's own
+answer depends on the model: three logistic regressions, fitted for a checkpoint and stored with it in `recall.json`.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from calomel.prompts.parts import common_prefix, common_suffix
 from calomel.storage import write_whole
 from calomel.suggest.wire import FieldError, read_json
 
-# The longest match is looked for with so many of the last characters, then fewer. Three stand everywhere.
+# The longest match is searched with this many of the last characters, then with fewer; three match everywhere.
 _BEGINNINGS: Final = (64, 32, 16, 8, 4)
-# A longer match says nothing more.
+# A longer match is no better.
 LONGEST_MATCH: Final = 160
-# Nothing longer is recalled.
+# The longest text to recall.
 _LONGEST: Final = 400
-# Of each source, the last ones before the hole and the first ones behind it.
+# Per source: the last ones before the hole and the first ones after it.
 _PLACES: Final = 24
-# Behind the hole, so many characters that agree tell its end from an earlier one that looks alike.
+# This many matching characters after the hole tell its end from an earlier one that looks alike.
 _SURE: Final = 8
 LONGEST_BEHIND: Final = 60
 
@@ -40,10 +39,10 @@ class CopyCandidate:
 
     Attributes:
         text: of the hole, not empty.
-        before: so many characters before the hole agree, at most `LONGEST_MATCH`.
-        behind: so many characters behind it agree, at most `LONGEST_BEHIND`.
-        places: so many places were compared whose text agrees about as far.
-        agreeing: so many of them have this text.
+        before: number of matching characters before the hole, at most `LONGEST_MATCH`.
+        behind: number of matching characters after it, at most `LONGEST_BEHIND`.
+        places: number of compared places that match about as far.
+        agreeing: how many of them have this text.
     """
 
     text: str
@@ -53,15 +52,15 @@ class CopyCandidate:
     agreeing: int
 
 
-# How many characters before and behind the hole agree, and the text between.
+# The numbers of matching characters before and after the hole, and the text between.
 _Place = tuple[int, int, str]
 
 
 def recall(prefix: str, suffix: str, others: Sequence[str] = ()) -> CopyCandidate | None:
     """The likeliest draft for the hole between `prefix` and `suffix`, from these and from `others`; None without one.
 
-    Of places that agree equally far before the hole, the one that agrees further behind it wins, then the text that
-    most of them have, then the nearest. Costs a few searches through the texts: some 0.2 ms for an ordinary file.
+    Of places that match equally far before the hole, the one that matches further after it wins, then the text that
+    most of them have, then the nearest. Takes a few searches through the texts: some 0.2 ms for an ordinary file.
     """
     line, end, _ = suffix.partition("\n")
     goal = line + end
@@ -81,7 +80,7 @@ def _likeliest(found: Sequence[_Place]) -> CopyCandidate | None:
 
 
 def _places(prefix: str, suffix: str, others: Sequence[str], size: int, goal: str) -> Iterator[_Place]:
-    """Where the last `size` characters of `prefix` stand, and what is between there and `goal`; the nearest first."""
+    """The places of the last `size` characters of `prefix`, with the text from there to `goal`; nearest first."""
     tail, before = prefix[-size:], len(prefix) - size
     for source, nearest_last in ((prefix, True), (suffix, False), *((other, True) for other in others)):
         for start in _occurrences(source, tail, nearest_last=nearest_last):
@@ -107,10 +106,10 @@ def _occurrences(source: str, text: str, *, nearest_last: bool) -> Iterator[int]
 
 
 def _end(source: str, at: int, suffix: str, goal: str) -> tuple[int, int]:
-    """Where the text of the hole ends in `source`, and how many characters agree behind it; -1 where it does not.
+    """Where the text of the hole ends in `source`, and how many characters match after it; -1 if it does not end.
 
-    It ends where `goal`, the rest of the hole's last line, stands first; further on where so much of the suffix follows
-    that it is no chance.
+    It ends at the first `goal`, the rest of the hole's last line; at a later one if so much of the suffix follows
+    there that it is no coincidence.
     """
     limit = at + _LONGEST
     if not goal:
@@ -138,7 +137,7 @@ _FORMAT: Final = 1
 PRIOR: Final = ("bias", "before", "behind", "agreeing", "tokens")
 DRAFT: Final = (*PRIOR, "log_prob", "least", "end")
 OWN: Final = ("bias", "log_prob", "least", "tokens")
-# Log-probabilities below this say nothing more.
+# Log-probabilities are clipped below this.
 _LEAST: Final = -20.0
 
 
@@ -149,13 +148,13 @@ class _Format:
 
 @dataclass(frozen=True, slots=True)
 class CopyScorer:
-    """Weights of the three regressions, by feature, and when the model need not be asked for an answer of its own.
+    """Weights of the three regressions, by feature, and the prior above which the model's own answer is not needed.
 
     Attributes:
         prior: of `PRIOR`.
         draft: of `DRAFT`.
         own: of `OWN`.
-        sure: a prior from which on the model only judges the text.
+        sure: from this prior on, the model only judges the text.
     """
 
     prior: Mapping[str, float]
@@ -164,27 +163,27 @@ class CopyScorer:
     sure: float
 
     def is_sure(self, found: CopyCandidate, tokens: int) -> bool:
-        """Whether the model's own answer to the hole would hardly be the better one."""
+        """Whether the model's own answer would hardly be better."""
         return probability(self.prior, prior_features(found, tokens)) >= self.sure
 
     def of_draft(self, found: CopyCandidate, log_probs: Sequence[float], end_log_prob: float | None) -> float:
-        """The probability that a recalled text is right, whose tokens and whose end the model gives these."""
+        """The probability that a recalled text is right, from the model's log-probabilities of its tokens and end."""
         return probability(self.draft, draft_features(found, log_probs, end_log_prob))
 
     def of_own(self, log_probs: Sequence[float], end_log_prob: float | None) -> float:
-        """The probability that the model's own answer is right, from what it said of its tokens."""
+        """The probability that the model's own answer is right, from its log-probabilities."""
         return probability(self.own, own_features(log_probs, end_log_prob))
 
     def write(self, folder: Path) -> None:
-        """Write `recall.json` into `folder`, in one step."""
+        """Write `recall.json` into `folder`, atomically."""
         write_whole(folder / FILE, json.dumps({"format": _FORMAT, **asdict(self)}, indent=2) + "\n")
 
     @classmethod
     def read(cls, folder: Path) -> CopyScorer | None:
-        """What the checkpoint in `folder` makes of copied texts; None where nothing is known of that.
+        """The scorer of the checkpoint in `folder`; None if it has none.
 
         Raises:
-            CheckpointError: the file is there, but not what it should be.
+            CheckpointError: the file is invalid.
         """
         from calomel.engine import CheckpointError  # imports torch, which comes with the checkpoint
 
@@ -205,13 +204,13 @@ class CopyScorer:
 
 
 def probability(weights: Mapping[str, float], features: Mapping[str, float]) -> float:
-    """What a regression says of `features`."""
+    """The probability that a regression gives for `features`."""
     score = math.fsum(weights[name] * value for name, value in features.items())
     return 1.0 / (1.0 + math.exp(-max(-700.0, min(700.0, score))))
 
 
 def prior_features(found: CopyCandidate, tokens: int) -> dict[str, float]:
-    """What is known of a recalled text of so many tokens without the model."""
+    """The features of a recalled text of this many tokens that need no model."""
     return {
         "bias": 1.0,
         "before": math.log(found.before),
@@ -222,7 +221,7 @@ def prior_features(found: CopyCandidate, tokens: int) -> dict[str, float]:
 
 
 def draft_features(found: CopyCandidate, log_probs: Sequence[float], end_log_prob: float | None) -> dict[str, float]:
-    """The same, and what the model says."""
+    """The same, with the model's log-probabilities."""
     said = _said(log_probs, end_log_prob)
     return prior_features(found, len(log_probs)) | {
         "log_prob": said["log_prob"],
@@ -232,7 +231,7 @@ def draft_features(found: CopyCandidate, log_probs: Sequence[float], end_log_pro
 
 
 def own_features(log_probs: Sequence[float], end_log_prob: float | None) -> dict[str, float]:
-    """What the model said of its own answer."""
+    """The features of the model's own answer."""
     return {"bias": 1.0, **_said(log_probs, end_log_prob), "tokens": math.log(max(1, len(log_probs)))}
 
 

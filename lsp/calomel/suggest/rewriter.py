@@ -1,16 +1,16 @@
-"""What a region of text could become, and how much likelier each text is than leaving it as it is.
+"""What a region of text could become, and how much likelier each text is than leaving it unchanged.
 
-A canvas proposes, and so do the drafts that come with the question; the causal mode of the same model judges all of
-them. One question is three rounds at the engine:
+A canvas proposes a text, and so do the drafts in the request; the causal mode of the same model judges all of them. One
+request takes three rounds on the engine:
 
-1. The current text is judged: this encodes the context, and says whether the model doubts any of its tokens.
-2. Drafts are judged and the canvas is denoised, side by side. Where the model doubts nothing, does not see the current
-   text (its own would be a guess, and always likelier), or nobody wants its own text, drafts alone are judged.
-3. What came of the canvas is judged.
+1. The current text is judged: this encodes the context, and shows whether the model doubts any of its tokens.
+2. Drafts are judged and the canvas is denoised, in parallel. If the model doubts nothing, does not see the current text
+   (its own would be a guess, and always likelier), or its own text is not wanted, only drafts are judged.
+3. The result of the canvas is judged.
 
 Candidates are sorted by how much likelier they are than the current text. Without a causal mode
-(`DiffusionConfig.verifiable`) there is a canvas alone, and nothing is judged: drafts come with no likelihood, and
-`CompleteAnswer.judged` says so.
+(`DiffusionConfig.verifiable`) there is only a canvas, and nothing is judged: drafts have no likelihood, and
+`CompleteAnswer.judged` is false.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from calomel.suggest.scoring import LikelihoodScorer, RequestGroup
 if TYPE_CHECKING:
     from calomel.engine import Engine, Request, Result
 
-# A canvas is denoised where the model thinks some token of the current text less likely than this.
+# A canvas is denoised if the model finds any token of the current text less likely than this.
 DOUBT: Final = math.log(0.5)
-# Tokens of what a model may write behind a text: the line end and the fence that close a block, and the end.
+# Tokens that a model may write after a text: the line end and the fence that close a block, and the end token.
 _AROUND: Final = 8
 
-# A text as token ids, and as a candidate of which nothing is known but what the engine said when it made it.
+# A text as token ids, and as a candidate that is not judged yet.
 _Proposed = tuple[tuple[int, ...], Candidate]
 
 
@@ -53,7 +53,7 @@ class Rewriter:
 
     Args:
         tokenizer: of a checkpoint that was trained for edits.
-        generation: how it is asked.
+        generation: how answers are generated.
     """
 
     def __init__(self, tokenizer: TextTokenizer, generation: GenerationConfig) -> None:
@@ -61,14 +61,14 @@ class Rewriter:
         self.generation = generation
 
     async def rewrite(self, engine: Engine, request: CompleteRequest, client: str = "") -> CompleteAnswer:
-        """Every maker's texts, judged, best first; cancelling the task cancels all that the engine does for it.
+        """The texts of all makers, judged, best first; cancelling the task cancels its requests to the engine.
 
-        A text that two makers propose is there twice. Texts that were not judged in time come last.
+        A text that two makers propose is listed twice. Texts that were not judged in time come last.
 
         Args:
             engine: of the checkpoint.
             request: of kind `edit`.
-            client: who asks, see `Request.client`.
+            client: see `Request.client`.
 
         Raises:
             EngineError: the engine refused or failed, or the deadline passed before the current text was judged.
@@ -96,11 +96,11 @@ class Rewriter:
     def _base(
         self, engine: Engine, request: CompleteRequest, client: str, began: float
     ) -> tuple[tuple[int, ...], list[_Proposed], Request, FimTokens]:
-        """The current text, the drafts, what all requests of one question have in common, and their prompt.
+        """The current text, the drafts, what all requests of one question share, and their prompt.
 
-        Takes longer than an event loop has.
+        Too slow for the event loop.
         """
-        from calomel.engine import Request, SamplingParams  # imports torch, which came with the engine
+        from calomel.engine import Request, SamplingParams  # imports torch, which the engine has imported already
 
         region = request.parts.region or EditRegion("", 0)
         texts = (region.text, *(draft.text for draft in request.drafts))
@@ -134,9 +134,9 @@ class Rewriter:
         return tuple(self._tokenizer.encode(prompt.answered(text)))
 
     def _proposed(self, result: Result, prompt: FimTokens, request: CompleteRequest) -> _Proposed:
-        """A canvas' text, encoded anew: the same text may have come as other tokens.
+        """A canvas' text, encoded again: the model may have written it as other tokens.
 
-        In a format of its own, where an answer says more than the text, its tokens are what is judged.
+        In formats whose answers contain more than the text, the answer's own tokens are judged.
         """
         text = self.generation.renderer.read(result.ids)
         if prompt.reply is None:
@@ -149,7 +149,7 @@ class Rewriter:
 
 
 def _judged(proposals: Iterable[_Proposed], scorer: LikelihoodScorer, keep: float) -> list[Candidate]:
-    """Of a draft the tokens' likelihoods, too: nothing else is known of them."""
+    """Add the likelihoods; for drafts also those of the tokens, their only signals."""
     candidates = []
     for ids, candidate in proposals:
         judged = scorer.judged(ids)

@@ -1,7 +1,7 @@
-"""Where a running server leaves its address and token for the editors of the same user.
+"""The file in which a running server publishes its address and token for the editors of the same user.
 
-Only its user may read such a file, and only its user's is believed: the folder and the file must be his and must be
-closed to everybody else, and no link is followed.
+Only that user can read the file, and only that user's file is trusted: folder and file must belong to the user and be
+closed to everybody else, and links are not followed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Text = Annotated[str, Meta(max_length=4096)]
 
 
 class RuntimeFileError(Exception):
-    """The file cannot be written, or must not be believed; the message says why and never holds a token."""
+    """The file cannot be written, or must not be trusted; the message says why and never contains a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,15 @@ class ServerRecord:
 
     Attributes:
         url: `http://host:port`.
-        token: what it wants to see; None when it lets everybody in.
+        token: that clients must send; None if it needs none.
         pid: of its process.
-        started: when that process started, in the system's ticks; 0 where the system does not tell. A process id is
-            given out again some day, this pair is not.
+        started: when that process started, in clock ticks since boot; 0 if unknown. Process ids are reused; the pair of
+            both is not.
         model: checkpoint folder, for people; None for the shipped one.
-        weights: `calomel.weights.weights_id` of that folder; empty when it could not be read.
+        weights: `calomel.weights.weights_id` of that folder; empty if it could not be read.
         device: `cpu`, `cuda`, `cuda:N` or `mps`.
         version: of Calomel.
-        protocol: version of the wire.
+        protocol: version of the wire protocol.
     """
 
     url: _Text
@@ -65,26 +65,26 @@ class ServerRecord:
 
 
 def runtime_folder() -> Path:
-    """The user's runtime folder (on Linux `$XDG_RUNTIME_DIR/calomel`, or the system's stand-in)."""
+    """The user's runtime folder (on Linux `$XDG_RUNTIME_DIR/calomel`, or the system's fallback)."""
     import warnings
 
-    import platformdirs  # 25 ms, which an editor's first answer does not wait for
+    import platformdirs  # takes 25 ms, which an editor's first answer must not wait for
 
     with warnings.catch_warnings():
-        # Without XDG_RUNTIME_DIR (no session, a container) its stand-in is right, and `check_folder` looks at it.
+        # Without XDG_RUNTIME_DIR (no session, a container) its fallback is fine: `check_folder` checks it.
         warnings.simplefilter("ignore", getattr(platformdirs, "RuntimeDirWarning", UserWarning))
         return platformdirs.user_runtime_path("calomel", appauthor=False)
 
 
 def default_path() -> Path:
-    """`server.json` in the runtime folder: the server that the user started himself."""
+    """`server.json` in the runtime folder, for a server that the user started."""
     return runtime_folder() / _NAME
 
 
 def read(path: Path) -> ServerRecord | None:
     """The record in `path`; None when there is no file.
 
-    Raises RuntimeFileError for a file that is not to be believed: of another user, open to others, a link, damaged.
+    Raises RuntimeFileError for a file that must not be trusted: of another user, open to others, a link, damaged.
     """
     try:
         check_folder(path.parent)
@@ -109,7 +109,7 @@ def read(path: Path) -> ServerRecord | None:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise RuntimeFileError when others could put files there; FileNotFoundError when it is not there."""
+    """Raise RuntimeFileError if others could put files there; FileNotFoundError if it does not exist."""
     status = folder.stat()
     if not is_own(status):
         raise RuntimeFileError(f"{folder} belongs to another user: choose another runtime-file")
@@ -123,7 +123,7 @@ def published(path: Path, record: ServerRecord) -> Iterator[None]:
     """Keep the record in `path` for as long as the context is open.
 
     Only the user can read the file (mode 0600), from its first byte on. A file of an earlier server is replaced; on
-    leaving, the file goes unless a later server has replaced it.
+    exit, the file is removed unless a later server has replaced it.
 
     Raises RuntimeFileError when the folder cannot be written or is not the user's alone.
     """

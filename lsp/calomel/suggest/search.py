@@ -1,4 +1,4 @@
-"""Where a next edit is looked for: at the cursor, then where the last edits probably go on."""
+"""The search for the next edit: at the cursor, then where the last edits probably continue."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _SHORTEST_NAME: Final = 3
 _ALIKE: Final = 80.0
 _LOCATIONS: Final = 8
 _HUNKS: Final = 3
-# Lines are compared one by one: in a longer file only those nearest to the cursor.
+# Lines are compared one by one; in a longer file, only those nearest to the cursor.
 _COMPARED_LINES: Final = 4000
 
 
 class Why(StrEnum):
-    """What makes a place likely, most likely first."""
+    """What makes a place likely, likeliest first."""
 
     SAME_TEXT = "same_text"
     DIAGNOSTIC = "diagnostic"
@@ -43,7 +43,7 @@ _WEIGHTS: Final = {Why.SAME_TEXT: 1.0, Why.DIAGNOSTIC: 0.8, Why.SAME_NAME: 0.6, 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place where the last edit may go on.
+    """A place where the last edit may continue.
 
     Attributes:
         start: offset of what was found.
@@ -71,7 +71,7 @@ def continuations(
     """
     rows = Rows(text)
     row = rows.row(cursor)
-    # A new line is no change of old ones: it tells nothing of lines that look like it.
+    # A new line changes no old one, so it tells nothing about similar lines.
     found = [
         place
         for edit in evidence(rows, standing(text, hunks, None)[-_HUNKS:]).edits[:_HUNKS]
@@ -90,14 +90,14 @@ def continuations(
 
 
 def _renamed(rows: Rows, edit: LineEdit) -> Iterator[Location]:
-    """Where names stand that an edit replaced by others."""
+    """The places of names that an edit replaced by others."""
     for old, _ in renamed_words(edit.old, edit.new):
         for match in rows.uses(old) if len(old) >= _SHORTEST_NAME else ():
             yield Location(match.start(), match.end(), rows.row(match.start()), Why.SAME_TEXT)
 
 
 def _alike(rows: Rows, edit: LineEdit, row: int) -> Iterator[Location]:
-    """Lines that use the name before the edited place, or that look as the edited line looked before."""
+    """Lines that use the name before the edited place, or that look like the edited line before the edit."""
     name = _name_before(edit)
     low = max(0, row - _COMPARED_LINES // 2)
     for at, line in enumerate(rows.lines[low : low + _COMPARED_LINES], low):
@@ -118,11 +118,11 @@ def _name_before(edit: LineEdit) -> str | None:
     return long[-1] if long and opening else None
 
 
-# Places elsewhere in the file that one question looks at.
+# How many places elsewhere in the file one question looks at.
 _PLACES: Final = 2
 _AGREED: Final = 3
 
-# The situation at an offset of the document that was asked about; None when it has changed since.
+# The situation at an offset of the document; None if the document has changed since the question.
 There = Callable[[int], Situation | None]
 
 
@@ -137,17 +137,17 @@ async def next_edits(
     finishing: bool = True,
     within: tuple[int, int] | None = None,
 ) -> list[Answered]:
-    """What is worth offering, best first; if there is nothing, what was held back, or why there is nothing.
+    """What is worth offering, best first; else what was held back, or why there is nothing.
 
     Args:
         source: asks the model.
-        question: of an editor, or of a client that shows a part of a file.
+        question: of an editor, or of a client that sends a part of a file.
         drafts: texts for the model to judge, best first.
-        places: where the last edits may go on, likeliest first.
-        there: tells the situation at a place.
+        places: where the last edits may continue, likeliest first.
+        there: returns the situation at a place.
         extended: the region at the cursor is larger than usual.
         finishing: text for the cursor may finish what was left unfinished there.
-        within: the part of the text that may be rewritten: all that is apart in it is offered. Without it, one edit is.
+        within: the part of the text that may be rewritten: all separate edits in it are offered. Without it, only one.
     """
     low, high = within or (0, len(question.text))
     asked: list[tuple[int, int]] = []
@@ -170,7 +170,7 @@ async def next_edits(
             break
     if finishing and within is None and not found and unfinished(question):
         finished = await source.finish(question)
-        # What is held back of it tells less than what is held back of a rewriting.
+        # If it is held back, a rewrite that is held back tells more.
         if shows(finished) or not isinstance(best, Decision):
             best = better(best, finished)
     return found or [best or SilenceReason.NO_CHANGE]
@@ -179,7 +179,7 @@ async def next_edits(
 async def agreed(
     source: CandidateSource, question: Question, drafts: Sequence[EditDraft], there: There
 ) -> list[Answered]:
-    """What a model that only fills in can do: write by itself what a draft puts somewhere, or into its hole."""
+    """Drafts confirmed by a model that only fills holes: it writes the draft's text, or fills its hole, by itself."""
     held: Answered = SilenceReason.NOT_TRAINED_FOR_EDITS
     for draft in drafts[:_AGREED]:
         if there(draft.start) is None:
@@ -193,7 +193,7 @@ async def agreed(
 
 
 def unfinished(question: Question) -> bool:
-    """Whether the edit at the cursor was left within a word, or within what its grammar can make nothing of."""
+    """Whether the edit at the cursor stops within a word or at a syntax error."""
     text, at = question.text, question.situation.offset
     errors = None if question.errors is None else question.errors(at, at, "")
     broken = errors is not None and errors[0] > 0 and is_inert(line_rest(text[at:]))
@@ -201,7 +201,7 @@ def unfinished(question: Question) -> bool:
 
 
 def _likely(cursor: int, drafts: Sequence[EditDraft], places: Sequence[Location], low: int, high: int) -> Iterator[int]:
-    """Where to look, likeliest first: a draft knows what to do there, a place only that something may be to do."""
+    """Where to look, likeliest first: drafts, which know the change, before places, where something may be to do."""
     if low <= cursor <= high:
         yield cursor
     yield from (draft.start for draft in drafts if low <= draft.start and draft.end <= high)
@@ -209,6 +209,6 @@ def _likely(cursor: int, drafts: Sequence[EditDraft], places: Sequence[Location]
 
 
 def _apart(decision: Decision, found: Sequence[Answered]) -> bool:
-    """Whether it touches none of those that are offered already."""
+    """Whether a decision touches none of those already found."""
     others = [edit for each in found if isinstance(each, Decision) for edit in each.edits]
     return all(edit.end < other.start or other.end < edit.start for edit in decision.edits for other in others)

@@ -1,5 +1,5 @@
-"""A model behind another server that the user runs: it is asked in that server's own words, with prompts of ours.
+"""A model behind another server that the user runs, asked over that server's API with our prompts.
 
-`target` says where it is, `exchange` sends and reads, `adapters` has a class for each wire format, `completer` answers
-questions with one of them.
+`exchange` says where it is, sends and reads, `adapters` has a class per wire format, `completer` answers questions
+with one of them.
 """

@@ -1,4 +1,4 @@
-"""What an adapter of a wire format is asked and says, and what all adapters share."""
+"""The interface of the adapters for wire formats, and what they share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from calomel.prompts.parts import PromptParts
 from calomel.suggest.completer import Drawing, FinishReason
 from calomel.suggest.upstream.exchange import LOADING_SECONDS, READ_SECONDS, Exchange, Target, UpstreamError
 
-# What servers take by default that say nothing of it (Ollama's num_ctx).
+# The window of servers that do not report one (Ollama's default num_ctx).
 DEFAULT_WINDOW: Final = 4096
 _NAMES_SHOWN: Final = 8
 _LARGEST: Final = 1e6
@@ -22,12 +22,12 @@ _LARGEST: Final = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a server said of itself.
+    """What a server reports about its model.
 
     Attributes:
-        model: by its name there.
+        model: its name on the server.
         window: tokens of prompt and answer together.
-        log_probs: it says how likely each token of an answer was.
+        log_probs: it reports the log-probability of each token of an answer.
         edits: it rewrites regions.
     """
 
@@ -39,9 +39,9 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A hole, or a region. Of other files and edits `parts.related` alone counts for a hole.
+    """A hole or a region to ask about. For a hole, `parts.related` is all that is used of other files and edits.
 
-    A `prompt` is what a model sees in the place of a hole between the tokens of its family.
+    `prompt`, if given, is sent as it is, instead of a hole in the model's fill-in-the-middle tokens.
     """
 
     parts: PromptParts
@@ -53,7 +53,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of an answer; the last one has a reason to end. Numbers may be missing, or none."""
+    """A part of an answer; the last one has a finish reason. Numbers may be missing or NaN."""
 
     text: str = ""
     log_probs: tuple[float, ...] = ()
@@ -73,24 +73,24 @@ class Adapter(ABC):
         self._form: FimFormat | None = None if exchange.target.fim is None else FORMATS[exchange.target.fim]
 
     async def names(self) -> list[str]:
-        """The models that can be named; none where the server has one and no name for it matters."""
+        """The models that can be named; empty if the server has only one and ignores names."""
         return []
 
     @abstractmethod
     async def look(self) -> Known:
-        """What the server can do; before anything else is asked."""
+        """Ask what the server can do; must be called first."""
 
     @abstractmethod
     def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
-        """The text for a hole, as it comes; closing it frees the server's slot."""
+        """Stream the text for a hole; closing the stream frees the server's slot."""
 
     async def rewrite(self, ask: Ask) -> str:
-        """What the region becomes; where `Known.edits`."""
+        """What the region becomes; only with `Known.edits`."""
         del ask
         raise UpstreamError("refused", f"{self.name} rewrites no regions")
 
     async def _try(self) -> bool:
-        """Ask for one token: whether its probability came along. The server loads its model for it, if it has to."""
+        """Ask for one token, which loads the model if necessary. Whether its log-probability came along."""
         trial = Ask(PromptParts(prefix="def add(a, b):\n    return ", suffix="\n"))
         async with aclosing(self.fill(trial, LOADING_SECONDS)) as pieces:
             return any([isfinite(value) async for piece in pieces for value in piece.log_probs])
@@ -122,12 +122,12 @@ class Adapter(ABC):
 
 
 def prompt_of(ask: Ask, form: FimFormat | None) -> str:
-    """The prompt of a hole: what it names, or the hole in the tokens of a format."""
+    """The prompt of a hole: `ask.prompt` if given, else the hole in a format's tokens."""
     return ask.prompt if ask.prompt is not None else write_fim(ask.parts, form or FORMATS["qwen"])
 
 
 def drawn(drawing: Drawing, **names: str) -> dict[str, Any]:
-    """What differs from the most probable tokens, in the server's words; an empty one is left out."""
+    """The sampling parameters that differ from the defaults, under the server's `names`; an empty name drops one."""
     usual, found = Drawing(), {"temperature": drawing.temperature}
     for name in ("top_p", "top_k", "frequency_penalty", "presence_penalty", "repetition_penalty", "seed"):
         value, said = getattr(drawing, name), names.get(name, name)

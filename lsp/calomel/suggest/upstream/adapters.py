@@ -1,6 +1,6 @@
-"""The wire formats that several servers speak, and which one a server speaks.
+"""Adapters for wire formats that several servers share, and detection of a server's format.
 
-vLLM, LM Studio and others: `/v1/completions` of OpenAI's API. Mercury: the OpenAPI document of its makers, 2026-07.
+vLLM, LM Studio and others: `/v1/completions` of OpenAI's API. Mercury: its published OpenAPI document, 2026-07.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from calomel.suggest.upstream.adapter import (
 from calomel.suggest.upstream.exchange import READ_SECONDS, Exchange, UpstreamError
 from calomel.suggest.upstream.native import LlamaCpp, Ollama
 
-# Of OpenAI's API.
+# The limit of OpenAI's API.
 _MOST_STOPS: Final = 4
-# Of its OpenAPI document: prompt and answer.
+# From its OpenAPI document: prompt and answer together.
 _MERCURY_WINDOW: Final = 32_000
 _MERCURY_MODEL: Final = "mercury-edit-2"
 _NOT_FOUND: Final = 404
 _SERVER_ERROR: Final = 500
-# A field that a server does not take; 500 is what `llama_cpp.server` says to log-probabilities without `logits_all`.
+# A field that the server rejects; `llama_cpp.server` answers 500 to log-probabilities without `logits_all`.
 _REFUSED_FIELD: Final = frozenset({400, 422, 500})
 
 
 class OpenAi(Adapter):
-    """`/v1/completions` with prompts of ours: vLLM, LM Studio and their like."""
+    """`/v1/completions` with our prompts: vLLM, LM Studio and others."""
 
     name = "openai"
 
@@ -52,7 +52,7 @@ class OpenAi(Adapter):
         self._log_probs = True
 
     async def names(self) -> list[str]:
-        """What it lists."""
+        """The models that it lists."""
         return list(await self._windows())
 
     async def look(self) -> Known:
@@ -75,7 +75,7 @@ class OpenAi(Adapter):
                 raise UpstreamError("refused", message) from None
             if error.status not in _REFUSED_FIELD:
                 raise
-            # Some refuse the field; whether that was it, the next answer tells.
+            # Some servers refuse the field; the next answer shows whether that was the reason.
             self._log_probs = False
             log_probs = await self._try()
         return Known(self._model, window or DEFAULT_WINDOW, log_probs)
@@ -107,7 +107,7 @@ class OpenAi(Adapter):
                     whole(usage.get("prompt_tokens")),
                     whole(cached),
                 )
-        if mute:  # `llama_cpp.server` says what is wrong only where nothing is streamed
+        if mute:  # `llama_cpp.server` reports errors only without streaming
             del body["stream_options"]
             await self._exchange.post("/v1/completions", body | {"stream": False, "max_tokens": 1})
         if finish is None:
@@ -115,7 +115,7 @@ class OpenAi(Adapter):
         yield Piece(finish=finish)
 
     async def _listed(self) -> dict[str, int]:
-        """As `_windows`; a named model alone where no list is to be had: `transformers serve` lists its cache."""
+        """As `_windows`; only the named model if the server has no list: `transformers serve` lists its cache."""
         try:
             windows = await self._windows()
         except UpstreamError as error:
@@ -125,7 +125,7 @@ class OpenAi(Adapter):
         return windows or ({} if self._target.model is None else {self._target.model: 0})
 
     async def _windows(self) -> dict[str, int]:
-        """The window of each model; 0 where the server does not tell."""
+        """The window of each model; 0 if the server does not report it."""
         models = [record(each) for each in items(record(await self._exchange.get("/v1/models")).get("data"))]
         return {str(each.get("id")): whole(each.get("max_model_len")) for each in models}
 
@@ -134,7 +134,7 @@ class OpenAi(Adapter):
 
 
 class Vllm(OpenAi):
-    """vLLM besides says how it tokenizes."""
+    """vLLM, which also has a route for tokenizing."""
 
     name = "vllm"
 
@@ -157,7 +157,7 @@ class Mercury(Adapter):
         self._model = exchange.target.model or _MERCURY_MODEL
 
     async def look(self) -> Known:
-        """Whether it takes the key, and has the model; nothing is asked of the model, which costs."""
+        """Check that it accepts the key and has the model; no completion is requested, since that costs money."""
         models = items(record(await self._exchange.get("/v1/models")).get("data"))
         names = [str(record(each).get("id")) for each in models]
         if self._target.model is not None and names:
@@ -165,7 +165,7 @@ class Mercury(Adapter):
         return Known(self._model, _MERCURY_WINDOW, edits=True)
 
     async def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
-        """As `Adapter.fill`; the published penalty was chosen for prose, and repeats nothing that code repeats."""
+        """As `Adapter.fill`; without the API's default penalty, which suits prose but not the repetitions of code."""
         front = "".join(f"{each.path}\n{each.text}\n" for each in ask.parts.related)
         body = {
             "model": self._model, "prompt": front + ask.parts.prefix, "suffix": ask.parts.suffix, "stream": True,
@@ -184,7 +184,7 @@ class Mercury(Adapter):
         yield Piece(finish=finish)
 
     async def rewrite(self, ask: Ask) -> str:
-        """What the region becomes: its own text where there is nothing to do."""
+        """What the region becomes; its current text if there is nothing to do."""
         message = {"role": "user", "content": write_mercury(ask.parts)}
         body = {"model": self._model, "messages": [message], "max_tokens": ask.max_tokens, "temperature": 0.0}
         choices = items(record(await self._exchange.post("/v1/edit/completions", body)).get("choices"))
@@ -204,7 +204,7 @@ _ADAPTERS: Final[Mapping[str, type[LlamaCpp | Ollama | OpenAi | Mercury]]] = {
 
 
 async def adapter_of(exchange: Exchange) -> Adapter:
-    """The adapter of the format that was named, or that the server speaks. Raises UpstreamError."""
+    """The adapter for the configured or detected format. Raises UpstreamError."""
     target = exchange.target
     name = target.format
     if name == "auto":
@@ -214,7 +214,7 @@ async def adapter_of(exchange: Exchange) -> Adapter:
 
 
 async def _detected(exchange: Exchange) -> Any:
-    """The format that a server speaks, by what only it has. Raises UpstreamError."""
+    """Detect a server's format by routes that only it has. Raises UpstreamError."""
     refused: UpstreamError | None = None
     for path, only, name in (
         ("/props", "default_generation_settings", "llama.cpp"),
@@ -227,7 +227,7 @@ async def _detected(exchange: Exchange) -> Any:
         except UpstreamError as error:
             if error.gone or error.code in {"timeout", "loading"} or (error.code == "refused" and not error.status):
                 raise
-            # A key may be wanted for some paths alone.
+            # Some servers want a key for some paths only.
             refused = error if error.code == "refused" else refused
             if name == "openai" and _lists_nothing(error, exchange.target.model):
                 return name
@@ -242,5 +242,5 @@ async def _detected(exchange: Exchange) -> Any:
 
 
 def _lists_nothing(error: UpstreamError, model: str | None) -> bool:
-    """Whether a server failed to list its models, though it may well serve the one that was named."""
+    """Whether a server failed to list its models but may still serve the named one."""
     return model is not None and (error.status or 0) >= _SERVER_ERROR

@@ -1,8 +1,8 @@
-"""Answers questions with a model behind an upstream server, in the place of an engine of this process.
+"""Answers questions with a model behind an upstream server instead of an engine in this process.
 
-What its server can do is asked before the first question, and again after it was gone: another model may stand there
-now. Where it says how likely tokens are, that is an answer's confidence. It judges no drafts: of them, filters and what
-is known of the rules that drafted decide alone.
+The server is asked what it can do before the first question, and again after it was gone: it may have another model
+now. Its log-probabilities, if it reports any, give an answer's confidence. It judges no drafts: filters and what is
+known of their rules decide about them.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ _log = logging.getLogger("calomel.server")
 
 _Found = TypeVar("_Found")
 
-# Of what stands around an answer in its model's own format.
+# Room for the markers around an answer in the model's own format.
 _MARKER_TOKENS: Final = 16
-# A server puts a model to sleep that nobody asks (Ollama's takes five minutes); then the next answer takes its time.
+# Servers unload an idle model (Ollama after five minutes); the next answer is slow then.
 _ASLEEP_SECONDS: Final = 60.0
-# Its model, or a route, is not there any more.
+# The model or a route does not exist any more.
 _CHANGED: Final = frozenset({404, 501})
 _NONE: Final = "it gives no log-probabilities: filters, and what rules know of their drafts, decide alone"
 
 
 @dataclass(frozen=True, slots=True)
 class _Account:
-    """What of an engine's account is known here."""
+    """The part of an engine's `Result` that is known here."""
 
     prefill_seconds: float = 0.0
     denoise_seconds: float = 0.0
@@ -68,7 +68,7 @@ class _Account:
 
 @dataclass(slots=True)
 class _Answer:
-    """An answer as it grows: pieces of text, each with what is known of its tokens."""
+    """A growing answer: pieces of text, each with the log-probabilities of its tokens."""
 
     text: str = ""
     pieces: list[Piece] = field(default_factory=list)
@@ -86,11 +86,11 @@ class _Answer:
 
     @property
     def tokens(self) -> int:
-        """About as many as there are; servers send one at a time."""
+        """Estimate: servers send about one token per piece."""
         return sum(max(len(piece.log_probs), 1) for piece in self.pieces if piece.text)
 
     def log_probs(self, length: int) -> tuple[float, ...]:
-        """Of the tokens that begin within so many characters; none where one of them is missing or no number."""
+        """Those of the tokens that start in the first `length` characters; empty if any is missing or NaN."""
         found: list[float] = []
         at = 0
         for piece in self.pieces:
@@ -103,7 +103,7 @@ class _Answer:
 
 
 class UpstreamCompleter:
-    """A `Completer` behind another server, which answers what `calomel.suggest.filler.Filler` answers of an engine.
+    """A `Completer` on another server, with the interface of `calomel.suggest.filler.Filler` on an engine.
 
     Args:
         target: the server.
@@ -120,7 +120,7 @@ class UpstreamCompleter:
         self._heard = time.monotonic()
 
     def look(self) -> None:
-        """Ask what the server can do, in a loop of its own. Raises UpstreamError."""
+        """Ask what the server can do, in a separate event loop. Raises UpstreamError."""
 
         async def once() -> None:
             try:
@@ -132,7 +132,7 @@ class UpstreamCompleter:
 
     @property
     def model(self) -> ModelInfo:
-        """What is known of the model by now; it does not wait."""
+        """What is known of the model so far, without waiting."""
         known, form = self._last, self._trained
         identity = hashlib.sha256(f"{self.target.base}\0{known.model}".encode()).hexdigest()[:16]
         window = min(known.window, MAX_CONTEXT)
@@ -149,7 +149,7 @@ class UpstreamCompleter:
 
     @property
     def said(self) -> str:
-        """One sentence for people: which server and model, and what its confidences come from; or what is wrong."""
+        """One sentence for people: which server and model, and where confidences come from; or what is wrong."""
         if self._adapter is None:
             return self._trouble or f"the server at {self.target.base} was not asked yet"
         known = "it gives log-probabilities" if self._last.log_probs else _NONE
@@ -171,7 +171,7 @@ class UpstreamCompleter:
             try:
                 own = await self._rewritten(adapter, request, ask, answer, until) if request.own else ()
             except UpstreamError as error:
-                # Drafts need no time.
+                # Drafts need no model.
                 if error.code != "timeout" or not request.drafts:
                     raise
         else:
@@ -197,7 +197,7 @@ class UpstreamCompleter:
         return await self._finished(request, answer, began)
 
     async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
-        """Yield the text as it gets settled, then the `Fill`. Raises UpstreamError."""
+        """Yield the text as it becomes final, then the `Fill`. Raises UpstreamError."""
         began, answer, sent = time.monotonic(), _Answer(), ""
         until = None if request.deadline is None else began + request.deadline
         async with aclosing(self._grown(request, answer, until)) as growing:
@@ -215,7 +215,7 @@ class UpstreamCompleter:
         yield fill
 
     async def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
-        """Yield the answer behind every piece of it, then the `Fill`. Raises UpstreamError."""
+        """Yield the answer after every piece of it, then the `Fill`. Raises UpstreamError."""
         began, answer = time.monotonic(), _Answer()
         until = None if request.deadline is None else began + request.deadline
         async with aclosing(self._grown(request, answer, until)) as growing:
@@ -226,7 +226,7 @@ class UpstreamCompleter:
         yield await self._finished(request, answer, began)
 
     async def aclose(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         looking, self._looking = self._looking, None
         if looking is not None:
             looking.cancel()
@@ -234,14 +234,14 @@ class UpstreamCompleter:
         await self._exchange.aclose()
 
     def close(self) -> None:
-        """The same, from another thread than the event loop's."""
+        """The same, from a thread other than the event loop's."""
         if self._loop is not None and self._loop.is_running():
             asyncio.run_coroutine_threadsafe(self.aclose(), self._loop).result()
 
-    # What is asked.
+    # Asking.
 
     async def _ready(self) -> Adapter:
-        """The adapter, once it knows its server. Whoever stops waiting does not stop the asking: models load slowly."""
+        """The adapter, once it knows its server. Cancelling the wait does not cancel that: models load slowly."""
         self._loop = asyncio.get_running_loop()
         if self._adapter is not None:
             return self._adapter
@@ -278,13 +278,13 @@ class UpstreamCompleter:
 
     @property
     def _trained(self) -> EditFormat | None:
-        """The format in which the model was trained on regions, if it was."""
+        """The format in which the model was trained to rewrite regions, if any."""
         return EDIT_FORMATS.get(self.target.edit or format_called(self._last.model) or "")
 
     async def _rewritten(
         self, adapter: Adapter, request: CompleteRequest, ask: Ask, answer: _Answer, until: float | None
     ) -> tuple[Candidate, ...]:
-        """What a model that rewrites regions makes of one; nothing of one that does not, or does not say it right."""
+        """The model's rewrite of the region; empty if it cannot rewrite regions or its answer is malformed."""
         if self._last.edits:
             return (Candidate(await self._within(until, adapter.rewrite(ask))),)
         form = self._trained
@@ -303,7 +303,7 @@ class UpstreamCompleter:
     async def _grown(
         self, request: CompleteRequest, answer: _Answer, until: float | None, ask: Ask | None = None
     ) -> AsyncGenerator[None]:
-        """Let `answer` grow, a piece at a time; it ends with the first stop string, or with the time."""
+        """Extend `answer` piece by piece, until the first stop string, its end or the deadline."""
         adapter = await self._within(until, self._ready())
         ask = ask or self._ask(request)
         answer.trimmed = len(ask.parts.prefix) < len(request.parts.prefix)
@@ -324,9 +324,9 @@ class UpstreamCompleter:
             raise
 
     def _doubt(self, error: UpstreamError) -> None:
-        """Another model may be there when it is back; and one that was put to sleep is to be loaded with patience.
+        """Ask anew what the server can do: it may come back with another model, or has to load an idle one first.
 
-        A window that is told by its refusal is that of the next question.
+        If the refusal names a window, the next question uses it.
         """
         if error.window:
             self._last = replace(self._last, window=min(error.window, self._last.window))
@@ -364,27 +364,27 @@ class UpstreamCompleter:
 
 
 def _told(task: asyncio.Task[Adapter]) -> None:
-    """Take a task's error away, which asyncio would report where nobody waited to the end."""
+    """Retrieve a task's error, which asyncio would report if nobody waited for it."""
     if not task.cancelled():
         task.exception()
 
 
-# Bytes of a token of code, as `calomel.context.budget` estimates: the server's own tokenizer is not here.
+# Bytes per token of code, as estimated by `calomel.context.budget`; the server's tokenizer is not available.
 _BYTES_PER_TOKEN: Final = 3
 _SUFFIX_SHARE: Final = 4
-# Tokens of a heading and of the marks.
+# Tokens for a heading and its markers.
 _HEADING: Final = 16
 _EDITS_PATH: Final = "recent_edits.diff"
 
 
 def fitted(parts: PromptParts, room: int, *, whole: bool) -> PromptParts:
-    """What fits into about `room` tokens: the window first, of the rest the last parts, which are the most useful.
+    """What fits into about `room` tokens: first the window, then the last of the other parts, the most useful ones.
 
     Args:
         parts: of the question.
         room: for the prompt.
-        whole: the last edits and excerpts of the same file become related files, the edits last: formats for holes have
-            no other place for them. Without, they stay what they are.
+        whole: turn the last edits, and excerpts of the same file, into related files, the edits last: formats for holes
+            have no other place for them. Otherwise the edits stay edits.
     """
     room = max(1, room - _HEADING - _size("" if parts.region is None else parts.region.text))
     behind = _beginning(parts.suffix, max(room // _SUFFIX_SHARE, room - _size(parts.prefix)))
@@ -411,7 +411,7 @@ def fitted(parts: PromptParts, room: int, *, whole: bool) -> PromptParts:
 
 
 def _size(text: str) -> int:
-    """About how many tokens a text has."""
+    """The estimated number of tokens of a text."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
 
 
@@ -420,7 +420,7 @@ def _beginning(text: str, tokens: int) -> str:
 
 
 def _end(text: str, tokens: int) -> str:
-    """The last lines that fit; a part of the last one where it alone is too long."""
+    """The last lines that fit; the end of the last one if that alone is too long."""
     data = text.encode("utf-8", "surrogatepass")
     if len(data) <= max(0, tokens) * _BYTES_PER_TOKEN:
         return text

@@ -1,7 +1,7 @@
-"""Requests to an upstream server, and what comes back: JSON, whole or line by line, within bounds.
+"""HTTP exchange with an upstream server: JSON, whole or streamed, within size limits.
 
-Connections are kept between questions. One that is refused or broken before anything was answered is tried once more;
-afterwards whoever asked is told, and the next question tries anew. Nobody is followed to another address.
+Connections are kept between questions. One that is refused or breaks before any response is retried once; then the
+caller gets an error, and the next question tries again. Redirects are not followed.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ FORMAT_NAMES: Final = get_args(UpstreamFormat)
 
 
 class UpstreamError(CompleterError):
-    """The upstream server could not answer; the message is one sentence that says what to do, with nothing of the key.
+    """The upstream server could not answer; the message is one sentence that says what to do, without the key.
 
     Attributes:
-        status: of its response; 0 where there was none.
-        said: its own message in small letters, which may quote the prompt: for telling cases apart, and for nobody.
-        gone: it is not there, or no longer: the next try may find it.
-        window: so many tokens it has room for, which were too few.
+        status: of its response; 0 without one.
+        said: its own message in lower case, to tell cases apart; never shown, since it may quote the prompt.
+        gone: it is not reachable, or no longer; the next attempt may succeed.
+        window: its reported context window in tokens, which the request exceeded.
     """
 
     def __init__(
@@ -49,15 +49,15 @@ class UpstreamError(CompleterError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The server that is asked.
+    """The upstream server.
 
     Attributes:
-        url: without a path that ends in `/v1`, which every format adds by itself.
-        format: the wire format; `auto` asks the server.
-        model: by the server's own name; None for the only one.
+        url: without a final `/v1`, which the formats add themselves.
+        format: the wire format; `auto` detects it.
+        model: its name on the server; None for the only one.
         key: sent as `Authorization: Bearer`.
-        fim: name of a format of `calomel.prompts.fim_tokens`; None where the model's tokens or its name tell.
-        edit: name of a format of `calomel.prompts.next_edit`; None where the model's name tells.
+        fim: name of a format of `calomel.prompts.fim_tokens`; None to find it by the model's tokens or name.
+        edit: name of a format of `calomel.prompts.next_edit`; None to find it by the model's name.
     """
 
     url: str
@@ -69,7 +69,7 @@ class Target:
 
     @property
     def base(self) -> str:
-        """What paths are added to."""
+        """The base URL, to which paths are added."""
         return self.url.rstrip("/").removesuffix("/v1")
 
     @property
@@ -99,24 +99,24 @@ def _unsafe(parts: SplitResult) -> str | None:
 
 
 CONNECT_SECONDS: Final = 2.0
-# Between two pieces of an answer; a cold context of 32K takes half of it on two slow cores.
+# Timeout between two pieces of an answer; a cold context of 32K takes half of it on two slow cores.
 READ_SECONDS: Final = 60.0
 # The first question may have to wait until the server has read gigabytes from a slow disk.
 LOADING_SECONDS: Final = 300.0
 _AGAIN_SECONDS: Final = 0.1
 _CONNECTIONS: Final = 32
-# Far more than the longest answer has, with all its log-probabilities.
+# Far more than the longest answer with all its log-probabilities.
 _MOST_BYTES: Final = 8 * 1024 * 1024
 _MOST_ERROR_BYTES: Final = 64 * 1024
 _UNAUTHORISED: Final = frozenset({401, 403})
 _BUSY: Final = 429
 _LOADING: Final = 503
-# As OpenAI says it, vLLM and `llama_cpp.server`.
+# The wording of OpenAI, vLLM and `llama_cpp.server`.
 _WINDOW: Final = re.compile(r"maximum context length is (\d{3,9})\b")
 
 
 class Exchange:
-    """Talks to one server. Used from one event loop at a time; `aclose` before another one uses it.
+    """Talks to one server. For one event loop at a time; call `aclose` before use in another one.
 
     Args:
         target: the server.
@@ -136,7 +136,7 @@ class Exchange:
         return await self._whole("POST", path, body)
 
     async def events(self, path: str, body: dict[str, Any], patience: float = READ_SECONDS) -> AsyncGenerator[Any]:
-        """The JSON documents of a streamed answer, as server-sent events or one a line; closing it frees the slot.
+        """The JSON documents of a streamed answer, as server-sent events or one per line; closing it frees the slot.
 
         Raises UpstreamError.
         """
@@ -155,19 +155,19 @@ class Exchange:
                 return
 
     async def aclose(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         client, self._client = self._client, None
         self._opening = asyncio.Lock()
         if client is not None:
             await client.aclose()
 
     def broken(self) -> UpstreamError:
-        """For an answer that ends before its end."""
+        """The error for an answer that breaks off."""
         message = f"{self._place} ended in the middle of an answer: see its log, and ask again"
         return UpstreamError("failed", message, gone=True)
 
     def nonsense(self) -> UpstreamError:
-        """For an answer that has not the form of its format."""
+        """The error for an answer that does not follow its format."""
         message = f"{self._place} answers what is no {self.target.format} format: check upstream and upstream-format"
         return UpstreamError("failed", message)
 
@@ -195,7 +195,7 @@ class Exchange:
                 if data.startswith((b"data:", b"error:")):
                     data = data.partition(b":")[2].strip()
                 elif not data.startswith(b"{"):
-                    continue  # blank, a comment, or a field of the event that says nothing
+                    continue  # blank, a comment, or an event field of no interest
                 if data == b"[DONE]":
                     return
                 found = self._read(data)
@@ -205,7 +205,7 @@ class Exchange:
 
     def _read(self, data: bytes) -> Any:
         try:
-            # Some servers write NaN, which is no JSON, for a log-probability that they do not have.
+            # Some servers write NaN, which is not JSON, for a missing log-probability.
             return json.loads(data)
         except (ValueError, RecursionError):
             raise self.nonsense() from None
@@ -214,7 +214,7 @@ class Exchange:
     async def _response(
         self, method: str, path: str, body: dict[str, Any] | None, patience: float
     ) -> AsyncGenerator[Response]:
-        """A response whose head has come and is good; errors while it is read are told alike."""
+        """A response with a good status; errors while its body is read are mapped alike."""
         import httpx
 
         client = await self._open()
@@ -248,7 +248,7 @@ class Exchange:
         return UpstreamError("refused", f"{self._place} {why}")
 
     def _refusal(self, status: int, data: bytes) -> UpstreamError:
-        """What a status comes to; nothing of the body is repeated, which may quote the prompt."""
+        """The error for a status; never repeats the body, which may quote the prompt."""
         said = data.decode("utf-8", "replace").lower()
         if status in _UNAUTHORISED:
             does = "wants a key" if self.target.key is None else "does not accept the key"
@@ -270,7 +270,7 @@ class Exchange:
 
     async def _open(self) -> AsyncClient:
         async with self._opening:
-            # The import takes 60 ms, and the certificates 20: nobody else waits for them.
+            # The import takes 60 ms, the certificates 20: in a thread, so that others do not wait.
             client = await asyncio.to_thread(_client, self.target.key) if self._client is None else self._client
             self._client = client
             return client
@@ -281,13 +281,13 @@ def _client(key: str | None) -> AsyncClient:
 
     headers = {} if key is None else {"authorization": f"Bearer {key}"}
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=_CONNECTIONS)
-    # The system's certificates, or those in SSL_CERT_FILE. No proxy of the environment: a prompt goes where it is told.
+    # The system's certificates, or those in SSL_CERT_FILE. No proxy from the environment: prompts go to no one else.
     trusted = ssl.create_default_context()
     return httpx.AsyncClient(headers=headers, verify=trusted, trust_env=False, follow_redirects=False, limits=limits)
 
 
 def _tls(error: BaseException | None) -> ssl.SSLError | None:
-    """What was wrong with the encryption, if that was it."""
+    """The TLS error that caused `error`, if any."""
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return error
@@ -296,7 +296,7 @@ def _tls(error: BaseException | None) -> ssl.SSLError | None:
 
 
 async def _lines(response: Response) -> AsyncGenerator[bytes]:
-    """Lines without their ends. Raises what httpx raises, and RemoteProtocolError beyond the bound."""
+    """Lines without their line ends. Raises what httpx raises, and RemoteProtocolError beyond the size limit."""
     import httpx
 
     taken, rest = 0, b""
@@ -312,7 +312,7 @@ async def _lines(response: Response) -> AsyncGenerator[bytes]:
 
 
 async def _beginning(response: Response) -> bytes:
-    """As much of an error's body as tells cases apart."""
+    """The start of an error's body, enough to tell cases apart."""
     found = b""
     async for chunk in response.aiter_bytes():
         found += chunk
@@ -322,7 +322,7 @@ async def _beginning(response: Response) -> bytes:
 
 
 def _status(found: dict[str, Any]) -> int:
-    """The code in an error that comes within a stream."""
+    """The status code in an error inside a stream."""
     error = found["error"]
     code = error.get("code") if isinstance(error, dict) else None
     return code if isinstance(code, int) and 100 <= code < 600 else 0  # noqa: PLR2004 (RFC 9110)

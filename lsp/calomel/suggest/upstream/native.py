@@ -1,4 +1,4 @@
-"""llama.cpp and Ollama, by their own endpoints.
+"""Adapters for the native APIs of llama.cpp and Ollama.
 
 llama.cpp: tools/server/README.md of its repository. Ollama: docs/api.md of its repository, and docs.ollama.com.
 """
@@ -31,7 +31,7 @@ _NOT_IMPLEMENTED: Final = 501
 
 
 class LlamaCpp(Adapter):
-    """llama.cpp's server: `/infill`, or `/completion` for tokens that it does not know as those of a hole."""
+    """llama.cpp's server: `/infill`, or `/completion` if it does not know the model's fill-in-the-middle tokens."""
 
     name = "llama.cpp"
 
@@ -40,7 +40,7 @@ class LlamaCpp(Adapter):
         self._named: dict[str, str] = {}
 
     async def names(self) -> list[str]:
-        """Those of a router, which has a server for each model."""
+        """The models of a router, which runs a server per model."""
         if record(await self._exchange.get("/props")).get("role") != "router":
             return []
         models = items(record(await self._exchange.get("/v1/models")).get("data"))
@@ -111,7 +111,7 @@ class LlamaCpp(Adapter):
 
 
 class Ollama(Adapter):
-    """Ollama's `/api/generate`: prompts of ours as they are, or `suffix` where the model's template has a place."""
+    """Ollama's `/api/generate`: our prompts, raw, or its `suffix` if the model's template has a place for it."""
 
     name = "ollama"
 
@@ -125,7 +125,7 @@ class Ollama(Adapter):
         return [str(record(each).get("name")) for each in tags]
 
     async def look(self) -> Known:
-        """The model and what its template says of tokens."""
+        """The model, its window and, from its template, its tokens."""
         self._model = self._one_of(await self.names())
         shown = record(await self._exchange.post("/api/show", {"model": self._model}))
         known = format_named(f"{self._model} {shown.get('template')}") if self._target.fim is None else self._form
@@ -161,7 +161,7 @@ class Ollama(Adapter):
 
 
 def _num_ctx(parameters: str) -> int:
-    """Of a Modelfile's parameters, one a line."""
+    """`num_ctx` among a Modelfile's parameters, one per line."""
     lines = (line.split() for line in parameters.splitlines())
     found = next((line[1] for line in lines if len(line) > 1 and line[0] == "num_ctx"), "")
     return int(found) if found.isdecimal() and len(found) < len(str(2**31)) else DEFAULT_WINDOW
