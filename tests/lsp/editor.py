@@ -11,10 +11,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from tests.suggest.editor import Reply, ScriptedModel
+
 from calomel.lsp.connection import Framer, encode_message
 from calomel.lsp.server import Server
 from calomel.lsp.transport import Transport
-from calomel.suggest.completer import Candidate, CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
+from calomel.suggest.completer import Candidate, Completer, CompleteRequest, CompleterError, ModelInfo
 
 URI = "file:///workspace/a.py"
 # Where `at(1, 4)` is, a line is to be typed.
@@ -22,60 +24,38 @@ ADD = "def add(a, b):\n    \n"
 SECONDS = 10.0
 
 
-class Script:
-    """A model that does as it is told."""
+class Script(ScriptedModel):
+    """A model that says what it is told to, in fields that a file may have too."""
 
     def __init__(self) -> None:
+        super().__init__(self._told, log_prob=-0.01)
         self.fill: str | None = "return a + b"
         self.also: tuple[str, ...] = ()  # other texts for holes, each less likely than the one before
         self.edit: dict[str, str] = {}
-        self.log_prob = -0.01
         self.error: str | None = None
-        self.hold: asyncio.Event | None = None
-        self.loading: asyncio.Event | None = None
         self.broken = ""
-        self.reads_ahead = False
         # Where the model is somewhere else, as the settings say.
         self.connect: Callable[[Any], Awaitable[Completer]] | None = None
-        self.asked = asyncio.Event()
-        self.requests: list[CompleteRequest] = []
-        self.cancelled = 0
-        self.closed = 0
 
-    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        self.requests.append(request)
-        self.asked.set()
-        if self.hold is not None:
-            try:
-                await self.hold.wait()
-            except asyncio.CancelledError:
-                self.cancelled += 1
-                raise
+    def _told(self, request: CompleteRequest) -> Reply:
         if self.error:
-            raise CompleterError(self.error, "as the script says")
-        text = self.fill
+            return CompleterError(self.error, "as the script says")
+        texts = () if self.fill is None else (self.fill, *self.also)
         if request.kind == "edit":
             text = request.parts.region.text if request.parts.region else ""
             for before, after in self.edit.items():
                 text = text.replace(before, after)
-        if text is None:
-            return CompleteAnswer((), reason="empty", model="scripted")
-        texts = (text, *(self.also if request.kind == "fill" else ()))
-        candidates = tuple(
-            Candidate(each, log_probs=(self.log_prob * (1 + at),), entropies=(0.01,), end_log_prob=-0.01)
-            for at, each in enumerate(texts)
+            texts = (text,)
+        return tuple(
+            Candidate(text, log_probs=(self.log_prob * (1 + at),), entropies=(0.01,), end_log_prob=-0.01)
+            for at, text in enumerate(texts)
         )
-        return CompleteAnswer(candidates, context_tokens=100, cached_tokens=90, model="scripted")
 
     async def info(self) -> ModelInfo:
-        if self.loading is not None:
-            await self.loading.wait()
+        found = await super().info()
         if self.broken:
             raise CompleterError(self.broken, "The weights are damaged.")
-        return ModelInfo("scripted", "0", ("fill", "edit"), 32768, 2048, None, "0", reads_ahead=self.reads_ahead)
-
-    async def aclose(self) -> None:
-        self.closed += 1
+        return found
 
 
 class Editor:

@@ -83,30 +83,29 @@ async def settle() -> None:
 
 @dataclass
 class ScriptedModel:
-    """Answers by a function of the request; `hold` keeps answers back until `release`."""
+    """Answers by a function of the request, once `hold` is set, and says what it is once `loading` is."""
 
     reply: Callable[[CompleteRequest], Reply] = lambda _: "done()"
     kinds: tuple[Kind, ...] = ("fill", "edit")
     log_prob: float = -0.1
     finish_reason: Literal["stop", "length", "deadline"] = "stop"
-    loading: bool = False
     reads_ahead: bool = False
-    hold: bool = False
+    hold: asyncio.Event | None = None
+    loading: asyncio.Event | None = None
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
     requests: list[CompleteRequest] = field(default_factory=list)
     running: int = 0
     most_running: int = 0
     cancelled: int = 0
-    _release: asyncio.Event = field(default_factory=asyncio.Event)
+    closed: int = 0
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         self.requests.append(request)
+        self.asked.set()
         self.running += 1
         self.most_running = max(self.most_running, self.running)
         try:
-            if self.hold:
-                await self._release.wait()
-            else:
-                await asyncio.sleep(0)
+            await (asyncio.sleep(0) if self.hold is None else self.hold.wait())
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
@@ -115,21 +114,17 @@ class ScriptedModel:
         said = self.reply(request)
         if isinstance(said, Exception):
             raise said
-        if isinstance(said, tuple):
-            return CompleteAnswer(said, model="scripted")
-        return CompleteAnswer((Candidate(said, (self.log_prob,), finish_reason=self.finish_reason),), model="scripted")
-
-    def release(self) -> None:
-        self.hold = False
-        self._release.set()
+        if isinstance(said, str):
+            said = (Candidate(said, (self.log_prob,), finish_reason=self.finish_reason),)
+        return CompleteAnswer(said, context_tokens=100, cached_tokens=90, model="scripted")
 
     async def info(self) -> ModelInfo:
-        if self.loading:
-            await asyncio.Event().wait()
+        if self.loading is not None:
+            await self.loading.wait()
         return ModelInfo("scripted", "0", self.kinds, 8192, 2048, None, "1", reads_ahead=self.reads_ahead)
 
     async def aclose(self) -> None:
-        pass
+        self.closed += 1
 
 
 class WholeFile(ContextBuilder):

@@ -41,7 +41,8 @@ async def test_a_bracket_that_the_editor_closes_keeps_the_suggestion() -> None:
 
 
 async def test_an_answer_that_comes_late_is_fitted_to_what_was_typed_since() -> None:
-    model = ScriptedModel(hold=True)
+    hold = asyncio.Event()
+    model = ScriptedModel(hold=hold)
     async with editing("x = |\n", "compute(1)", model=model) as editor:
         first = asyncio.ensure_future(editor.suggester.inline(URI, editor.cursor, Trigger.EDIT))
         await settle()
@@ -51,7 +52,7 @@ async def test_an_answer_that_comes_late_is_fitted_to_what_was_typed_since() -> 
         second = asyncio.ensure_future(editor.suggester.inline(URI, editor.cursor, Trigger.EDIT))
         await settle()
         assert reason(await first) is SilenceReason.SUPERSEDED
-        model.release()
+        hold.set()
         await settle()
         # No time has passed: the answer of the first question came within the wait of the second one.
         assert suggestion(await second).edits[-1].text == "ompute(1)"
@@ -59,7 +60,8 @@ async def test_an_answer_that_comes_late_is_fitted_to_what_was_typed_since() -> 
 
 
 async def test_a_hundred_keystrokes_leave_one_question_running_and_none_behind() -> None:
-    model = ScriptedModel(hold=True)
+    hold = asyncio.Event()
+    model = ScriptedModel(hold=hold)
     async with editing("|\n", "nothing like it", model=model) as editor:
         before = len(asyncio.all_tasks())
         asking = []
@@ -70,7 +72,7 @@ async def test_a_hundred_keystrokes_leave_one_question_running_and_none_behind()
             # The question itself, its work, the wait, and the call of the model with its timer.
             assert len(asyncio.all_tasks()) - before <= 8
         await editor.time.advance(0.3)
-        model.release()
+        hold.set()
         answers = await asyncio.gather(*asking)
         assert model.most_running == 1
         assert model.cancelled == len(model.requests) - 1
@@ -113,14 +115,14 @@ async def test_an_unforeseen_error_is_a_reason_without_the_users_text() -> None:
 
 
 async def test_a_model_that_does_not_answer_in_time_is_given_up() -> None:
-    model = ScriptedModel(hold=True)
+    model = ScriptedModel(hold=asyncio.Event())
     async with editing("x = |\n", settings=NOW, model=model) as editor:
         assert reason(await editor.inline(wait=10.0)) == "timeout"
         assert (model.running, model.cancelled) == (0, 1)
 
 
 async def test_a_question_waits_for_a_loading_model_and_not_forever() -> None:
-    model = ScriptedModel(loading=True)
+    model = ScriptedModel(loading=asyncio.Event())
     async with editing("x = |\n", settings=NOW, model=model) as editor:
         asking = asyncio.ensure_future(editor.suggester.inline(URI, editor.cursor, Trigger.EDIT))
         await settle()
@@ -215,10 +217,11 @@ async def test_rejecting_again_and_again_brings_a_pause() -> None:
 
 
 async def test_a_document_that_changed_under_an_answer_leaves_nothing_to_show() -> None:
-    model = ScriptedModel(hold=True)
+    hold = asyncio.Event()
+    model = ScriptedModel(hold=hold)
     async with editing("x = |\n", settings=NOW, model=model) as editor:
         asking = asyncio.ensure_future(editor.suggester.inline(URI, editor.cursor, Trigger.EDIT))
         await settle()
         editor.change((0, 5, "something else"))
-        model.release()
+        hold.set()
         assert reason(await asking) == "stale"

@@ -149,7 +149,8 @@ async def test_a_rewriting_that_was_cut_off_deletes_nothing() -> None:
 
 
 async def test_typing_cancels_a_next_edit_that_was_for_the_text_before() -> None:
-    model = ScriptedModel(hold=True)
+    hold = asyncio.Event()
+    model = ScriptedModel(hold=hold)
     async with editing("x = |\ny = 2\n", settings=NOW, model=model) as editor:
         editor.type("1")
         edit = asyncio.ensure_future(editor.suggester.next_edit(URI, None, editor.cursor))
@@ -160,7 +161,7 @@ async def test_typing_cancels_a_next_edit_that_was_for_the_text_before() -> None
         await settle()
         assert reason(await edit) == "superseded"
         assert (model.cancelled, model.requests[-1].kind) == (1, "fill")
-        model.release()
+        hold.set()
         await fill
 
 

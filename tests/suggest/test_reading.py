@@ -50,14 +50,14 @@ async def test_typing_is_waited_for_and_read_then() -> None:
 
 async def test_whoever_asks_does_not_wait_for_it() -> None:
     model = reader()
-    model.hold = True
+    model.hold = asyncio.Event()
     async with editing("x = |\n", model=model, settings=NOW) as editor:
         await rests(editor)
         assert model.running == 1
         asking = asyncio.ensure_future(editor.suggester.inline(URI, editor.cursor, Trigger.EXPLICIT))
         await settle()
         assert (model.cancelled, model.running, model.requests[-1].ahead) == (1, 1, False)
-        model.release()
+        model.hold.set()
         await asking
 
 
