@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final
 
+import httpx
 import pytest
+import uvicorn
 from tests.lsp.editor import Editor, Script, span
-from tests.server.conftest import listening
 
 from calomel.server.app import create_app
+from calomel.server.run import address, config, listen
 from calomel.server.settings import ServerSettings
 from calomel.suggest.in_process import open_filler
 from calomel.suggest.remote import Endpoint, HttpCompleter
@@ -58,16 +62,30 @@ class Walk:
             self.calls[frame.f_code] += 1
 
 
+@contextmanager
+def served() -> Iterator[str]:
+    settings = ServerSettings(no_auth=True, model=nano_path())
+    server = uvicorn.Server(config(settings, create_app(settings, lambda: open_filler(nano_path(), threads=1))))
+    with listen("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            while httpx.get(f"{address(listener)}/health").status_code != HTTPStatus.OK:
+                time.sleep(0.05)
+            yield address(listener)
+        finally:
+            server.should_exit = True
+            thread.join(30)
+
+
 async def test_a_keystroke_that_asks_the_model_walks_through_little_code(
     editor: Editor, script: Script, capsys: pytest.CaptureFixture[str]
 ) -> None:
     walk = Walk()
-    settings = ServerSettings(no_auth=True, model=nano_path())
-    app = create_app(settings, lambda: open_filler(nano_path(), threads=1))
-    with walk.watching(), listening(app) as place:
+    with walk.watching(), served() as url:
 
         async def find() -> Endpoint:
-            return Endpoint("http://{}:{}".format(*place))
+            return Endpoint(url)
 
         async def connect(_: object) -> HttpCompleter:
             return HttpCompleter(find)
