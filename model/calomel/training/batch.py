@@ -1,4 +1,4 @@
-"""Batches of one static shape, made as they are needed, here or by worker processes: the same in the same order."""
+"""Batches of one static shape, made on demand, here or by worker processes: always the same in the same order."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from calomel.training.examples import EditExamples, ExampleMaker
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Tensors of one step. B documents of T rows each; N scored rows over all of them.
+    """Tensors of one step: B documents of T rows each; N scored rows in total.
 
     Attributes:
         ids, positions, limit: [B, T] int64; valid: [B, T] bool; text: [B, T, 3] int64. See `Example`.
         scored: [N] int64, rows of the flattened [B * T] that have a loss.
-        targets: [N] int64; weights: [N] float32, so normalised that the loss is their weighted sum; groups: [N].
+        targets: [N] int64; weights: [N] float32, normalised so that the loss is their weighted sum; groups: [N].
     """
 
     shape: BatchShape
@@ -62,7 +62,7 @@ def batches(
     progress: float = 0.0,
     edits: EditExamples | None = None,
 ) -> Iterator[Batch]:
-    """Batches without end, of the shapes that belong to `progress`; the same generator state gives the same batches.
+    """Endless batches, in the shapes that belong to `progress`; the same generator state gives the same batches.
 
     Shapes with a region are made from `edits`.
     """
@@ -86,7 +86,7 @@ def collate(examples: list[Example], shape: BatchShape, losses: Losses, rng: ran
     chosen = np.flatnonzero(weights)
     room = scored_rows(shape)
     if len(chosen) > room:
-        # Positions behind the end and kept tokens are the least worth; then context.
+        # Positions after the end and kept tokens are worth the least; then context.
         order = np.array([CANVAS, CAUSAL, CONTEXT, KEPT, FILL])
         rank = np.argsort(order)[groups[chosen]] + np.array([rng.random() for _ in chosen]) * 0.5
         chosen = np.sort(chosen[np.argsort(rank)[:room]])
@@ -106,10 +106,10 @@ def collate(examples: list[Example], shape: BatchShape, losses: Losses, rng: ran
 
 
 def _normalise(weights: np.ndarray, groups: np.ndarray, losses: Losses, answers: float) -> None:
-    """Scale the weights in place: each part of the loss becomes a mean of its own; those of answers times `answers`.
+    """Scale the weights in place: each part of the loss becomes a mean; those of answers are multiplied by `answers`.
 
-    Canvas A and B together mask each answer token once in expectation with weight 1 / rate each; the weights of a
-    canvas are therefore divided by the number of its rows, not by the sum of the weights, which would undo them.
+    Canvas A and B together mask each answer token once in expectation, with weight 1 / rate each; the weights of a
+    canvas are therefore divided by the number of its rows, not by the sum of the weights, which would cancel them.
     """
     for group, share in (
         (CONTEXT, losses.context),
@@ -130,11 +130,11 @@ def row_count(shape: BatchShape) -> int:
 class BatchStream(IterableDataset[Batch]):
     """The batches of a run from `step` on.
 
-    Every step has a random generator of its own: a resumed run goes on with the batches it would have had. The shape of
-    a batch depends on how far the run is when the batch is made; with workers that is a few steps ahead of its use.
+    Every step has a random generator of its own: a resumed run continues with the batches it would have had. The shape
+    of a batch depends on the run's progress when the batch is made; with workers that is a few steps before it is used.
 
     Attributes:
-        progress: the share of the run that is over, 0 to 1; set by the trainer, read by whoever makes batches.
+        progress: the finished share of the run, 0 to 1; set by the trainer, read by the makers of batches.
     """
 
     progress: Synchronized[float]
@@ -161,10 +161,10 @@ class BatchStream(IterableDataset[Batch]):
 
 
 def open_stream(stream: BatchStream, workers: int) -> Iterator[Batch]:
-    """Iterate over `stream` with so many worker processes; 0 makes the batches in this one."""
+    """Iterate over `stream` with `workers` worker processes; 0 makes the batches in this one."""
     if not workers:
         return iter(stream)
-    # Processes are spawned: a fork of one that has OpenMP threads may hang.
+    # Processes are spawned: a forked process with OpenMP threads may hang.
     return iter(
         DataLoader(
             stream, batch_size=None, num_workers=workers, multiprocessing_context="spawn", worker_init_fn=_end_at_once
@@ -173,5 +173,5 @@ def open_stream(stream: BatchStream, workers: int) -> Iterator[Batch]:
 
 
 def _end_at_once(_worker: int) -> None:
-    """Let this worker process end without taking its C++ libraries apart: threads of theirs may abort it there."""
+    """End this worker process without destroying its C++ libraries: their threads may abort it at that point."""
     atexit.register(os._exit, 0)

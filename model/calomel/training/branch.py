@@ -1,7 +1,7 @@
 """The rows of a training example: a causal front, and branches that read it.
 
     front    context tokens                                                      causal, shared by all branches
-    branch   head | answer (causal) | canvas A | canvas B                        one for each question about the front
+    branch   head | answer (causal) | canvas A | canvas B                        one per question about the front
 
 A head ends with the middle mark. The canvases have complementary masks and never see the clean answer; the front never
 sees a branch.
@@ -26,13 +26,13 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 
-# Tokens between the last pre-token boundary and the hole; a hole deeper inside a pre-token is moved to the boundary.
+# Tokens between the last pre-token boundary and the hole; a hole deeper in a pre-token is moved to the boundary.
 REST: Final = 4
 
 CONTEXT, CAUSAL, CANVAS, FILL, KEPT = range(5)
 GROUPS: Final = ("context", "causal", "canvas", "fill", "kept")
-# Share of holes whose canvas A is wholly masked, as at the first step of inference, and whose canvas B has no mask but
-# wrong tokens, as when a step has erred.
+# Share of holes whose canvas A is entirely masked, as at the first step of inference, and whose canvas B has wrong
+# tokens instead of masks, as after a wrong step.
 _EXTREMES: Final = 0.3
 
 
@@ -44,7 +44,7 @@ class Example:
         ids, positions: [T].
         valid: [T]; False for padding, which nothing may attend to.
         limit: [T] how many rows of the front a row sees.
-        text: [T, REACH + 1] what a row reads as text, its own token last; see `calomel.engine.memory`.
+        text: [T, REACH + 1] the tokens that a row reads as text, its own last; see `calomel.engine.memory`.
         targets, weights, groups: [T] the id to predict, the weight of its loss (0: none), and the part of the loss.
     """
 
@@ -69,7 +69,7 @@ def rows(shape: BatchShape) -> int:
 
 
 def empty_example(shape: BatchShape, tokenizer: Tokenizer) -> Example:
-    """An example of padding alone."""
+    """An example that is all padding."""
     total = shape.front + shape.holes * rows(shape)
     return Example(
         ids=np.full(total, tokenizer.pad),
@@ -87,7 +87,7 @@ def draw_positions(count: int, config: TrainConfig, rng: random.Random) -> Ints:
     """Positions of a front of `count` rows; some have a gap, so that all positions of the model are trained."""
     positions = np.arange(count)
     if rng.random() < config.gap_share:
-        # Leave room behind the front for the branches.
+        # Leave room after the front for the branches.
         gap = int((config.model.max_position_embeddings - 1024 - count) ** rng.random())
         positions[rng.randrange(1, count) :] += gap
     return positions
@@ -95,15 +95,15 @@ def draw_positions(count: int, config: TrainConfig, rng: random.Random) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a branch is about.
+    """What a branch asks.
 
     Attributes:
         seen: rows of the front that it sees.
         base: position of its first row.
         head: its own context; the last id is the middle mark.
         answer: ids to predict.
-        changed: which ids of the answer are not in the region as it was; None for a hole. Where canvas A is wholly
-            masked, canvas B then shows what stays and hides what changes, as a canvas seeded with the current text.
+        changed: which ids of the answer are not in the current region; None for a hole. If canvas A is entirely masked,
+            canvas B then shows what stays and hides what changes, like a canvas seeded with the current text.
     """
 
     seen: int
@@ -136,7 +136,7 @@ class BranchWriter:
     def branch(
         self, out: Example, index: int, question: Question, shape: BatchShape, rate: float, rng: random.Random
     ) -> None:
-        """The branch number `index`; canvas A has a share `rate` of its answer masked."""
+        """The branch number `index`; a share `rate` of its answer is masked on canvas A."""
         head, answer = question.head, question.answer
         start = shape.front + index * rows(shape)
         begin = start + head_rows(shape)
@@ -154,7 +154,7 @@ class BranchWriter:
         known = [*out.ids[max(0, question.seen - REACH - 1) : question.seen].tolist(), *head]
         prefix = self._memory.before(known, len(known), REACH + 1)
         _read(out, first, self._memory.before(known, len(known) - len(head)), head)
-        # The middle mark stands for the last token before the hole, at the beginning of a canvas, too.
+        # The middle mark stands for the last token before the hole, also at the beginning of a canvas.
         _read(out, begin - 1, prefix[:-1], [prefix[-1], *answer[: shape.canvas]])
         for canvas in (begin + shape.canvas, begin + 2 * shape.canvas):
             shown = out.ids[canvas : canvas + shape.canvas].tolist()
@@ -247,18 +247,18 @@ class BranchWriter:
         out.groups[span] = groups
 
     def _wrong(self, answer: list[int], rng: random.Random) -> int:
-        """A wrong token: half of the time one of the answer's own, as a misplaced draft has them."""
+        """A wrong token: half of the time one of the answer's own, as in misplaced drafts."""
         if rng.random() < 0.5:  # noqa: PLR2004
             return rng.choice(answer)
         return rng.randrange(len(SPECIAL_TOKENS), self._tokenizer.vocab_size)
 
 
 def _read(out: Example, start: int, before: Sequence[int], ids: Sequence[int]) -> None:
-    """Let the rows from `start` on be the text `ids` behind `before`, `REACH` of them."""
+    """Let the rows from `start` on read the text `ids` after `before`, which has `REACH` tokens."""
     text = np.array([*before, *ids])
     out.text[start : start + len(ids)] = np.lib.stride_tricks.sliding_window_view(text, REACH + 1)
 
 
 def _weight(count: int, shown: int, clip: float) -> float:
-    """Of each hidden token, where the first `shown` of `count` are not."""
+    """The weight of each hidden token, if the first `shown` of `count` are shown."""
     return min(clip, count / max(1, count - shown))

@@ -1,4 +1,4 @@
-"""Everything a training run is decided by, read from one TOML file."""
+"""All settings of a training run, read from one TOML file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ModelShape:
     max_position_embeddings: int = 32768
     max_canvas: int = 64
     logit_shift: bool = False
-    # Entries of each table of n-grams, and numbers of an entry; none without entries.
+    # Entries of each n-gram table, and numbers per entry; no tables if 0.
     memory_entries: int = 0
     memory_width: int = 64
 
@@ -44,7 +44,7 @@ class ModelShape:
         """The `ModelConfig` of this shape, with as many tokens as `tokenizer` has."""
         memory = None
         if self.memory_entries:
-            # These tokens stand between the text and an answer.
+            # These tokens come between the text and an answer.
             pauses = (tokenizer.region, tokenizer.near)
             memory = MemoryConfig(self.memory_entries, self.memory_width, pauses, tokenizer.middle)
         layer_types: tuple[LayerType, ...] = tuple(
@@ -78,14 +78,14 @@ class BatchShape:
 
     Attributes:
         documents: windows of source text in the batch.
-        front: rows of causal context a document has (path, far suffix, prefix).
-        holes: holes in each document.
+        front: rows of causal context per document (path, far suffix, prefix).
+        holes: holes per document.
         canvas: rows of each canvas; every hole has two, with complementary masks.
         share: how often this shape is drawn, relative to the others.
-        since: the part of the run, 0 to 1, behind which it is drawn at all.
+        since: the share of the run, 0 to 1, after which it is drawn at all.
         region: room for a region that is rewritten, in tokens: then the branches are questions about an edit, made from
             the stories of `TrainConfig.edits`, and a story takes the place of a document. 0 for holes.
-        answers: the weight of the answers' losses is multiplied by it.
+        answers: multiplies the weight of the answers' losses.
     """
 
     documents: int = 4
@@ -100,7 +100,7 @@ class BatchShape:
 
 @dataclass(frozen=True, slots=True)
 class HoleMix:
-    """Shares of the kinds of hole, and of the ways in which they are cut."""
+    """Shares of the kinds of hole, and of the ways to cut them."""
 
     rest_of_line: float = 0.45
     inside_line: float = 0.12
@@ -108,7 +108,7 @@ class HoleMix:
     inside_indent: float = 0.06
     several_lines: float = 0.17
     nothing: float = 0.10
-    # Share of holes whose ends are moved to the boundaries of pre-tokens; the rest is cut at any character.
+    # Share of holes whose ends are moved to pre-token boundaries; the rest is cut at any character.
     aligned: float = 0.4
 
 
@@ -117,14 +117,14 @@ class Losses:
     """Weights of the parts of the loss (see `calomel.training.loss`).
 
     Attributes:
-        negatives: so many of the tokens that no row of a batch asks for stand for all of them; 0 for all tokens.
+        negatives: how many of the tokens that no row of a batch asks for represent all of those; 0 for all tokens.
     """
 
     context: float = 1.0
     causal: float = 0.3
     canvas: float = 0.3
     fill: float = 0.06
-    # A masked token's loss is divided by the share of masked tokens, at most by 1 / 10 (clipped for variance, BD3-LM).
+    # A masked token's loss is divided by the share of masked tokens, at least 1 / 10 (clipped for variance, BD3-LM).
     max_weight: float = 10.0
     corrupted: float = 1.0
     kept: float = 0.05
@@ -134,16 +134,16 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Optimization:
-    """Learning rates and schedule (warm-up, stable, linear decay to nothing)."""
+    """Learning rates and schedule (warm-up, stable, linear decay to zero)."""
 
     muon_lr: float = 0.02
     adam_lr: float = 0.003
     weight_decay: float = 0.05
     warmup_steps: int = 60
-    # The share of the run, at its end, in which the rates fall linearly to zero.
+    # The share of the run, at its end, in which the rates decay linearly to zero.
     decay_share: float = 0.35
     max_grad_norm: float = 1.0
-    # Beside the weights an average of them is kept, measured and written: of what it was, so much stays at a step.
+    # A moving average of the weights is kept, measured and written too: the share of it that each step keeps.
     average: float = 0.0
     compile: bool = True
 
@@ -153,23 +153,23 @@ _File = Annotated[Path, AfterValidator(Path.expanduser)]
 
 @dataclass(frozen=True, slots=True)
 class TrainConfig:
-    """One training run.
+    """All settings of one training run.
 
     Attributes:
         corpus: `train.jsonl.zst` of `calomel corpus`.
         held_out: `heldout.jsonl.zst` of `calomel corpus`.
         edits: `train-edits.jsonl.zst` of `calomel edits`; needed by shapes with a region.
-        held_out_edits: `heldout-edits.jsonl.zst` of `calomel edits`; evaluated on apart.
-        init_from: a checkpoint folder with whose weights the run begins.
+        held_out_edits: `heldout-edits.jsonl.zst` of `calomel edits`; evaluated separately.
+        init_from: a checkpoint folder with the initial weights of the run.
         region: how large a region is; written into the checkpoint.
-        tokenizer: a `tokenizer.json` to use; trained on the corpus when it does not exist.
+        tokenizer: a `tokenizer.json` to use; trained on the corpus if it does not exist.
         languages: relative shares of the languages.
         rows: length of the run, all resumed parts together; the schedule is a function of it. Rows are those of fronts,
             heads, answers and canvases.
         workers: processes that make batches; 0 makes them in the trainer. A GPU needs several, a CPU none.
-        gap_share: share of documents that get a random gap in their positions, so that all of 32,768 are trained.
-        beginnings: share of the holes whose canvases show no tokens at random but a beginning of the answer, of any
-            length each, as when an answer is revealed from left to right; those wholly masked are not counted.
+        gap_share: share of documents that get a random gap in their positions, so that all 32,768 are trained.
+        beginnings: share of the holes whose canvases show a beginning of the answer instead of random tokens, of any
+            length each, as when an answer is revealed from left to right; those entirely masked are not counted.
         checkpoint_minutes: time between checkpoints.
         evaluate_steps: steps between evaluations on held-out text.
     """
@@ -205,7 +205,7 @@ class TrainConfig:
         """Read a TOML file; relative paths in it are relative to the working directory.
 
         Raises:
-            TrainingConfigError: the file is absent or no TOML, or a field is unknown, missing or of a wrong type.
+            TrainingConfigError: the file is missing or not TOML, or a field is unknown, missing or of the wrong type.
         """
         try:
             config = TypeAdapter(cls).validate_python(tomllib.loads(path.read_text(encoding="utf-8")))

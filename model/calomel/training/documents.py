@@ -42,9 +42,9 @@ Item = TypeVar("Item", bound=_OfLanguage)
 
 
 def by_language(items: Iterable[Item], shares: Mapping[str, float]) -> tuple[dict[str, list[Item]], list[float]]:
-    """Items by language, and how often each of these is drawn: equally often without any `shares`.
+    """Items by language, and how often each language is drawn, relatively: equally often without any `shares`.
 
-    Raises CorpusError when there is nothing to draw.
+    Raises CorpusError if there is nothing to draw.
     """
     found: dict[str, list[Item]] = {}
     for item in items:
@@ -66,7 +66,7 @@ class DocumentSampler:
         }
 
     def draw(self, rng: random.Random) -> Document:
-        """A document; a long one is drawn more often, as more windows fit into it."""
+        """A document; long ones are drawn more often, as more windows fit into them."""
         language = rng.choices(list(self._files), self._shares)[0]
         lengths = self._lengths[language]
         return rng.choices(self._files[language], cum_weights=lengths)[0]

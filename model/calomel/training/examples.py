@@ -7,7 +7,7 @@
 
 A branch starts where the pre-token under its hole starts: it sees the front before that place and itself, and the front
 never sees it. The ids along front and branch are exactly those that `calomel.prompts` renders for the same text or the
-same moment: the model meets in training what it meets at the cursor. One encoding of the front serves all of its holes.
+same moment: training shows the model what it sees at the cursor. One encoding of the front serves all of its holes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _TRIES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """Characters [start, end) of a text; empty when nothing is to be inserted."""
+    """Characters [start, end) of a text; empty if nothing is to be inserted."""
 
     start: int
     end: int
@@ -57,7 +57,7 @@ class Hole:
 def cut(text: str, low: int, high: int, mix: HoleMix, rng: random.Random) -> Hole:
     """A random hole of `text` that starts in [low, high).
 
-    A kind that does not fit at the place that was drawn is drawn again a few times; then the rest of the line is taken.
+    A kind that does not fit at the drawn place is drawn again a few times; then the rest of the line is taken.
     """
     kinds = ("rest_of_line", "inside_line", "inside_token", "inside_indent", "several_lines", "nothing")
     shares = [getattr(mix, kind) for kind in kinds]
@@ -77,7 +77,7 @@ def _of_kind(kind: str, text: str, at: int, rng: random.Random) -> Hole | None:
     if kind == "nothing":
         # Either nothing at all, or up to two characters.
         return Hole(at, min(len(text), at + rng.choice((0, 0, 1, 2))))
-    # Where such a hole may start, and where it ends then.
+    # Where such a hole may start, and where it then ends.
     starts, stop = range(code, end), end
     if kind == "inside_indent":
         starts = range(begin, code)
@@ -86,7 +86,7 @@ def _of_kind(kind: str, text: str, at: int, rng: random.Random) -> Hole | None:
         word = rng.choice(words) if words else None
         starts, stop = (range(word.start() + 1, word.end()), word.end()) if word else (range(0), end)
     elif kind == "inside_line":
-        # On both sides nothing is left of a shorter one.
+        # A shorter one would leave nothing on either side.
         starts = range(code, end - 1) if end - code >= 4 else range(0)  # noqa: PLR2004
     elif kind == "several_lines":
         starts = range(code, code + 1) if rng.random() < 0.5 else starts  # noqa: PLR2004
@@ -113,9 +113,9 @@ _FROM_START_SHARE: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class _Front:
-    """A front: a window of `text` behind `head` ids of other context.
+    """A front: a window of `text` after `head` ids of other context.
 
-    `starts` and `ends` say for each id of the window at which character its pre-token starts and ends.
+    `starts` and `ends` give, for each id of the window, the characters where its pre-token starts and ends.
     """
 
     text: str
@@ -128,7 +128,7 @@ class _Front:
     positions: Ints
 
     def boundary(self, at: int) -> tuple[int, int]:
-        """The last boundary of pre-tokens up to a character, and the rows of the front before it."""
+        """The last pre-token boundary up to a character, and the rows of the front before it."""
         before = bisect_left(self.starts, at)
         if before and self.ends[before - 1] > at:  # inside of this pre-token
             at = self.starts[before - 1]
@@ -136,7 +136,7 @@ class _Front:
         return at, self.head + before
 
     def question(self, seen: int, head: list[int], answer: list[int], changed: list[bool] | None = None) -> Question:
-        """What a branch asks that sees so many rows."""
+        """The question of a branch that sees `seen` rows."""
         return Question(seen, int(self.positions[seen - 1]) + 1, head, answer, changed)
 
 
@@ -156,9 +156,9 @@ class _Maker:
         edits: Sequence[int] = (),
         place: int = 0,
     ) -> tuple[Example, _Front]:
-        """An example with its front alone.
+        """An example with only its front.
 
-        The window begins where `begin_at` says, given its room in tokens, or later so that `place` is seen.
+        The window begins where `begin_at` says, given its room in tokens, or later so that `place` is visible.
         """
         config, tokenizer = self._config, self._tokenizer
         path_ids = tokenizer.encode(path)[-NEAR_TOKENS:] if rng.random() < config.path_share else []
@@ -214,19 +214,19 @@ class ExampleMaker(_Maker):
 
 
 _CHARACTERS_PER_TOKEN: Final = 3
-# Text that is shown before the first place, in characters, at least and as a share of what fits.
+# Text shown before the first place, in characters, at least and as a share of what fits.
 _LEAST_BEFORE: Final = 60
 _PLACE_TRIES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """What becomes of one region.
+    """The new text of one region.
 
     Attributes:
         start, end: of the region, in characters of the scene's text.
-        region: its text now, with the cursor.
-        text: what it becomes; the same when silence is right.
+        region: its current text, with the cursor.
+        text: its new text; the same if silence is right.
     """
 
     start: int
@@ -236,9 +236,9 @@ class Rewriting:
 
 
 def rewriting(scene: Scene, focus: Focus, bounds: RegionBounds) -> Rewriting | None:
-    """The region of `focus` and what the scene's changes make of it.
+    """The region of `focus` and its text after the scene's changes.
 
-    None where there is no clear answer: the region is too long, or a change crosses its border.
+    None if there is no clear answer: the region is too long, or a change crosses its border.
     """
     text = scene.text
     start, end = region_around(text, focus.offset, bounds)
@@ -267,9 +267,9 @@ class EditExampleMaker(_Maker):
         self._renderer = ContextRenderer(tokenizer)
 
     def make(self, scene: Scene, shape: BatchShape, phase: float, rng: random.Random) -> Example | None:
-        """The example of one moment, with a branch for each place that is clear; None when none is.
+        """The example of one moment, with a branch for each place that is clear; None if none is.
 
-        Branches that are left over ask about other places of the window.
+        Remaining branches ask about other places of the window.
         """
         found = [place for focus in scene.focuses if (place := rewriting(scene, focus, self._config.region))]
         if not found:
@@ -296,7 +296,7 @@ class EditExampleMaker(_Maker):
         return out if written else None
 
     def _others(self, scene: Scene, front: _Front, rng: random.Random) -> Iterator[Rewriting]:
-        """Some clear places of the window, drawn."""
+        """Some clear places of the window, drawn at random."""
         for _ in range(_PLACE_TRIES if front.stop > front.begin else 0):
             focus = Focus(rng.randrange(front.begin, front.stop), "elsewhere", cursor=False)
             other = rewriting(scene, focus, self._config.region)
@@ -304,7 +304,7 @@ class EditExampleMaker(_Maker):
                 yield other
 
     def _question(self, place: Rewriting, front: _Front, shape: BatchShape) -> Question | None:
-        """What the branch of `place` asks; None when the region does not fit."""
+        """The question of the branch about `place`; None if the region does not fit."""
         tokenizer = self._tokenizer
         region = region_ids(place.region, tokenizer)
         boundary, seen = front.boundary(place.start)
@@ -327,14 +327,14 @@ def changed_ids(old: Sequence[int], new: Sequence[int]) -> list[bool]:
 _STORY_TRIES: Final = 50
 
 
-# Of the stories, where a language has both: so many are from commits.
+# The share of stories from commits, if a language has both kinds.
 _COMMITS_SHARE: Final = 0.5
-# Of the moments in which nothing is to change any more. Most places of the others are silent already.
+# The share of moments in which nothing is left to change. Most places of the others are silent already.
 _SILENT_SHARE: Final = 0.5
 
 
 class EditExamples:
-    """Examples of edits, drawn: a language by its share, whether of commits, then a story, each as often as others."""
+    """Examples of edits, drawn by language, then by origin (commits or not), then evenly among the stories."""
 
     def __init__(self, stories: Iterable[Story], tokenizer: Tokenizer, config: TrainConfig) -> None:
         self._stories, self._shares = by_language(stories, config.languages)
@@ -348,7 +348,7 @@ class EditExamples:
 
     @classmethod
     def from_file(cls, path: Path, tokenizer: Tokenizer, config: TrainConfig) -> EditExamples:
-        """Of the stories in a `.jsonl.zst` made by `calomel edits`."""
+        """From the stories in a `.jsonl.zst` made by `calomel edits`."""
         return cls(read_stories(path), tokenizer, config)
 
     def story(self, rng: random.Random) -> Story:
@@ -358,7 +358,7 @@ class EditExamples:
         return rng.choice(committed if not told or (committed and rng.random() < _COMMITS_SHARE) else told)
 
     def draw(self, shape: BatchShape, phase: float, rng: random.Random) -> Example:
-        """An example of some moment of some story.
+        """An example of a random moment of a random story.
 
         Raises:
             CorpusError: hardly any story yields one; the shape is too small for them.

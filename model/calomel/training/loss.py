@@ -1,13 +1,14 @@
-"""The training loss of a batch: how its rows attend, and the cross-entropy of the scored ones, of all parts at once.
+"""The training loss of a batch: how its rows attend, and the cross-entropy of the scored rows of all parts at once.
 
 Every row sees the front of its document up to its limit; a row of a branch also sees the branch's own head, and, in the
 causal answer, what precedes it, or, on a canvas, all of that canvas. The causal answer is the clean copy of what the
 canvases hide: no canvas row ever sees it. This mask has two backends: dense, the reference, and block-sparse for GPUs
-(FlexAttention, Dong et al. 2024), where the blocks that are empty, as branches do not see each other, are skipped.
+(FlexAttention, Dong et al. 2024), which skips empty blocks, since branches do not see each other.
 
-The head has a third of a small model's multiplications. In training it reads the tokens that a batch asks for and a
-sample of the others, which stands for all of them (sampled softmax, Jean et al. 2015): of some 6,000 rows over 8,192
-tokens that is a quarter. Logits live for a few rows at a time, and their gradient is taken while they are in the cache.
+The head takes a third of a small model's multiplications. In training it covers the tokens that a batch asks for and a
+sample of the others, which represents all of them (sampled softmax, Jean et al. 2015): for about 6,000 rows over 8,192
+tokens that is a quarter. Logits exist for a few rows at a time, and their gradient is computed while they are in the
+cache.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from calomel.training.batch import Batch
 from calomel.training.branch import head_rows, rows
 from calomel.training.config import BatchShape
 
-# The front is attended from in so many blocks: more of them save less and compile longer.
+# The front attends in this many blocks: more of them save less and compile longer.
 _BLOCKS: Final = 4
-# Not infinite: a row of padding that sees nothing must not become NaN.
+# Not infinite: a padding row that sees nothing must not become NaN.
 _UNSEEN: Final = -1e9
 
 
 def branch_structure(shape: BatchShape, *, logit_shift: bool) -> Tensor:
-    """[R, R] bool: may branch row q see branch row k, were all of them valid.
+    """[R, R] bool: whether branch row q may see branch row k, if all of them are valid.
 
-    With shifted logits a canvas holds the middle mark as its own first row, so it does not see the head's.
+    With shifted logits a canvas has the middle mark as its own first row, so it does not see the head's.
     """
     count, begin = rows(shape), head_rows(shape)
     index = torch.arange(count)
@@ -50,9 +51,9 @@ def branch_structure(shape: BatchShape, *, logit_shift: bool) -> Tensor:
 class TreeAttention:
     """Dense attention over front and branches; the reference, and the fast one on a CPU.
 
-    Scores of all rows against the front are one matrix product a head, without copies of the front for its branches.
-    The front reads itself in blocks of rows, each up to its own end: half of what is after a row is not computed, and a
-    block's scores stay in the cache. Masks are added: a fill by a condition is not vectorised.
+    The scores of all rows against the front are one matrix product per head, without copies of the front for its
+    branches. The front attends to itself in blocks of rows, each up to its own end: half of what comes after a row is
+    not computed, and a block's scores stay in the cache. Masks are added: a conditional fill is not vectorised.
     """
 
     def __init__(
@@ -96,9 +97,9 @@ class TreeAttention:
 
 
 def _added(seen: Tensor) -> Tensor:
-    """What is added to scores: nothing where a row sees, so much elsewhere that nothing is left of them.
+    """What is added to scores: zero where a row sees, elsewhere a number that makes their weight vanish.
 
-    In the scores' own precision: the sum of bfloat16 and float32 would be twice as wide, and no other.
+    In the scores' own precision: adding float32 to bfloat16 would make a sum twice as wide, without benefit.
     """
     device = seen.device.type
     precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
@@ -128,7 +129,7 @@ class FlexTreeAttention:
 def flex_masks(
     config: ModelConfig, shape: BatchShape, positions: Tensor, limit: Tensor, valid: Tensor, structure: Tensor
 ) -> dict[int | None, BlockMask]:
-    """One block mask for each kind of layer of `config`. Arguments as in `TreeAttention`."""
+    """One block mask per kind of layer of `config`. Arguments as in `TreeAttention`."""
     front, size = shape.front, rows(shape)
     documents, total = positions.shape
 
@@ -149,7 +150,7 @@ def flex_masks(
     return {window: mask_for(window) for window in {config.window(layer) for layer in range(config.num_hidden_layers)}}
 
 
-# Rows whose logits exist at a time: on a CPU they stay in its cache.
+# Rows whose logits exist at a time: on a CPU they fit its cache.
 _CPU_ROWS: Final = 256
 _GPU_ROWS: Final = 8192
 
@@ -159,8 +160,8 @@ class LossModel(nn.Module):
 
     Args:
         transformer: the model to train.
-        negatives: how many tokens that no row asks for stand for all of those; 0 for all tokens.
-        compiled: compile everything up to the head.
+        negatives: how many tokens that no row asks for represent all of those; 0 for all tokens.
+        compiled: whether to compile everything up to the head.
     """
 
     def __init__(self, transformer: Transformer, *, negatives: int = 0, compiled: bool = False) -> None:
@@ -213,7 +214,7 @@ def sampled(batch: Batch, vocab: int, negatives: int) -> tuple[Tensor, Tensor, T
     """Which tokens a batch is scored over.
 
     Returns `classes` [K], the tokens that some row asks for and `negatives` of the others; the targets [N] as indices
-    of them; and [K] what is added to a logit, so that the sampled ones stand for all that were left out.
+    of them; and [K] what is added to a logit, so that the sampled ones represent all that were left out.
     """
     asked = torch.zeros(vocab, dtype=torch.bool, device=batch.targets.device)
     asked[batch.targets] = True
@@ -261,6 +262,6 @@ class _CrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, loss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradients of the loss by hidden and head."""
+        """The gradients of the loss with respect to hidden and head."""
         by_hidden, by_head = ctx.saved_tensors
         return loss * by_hidden, loss * by_head, None, None, None

@@ -1,7 +1,7 @@
 """Muon for the matrices, AdamW for embeddings and norms (Jordan et al. 2024, "Muon"), and their learning rates.
 
-`torch.optim.Muon` orthogonalises in bfloat16, which processors without bfloat16 emulate slowly, and knows nothing of
-fused projections; here the precision follows the device and each part of a fused matrix is orthogonalised by itself.
+`torch.optim.Muon` orthogonalises in bfloat16, which processors without bfloat16 emulate slowly, and ignores fused
+projections; here the precision follows the device and each part of a fused matrix is orthogonalised separately.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from calomel.engine.checkpoint import native_bfloat16
 
 
 def rate_factor(step: int, progress: float, *, warmup_steps: int, decay_share: float) -> float:
-    """What the learning rates are multiplied by at `step`, when the share `progress` of the run's time is spent."""
+    """The factor of the learning rates at `step`, when the share `progress` of the run is over."""
     warm = min(1.0, (step + 1) / max(1, warmup_steps))
     if decay_share <= 0:
         return warm

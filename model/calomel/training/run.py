@@ -41,7 +41,7 @@ _TOP_PAD_BYTES: Final = 256 * 2**20
 
 
 def keep_freed_memory() -> bool:
-    """Set glibc's allocator for the rest of this process; False where there is another C library."""
+    """Configure glibc's allocator for the rest of this process; False with another C library."""
     if platform.libc_ver()[0] != "glibc":
         return False
     mallopt = ctypes.CDLL(None).mallopt
@@ -50,12 +50,12 @@ def keep_freed_memory() -> bool:
 
 
 class Interruption:
-    """Whether the process was asked to end (SIGINT, SIGTERM): behind the step in progress; asked again, at once.
+    """Whether the process was asked to end (SIGINT, SIGTERM): it does so after the current step; asked again, at once.
 
-    It hears while it is entered, and in a main thread only.
+    Signals are handled while it is entered, and in a main thread only.
 
     Attributes:
-        asked: to be looked at between two steps.
+        asked: to be checked between two steps.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Interruption:
 
 
 def progress_bar(console: Console) -> Progress:
-    """What a run shows of how far it is, on a terminal."""
+    """Shows a run's progress on a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.1f} %"))
     return Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)
 
@@ -101,13 +101,13 @@ def train(
 
     Args:
         config: what to train, on what, and how long.
-        out: folder for everything that the run leaves.
-        resume: go on from the state in `out`, if there is one.
+        out: folder for all output of the run.
+        resume: continue from the state in `out`, if there is one.
         pause_file: while this file exists, the run waits (and its time does not pass).
         device: where to train.
 
-    Returns the counters at the end; the exported checkpoint is `out`/checkpoint, that of the average, where one is
-    kept, `out`/average.
+    Returns the counters at the end; the exported checkpoint is `out`/checkpoint, that of the average, if one is kept,
+    `out`/average.
     """
     return _Run(config, out, pause_file, torch.device(device)).go(resume=resume)
 
@@ -157,7 +157,7 @@ class _Run:
         return counters
 
     def _steps(self, counters: Counters, shown: Callable[[int], None]) -> None:
-        """Train to the end; `shown` is told the rows forwarded so far after each step."""
+        """Train to the end; `shown` gets the number of rows forwarded so far after each step."""
         held_out = self._held_out()
         saved = counters.seconds
         stream = BatchStream(self.config, counters.step)
@@ -171,7 +171,7 @@ class _Run:
             rate, cross_entropy = self._step(batch, counters.step, share)
             sums[int(batch.shape.region > 0)] += _group_sums(batch, cross_entropy)
             counters.step += 1
-            # The first step of a shape compiles it: that time is no training.
+            # The first step of a shape compiles it: that is not training time.
             counters.seconds += time.monotonic() - began if batch.shape in self.compiled else 0.0
             self.compiled.add(batch.shape)
             counters.rows += batch.shape.documents * row_count(batch.shape)
@@ -204,7 +204,7 @@ class _Run:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         if self.average is not None:
-            # Until so many steps are done, the mean of them all: what a run began with is soon forgotten.
+            # During the first steps, the mean of them all: the initial weights are soon forgotten.
             keep = min(self.config.optimization.average, step / (step + 1))
             mine: list[Tensor] = list(self.model.parameters())
             torch._foreach_lerp_(self.average, mine, 1 - keep)
@@ -217,7 +217,7 @@ class _Run:
         return flex_masks(self.model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
 
     def _held_out(self) -> dict[str, list[Batch]]:
-        """Batches of held-out text, by what their losses are called by; the same ones in every run."""
+        """Batches of held-out text, by the name of their losses; the same ones in every run."""
         sampler = DocumentSampler(read_documents(self.config.held_out), self.config.languages)
         holes = [shape for shape in self.config.shapes if not shape.region][-1:]
         regions = [shape for shape in self.config.shapes if shape.region][-1:]
@@ -230,7 +230,7 @@ class _Run:
     def _few(
         self, sampler: DocumentSampler, shapes: list[BatchShape], edits: EditExamples | None = None
     ) -> list[Batch]:
-        # Whatever a run shows on its canvases, it is measured on tokens masked at random.
+        # Whatever a run shows on its canvases, it is evaluated on tokens masked at random.
         config = replace(self.config, shapes=tuple(shapes), beginnings=0.0)
         stream = batches(
             sampler, ExampleMaker(self.tokenizer, config), config, random.Random("held out"), shapes[0].since, edits
@@ -238,7 +238,7 @@ class _Run:
         return [next(stream).to(self.device) for _ in range(_EVALUATION_BATCHES)]
 
     def _measure(self, counters: Counters, held_out: dict[str, list[Batch]]) -> None:
-        """Log the losses of held-out text, also those of the average of the weights."""
+        """Log the losses of held-out text, also those of the averaged weights."""
         self._log(counters, self._evaluate(held_out), held_out=True)
         if self.average is not None:
             with exchanged(self.model, self.average):
@@ -289,14 +289,14 @@ class _Run:
 
 
 def _abilities(config: TrainConfig) -> dict[str, Any]:
-    """What `config.json` says of what the weights were trained for."""
+    """The fields of `config.json` that say what the weights were trained for."""
     if not any(shape.region for shape in config.shapes):
         return {"kinds": ["fill"]}
     return {"kinds": ["fill", "edit"], "edit_region": asdict(config.region)}
 
 
 def _begin_with(model: Transformer, trained: Transformer) -> None:
-    """Take the weights of `trained`; tables of n-grams that it does not have are new, and say nothing yet."""
+    """Copy the weights of `trained`; n-gram tables that it lacks are new, and contribute nothing yet."""
     found = model.load_state_dict(trained.state_dict(), strict=False)
     unlike = [*found.unexpected_keys, *(name for name in found.missing_keys if not name.startswith("memory."))]
     if unlike:
@@ -304,7 +304,7 @@ def _begin_with(model: Transformer, trained: Transformer) -> None:
 
 
 def _check_same_tokenizer(checkpoint: Path, tokenizer: Path) -> None:
-    """Weights mean nothing with the ids of another tokenizer."""
+    """Refuse another tokenizer: weights are meaningless with its ids."""
     theirs = checkpoint / "tokenizer.json"
     if theirs.is_file() and theirs.read_bytes() != tokenizer.read_bytes():
         raise TrainingConfigError(

@@ -1,4 +1,4 @@
-"""What a training run needs to go on where it stopped: weights in float32, optimizer moments, counters. No pickle."""
+"""What a training run needs to resume: weights in float32, optimizer moments, counters. No pickle."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Counters:
 
     Attributes:
         step: optimizer steps.
-        rows: rows forwarded, context, heads, answers and canvases together.
-        seconds: time spent training, pauses and evaluations left out.
+        rows: rows forwarded: context, heads, answers and canvases together.
+        seconds: time spent training, without pauses and evaluations.
         sessions: how often the run was started.
     """
 
@@ -68,7 +68,7 @@ def load_state(
 ) -> Counters | None:
     """Restore what `save_state` wrote; None when there is nothing to resume from.
 
-    An `average` that the state does not have begins with the weights.
+    If the state has no `average`, it starts as a copy of the weights.
     """
     if not (folder / _COUNTERS).is_file():
         return None
@@ -89,7 +89,7 @@ def load_state(
 
 @contextmanager
 def exchanged(model: Transformer, average: Sequence[Tensor]) -> Iterator[None]:
-    """Let `model` have the weights of `average` for a while, in the same memory, so that compiled steps stay valid."""
+    """Swap the weights of `average` into `model` for a while, in the same memory, so that compiled steps stay valid."""
     own = [parameter.detach().clone() for parameter in model.parameters()]
     try:
         torch._foreach_copy_([parameter.data for parameter in model.parameters()], list(average))
@@ -99,7 +99,7 @@ def exchanged(model: Transformer, average: Sequence[Tensor]) -> Iterator[None]:
 
 
 def _weights(model: Transformer) -> dict[str, Tensor]:
-    """The state of `model`, a tied head named once."""
+    """The state of `model`, with a tied head only once."""
     state = dict(model.state_dict())
     if model.config.tie_word_embeddings:
         state.pop("lm_head.weight", None)

@@ -1,7 +1,7 @@
 """Builds the corpus: fetch, extract, decontaminate, deduplicate, shuffle, write.
 
-Held-out repositories come first, so that whatever training text shares with them is dropped from training and never the
-other way round; then packages, then the other repositories: of two copies the first is kept.
+Held-out repositories come first, so that training text that shares something with them is dropped, never the other way
+round; then packages, then the other repositories: of two copies the first is kept.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ themselves, in the archives, and in the repositories at the commits named here.
 
 @dataclass(frozen=True, slots=True, order=True)
 class Credit:
-    """One used package or repository, as a NOTICE names it: by key; where its text came from, and its licences."""
+    """One used package or repository, as in a NOTICE: its key, where its text came from, and its licences."""
 
     key: str
     text: str
@@ -91,11 +91,11 @@ def credit_repository(repository: Repository, license_: str) -> Credit:
 # A package that ships its sources ships its build output too: the sources are enough.
 _BUILT = re.compile(r"^(?:dist[\w.-]*|lib[\w.-]*|build|cjs|esm|es|mjs|out|compiled|types|_cjs|_esm|_types)/")
 MIN_SOURCES = 3
-# What a package is listed for; what else it ships is build output.
+# What a package is listed for; anything else it ships is build output.
 _LANGUAGES_OF = {"pypi": {"python"}, "npm": {"typescript", "javascript"}}
 # Folders of build output that a repository has checked in.
 _CHECKED_IN = frozenset({"dist", "esm", "cjs", "_esm", "_cjs"})
-# How a repository's files are marked where a package's have the name of their registry.
+# Marks a repository's files, where a package's have the name of their registry.
 GIT = "git"
 
 
@@ -106,7 +106,7 @@ Extraction = tuple[list[SourceFile], Counter[str]]
 def extract(archive: Archive, seed: int) -> Extraction:
     """Read, license-check and clean one archive's source files.
 
-    Raises LicenseError when the package may not be used, ArchiveError when it cannot be read.
+    Raises LicenseError if the package may not be used, ArchiveError if it cannot be read.
     """
     package = archive.package
     metadata: list[Member] = []
@@ -119,7 +119,7 @@ def extract(archive: Archive, seed: int) -> Extraction:
     license_ = read_license(package.ecosystem, metadata)
     dropped: Counter[str] = Counter()
     if package.ecosystem == "npm":
-        # npm tarballs hold everything in one folder, by custom `package/`.
+        # npm tarballs hold everything in one folder, usually `package/`.
         inner = [Member(member.path.partition("/")[2], member.content) for member in sources]
         shipped = sum(_is_source(member.path) for member in inner) >= MIN_SOURCES
         sources = [member for member in inner if not (shipped and _BUILT.match(member.path))]
@@ -130,7 +130,7 @@ def extract(archive: Archive, seed: int) -> Extraction:
 def extract_repository(clone: Path, repository: Repository, seed: int) -> Extraction:
     """Read, license-check and clean the source files of a bare clone at the pinned commit, in all languages.
 
-    Raises LicenseError when the repository may not be used, ArchiveError or FetchError when it cannot be read.
+    Raises LicenseError if the repository may not be used, ArchiveError or FetchError if it cannot be read.
     """
     license_of = folder_licenses(repository.license, read_repository(clone, repository.commit, is_license))
     dropped: Counter[str] = Counter()
@@ -152,7 +152,7 @@ def extract_repository(clone: Path, repository: Repository, seed: int) -> Extrac
 def _cleaned(
     name: str, ecosystem: str, licensed: Iterable[tuple[Member, str | None]], dropped: Counter[str], seed: int
 ) -> Extraction:
-    """Return what may be used, and count the rest."""
+    """Return the usable files, and count the others."""
     files: list[SourceFile] = []
     for member, license_ in licensed:
         fault = path_fault(member.path) or text_fault(member.path, member.content)
@@ -175,7 +175,7 @@ def _is_source(path: str) -> bool:
 
 
 def _rank(file: SourceFile, seed: int) -> tuple[bool, bool, str]:
-    """Order files so that a limit keeps a spread of them: code, then tests, then declarations."""
+    """Order files so that a limit keeps a mix of them: code, then tests, then declarations."""
     digest = hashlib.sha256(f"{seed}:{file.package}:{file.path}".encode()).hexdigest()
     return is_declaration(file.path), is_test(file.path), digest
 
@@ -186,7 +186,7 @@ TRAIN = "train.jsonl.zst"
 HELDOUT = "heldout.jsonl.zst"
 SUMMARY = "summary.json"
 NOTICE = "NOTICE"
-# The held-out repositories alone: travels with copies of the held-out shard.
+# The NOTICE of the held-out repositories alone: goes with copies of the held-out shard.
 HELDOUT_NOTICE = "NOTICE.heldout"
 
 _REPOSITORY = Path(__file__).resolve().parents[4]
@@ -204,29 +204,29 @@ class CorpusConfig:
 
     out: Path
     cache: Path = DEFAULT_CACHE
-    # None of either: the other ones alone.
+    # None for one of the lists: use the other alone.
     packages: Path | None = DEFAULT_LIST
     repositories: Path | None = DEFAULT_REPOSITORIES
     lock: Path = DEFAULT_LOCK
     data: Path = field(default_factory=default_data_folder)
     seed: int = 0
-    # Share of a language's bytes, before this limit, that one source may have, so that none sets the style of the
-    # whole; and bytes that each source may have at least.
+    # Share of a language's bytes, before this limit, that one source may have, so that none dominates the style; and
+    # bytes that each source may have in any case.
     source_share: float = 0.06
     source_bytes: int = 2_500_000
     # Share of a source's bytes that may be tests: useful to complete, but repetitive.
     test_share: float = 0.15
     # Share of a source's bytes that may be .d.ts: signatures without bodies.
     declaration_share: float = 0.1
-    # Share of a training file's telling lines that held-out text may know.
+    # Share of a training file's distinctive lines that held-out text may contain.
     heldout_share: float = 0.3
 
 
 def build_corpus(config: CorpusConfig, report: Callable[[str], None] = _log.info) -> Summary:
     """Build the corpus under `config.out` and return what was done, source by source.
 
-    A package or repository that cannot be fetched, read or used is left out and named in the summary; the rest goes on.
-    `report` is told one line for each, then the summary. Raises PackageListError for a bad list.
+    A package or repository that cannot be fetched, read or used is left out and named in the summary; the build goes
+    on. `report` gets one line for each, then the summary. Raises PackageListError for a bad list.
     """
     packages = load_packages(config.packages) if config.packages else ()
     repositories = load_repositories(config.repositories) if config.repositories else ()
@@ -246,13 +246,13 @@ class Record:
     """What a build uses, and what it leaves out and why.
 
     Attributes:
-        summary: of all of it.
-        measuring: what must not be trained on; None where there is none, which is a warning.
-        credits: what is used.
+        summary: of the whole build.
+        measuring: what must not be trained on; None if there is none, which is a warning.
+        credits: the used sources.
     """
 
     def __init__(self, data: Path, seed: int, what: str, report: Callable[[str], None]) -> None:
-        """Nothing is left out yet. `what` is built; `report` is told what is missing."""
+        """Nothing is left out yet. `what` is built; `report` gets what is missing."""
         self.report = report
         self.credits: list[Credit] = []
         self.measuring = read_measuring_data(data)
@@ -264,7 +264,7 @@ class Record:
             self.summary.warnings.append(warning)
 
     def attempt(self, key: str, read: Callable[[], None]) -> None:
-        """Read a source; note why when it cannot be used."""
+        """Read a source; note why if it cannot be used."""
         try:
             read()
         except (FetchError, ArchiveError) as error:
@@ -275,7 +275,7 @@ class Record:
             self.report(f"REFUSED {key}: {error}")
 
     def notices(self) -> tuple[str, str]:
-        """Return the NOTICE of everything, and that of the held-out repositories alone: a paragraph for each source."""
+        """Return the NOTICE of everything, and that of the held-out repositories: a paragraph per source."""
         used = sorted(self.credits)
         return _notice(used), _notice(credit for credit in used if credit.held_out)
 
@@ -297,7 +297,7 @@ class _Build:
         self._train: list[SourceFile] = []
 
     def add(self, source: Package | Repository) -> None:
-        """Fetch, read and filter one package or repository; note why when it cannot be used."""
+        """Fetch, read and filter one package or repository; note why if it cannot be used."""
         self._record.attempt(source.key, partial(self._read, source))
 
     def _read(self, source: Package | Repository) -> None:
@@ -315,11 +315,11 @@ class _Build:
             self._record.credits.append(credit(" AND ".join(sorted({file.license for file in kept}))))
 
     def _keep(self, extraction: Extraction, *, held_out: bool) -> list[SourceFile]:
-        """Keep what is new and within its shares; returns it."""
+        """Keep the files that are new and within their shares; returns them."""
         (files, faults), dropped = extraction, self._record.summary.dropped
         whole = sum(map(_size, files))
         dropped.update(faults)
-        # Bytes that may still be tests, and declarations.
+        # Bytes left for tests, and for declarations.
         left = {
             "over test share": int(whole * self._config.test_share),
             "over declaration share": int(whole * self._config.declaration_share),
@@ -351,7 +351,7 @@ class _Build:
         train = _within_share(self._train, self._config)
         self._record.summary.dropped["over source share"] += len(self._train) - len(train)
         for name, files in ((TRAIN, train), (HELDOUT, self._heldout)):
-            # Order decides batches, not secrets: a seeded generator is what is wanted.
+            # The order only affects batches, not secrets: a seeded generator is intended.
             random.Random(self._config.seed).shuffle(files)
             write_shard(out / name, files)
         summary = self._record.summary
@@ -366,7 +366,7 @@ _LIMITED = {"over test share": is_test, "over declaration share": is_declaration
 
 
 def _within_share(files: Iterable[SourceFile], config: CorpusConfig) -> list[SourceFile]:
-    """Leave out the last files of each source that has more than its share of a language."""
+    """Leave out the last files of each source that exceeds its share of a language."""
     files = tuple(files)
     available = Counter[str]()
     for file in files:

@@ -1,6 +1,6 @@
-"""Decides, file by file, what is trained on: hand-written readable code, not seen before, and not measured on.
+"""Decides, file by file, what is trained on: readable hand-written code, not seen before, and not measured on.
 
-The measuring data is read here for one purpose: to find and drop training files that hold it.
+The measuring data is read here for one purpose: to find and drop training files that contain it.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _TABLE = tomllib.loads(Path(__file__).with_name("cleaning.toml").read_text(encod
 
 
 def _pattern(written: str, flags: int = 0) -> re.Pattern[str]:
-    """Return what is written on several lines."""
+    """Compile a pattern written on several lines."""
     return re.compile(written.replace("\n", ""), flags)
 
 
-# Suffix to the language's name in the corpus.
+# File suffix to the language's name in the corpus.
 LANGUAGES: dict[str, str] = _TABLE["languages"]
 
-# Bytes. Smaller files teach nothing but re-exports; larger ones are nearly always tables.
+# Bytes. Smaller files contain only re-exports; larger ones are nearly always tables.
 MIN_BYTES = 200
 MAX_BYTES = 200_000
-# Characters a line.
+# Characters per line.
 MAX_MEAN_LINE = 100
 MAX_LINE = 1_000
 # Shares of a file's characters.
@@ -44,7 +44,7 @@ _NAMES = {fault: _pattern(names) for fault, names in _TABLE["names"].items()}
 _TESTS = frozenset(_TABLE["tests"]["folders"].split())
 _TEST_NAME = _pattern(_TABLE["tests"]["names"])
 _HEADS = {fault: _pattern(head, re.MULTILINE) for fault, head in _TABLE["heads"].items()}
-# Characters of a file's beginning in which it says what it is.
+# Characters at a file's beginning that say what it is.
 _HEAD_CHARS = 1_000
 _SECRET = _pattern(_TABLE["secrets"]["pattern"])
 _SECRET_MARKS: tuple[str, ...] = tuple(_TABLE["secrets"]["marks"])
@@ -59,7 +59,7 @@ def language_of(path: str) -> str | None:
 
 
 def is_declaration(path: str) -> bool:
-    """Tell whether a file holds TypeScript declarations alone."""
+    """Tell whether a file contains TypeScript declarations alone."""
     return path.endswith((".d.ts", ".d.mts", ".d.cts"))
 
 
@@ -70,7 +70,7 @@ def is_test(path: str) -> bool:
 
 
 def path_fault(path: str) -> str | None:
-    """Return why a path alone rules a file out, or None."""
+    """Return why a file is ruled out by its path alone, or None."""
     *_, name = PurePosixPath(path).parts
     parts = {part.lower() for part in PurePosixPath(path).parts}
     faults = [fault for fault, folders in _FOLDERS.items() if parts & folders]
@@ -79,7 +79,7 @@ def path_fault(path: str) -> str | None:
 
 
 def text_fault(path: str, content: bytes) -> str | None:
-    """Return why a file's content rules it out, or None when it is worth training on."""
+    """Return why a file is ruled out by its content, or None if it is worth training on."""
     if len(content) < MIN_BYTES:
         return "too small"
     if len(content) > MAX_BYTES:
@@ -123,15 +123,15 @@ def _secret_fault(text: str) -> str | None:
     return "secret" if any(mark in text for mark in _SECRET_MARKS) and _SECRET.search(text) else None
 
 
-# A file is a near-duplicate when more than this share of its telling lines was kept before.
+# A file is a near-duplicate if more than this share of its distinctive lines was kept before.
 NEAR_SHARE = 0.6
-# Lines that say something: long enough, and no comment (licence headers repeat everywhere).
+# Distinctive lines: long enough, and no comment (licence headers repeat everywhere).
 MIN_CHARS = 12
 MIN_LINES = 5
 _COMMENT = ("#", "//", "/*", "*", "<!--")
 
 
-# The same file is asked about, and then added, in a row.
+# The same file is checked and then added, one after the other.
 @lru_cache(maxsize=2)
 def _line_hashes(text: str) -> tuple[int, ...]:
     """Return a 64-bit hash of each line that could tell one file from another."""
@@ -140,13 +140,13 @@ def _line_hashes(text: str) -> tuple[int, ...]:
 
 
 def _hash(line: str) -> int:
-    # hash() is salted by process; the corpus must come out the same each time.
+    # hash() is salted per process; the corpus must come out the same each time.
     digest = hashlib.blake2b(" ".join(line.split()).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big")
 
 
 class SeenText:
-    """The text kept so far; asks of each new file how much of it is not new."""
+    """The text kept so far; tells how much of a new file is not new."""
 
     def __init__(self, near_share: float = NEAR_SHARE) -> None:
         """Start empty. `near_share` in 0..1: the share of known lines that makes a duplicate."""
@@ -155,7 +155,7 @@ class SeenText:
         self._lines: set[int] = set()
 
     def fault(self, text: str) -> str | None:
-        """Return `exact duplicate` or `near duplicate` for known text, or None for new."""
+        """Return `exact duplicate` or `near duplicate` for known text, or None for new text."""
         if _fingerprint(text) in self._texts:
             return "exact duplicate"
         lines = _line_hashes(text)
@@ -175,7 +175,7 @@ def _fingerprint(text: str) -> bytes:
     return hashlib.sha256(" ".join(text.split()).encode()).digest()
 
 
-# A training file that shares this many distinct telling lines with the measuring data is out.
+# A training file that shares this many different distinctive lines with the measuring data is dropped.
 SHARED_LINES = 3
 # Characters of a line, whitespace collapsed, that make sharing it more than chance.
 MIN_LINE_CHARS = 40
@@ -189,24 +189,24 @@ _LEGAL = re.compile(r"copyright|licen[cs]e", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class MeasuringData:
-    """What must not be trained on: telling lines, and the signatures of benchmark functions."""
+    """What must not be trained on: distinctive lines, and the signatures of benchmark functions."""
 
     lines: frozenset[str]
     signatures: frozenset[str]
 
     def fault(self, text: str) -> str | None:
-        """Return `contaminated` for a file that holds measuring data, or None."""
+        """Return `contaminated` for a file that contains measuring data, or None."""
         functions = {signature.partition("(")[0] for signature in self.signatures}
         if any(signature in self.signatures for signature in python_signatures(text, functions)):
             return "contaminated"
-        # What is in `lines` is telling: that each line of a large corpus is too need not be asked first.
+        # All of `lines` are distinctive: that need not be checked for each line of a large corpus.
         flat = (" ".join(line.split()) for line in text.splitlines() if len(line) >= MIN_LINE_CHARS)
         shared = {line for line in flat if line in self.lines}
         return "contaminated" if len(shared) >= SHARED_LINES else None
 
 
 def read_measuring_data(folder: Path) -> MeasuringData | None:
-    """Read every text, JSON and gzipped file under `folder`; None when it is not there."""
+    """Read every text, JSON and gzipped file under `folder`; None if it does not exist."""
     if not folder.is_dir():
         return None
     lines: set[str] = set()
@@ -253,7 +253,7 @@ def _texts(path: Path) -> Iterator[str]:
 
 
 def _joined_task(task: object) -> Iterator[str]:
-    """Yield a benchmark task as the file that it is cut from, then its strings one by one."""
+    """Yield a benchmark task as the file that it was cut from, then its strings one by one."""
     if isinstance(task, dict) and {"prompt", "canonical_solution"} <= task.keys():
         yield f"{task['prompt']}{task['canonical_solution']}{task.get('suffix', '')}"
     yield from _strings(task)
@@ -262,7 +262,7 @@ def _joined_task(task: object) -> Iterator[str]:
 def _strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-        # A recorded body is a JSON document, or one in each event of a stream.
+        # A recorded body is a JSON document, or one per event of a stream.
         for line in _decoded(value).splitlines():
             try:
                 yield from _strings(json.loads(line.removeprefix("data:")))
@@ -274,7 +274,7 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def _decoded(value: str) -> str:
-    """Return the text inside a base64 string, or nothing when it is none."""
+    """Return the text inside a base64 string, or nothing if it is not one."""
     if len(value) < MIN_LINE_CHARS or not _BASE64.fullmatch(value):
         return ""
     try:

@@ -1,6 +1,6 @@
-"""Licence expressions against the allow-list, and where packages say theirs; whatever is unknown is refused.
+"""Licence expressions checked against the allow-list, and where packages declare them; anything unknown is refused.
 
-A package's licence stands in its own metadata: wheel METADATA, package.json. A repository's stands in files of its own.
+A package's licence is in its own metadata: wheel METADATA, package.json. A repository's is in files of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _INNERMOST = re.compile(r"\(([^()]*)\)")
 
 
 def canonical(name: str) -> str | None:
-    """Return the SPDX identifier that a licence's name means, or None when it is not allowed."""
+    """Return the SPDX identifier that a licence's name means, or None if it is not allowed."""
     name = " ".join(name.split())
     if name in ALLOWED:
         return name
@@ -33,10 +33,10 @@ def canonical(name: str) -> str | None:
 
 
 def choose(expression: str) -> str:
-    """Return what remains of an SPDX expression once each OR has taken its first allowed side.
+    """Return an SPDX expression with each OR replaced by its first allowed side.
 
-    `MIT OR GPL-3.0-only` gives `MIT`. Raises LicenseError when a needed part is not allowed, or
-    when the expression does not parse.
+    `MIT OR GPL-3.0-only` gives `MIT`. Raises LicenseError if a needed part is not allowed, or if the expression does
+    not parse.
     """
     rest = _EXCEPTION.sub("", expression)
     while inner := _INNERMOST.search(rest):
@@ -47,7 +47,7 @@ def choose(expression: str) -> str:
     return chosen
 
 
-# No licence has this name.
+# Not the name of any licence.
 _REFUSED = "NONE"
 
 
@@ -70,9 +70,9 @@ _TITLE_CHARS = 600
 
 
 def recognise_text(text: str) -> str | None:
-    """Return the allowed licence that a licence file's text is, or None when it is not known.
+    """Return the allowed licence that a licence file contains, or None if it is unknown.
 
-    Raises LicenseError when the file opens with the title of a licence that is not allowed.
+    Raises LicenseError if the file opens with the title of a licence that is not allowed.
     """
     if title := _COPYLEFT_TITLE.search(text[:_TITLE_CHARS]):
         raise LicenseError(f"licence text is {title.group()!r}")
@@ -101,7 +101,7 @@ _HEADER_CHARS = 3_000
 
 
 def header_fault(text: str) -> str | None:
-    """Return `license` when a source file's header names a licence that is not allowed, or None."""
+    """Return `license` if a source file's header names a licence that is not allowed, or None."""
     header = text[:_HEADER_CHARS]
     identified = _SPDX_LINE.findall(header)
     try:
@@ -109,11 +109,11 @@ def header_fault(text: str) -> str | None:
             choose(expression)
     except LicenseError:
         return "license"
-    # An identifier is exact; prose beside it ("or, at your option, the GPL") is its other side.
+    # An identifier is exact; prose beside it ("or, at your option, the GPL") is the other option.
     return "license" if not identified and _FOREIGN_HEADER.search(header) else None
 
 
-# Too vague alone: the licence file decides which BSD it is.
+# Too vague on its own: the licence file decides which BSD it is.
 _VAGUE_CLASSIFIER = "License :: OSI Approved :: BSD License"
 _VAGUE_FIELDS = frozenset({"bsd", "bsd license", "apache", "apache license", ""})
 
@@ -121,7 +121,7 @@ _VAGUE_FIELDS = frozenset({"bsd", "bsd license", "apache", "apache license", ""}
 _MAX_NAME_CHARS = 100
 
 _LICENSE_FILE = re.compile(r"(?:^|/)(?:LICEN[CS]E|COPYING)[^/]*$", re.IGNORECASE)
-# Of a folder of a repository, in which much else has names of that kind.
+# In a folder of a repository, which contains many other files with such names.
 _LICENSE_NAME = re.compile(r"(?:un)?licen[cs]e(?:[-._](?:md|txt|rst|\w+))?|copying(?:\.\w+)?", re.IGNORECASE)
 _CODE_SUFFIX = re.compile(r"\.(?:py|[cm]?[jt]sx?|go|rs|json|ya?ml|toml|html|sh|tmpl|svg|png)$", re.IGNORECASE)
 
@@ -129,14 +129,14 @@ _CODE_SUFFIX = re.compile(r"\.(?:py|[cm]?[jt]sx?|go|rs|json|ya?ml|toml|html|sh|t
 def read_license(ecosystem: Ecosystem, members: Iterable[Member]) -> str:
     """Read a package's licence from its metadata files.
 
-    Raises LicenseError when it is missing, unknown or not allowed.
+    Raises LicenseError if it is missing, unknown or not allowed.
     """
     texts = {m.path: m.content.decode("utf-8", errors="replace") for m in members}
     return _wheel_license(texts) if ecosystem == "pypi" else _npm_license(texts)
 
 
 def is_metadata(ecosystem: Ecosystem, path: str) -> bool:
-    """Tell whether a member is one that `read_license` looks at."""
+    """Tell whether `read_license` uses this member."""
     top, _, rest = path.partition("/")
     if ecosystem == "pypi":
         return top.endswith(".dist-info") and (rest == "METADATA" or bool(_LICENSE_FILE.search(path)))
@@ -144,7 +144,7 @@ def is_metadata(ecosystem: Ecosystem, path: str) -> bool:
 
 
 def _license_files(texts: dict[str, str]) -> list[str]:
-    """Return what each licence file is, the outermost (the package's own) first."""
+    """Return the licence of each licence file, the outermost (the package's own) first."""
     paths = sorted((p for p in texts if _LICENSE_FILE.search(p)), key=lambda p: (p.count("/"), p))
     found = (recognise_text(texts[path]) for path in paths)
     return [name for name in found if name is not None]
@@ -198,9 +198,9 @@ def is_license(path: str) -> bool:
 def folder_licenses(declared: str, members: Iterable[Member]) -> Callable[[str], str | None]:
     """Read the licence files of a repository whose list declares a licence.
 
-    Returns what tells the licence of the file at a path: that of the nearest folder above it that has one of its own;
-    None where it is not allowed. Raises LicenseError when the licences at the top are not allowed, or none of them is
-    the declared one.
+    Returns a function from a file's path to its licence: that of the nearest folder above it that has one of its own;
+    None if it is not allowed. Raises LicenseError if the licences at the top are not allowed, or none of them is the
+    declared one.
     """
     found: dict[str, list[str | None]] = {".": []}
     for member in members:
@@ -214,6 +214,6 @@ def folder_licenses(declared: str, members: Iterable[Member]) -> Callable[[str],
         found.setdefault(folder, []).append(license_)
     if missing := set(declared.split(" AND ")) - set(found["."]):
         raise LicenseError(f"no licence file at the top is {' or '.join(sorted(missing))}")
-    # One licence file that is not known is enough to refuse the folder below it.
+    # One unknown licence file is enough to refuse the folder below it.
     nested = {folder: None if None in names else names[0] for folder, names in found.items()} | {".": declared}
     return lambda path: nested[next(str(above) for above in PurePosixPath(path).parents if str(above) in nested)]

@@ -1,8 +1,8 @@
-"""Packages: the list of them, each pinned to one version, their archives in a cache, and what is in these.
+"""Packages: the list of them, each pinned to one version, their archives in a cache, and the archives' contents.
 
-Archives are fetched one after another through each registry's own client. Nothing is enumerated and no package code
-runs: wheels only, no dependencies, no npm scripts. They come from outside, so each limit here is a refusal: no links or
-devices are followed, no path may climb out of the archive, and sizes are checked on the bytes read, not on the header.
+Archives are fetched one after another with each registry's own client. Nothing is enumerated and no package code runs:
+wheels only, no dependencies, no npm scripts. Archives are untrusted, so each limit here is a refusal: links and devices
+are not followed, no path may climb out of the archive, and sizes are checked on the bytes read, not on the header.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PackageListError(CorpusError):
 
 
 class FetchError(CorpusError):
-    """An archive could not be downloaded, or is not the one that the lock file names."""
+    """An archive could not be downloaded, or is not the one in the lock file."""
 
 
 class ArchiveError(CorpusError):
@@ -50,7 +50,7 @@ DEFAULT_LIST = Path(__file__).with_name("packages.toml")
 MAX_PACKAGES = 240
 
 # Names and versions become command-line arguments and file names, so neither may start with a
-# dash or climb out of a folder. npm scopes are the one place where a slash is legal.
+# dash or climb out of a folder. npm scopes are the only place where a slash is legal.
 _NAME = r"^(?:@[a-z0-9][a-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._+-]*$"
 _VERSION = r"^[A-Za-z0-9][A-Za-z0-9.+~:_-]*$"
 
@@ -84,8 +84,8 @@ Entry = TypeVar("Entry", bound=_Listed)
 def load_list(path: Path, kind: str, most: int, entry: type[Entry]) -> tuple[Entry, ...]:
     """Read a list's entries of a kind, in its own order.
 
-    Raises PackageListError when the file is not TOML, a field of an entry is missing or malformed, an entry appears
-    twice, or there are more than `most`: a list is one that a person wrote and can review; more is a crawl.
+    Raises PackageListError if the file is not TOML, a field of an entry is missing or malformed, an entry appears
+    twice, or there are more than `most`: a list must be short enough for a person to write and review; more is a crawl.
     """
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8")).get(kind, [])
@@ -108,7 +108,7 @@ def load_packages(path: Path = DEFAULT_LIST) -> tuple[Package, ...]:
 DEFAULT_LOCK = Path(__file__).with_name("packages.lock.json")
 DEFAULT_CACHE = Path("~/.cache/calomel/corpus")
 
-# Seconds one download may take before it counts as failed.
+# Seconds after which a download counts as failed.
 DOWNLOAD_TIMEOUT = 600
 
 # One fixed target, so that every machine downloads (and hashes) the same wheel.
@@ -122,7 +122,7 @@ _WHEEL_TARGET = (
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """One downloaded archive whose bytes are the ones that the lock file names."""
+    """One downloaded archive whose bytes match the lock file."""
 
     package: Package
     path: Path
@@ -130,7 +130,7 @@ class Archive:
 
 
 class ArchiveCache:
-    """Archives on disk, and the lock file that says which bytes each package must have."""
+    """Archives on disk, and the lock file with the hash of each package."""
 
     def __init__(self, folder: Path, lock: Path) -> None:
         """Keep archives under `folder`; read `lock` now, extend it as packages are added."""
@@ -141,9 +141,9 @@ class ArchiveCache:
             self._entries = json.loads(lock.read_text(encoding="utf-8"))
 
     def fetch(self, package: Package) -> Archive:
-        """Return the package's archive, downloading it only when the cache lacks it.
+        """Return the package's archive, downloading it only if the cache lacks it.
 
-        Raises FetchError when the client fails, or the bytes differ from the locked ones.
+        Raises FetchError if the client fails, or the bytes differ from the locked ones.
         """
         entry = self._entries.get(package.key)
         shelf = self._folder / package.ecosystem
@@ -177,17 +177,17 @@ def download_command(package: Package) -> list[str]:
 
 
 def run_client(command: list[str], folder: Path) -> None:
-    """Run one registry client in `folder`; raise FetchError with its last words if it fails."""
+    """Run one registry client in `folder`; raise FetchError with the end of its output if it fails."""
     run(command, command[-1], DOWNLOAD_TIMEOUT, cwd=folder)
 
 
 def run(command: Sequence[str], what: str, timeout: int, **options: Any) -> bytes:
-    """Return what a program prints; raise FetchError, which names `what`, with its last words if it fails.
+    """Return a program's output; if it fails, raise FetchError with `what` and the end of its output.
 
     `options` are those of `subprocess.run`.
     """
     try:
-        # A list, no shell; what comes from lists of sources is checked as it is read.
+        # A list, no shell; names from lists of sources are validated when they are read.
         done: subprocess.CompletedProcess[bytes] = subprocess.run(  # noqa: S603
             command, stdin=subprocess.DEVNULL, check=True, capture_output=True, timeout=timeout, **options
         )
@@ -206,11 +206,11 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# Bytes. A source file worth training on is far smaller; the rest is skipped unread.
+# Bytes. A source file worth training on is far smaller; larger ones are skipped unread.
 MAX_MEMBER_BYTES = 2_000_000
 # Bytes of everything read from one archive: far above any source package, far below a zip bomb.
 MAX_TOTAL_BYTES = 1_000_000_000
-# Bytes on either side of an archive's compressed tar.
+# Bytes of an archive's tar, compressed or not.
 MAX_TAR_BYTES = 2_000_000_000
 # Entries in one archive.
 MAX_MEMBERS = 200_000
@@ -227,8 +227,8 @@ class Member:
 def read_members(archive: Path) -> Iterator[Member]:
     """Yield an archive's regular files of at most MAX_MEMBER_BYTES, in archive order.
 
-    The kind is told by the file's name: .whl or .tgz.
-    Raises ArchiveError when the archive is malformed, unsafe or over a limit.
+    The kind is determined by the file's name: .whl or .tgz.
+    Raises ArchiveError if the archive is malformed, unsafe or over a limit.
     """
     reader = {".whl": _read_zip, ".tgz": _read_tgz}.get(archive.suffix)
     if reader is None:
@@ -245,7 +245,7 @@ def read_members(archive: Path) -> Iterator[Member]:
 
 
 def safe_path(name: str) -> str:
-    """Return a member's normal relative path; raise ArchiveError when it would leave the archive."""
+    """Return a member's normalised relative path; raise ArchiveError if it would leave the archive."""
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts or "\0" in name:
         raise ArchiveError(f"unsafe path in archive: {name!r}")

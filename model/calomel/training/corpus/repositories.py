@@ -1,6 +1,6 @@
 """Public git repositories, pinned to a commit: cloned bare with their history, and read without a checkout.
 
-No hook, filter or submodule of a repository runs, and nothing of it but git's own objects reaches the disk.
+No hook, filter or submodule of a repository runs, and only git's own objects reach the disk.
 """
 
 import os
@@ -34,9 +34,9 @@ DEFAULT_REPOSITORIES = Path(__file__).with_name("repositories.toml")
 CALIBRATION_REPOSITORIES = Path(__file__).with_name("calibration.toml")
 
 MAX_REPOSITORIES = 120
-# Seconds that a clone may take.
+# Seconds for a clone.
 CLONE_TIMEOUT = 3_600
-# Seconds that one question about a clone may take.
+# Seconds for one query of a clone.
 QUESTION_TIMEOUT = 600
 # Bytes of the largest file (the pack) that a clone may write.
 MAX_PACK_BYTES = 4_000_000_000
@@ -46,7 +46,7 @@ _COMMIT = r"^[0-9a-f]{40}$"
 # Modes of regular files; links and submodules have others.
 _REGULAR = frozenset({"100644", "100755"})
 
-# What the caller's own git commands may have left in the environment, and would point git elsewhere.
+# Variables that the caller's own git commands may have set, and that would point git elsewhere.
 _LEAKING = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"})
 _GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=120")
 
@@ -55,7 +55,7 @@ _GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "http.lowSpeedLimit=1000"
 class Repository:
     """One pinned repository: an https URL, 40 hex digits of a commit on its default branch, its SPDX licence.
 
-    A held-out one is only ever measured on, never trained on.
+    A held-out one is only measured on, never trained on.
     """
 
     url: Annotated[str, Field(pattern=_URL)]
@@ -83,7 +83,7 @@ def load_repositories(path: Path = DEFAULT_REPOSITORIES) -> tuple[Repository, ..
 def fetch_clone(cache: Path, repository: Repository) -> Path:
     """Return the bare clone of a repository, with the history of its default branch, in `git/` under a folder.
 
-    It is cloned only when there is no clone with the pinned commit. Raises FetchError when git fails, the clone is too
+    It is cloned only if there is no clone with the pinned commit. Raises FetchError if git fails, the clone is too
     large, or it lacks the commit.
     """
     folder = cache.expanduser() / "git"
@@ -103,15 +103,15 @@ def fetch_clone(cache: Path, repository: Repository) -> Path:
 
 
 def git(clone: Path, *arguments: str) -> bytes:
-    """Return what `git` prints when asked about a bare clone; raise FetchError when it fails."""
+    """Return the output of `git` for a bare clone; raise FetchError if it fails."""
     return _run((f"--git-dir={clone}", *arguments), QUESTION_TIMEOUT)
 
 
 @contextmanager
 def objects(clone: Path) -> Iterator[Callable[[str], bytes]]:
-    """Yield what reads one clone's objects by their hash or by `COMMIT:PATH`, through a single process.
+    """Yield a function that reads a clone's objects by their hash or by `COMMIT:PATH`, through a single process.
 
-    It raises ArchiveError when there is no such object.
+    It raises ArchiveError if there is no such object.
     """
     command = [*_GIT, f"--git-dir={clone}", "cat-file", "--batch"]
     with subprocess.Popen(  # noqa: S603 - a list, no shell
@@ -137,7 +137,7 @@ def objects(clone: Path) -> Iterator[Callable[[str], bytes]]:
 def read_repository(clone: Path, commit: str, wanted: Callable[[str], bool]) -> Iterator[Member]:
     """Yield the regular files at a commit whose path is `wanted`, of at most MAX_MEMBER_BYTES, by path.
 
-    Raises ArchiveError when the tree is over a limit, FetchError when git fails.
+    Raises ArchiveError if the tree is over a limit, FetchError if git fails.
     """
     total = 0
     entries = git(clone, "ls-tree", "-r", "-l", "-z", "--full-tree", commit).split(b"\0")[:-1]
@@ -148,7 +148,7 @@ def read_repository(clone: Path, commit: str, wanted: Callable[[str], bool]) -> 
             facts, _, name = entry.partition(b"\t")
             mode, _, oid, size = facts.decode("ascii").split()
             path = safe_path(name.decode("utf-8", errors="replace"))
-            # Of what a partial clone lacks, git does not know the size.
+            # Git does not know the size of objects that a partial clone lacks.
             if mode not in _REGULAR or not size.isdigit() or int(size) > MAX_MEMBER_BYTES or not wanted(path):
                 continue
             total += int(size)
@@ -167,7 +167,7 @@ def _has(clone: Path, commit: str) -> bool:
 
 def _run(arguments: tuple[str, ...], timeout: int) -> bytes:
     verb = next(argument for argument in arguments if not argument.startswith("-"))
-    # Not on Windows, where corpora are not built; whoever forks here has threads of no library.
+    # Not on Windows, where corpora are not built; this process has no library threads when it forks.
     import resource
 
     limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (MAX_PACK_BYTES, MAX_PACK_BYTES))

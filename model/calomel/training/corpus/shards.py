@@ -1,4 +1,4 @@
-"""Corpora and stories on disk: one JSON object a line, zstandard-compressed; and what a build of them did, counted."""
+"""Corpora and stories on disk: a JSON object per line, zstandard-compressed; and counts of what a build did."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tokenizers import Tokenizer
 from calomel.storage import write_whole
 from calomel.weights import nano_path
 
-# High enough to be small, low enough to take seconds for the whole corpus.
+# High enough for small files, low enough to take seconds for the whole corpus.
 COMPRESSION_LEVEL = 10
-# Files that are turned into tokens at once.
+# Files that are tokenized at once.
 _BATCH = 256
 
 
 class CorpusError(ValueError):
-    """A corpus or its stories cannot be built as asked, or are not there; the message says what to do."""
+    """A corpus or its stories cannot be built as asked, or do not exist; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file of the corpus; `path` is the one inside its package's archive, or its repository.
+    """One file of the corpus; `path` is relative to its package's archive, or its repository.
 
     `package` is a package's name or a repository's `OWNER/NAME`, `ecosystem` a registry or `git`.
     """
@@ -65,7 +65,7 @@ def write_lines(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
 def read_lines(path: Path, maker: str) -> Iterator[dict[str, Any]]:
     """Yield the objects of a `.jsonl.zst` in order, without holding it in memory.
 
-    Raises CorpusError, which names the command `maker`, when there is no such file.
+    Raises CorpusError, which names the command `maker`, if there is no such file.
     """
     if not path.is_file():
         raise CorpusError(f"{path} does not exist; `{maker}` makes it")
@@ -81,11 +81,11 @@ class Summary:
 
     Attributes:
         seed: of the build.
-        train, heldout: what is there, counted.
+        train, heldout: counts of what they contain.
         dropped: files and stories by reason.
         refused, failed: sources that could not be used, with the reason.
         decontaminated: whether there was measuring data to leave out.
-        warnings: what is to be said loudly.
+        warnings: to be shown prominently.
     """
 
     seed: int

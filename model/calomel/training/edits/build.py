@@ -1,6 +1,6 @@
-"""Builds the stories: real edits in commits, and those that makers tell about the corpus.
+"""Builds the stories: real edits from commits, and synthetic ones about the corpus.
 
-Held-out repositories come first, so that whatever a training file shares with them is dropped from training.
+Held-out repositories come first, so that training files that share something with them are dropped.
 """
 
 import logging
@@ -35,13 +35,13 @@ _log = logging.getLogger(__name__)
 TRAIN = "train-edits.jsonl.zst"
 HELDOUT = "heldout-edits.jsonl.zst"
 
-# What people write most in is trained most.
+# The languages that people write most are trained most.
 TRAIN_SHARES = {"python": 0.5, "typescript": 0.15, "javascript": 0.12, "go": 0.11, "rust": 0.12}
-# Measured evenly enough for a figure in each language.
+# Balanced enough to measure every language.
 HELDOUT_SHARES = {"python": 0.3, "typescript": 0.15, "javascript": 0.15, "go": 0.2, "rust": 0.2}
-# A held-out file is asked for more stories than a training file: there are few of them.
+# More stories are asked of a held-out file than of a training file: there are few of them.
 HELDOUT_PER_FILE = 4
-# Share of a language's stories of commits that one held-out repository may give: there are two for each language.
+# Share of a language's commit stories that one held-out repository may give: there are two per language.
 HELDOUT_REPOSITORY_SHARE = 0.5
 
 
@@ -49,7 +49,7 @@ HELDOUT_REPOSITORY_SHARE = 0.5
 class EditsConfig:
     """Everything a build depends on; the same config gives the same bytes."""
 
-    # A folder that `build_corpus` has written.
+    # A folder written by `build_corpus`.
     corpus: Path
     out: Path
     cache: Path = DEFAULT_CACHE
@@ -58,12 +58,12 @@ class EditsConfig:
     seed: int = 0
     stories: int = 25_000
     heldout_stories: int = 300
-    # Training stories of commits, beside the others, and held-out ones, among the others; without the former none.
+    # Commit stories for training, besides the others, and held-out ones, among the others; if the former is 0, none.
     commits: int = 140_000
     heldout_commits: int = 80
-    # Share of a language's stories of commits that one repository may give.
+    # Share of a language's commit stories that one repository may give.
     repository_share: float = 0.05
-    # Share of a training file's telling lines that held-out text may know.
+    # Share of a training file's distinctive lines that held-out text may contain.
     heldout_share: float = 0.3
 
 
@@ -72,8 +72,8 @@ def build_edits(
 ) -> Summary:
     """Build the stories under `config.out` and return what was done.
 
-    A repository that cannot be fetched, read or used is left out and named in the summary. `report` is told a line for
-    each and now and then. Raises CorpusError when `config.corpus` is no corpus or the list is wrong.
+    A repository that cannot be fetched, read or used is left out and named in the summary. `report` gets a line for
+    each, and progress lines. Raises CorpusError if `config.corpus` is not a corpus or the list is wrong.
     """
     files = corpus_build.TRAIN, corpus_build.HELDOUT, NOTICE, HELDOUT_NOTICE
     if missing := [name for name in files if not (config.corpus / name).exists()]:
@@ -105,7 +105,7 @@ class _Build:
         return [file for file in read_shard(self._config.corpus / shard) if file.language in LANGUAGES]
 
     def tell(self) -> None:
-        """Let the makers add stories of both splits; of the held-out ones, what the commits did not give."""
+        """Let the makers add stories to both splits; to the held-out one, as many as the commits did not give."""
         config = self._config
         heldout = Wanted(config.heldout_stories, HELDOUT_SHARES, HELDOUT_PER_FILE)
         for line in tell(self._heldout_files, self._makers, heldout, self._heldout, config.seed):
@@ -115,7 +115,7 @@ class _Build:
             self._record.report(f"training, {line}")
 
     def read_histories(self, repositories: Iterable[Repository]) -> None:
-        """Add the stories of commits: of training, beside the others, of which there are as many without them."""
+        """Add the stories of commits: for training in addition to the others, whose number does not change."""
         for repository in repositories:
             kept = self._heldout if repository.held_out else self._train
             before = len(kept)
@@ -165,14 +165,14 @@ class _Build:
         config.out.mkdir(parents=True, exist_ok=True)
         for kept in (self._train, self._heldout):
             self._dropped.update(kept.dropped)
-            # Order decides batches, not secrets: a seeded generator is what is wanted.
+            # The order only affects batches, not secrets: a seeded generator is intended.
             random.Random(config.seed).shuffle(kept.stories)
         summary = self._record.summary
         summary.train, summary.heldout = tally(self._train.stories), tally(self._heldout.stories)
         write_stories(config.out / TRAIN, self._train.stories)
         write_stories(config.out / HELDOUT, self._heldout.stories)
         for name, notice in zip((NOTICE, HELDOUT_NOTICE), self._record.notices(), strict=True):
-            # The corpus's own, and behind it the histories whose differences became stories.
+            # The corpus's own, followed by the histories whose differences became stories.
             said = (config.corpus / name).read_text(encoding="utf-8")
             write_whole(config.out / name, f"{said}\nCommits, up to the ones named\n\n{notice}")
         summary.write(config.out / SUMMARY)

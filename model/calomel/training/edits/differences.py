@@ -1,4 +1,4 @@
-"""What changed between two versions of a file: hunks of lines, and which of them were made for the same."""
+"""What changed between two versions of a file: hunks of lines, and which of them belong to one intent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from calomel.prompts.parts import Edit
 from calomel.training.edits.naming import WORDS, keywords
 from calomel.training.edits.scene import marker
 
-# Percent. Lines less alike than this were not made from one another.
+# Percent. Less similar lines were not made from one another.
 ALIKE = 50.0
 
 _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
@@ -24,7 +24,7 @@ _TRAILING_COMMA = re.compile(r",(?=[)\]}])")
 
 @dataclass(frozen=True, slots=True)
 class LineHunk:
-    """Neighbouring whole lines that were replaced; offsets are characters of the older text."""
+    """Consecutive whole lines that were replaced; offsets are characters of the older text."""
 
     before_start: int
     before_end: int
@@ -32,7 +32,7 @@ class LineHunk:
     after: str
 
     def changes(self) -> tuple[Edit, ...]:
-        """Return the hunk in offsets of the text before: one change, or one for each place of a renamed name."""
+        """Return the hunk in offsets of the text before: one change, or one per place of a renamed name."""
         before, after = _TOKEN.findall(self.before), _TOKEN.findall(self.after)
         pairs = list(zip(before, after, strict=False))
         differing = {(old, new) for old, new in pairs if old != new}
@@ -41,7 +41,7 @@ class LineHunk:
         return (self._trimmed(before, after),)
 
     def renames(self) -> bool:
-        """Tell whether all that it does is to put a name for another, more than once."""
+        """Tell whether it only replaces one name by another, more than once."""
         changes = self.changes()
         olds = {self.before[c.start - self.before_start : c.end - self.before_start] for c in changes}
         return len(changes) > 1 and len(olds) == 1
@@ -62,9 +62,9 @@ class LineHunk:
 
 
 def line_hunks(before: str, after: str) -> tuple[LineHunk, ...]:
-    """Return the hunks that make `after` of `before`, top to bottom; as many lines as possible stay.
+    """Return the hunks that turn `before` into `after`, top to bottom; as many lines as possible stay.
 
-    A run of lines replaced by as many similar lines is one hunk a line: so a person would change them.
+    A run of lines replaced by as many similar lines is one hunk per line, as a person would change them.
     """
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     starts = list(accumulate(map(len, old), initial=0))
@@ -76,7 +76,7 @@ def line_hunks(before: str, after: str) -> tuple[LineHunk, ...]:
 
 
 def is_formatting(hunk: LineHunk) -> bool:
-    """Tell whether only white space, quotes or a trailing comma differ."""
+    """Tell whether only whitespace, quotes or a trailing comma differ."""
     return _bare(hunk.before) == _bare(hunk.after)
 
 
@@ -88,7 +88,7 @@ _Span = tuple[int, int, int, int]
 
 
 def _replaced_runs(old: list[str], new: list[str]) -> Iterator[_Span]:
-    """Yield each replaced run of lines: where it begins and ends in `old`, then in `new`."""
+    """Yield each replaced run of lines: its start and end in `old`, then in `new`."""
     i = j = 0
     for block in LCSseq.editops(old, new).as_matching_blocks():
         if (block.a, block.b) != (i, j):
@@ -97,7 +97,7 @@ def _replaced_runs(old: list[str], new: list[str]) -> Iterator[_Span]:
 
 
 def _by_line(old: list[str], new: list[str], span: _Span) -> Iterator[_Span]:
-    """Yield a replaced run of as many lines line by line, where most of them are alike; any other as it is."""
+    """Yield a replaced run line by line if it has as many lines and most are similar; any other as it is."""
     i, i_end, j, j_end = span
     alike = list(map(_alike, old[i:i_end], new[j:j_end]))
     if i_end - i != j_end - j or 2 * sum(alike) < len(alike):
@@ -118,17 +118,17 @@ def _is_name(old: str, new: str) -> bool:
 
 
 def _common(one: list[str], other: list[str]) -> int:
-    """Return how many tokens both begin with."""
+    """Return how many leading tokens both have in common."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-# A name changed in more hunks than this ties things together that have nothing to do with each other.
+# A name changed in more hunks than this connects unrelated changes.
 MAX_HUNKS = 12
 MIN_NAME = 3
-# Names that everybody's code is full of say nothing about an intent.
+# Names that are common in all code say nothing about an intent.
 _COMMON = frozenset(WORDS["common_names"].split())
 _WORD = re.compile(r"[^\W\d]\w*")
-# What stands before a name is looked at, not taken: it may be before another one, as in `const fn name`.
+# What follows a keyword is in a look-ahead, as it may be another keyword: `const fn name`.
 _DEFINITIONS = (
     re.compile(
         r"\b(?:def|class|function|func|fn|const|let|var|static|struct|enum|type|interface|trait|mod|macro_rules!)"
@@ -156,7 +156,7 @@ def intents(hunks: Sequence[LineHunk], language: str) -> Iterator[tuple[LineHunk
     groups: list[set[int]] = []
     for tied in sorted(shared.values(), key=len, reverse=True):
         joined = tied.union(*(group for group in groups if group & tied))
-        # A tie that would make too large a group is none.
+        # A name that would make too large a group is ignored.
         if len(joined) <= MAX_HUNKS:
             groups = [joined, *(group for group in groups if not group & tied)]
     for group in groups:
@@ -167,7 +167,7 @@ def intents(hunks: Sequence[LineHunk], language: str) -> Iterator[tuple[LineHunk
 
 
 def _names(text: str, language: str) -> list[str]:
-    """Return the telling names of some lines, as far as they can be told without parsing."""
+    """Return the distinctive names of some lines, as far as they can be found without parsing."""
     code = re.sub(rf"{marker(language)}.*", "", text)
     reserved = keywords(language) | _COMMON
     return [name for name in _WORD.findall(code) if len(name) >= MIN_NAME and name not in reserved]

@@ -1,4 +1,4 @@
-"""The functions of a file, their parameters, and the calls of them, told alike for all languages."""
+"""The functions of a file, their parameters, and the calls of them, in one form for all languages."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from calomel.training.edits.source import Source
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Where the items of a list stand, in characters.
+    """Where the items of a list are, in characters.
 
     Attributes:
         source: the file.
-        start, end: the place behind the opening bracket, and that of the closing one.
-        items: start and end of each, without commas and blanks around.
+        start, end: after the opening bracket, and at the closing one.
+        items: start and end of each, without commas and surrounding blanks.
     """
 
     source: Source
@@ -29,11 +29,11 @@ class Listing:
     items: tuple[tuple[int, int], ...]
 
     def texts(self) -> tuple[str, ...]:
-        """What each item reads."""
+        """The text of each item."""
         return tuple(self.source.text[start:end] for start, end in self.items)
 
     def insert(self, index: int, item: str) -> Edit:
-        """One more item before the one at `index`; at the end with `index == len(items)`."""
+        """Insert an item before the one at `index`; at the end with `index == len(items)`."""
         if not self.items:
             return Edit(self.start, self.end, item)
         if index < len(self.items):
@@ -47,14 +47,14 @@ class Listing:
         return Edit(at, at, f",{between}{item}")
 
     def _blank(self, at: int) -> str:
-        """What separates the item at `at` from a comma before it: a space, or a new line where it begins one."""
+        """What separates the item at `at` from a comma before it: a space, or a new line if it begins one."""
         start = self.source.line_start(at)
         lead = self.source.text[start:at]
         return "\n" + lead if not lead.strip() else " "
 
 
 def listing(source: Source, node: Node) -> Listing | None:
-    """The list in a node that begins and ends with a bracket; None where comments stand in it or it is none."""
+    """The list in a node that begins and ends with a bracket; None if it is not a list or contains comments."""
     children = node.children
     if len(children) < 2 or children[0].type not in "([{" or children[-1].type not in ")]}":  # noqa: PLR2004
         return None
@@ -89,9 +89,9 @@ class Parameter:
     Attributes:
         node: the whole of it (of Go's `a, b int`, the declaration of both).
         role: "self" for the receiver, "rest" for a variable number and Python's `*` and `/`, "pattern" for what is
-            taken apart at once or has no name.
+            destructured or has no name.
         name: "" unless it is a plain name.
-        name_node, type, default: their nodes, where they are written.
+        name_node, type, default: their nodes, if present.
         grouped: whether it shares its type with another one.
     """
 
@@ -110,12 +110,12 @@ class Function:
 
     Attributes:
         node: the whole of it, without decorators.
-        name: "" where it has none.
+        name: "" if it has none.
         name_node: the name where it is defined.
-        list: where the parameters stand; None where they have no brackets or hold comments.
-        parameters: in order, the receiver included where it stands in the same list.
+        list: the parameter list; None if it has no brackets or contains comments.
+        parameters: in order, including the receiver if it is in the same list.
         returns: the node of the result's type.
-        body: None where only a signature is there.
+        body: None if there is only a signature.
         method: whether it is called through an object or a type.
         owner: name of the class or type it belongs to, or "".
     """
@@ -132,7 +132,7 @@ class Function:
 
     @property
     def plain(self) -> tuple[Parameter, ...]:
-        """The parameters that callers give by place or by name."""
+        """The parameters that callers pass by position or by name."""
         return tuple(each for each in self.parameters if each.role != "self")
 
 
@@ -178,7 +178,7 @@ def _function(source: Source, node: Node) -> Function:
 
 
 def _owner(source: Source, node: Node) -> str:
-    """The name of the class or type in whose body a function stands."""
+    """The name of the class or type whose body contains a function."""
     body = node.parent
     if body is not None and body.type == "decorated_definition":
         body = body.parent
@@ -193,7 +193,7 @@ def _text(source: Source, node: Node | None) -> str:
     return "" if node is None else source.slice(node)
 
 
-# What the kinds of nodes are called that stand for any number of arguments.
+# Parts of the names of node types that stand for any number of arguments.
 _REST: Final = ("separator", "splat", "rest", "variadic")
 
 
@@ -222,9 +222,9 @@ def _parameters(source: Source, brackets: Node, *, method: bool) -> tuple[Parame
 
 
 _ITSELF: Final = frozenset({"self", "this", "cls", "Self", "super()", "super"})
-# Methods that many a type has: a call of one through some variable may well be another type's.
+# Methods that many types have: a call of one through a variable may well be another type's.
 COMMON: Final = frozenset(WORDS["common_methods"].split())
-# Where a function's name may stand without being called, and nothing has to follow.
+# Where a function's name may occur without a call and without having to change.
 _MENTIONS: Final = frozenset({"export_specifier", "keyword_argument", "pair", "labeled_statement", "use_list"})
 
 
@@ -234,8 +234,8 @@ class Call:
 
     Attributes:
         node: the whole of it (in a Rust macro, where there is no such node, the name).
-        name: the node of what is called, without what stands before it.
-        receiver: what stands before the dot or the colons, or "".
+        name: the node of the called name, without what precedes it.
+        receiver: what precedes the dot or the colons, or "".
         arguments: between the brackets.
     """
 
@@ -298,9 +298,9 @@ def _in_macros(source: Source) -> list[Call]:
 
 
 def call_sites(source: Source, function: Function) -> tuple[Call, ...] | None:
-    """The calls of a function in its file, by position; None where not all of them can be known.
+    """The calls of a function in its file, by position; None if they cannot all be determined.
 
-    So it is where the name has two meanings in the file, is handed around as a value, or is one that many types have.
+    That is so if the name has two meanings in the file, is passed around as a value, or is one that many types have.
     """
     if function.name_node is None or not function.name:
         return None
@@ -324,7 +324,7 @@ def call_sites(source: Source, function: Function) -> tuple[Call, ...] | None:
 
 
 def _means_other(node: Node, call: Call | None, function: Function) -> bool:
-    """Whether a place of the name needs nothing when the function changes."""
+    """Whether a place of the name is unaffected when the function changes."""
     if call is not None:
         return bool(call.receiver) and not function.method
     parent = node.parent
@@ -334,23 +334,23 @@ def _means_other(node: Node, call: Call | None, function: Function) -> bool:
 
 
 def _means(source: Source, call: Call, function: Function) -> bool:
-    """Whether a call of the name is believed to be one of the function."""
+    """Whether a call of the name is probably one of the function."""
     through_type = source.language == "rust" and call.receiver in (function.owner, "Self")
     return not function.method or through_type or is_own(source, call)
 
 
 def is_promised(function: Function) -> bool:
-    """Whether a trait that may stand elsewhere says what a Rust method looks like."""
+    """Whether a trait, possibly defined elsewhere, determines a Rust method's signature."""
     above = function.node.parent
     around = None if above is None else above.parent
     return around is not None and around.type == "impl_item" and around.child_by_field_name("trait") is not None
 
 
 def is_own(source: Source, call: Call) -> bool:
-    """Whether a method called through an object is believed to be the one defined in this file.
+    """Whether a method called through an object is probably the one defined in this file.
 
-    It is through `self` and its like. Through a variable it may be, unless many types have such a method, or the caller
-    has the same name: then it hands the call on to something else.
+    Through `self` and the like it is. Through a variable it may be, unless many types have such a method, or the caller
+    has the same name: then it delegates to something else.
     """
     if call.receiver in _ITSELF and not call.receiver.startswith("super"):
         return True
@@ -374,7 +374,7 @@ def _constructions(source: Source, function: Function) -> tuple[Call, ...] | Non
     )
     if classes != 1 or not function.owner:
         return None
-    # A class made from this one hands its arguments on: that is another story.
+    # A subclass passes its arguments on: that is another story.
     for node in source.identifiers(function.owner):
         if node.parent is not None and node.parent.type in ("argument_list", "extends_clause", "class_heritage"):
             above = node.parent.parent
@@ -384,6 +384,6 @@ def _constructions(source: Source, function: Function) -> tuple[Call, ...] | Non
 
 
 def is_member(node: Node) -> bool:
-    """Whether a name stands behind a dot."""
+    """Whether a name comes after a dot."""
     before = node.prev_sibling
     return before is not None and before.type in (".", "?.")

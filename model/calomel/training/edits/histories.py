@@ -1,4 +1,4 @@
-"""Real edits: what people changed in a file by one small commit."""
+"""Real edits: what people changed in a file with one small commit."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from calomel.training.edits.source import Source
 from calomel.training.edits.story import Story, crop, story_of
 
 COMMIT = "commit"
-# A file that was changed in more places, or by more of its characters, was rewritten: no single intent is left in it.
+# A file changed in more places, or in more of its characters, was rewritten: it has no single intent left.
 MAX_FILE_HUNKS = 120
 MAX_CHANGED = 0.6
-# Characters and lines of a hunk that somebody may be expected to foresee. A longer one is done before the story begins.
+# Characters and lines of a hunk that can be predicted at all. A longer one is applied before the story begins.
 MAX_HUNK_CHARACTERS = 1_200
 MAX_HUNK_LINES = 10
 MAX_CHANGES = 24
-# Stories of one file, so that a large one does not set the style of the whole.
+# Stories per file, so that a large one does not dominate the style.
 MAX_STORIES = 8
 
 _DIGITS = re.compile(r"\d+")
@@ -36,10 +36,10 @@ _COMMENT = re.compile(r"^\s*(?:#|//|/?\*)", re.MULTILINE)
 
 
 def stories_between(older: Source, newer: Source, dropped: Counter[str]) -> Iterator[Story]:
-    """Yield the intents between two versions of a file, each beginning where the one before has ended.
+    """Yield the intents between two versions of a file, each beginning where the previous one ended.
 
-    What belongs to no intent (comments, formatting, long new code, a version's number) is already done in all of
-    their texts. Why things are left out is counted in `dropped`. The texts are whole: nothing is cropped here.
+    What belongs to no intent (comments, formatting, long new code, a version number) is already applied in all of their
+    texts. The reasons for leaving things out are counted in `dropped`. The texts are whole: nothing is cropped here.
     """
     hunks = line_hunks(older.text, newer.text)
     if len(hunks) > MAX_FILE_HUNKS or sum(len(hunk.before) for hunk in hunks) > MAX_CHANGED * len(older.text):
@@ -72,7 +72,7 @@ def _groups(hunks: Sequence[LineHunk], language: str, dropped: Counter[str]) -> 
 
 
 def hunk_fault(hunk: LineHunk) -> str | None:
-    """Return why nobody could foresee a hunk, or None."""
+    """Return why a hunk is unpredictable, or None."""
     if is_formatting(hunk):
         return "formatting hunk"
     if max(len(hunk.before), len(hunk.after)) > MAX_HUNK_CHARACTERS:
@@ -88,7 +88,7 @@ def hunk_fault(hunk: LineHunk) -> str | None:
 
 
 def _state(text: str, hunks: Sequence[LineHunk], waiting: Collection[LineHunk]) -> tuple[str, dict[LineHunk, int]]:
-    """Return the text with all hunks done but the waiting ones, and by how much each hunk has moved in it."""
+    """Return the text with all hunks applied but the waiting ones, and how far each hunk has moved in it."""
     parts: list[str] = []
     moved: dict[LineHunk, int] = {}
     end = shift = 0
@@ -102,13 +102,13 @@ def _state(text: str, hunks: Sequence[LineHunk], waiting: Collection[LineHunk]) 
     return "".join([*parts, text[end:]]), moved
 
 
-# The newest of a repository: older ones are written in a style that has passed.
+# The newest of a repository: older ones are in an outdated style.
 MAX_COMMITS = 20_000
 # A commit that changes more source files does the same everywhere, or many things at once.
 MAX_FILES = 12
-# Stories of one file of a repository, so that a busy one does not set the style of the whole.
+# Stories per file of a repository, so that a busy one does not dominate the style.
 MAX_OF_FILE = 40
-# Bytes. The changes in larger files lie too far apart, and parsing takes long.
+# Bytes. The changes in larger files are too far apart, and parsing takes long.
 MAX_BYTES = 50_000
 
 _MECHANICAL = re.compile(
@@ -131,9 +131,9 @@ class FileChange:
 
 
 def file_changes(clone: Path, commit: str, dropped: Counter[str]) -> Iterator[FileChange]:
-    """Yield what small commits before and at `commit` change in source files, newest first; merges change nothing.
+    """Yield the changes of source files in small commits up to `commit`, newest first; merges change nothing.
 
-    Why commits and files are left out is counted in `dropped`. Raises FetchError when git fails.
+    The reasons for leaving out commits and files are counted in `dropped`. Raises FetchError if git fails.
     """
     shown = ("--no-merges", "--raw", "--no-abbrev", "--no-renames", "--format=%x00%ae %s")
     log = git(clone, "log", f"--max-count={MAX_COMMITS}", *shown, commit).decode("utf-8", errors="replace")
@@ -159,14 +159,14 @@ def _commit_fault(head: str, files: int) -> str | None:
 
 
 class Teller:
-    """Tells the stories of one clone."""
+    """Makes the stories of one clone."""
 
     def __init__(self, clone: Path, fault: Callable[[str], str | None], dropped: Counter[str], seed: int) -> None:
         """Nothing is read yet.
 
         Args:
             clone: a bare repository.
-            fault: why a text shall not be trained on, or None.
+            fault: returns why a text must not be trained on, or None.
             dropped: counts why there are no stories.
             seed: decides where they are cropped.
         """
@@ -175,13 +175,13 @@ class Teller:
         self._dropped = dropped
         self._seed = seed
         self._told: Counter[str] = Counter()
-        # Of each file, by path.
+        # Per file, by path.
         self._faults: dict[str, str | None] = {}
 
     def stories(self, commit: str, wanted: Callable[[FileChange], bool]) -> Iterator[Story]:
         """Yield the stories of `wanted` changes, cropped, those of the newest commits first.
 
-        Raises FetchError when git fails.
+        Raises FetchError if git fails.
         """
         with objects(self._clone) as read_object:
             # The older text of a commit is the newer one of an earlier commit.
@@ -220,7 +220,7 @@ class Teller:
             yield "too far apart" if cropped is None else self._text_fault(cropped, newer) or cropped
 
     def _text_fault(self, story: Story, newer: Source) -> str | None:
-        """Return why a story shall not be trained on, by its file's newest version and by what is written of it."""
+        """Return why a story must not be trained on, by its file's newest version and by the text that it writes."""
         if story.path not in self._faults:
             fault = text_fault(story.path, newer.encoded) or self._fault(newer.text)
             self._faults[story.path] = fault or header_fault(newer.text)

@@ -1,4 +1,4 @@
-"""Names as people change them: one word for another, one word more or less, a short form written out."""
+"""Names as people change them: a word replaced, added or removed, an abbreviation written out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Literal
 
-# What the makers of stories put in the place of what.
+# The replacements that the makers of stories use.
 WORDS: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 
 Role = Literal["function", "value", "type"]
@@ -21,7 +21,7 @@ _TRIES: Final = 12
 
 
 def joined(words: Sequence[str], like: str, *, camel: bool = False) -> str:
-    """Words in lower case put together as those of another name are, with its underscores at either end.
+    """Join words in lower case in the style of another name, with its leading and trailing underscores.
 
     A name of one lower-case word grows like `itemName` with `camel`, else like `item_name`.
     """
@@ -56,13 +56,13 @@ def new_name(
     camel: bool = False,
     near: str = "",
 ) -> str | None:
-    """What a person could call it instead; None where nothing comes to mind.
+    """Another plausible name; None if there is none.
 
     Args:
-        text: the name it has.
+        text: the current name.
         rng: draws one of the ways.
-        names: those of the file; none of them comes out, and their words go in.
-        language: whose keywords must not come out.
+        names: those of the file; none of them is returned, and their words are used.
+        language: its keywords are not returned.
         role: what is named.
         near: the code around the definition, whose words fit best.
         camel: whether a name of one lower-case word grows like `itemName` instead of `item_name`.
@@ -86,7 +86,7 @@ def new_name(
 
 
 def _other(words: Sequence[str], rng: random.Random, vocabulary: Sequence[str], role: Role) -> list[str] | None:
-    """Other words, one put for another, put in or left out; None where that way is closed."""
+    """Other words, with one replaced, inserted or removed; None if that way is not possible."""
     made = list(words)
     # The first word of a function says what it does.
     first = 1 if role == "function" else 0
@@ -119,7 +119,7 @@ _BUILTINS: Final = {"python": "builtins"}
 
 @cache
 def keywords(language: str) -> frozenset[str]:
-    """Words that nothing can be called in a language, and builtins that nobody should hide."""
+    """Names that are reserved in a language, and builtins that nobody should shadow."""
     module = _BUILTINS.get(language)
     return _MORE_KEYWORDS if module is None else _MORE_KEYWORDS | frozenset(dir(import_module(module)))
 

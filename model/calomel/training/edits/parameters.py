@@ -19,7 +19,7 @@ _TRIES: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """A parameter to add: `default` stands in the signature, `value` is what a caller gives."""
+    """A parameter to add: `default` is for the signature, `value` for a caller."""
 
     name: str
     type: str
@@ -28,7 +28,7 @@ class Addition:
 
 
 def addition(source: Source, rng: random.Random, taken: Sequence[str]) -> Addition | None:
-    """A parameter that a person could add to a function in this file; None where all that were tried are taken."""
+    """A parameter that a person could add to a function in this file; None if all that were tried are taken."""
     vocabulary = [word for word in words_of(source.names) if len(word) > 3 and word not in keywords(source.language)]  # noqa: PLR2004
     for _ in range(_TRIES):
         kind = rng.choice(tuple(WORDS["parameters"]))
@@ -56,7 +56,7 @@ def _values(source: Source, rng: random.Random, kind: str) -> tuple[str, str]:
 
 
 def quote(source: Source) -> str:
-    """The mark around strings that the file uses more often."""
+    """The quotation mark that the file uses more often."""
     if source.language in ("go", "rust"):
         return '"'
     return "'" if source.text.count("'") > source.text.count('"') else '"'
@@ -68,7 +68,7 @@ _OPTIONAL: Final = 0.5
 
 
 def parameter_added(source: Source, rng: random.Random) -> Story | None:
-    """Add a parameter and follow the calls (Python, TypeScript, JavaScript, Go, Rust)."""
+    """Add a parameter and update the calls (Python, TypeScript, JavaScript, Go, Rust)."""
     found = [each for each in functions(source) if each.name and each.list is not None]
     rng.shuffle(found)
     for function in found:
@@ -111,7 +111,7 @@ def _added(source: Source, rng: random.Random, function: Function, sites: tuple[
 def _threaded(
     source: Source, rng: random.Random, function: Function, sites: tuple[Call, ...], inside: str
 ) -> Addition | None:
-    """A parameter that every caller has already and can hand on."""
+    """A parameter that every caller already has and can pass on."""
     shared: set[tuple[str, str]] | None = None
     for call in sites:
         around = enclosing(source, call.node)
@@ -160,5 +160,5 @@ def _argument(source: Source, call: Call, made: Addition, index: int, *, optiona
 
 
 def parameter_removed(source: Source, rng: random.Random) -> Story | None:
-    """Take back a parameter that was added in vain (Python, TypeScript, JavaScript, Go, Rust)."""
+    """Remove a parameter that was added needlessly (Python, TypeScript, JavaScript, Go, Rust)."""
     return taken_back("parameter_removed", source, parameter_added(source, rng))

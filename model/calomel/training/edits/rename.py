@@ -1,4 +1,4 @@
-"""A name changed: the definition first, then every use of the name that means the same thing."""
+"""A name changed: first the definition, then every use that means the same thing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PLACES: Final[tuple[Place, ...]] = ("keyword", "outside", "key", "declared")
 
 
 def place_of(source: Source, node: Node) -> Place:
-    """A use, behind a dot, a key of a literal, the keyword of an argument, declared anew, or from another file."""
+    """A use, after a dot, a key of a literal, the keyword of an argument, a new declaration, or from another file."""
     if is_member(node):
         return "member"
     return next((place for place in _PLACES if node in source.captured(place)), "use")
@@ -42,19 +42,19 @@ def is_shorthand(node: Node) -> bool:
     return node.type in short or (node.parent is not None and node.parent.type == "shorthand_field_initializer")
 
 
-# More places than this nobody renames by hand.
+# Nobody renames more places than this by hand.
 _MOST_USES: Final = 24
 _TRIES: Final = 9
 _SHORT_PATTERN: Final = "shorthand_property_identifier_pattern"
 _FIELD_NAMES: Final = ("property_identifier", "field_identifier")
 _UNCLEAR: Final = (_SHORT_PATTERN, *_FIELD_NAMES)
-# What tools call by its name.
+# Prefixes of names that tools rely on.
 _FIXED: Final = ("__", "test_", "Test", "Benchmark", "Example")
 
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """A name where it is defined, the function that it is local to, and whether it stands behind a dot elsewhere."""
+    """A name where it is defined, the function that it is local to, and whether other places use it after a dot."""
 
     node: Node
     role: Role
@@ -80,7 +80,7 @@ def rename(source: Source, rng: random.Random) -> Story | None:
 
 
 def _targets(source: Source, rng: random.Random) -> Iterator[_Target]:
-    """Names with few uses near each other, some of one sort, then of the next."""
+    """Names with few uses near each other, a few of one kind, then of the next."""
     sorts, weights = _defined(source), dict(_WEIGHTS)
     while weights:
         sort = rng.choices(list(weights), list(weights.values()))[0]
@@ -117,7 +117,7 @@ _WEIGHTS: Final = {"function": 4, "value": 5, "type": 2, "field": 3}
 
 
 def _defined(source: Source) -> dict[str, list[_Name]]:
-    """The names that a file defines, by their sort: parameters and constants are values."""
+    """The names that a file defines, by kind: parameters and constants are values."""
     parameters = [
         _Name(each.name_node, "value", function)
         for function in functions(source)
@@ -144,7 +144,7 @@ def _functions(source: Source) -> Iterator[_Name]:
 
 
 def _uses(source: Source, name: _Name) -> tuple[Node, ...]:
-    """Every other place of a name; none where it may mean something else as well."""
+    """Every other place of a name; none if it may mean something else as well."""
     text = source.slice(name.node)
     functions_so_called = [each for each in functions(source) if each.name == text]
     others = [(node, place_of(source, node)) for node in source.identifiers(text) if node != name.node]

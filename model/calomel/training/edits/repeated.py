@@ -1,4 +1,4 @@
-"""The same edit at several places: small pieces on lines that are alike."""
+"""The same edit at several places: small pieces on similar lines."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from calomel.training.edits.story import Story, story_of, taken_back
 
 _LEAST: Final = 3
 _MOST: Final = 10
-# Lines between two that belong together, and how alike they have to be, in percent.
+# Maximum lines between two that belong together, and how similar they must be, in percent.
 _GAP: Final = 4
 _ALIKE: Final = 55.0
 _TRIES: Final = 25
-# What a person puts into line after line: the piece is group 1.
+# What a person inserts into line after line: the piece is group 1.
 _PIECES: Final = tuple(map(re.compile, WORDS["repeated"]["pieces"]))
-# What stood there before instead, by what stands there now.
+# Previous text by the text that replaced it.
 _OLDER: Final = WORDS["repeated"]["older"]
 _NAMES: Final = WORDS["repeated"]["names"]
 _TYPE_NAMES: Final = WORDS["repeated"]["types"]
@@ -47,7 +47,7 @@ def repeated_edit(source: Source, rng: random.Random) -> Story | None:
 
 
 def _groups(source: Source) -> list[list[tuple[int, int]]]:
-    """Lines near each other that are alike, as spans."""
+    """Nearby lines that are similar, as spans."""
     groups: list[list[tuple[int, int]]] = []
     open_groups: list[tuple[int, str, list[tuple[int, int]]]] = []
     for number, (start, end) in enumerate(lines_of(source.text)):
@@ -70,7 +70,7 @@ def _groups(source: Source) -> list[list[tuple[int, int]]]:
 
 
 def _edits(source: Source, group: list[tuple[int, int]]) -> list[list[Edit]]:
-    """Pieces that most lines of a group have in common, each as edits that take it out everywhere."""
+    """Pieces that most lines of a group have in common, each as edits that remove it everywhere."""
     found: defaultdict[tuple[int, str], list[Edit]] = defaultdict(list)
     known = _NAMES | _TYPE_NAMES.get(source.language, {})
     for start, end in group:
@@ -87,7 +87,7 @@ def _edits(source: Source, group: list[tuple[int, int]]) -> list[list[Edit]]:
 
 
 def _older(source: Source, removals: list[Edit], rng: random.Random) -> list[Edit]:
-    """What stood there before the edits; nothing where nothing sensible could."""
+    """The text before the edits; nothing if no sensible text is possible."""
     now = source.text[removals[0].start : removals[0].end]
     choices = _NAMES.get(now) or _TYPE_NAMES.get(source.language, {}).get(now) or _OLDER.get(now, ("",))
     older = rng.choice(choices) if choices else now

@@ -1,4 +1,4 @@
-"""A scene: one moment of a story, as the model meets it; what was done before it, and which places are asked about."""
+"""A scene: one moment of a story, as the model sees it; what was done before it, and which places are asked about."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from calomel.prompts.parts import Edit, Hunk, RegionBounds, line_start, region_a
 from calomel.training.edits.naming import WORDS
 from calomel.training.edits.story import Story
 
-# What the smallest model may rewrite at once. A place that is silent is so within these lines.
+# What the smallest model may rewrite at once. A place is silent if nothing changes within these lines.
 REGION: Final = RegionBounds(above=1, below=2, characters=160)
 
 
@@ -23,9 +23,9 @@ class Focus:
 
     Attributes:
         offset: in characters of the scene's text; of the cursor, or where the line of a change begins.
-        kind: of the story, as "rename"; "half_done:rename" where the person is typing; "silence:finished" and the like
-            where nothing is to change.
-        cursor: the cursor stands at `offset`.
+        kind: of the story, as "rename"; "half_done:rename" while the person is typing; "silence:finished" and the like
+            if nothing is to change.
+        cursor: whether the cursor is at `offset`.
     """
 
     offset: int
@@ -34,20 +34,20 @@ class Focus:
 
     @property
     def silent(self) -> bool:
-        """Whether the lines around this place shall stay as they are."""
+        """Whether the lines around this place must stay as they are."""
         return self.kind.startswith("silence:")
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What the person has done, what the file is now, and what is still to come.
+    """What the person has done, the file as it is now, and what is still to come.
 
     Attributes:
         language: of the story.
         path: of the story.
         text: now.
-        hunks: what the diff stream says of this file, oldest first, the edit that is being made included.
-        changes: all that is still to come, in characters of `text`, sorted, not overlapping; () when nothing is.
+        hunks: the diff stream of this file, oldest first, including the edit in progress.
+        changes: all that is still to come, in characters of `text`, sorted, not overlapping; () if nothing is.
         focuses: up to six places: the next change first, then others that are to change, then silent ones.
     """
 
@@ -60,7 +60,7 @@ class Scene:
 
 
 def is_silent(text: str, changes: Sequence[Edit], offset: int) -> bool:
-    """Whether no change lies in, or touches, the region around `offset`."""
+    """Whether no change is in, or touches, the region around `offset`."""
     start, end = region_around(text, offset, REGION)
     return all(change.end < start or change.start > end for change in changes)
 
@@ -79,7 +79,7 @@ _TRIES: Final = 40
 
 
 def aimless_edit(text: str, language: str, rng: random.Random) -> Edit | None:
-    """Draw an edit of one line that nothing follows from; None where no line of the text offers a place."""
+    """Draw an edit of one line that no other edit follows from; None if no line of the text allows one."""
     lines = lines_of(text)
     for _ in range(_TRIES):
         start, end = rng.choice(lines)
@@ -101,7 +101,7 @@ def is_comment(line: str, language: str) -> bool:
 
 
 def marker(language: str) -> str:
-    """What a comment of one line begins with."""
+    """The start of a one-line comment."""
     return "#" if language == "python" else "//"
 
 
@@ -120,7 +120,7 @@ def _comment_word(line: str, language: str, rng: random.Random) -> Edit | None:
     if not found:
         return None
     match, word = rng.choice(found), rng.choice(_WORDS)
-    # Half a word at the end: nobody can know which one it becomes.
+    # Half a word at the end would be unpredictable.
     half = Edit(len(line), len(line), " " + word[: rng.randint(2, len(word) - 2)])
     inserted, replaced = Edit(match.start(), match.start(), word + " "), Edit(match.start(), match.end(), word)
     return rng.choice((half, inserted, replaced)) if word != match[0] else None
@@ -130,7 +130,7 @@ def _comment_line(line: str, language: str, rng: random.Random) -> Edit | None:
     indent = len(line) - len(line.lstrip())
     if is_comment(line, language):
         return Edit(indent, len(line), "")
-    # Between the lines of a statement or a string a comment may be wrong; before these it is not.
+    # A comment between the lines of a statement or a string may be wrong; before these it is not.
     if not _STATEMENT.match(line):
         return None
     return Edit(0, 0, f"{line[:indent]}{marker(language)} {rng.choice(_NOTES)}\n")
@@ -152,7 +152,7 @@ def _layout(line: str, _language: str, rng: random.Random) -> Edit | None:
 _KINDS: Final = (_number, _comment_word, _comment_word, _comment_line, _deletion, _layout)
 
 
-# Changes that are at most so many lines from the latest one belong to one edit.
+# Changes at most this many lines from the latest one belong to one edit.
 _LINE_SPAN: Final = 8
 
 
@@ -167,8 +167,7 @@ class Step:
 def stream(path: str, text: str, steps: Sequence[Step]) -> tuple[Hunk, ...]:
     """All hunks of the steps, oldest first; those of the last edit, which is still open, come last.
 
-    Neighbouring steps are one edit, in which only the last pause is remembered. `text` is the one before the first
-    step.
+    Neighbouring steps are one edit, of which only the last pause is kept. `text` is the text before the first step.
     """
     hunks: list[Hunk] = []
     base, middle = text, None
@@ -194,24 +193,24 @@ def _edit(path: str, base: str, middle: str | None, text: str) -> list[Hunk]:
 
 
 _EARLIER_SHARE: Final = 0.3
-# Most people stop to think between two changes; some type on.
+# Most people pause to think between two changes; some type on.
 _PAUSE_SHARE: Final = 0.85
 
 
 def diff_stream(story: Story, made: Iterable[Edit], rng: random.Random) -> tuple[Hunk, ...]:
-    """The diff stream behind some changes of a story's text, and of what may have been done before them."""
+    """The diff stream after some changes of a story's text, and after what may have been done before them."""
     steps = [Step(change, paused=rng.random() < _PAUSE_SHARE) for change in made]
     text = story.text
     back = aimless_edit(text, story.language, rng) if rng.random() < _EARLIER_SHARE else None
     if back is not None:
-        # The edit backwards leads from another text to the story's own.
+        # The inverse edit leads from another text to the story's own.
         steps = [Step(back.inverse(text)), *steps]
         text = back.apply(text)
     return stream(story.path, text, steps)
 
 
 def moved(offset: int, changes: Iterable[Edit]) -> int:
-    """Where an offset is behind some changes, made one behind the other; inside of one: where that begins."""
+    """Where an offset is after successive changes; if it was inside of one, where that begins."""
     for change in changes:
         if offset >= change.end:
             offset += len(change.text) - (change.end - change.start)
@@ -221,17 +220,17 @@ def moved(offset: int, changes: Iterable[Edit]) -> int:
 
 
 def places_of(changes: tuple[Edit, ...]) -> list[int]:
-    """Where changes ended, in the text behind all of them; the latest first."""
+    """Where changes ended, in the text after all of them; the latest first."""
     found = [moved(change.start + len(change.text), changes[at + 1 :]) for at, change in enumerate(changes)]
     return found[::-1]
 
 
 MOST: Final = 6
-# Characters around a place in which another one is near.
+# Characters around a place within which another one is near.
 _NEAR: Final = 1600
 _WORD: Final = re.compile(r"[^\W\d]\w{2,}")
 _PLACE_TRIES: Final = 12
-# Of the places that are done, how many are asked about; of the others, how many share a word with the change.
+# The share of finished places that are asked about; of the others, the share that has a word of the change.
 _DONE_SHARE: Final = 0.5
 _SAME_WORD_SHARE: Final = 0.5
 
@@ -249,9 +248,9 @@ def asked(
 
     Args:
         text: of the scene.
-        changes: still to come, in its coordinates.
-        wanted: places to ask about; a silent one is left out where something is to change.
-        near: offsets worth a silent question, best first: places that are done.
+        changes: still to come, in offsets of `text`.
+        wanted: places to ask about; a silent one is left out if something is to change there.
+        near: offsets worth a silent question, best first: finished places.
         silence: kind of the silent places.
         count: of silent places besides those in `wanted`.
         rng: draws them.

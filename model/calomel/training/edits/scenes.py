@@ -1,4 +1,4 @@
-"""Moments of stories: an edit goes on, is half done, or silence is right; drawn so that either is about as frequent."""
+"""Moments of stories: an edit continues, is half done, or silence is right; all drawn about equally often."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from calomel.training.edits.scene import (
 )
 from calomel.training.edits.story import Story
 
-# The person has gone to the next place already.
+# How often the person has moved to the next place already.
 _GONE_SHARE: Final = 0.25
 _FURTHER: Final = 2
 
 
 def continued(story: Story, rng: random.Random) -> Scene | None:
-    """A moment between two changes; None for a story of one."""
+    """A moment between two changes; None for a story of a single one."""
     if len(story.changes) == 1:
         return None
     done = rng.randrange(1, len(story.changes))
@@ -55,16 +55,16 @@ def further(text: str, changes: tuple[Edit, ...], kind: str, rng: random.Random)
 
 
 _CLOSERS: Final = {"(": ")", "[": "]", "{": "}"}
-# Editors close brackets as they are opened; not everybody lets them.
+# Editors close brackets as they are opened; some people turn that off.
 _CLOSED_SHARE: Final = 0.5
-# A person goes into a word and changes a part of it, or selects the whole and types it anew.
+# A person edits a part of a word, or selects the whole and retypes it.
 _TRIMMED_SHARE: Final = 0.5
-# What is typed over is gone at the first key: of more than this, people change parts.
+# Selected text is gone at the first key: of more lines than this, people edit parts.
 _MOST_REMOVED_LINES: Final = 1
 
 
 def half_done(story: Story, rng: random.Random) -> Scene | None:
-    """A moment inside of a change; None where none has a text to be typed."""
+    """A moment inside of a change; None if none has text to be typed."""
     states = story.states()
     order = list(range(len(story.changes)))
     rng.shuffle(order)
@@ -90,7 +90,7 @@ def half_done(story: Story, rng: random.Random) -> Scene | None:
 
 
 def cut_weights(text: str) -> dict[int, float]:
-    """How likely a person pauses behind each number of typed characters, relatively. Never where a line is indented."""
+    """The relative probability of a pause after each number of typed characters. Never within indentation."""
     weights: dict[int, float] = {}
     for at, (before, behind) in enumerate(pairwise(text), start=1):
         line = text[text.rfind("\n", 0, at) + 1 : at]
@@ -102,7 +102,7 @@ def cut_weights(text: str) -> dict[int, float]:
 
 
 def _weight(before: str, behind: str) -> float:
-    """As Zed weighs where people stop, to imitate them in git history."""
+    """Zed's weights of where people stop, used to imitate them in git history."""
     if before in ",;:([{":
         return 10.0
     if before in ")]}":
@@ -119,13 +119,13 @@ def _in_word(character: str) -> bool:
 
 
 def _trimmed(text: str, change: Edit) -> Edit:
-    """The change without what its old and its new text have in common at both ends."""
+    """The change without what its old and new text have in common at both ends."""
     start, end, new_end = changed_span(text[change.start : change.end], change.text)
     return Edit(change.start + start, change.start + end, change.text[start:new_end])
 
 
 def _cut(change: Edit, cut: int, *, closed: bool) -> tuple[Edit, tuple[Edit, ...]]:
-    """What is typed, and what is not yet; brackets that were opened are closed behind the cursor when `closed`."""
+    """What is typed, and what is not yet; with `closed`, opened brackets are closed after the cursor."""
     closers = _closers(change.text, cut) if closed else []
     if len(closers) == len(change.text) - cut:
         # Nothing would be left to type.
@@ -163,21 +163,21 @@ def _silence(
     count: int,
     rng: random.Random,
 ) -> Scene:
-    """A moment behind the changes `made`, where nothing is to change in `text`; for the rest see `asked`."""
+    """A moment after the changes `made`, when nothing is to change in `text`; for the rest see `asked`."""
     focuses = asked(text, (), [Focus(cursor, kind, cursor=True)], near, kind, count, rng)
     return Scene(story.language, story.path, text, diff_stream(story, made, rng), (), focuses)
 
 
 def silence_finished(story: Story, rng: random.Random) -> Scene | None:
-    """The moment behind the last change: nothing is left to change, neither here nor elsewhere."""
+    """The moment after the last change: nothing is left to change, neither here nor elsewhere."""
     places = places_of(story.changes)
     return _silence(story, "silence:finished", story.states()[-1], story.changes, places[0], places[1:], 1, rng)
 
 
 def silence_unrelated(story: Story, rng: random.Random) -> Scene | None:
-    """The moment behind a small edit that nothing follows from; None where no line offers one.
+    """The moment after a small edit that nothing follows from; None if no line allows one.
 
-    The story is done before it, or not begun.
+    The story is finished before it, or not begun.
     """
     begun = rng.random() < 0.5  # noqa: PLR2004 (either)
     text = story.states()[-1] if begun else story.text
@@ -195,7 +195,7 @@ _MOST_UNDONE: Final = 3
 
 
 def silence_undo(story: Story, rng: random.Random) -> Scene | None:
-    """The moment behind taking back the first changes of a story, all of them: they must not be offered again."""
+    """The moment after undoing the first changes of a story, all of them: they must not be offered again."""
     count = rng.randint(1, min(_MOST_UNDONE, len(story.changes)))
     done = story.changes[:count]
     back = [change.inverse(text) for change, text in zip(done, story.states(), strict=False)][::-1]
@@ -217,7 +217,7 @@ SCENES: Final[Mapping[SceneMaker, float]] = {
 
 
 def scene_of(story: Story, rng: random.Random) -> Scene | None:
-    """A moment of the story; None where none can be asked about."""
+    """A moment of the story; None if none can be asked about."""
     left = dict(SCENES)
     while left:
         maker = rng.choices(list(left), list(left.values()))[0]

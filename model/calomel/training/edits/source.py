@@ -1,4 +1,4 @@
-"""A parsed file: what the makers of edits read."""
+"""A parsed file, as the makers of edits read it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ LANGUAGES: Final = ("python", "typescript", "javascript", "go", "rust")
 
 
 class Source:
-    """One file and its syntax tree; nothing is parsed before it is asked for.
+    """One file and its syntax tree; parsed when first needed.
 
-    Nodes count bytes of UTF-8; `span` and `slice` answer in characters, so that other text than ASCII is no trap.
+    Nodes count bytes of UTF-8; `span` and `slice` use characters, so that non-ASCII text is handled correctly.
 
     Attributes:
-        path: with forward slashes; ".tsx" is read by a grammar of its own.
+        path: with forward slashes; ".tsx" has a grammar of its own.
         language: one of `LANGUAGES`.
         text: the file's text.
     """
@@ -47,7 +47,7 @@ class Source:
 
     @cached_property
     def encoded(self) -> bytes:
-        """The text in UTF-8: what byte offsets of nodes speak of."""
+        """The text in UTF-8, which the byte offsets of nodes refer to."""
         return self.text.encode("utf-8", "surrogatepass")
 
     @cached_property
@@ -61,7 +61,7 @@ class Source:
         return self.tree.root_node.has_error
 
     def captured(self, capture: str) -> tuple[Node, ...]:
-        """The nodes that `queries/LANGUAGE.scm` captures so, by position, outer before inner."""
+        """The nodes that `queries/LANGUAGE.scm` captures under this name, by position, outer before inner."""
         return self._captures.get(capture, ())
 
     @cached_property
@@ -94,12 +94,12 @@ class Source:
         return [*counts, len(self.text)]
 
     def identifiers(self, name: str | None = None) -> tuple[Node, ...]:
-        """All names, by position, whatever their role; with `name`, those that read so."""
+        """All names, by position, whatever their role; with `name`, only those equal to it."""
         return self.captured("name") if name is None else self._by_name.get(name, ())
 
     @cached_property
     def names(self) -> dict[str, int]:
-        """Every name of the file and how often it stands there, in the order of first use."""
+        """Every name of the file and how often it occurs, in the order of first use."""
         return {name: len(nodes) for name, nodes in self._by_name.items()}
 
     @cached_property

@@ -13,13 +13,13 @@ from calomel.prompts.parts import Edit, edited
 from calomel.training.corpus.shards import read_lines, write_lines
 from calomel.training.edits.source import Source
 
-# Characters from the first place of a story to its last. Farther ones do not fit into the text kept of a file.
+# Characters from the first place of a story to its last. Places further apart do not fit into the text kept of a file.
 REACH: Final = 12_000
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A text and what a person does to it, in the order in which they do it.
+    """A text and the changes that a person makes to it, in order.
 
     Attributes:
         kind: the maker's name.
@@ -36,7 +36,7 @@ class Story:
     changes: tuple[Edit, ...]
 
     def states(self) -> tuple[str, ...]:
-        """The text before, then behind each change: one more than there are changes."""
+        """The text before the first change and after each one: one more than there are changes."""
         texts = [self.text]
         for change in self.changes:
             texts.append(change.apply(texts[-1]))
@@ -44,9 +44,9 @@ class Story:
 
 
 def sequential(edits: Sequence[Edit]) -> tuple[Edit, ...]:
-    """Edits that all speak of the same text, as changes made one behind the other in the given order.
+    """Edits that all refer to the same text, as successive changes in the given order.
 
-    They must not overlap. Of two insertions at one place, the earlier in the order comes to stand first.
+    They must not overlap. Of two insertions at one place, the earlier in the order comes first.
     """
     done: list[Edit] = []
     changes = []
@@ -63,7 +63,7 @@ def sequential(edits: Sequence[Edit]) -> tuple[Edit, ...]:
 
 
 def undone(story: Story) -> tuple[str, tuple[Edit, ...]]:
-    """The text behind a story, and edits of it that take every change back, in the same order."""
+    """The text after a story, and edits of it that undo every change, in the same order."""
     text = story.text
     back: list[Edit] = []
     for change in story.changes:
@@ -77,10 +77,10 @@ def undone(story: Story) -> tuple[str, tuple[Edit, ...]]:
 
 
 def story_of(kind: str, source: Source, edits: Sequence[Edit]) -> Story | None:
-    """The story of edits that all speak of the file's own text, in the order given.
+    """The story of edits that all refer to the file's own text, in the order given.
 
-    None where there is nothing to tell: no edit, edits that change nothing or overlap, places too far apart, or a
-    result that does not parse (or a file that did not parse before).
+    None if there is no story: no edit, edits that change nothing or overlap, places too far apart, or a result that
+    does not parse (or a file that did not parse before).
     """
     edits = [edit for edit in edits if source.text[edit.start : edit.end] != edit.text]
     if not edits or source.has_error:
@@ -96,9 +96,9 @@ def story_of(kind: str, source: Source, edits: Sequence[Edit]) -> Story | None:
 
 
 def taken_back(kind: str, source: Source, story: Story | None) -> Story | None:
-    """The story that takes another one of the file back, in the same order; its end is the file as it is.
+    """The story that undoes another one of the file, in the same order; it ends with the file as it is.
 
-    None where there is no other one; and as for `story_of`.
+    None if there is no other one, and as for `story_of`.
     """
     if story is None:
         return None
@@ -106,14 +106,14 @@ def taken_back(kind: str, source: Source, story: Story | None) -> Story | None:
     return story_of(kind, source.with_text(text), back)
 
 
-# Characters of a story's text: some times the context that a small model sees around its region.
+# Characters of a story's text: several times the context that a small model sees around its region.
 CROP_CHARACTERS = 12_000
 
 
 def crop(story: Story, rng: random.Random, characters: int = CROP_CHARACTERS) -> Story | None:
     """Cut a story's text to whole lines around its changes, at most `characters` before the first change.
 
-    Where in the crop the changes lie is drawn. None when the changes lie further apart than that.
+    The position of the changes in the crop is drawn. None if the changes are further apart than that.
     """
     first, last = _touched(story)
     text = story.text

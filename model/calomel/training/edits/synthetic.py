@@ -1,4 +1,4 @@
-"""Stories that makers tell about files of the corpus, spread over languages and kinds; and those kept, counted."""
+"""Synthetic stories about files of the corpus, spread over languages and kinds; and counts of those kept."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAKERS: Final[Mapping[str, Maker]] = {
 
 @dataclass(slots=True)
 class Kept:
-    """One split's stories. What is refused is counted in `dropped`, by reason."""
+    """One split's stories. Refused ones are counted in `dropped`, by reason."""
 
     measuring: MeasuringData | None
     stories: list[Story] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Kept:
 
 
 def edited_lines(story: Story) -> str:
-    """Return the lines that a story changes, each before and after: what makes two stories the same."""
+    """Return the lines that a story changes, each before and after: two stories are equal if these are."""
     parts = []
     for change, text in zip(story.changes, story.states(), strict=False):
         start = text.rfind("\n", 0, change.start) + 1
@@ -85,15 +85,15 @@ def tally(stories: Sequence[Story]) -> dict[str, Any]:
     }
 
 
-# Larger files take long to read, and their uses lie further apart than a story may reach.
+# Larger files take long to read, and their uses are further apart than a story may reach.
 MAX_CHARACTERS = 40_000
-# Rounds over all files, each with other draws.
+# Rounds over all files, each with other random draws.
 ROUNDS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How many stories, the languages' shares of them, and how many of one file in one round."""
+    """How many stories, the languages' shares of them, and how many per file and round."""
 
     stories: int
     shares: Mapping[str, float]
@@ -107,9 +107,9 @@ class Wanted:
 def tell(
     files: Sequence[SourceFile], makers: Mapping[str, Maker], wanted: Wanted, kept: Kept, seed: int
 ) -> Iterator[str]:
-    """Add stories about the files to `kept` until there are as many as wanted, or none are to be had.
+    """Add stories about the files to `kept` until there are as many as wanted, or no more can be made.
 
-    Yields a line to report now and then. The same arguments give the same stories.
+    Yields progress lines to report. The same arguments give the same stories.
     """
     order = sorted(files, key=lambda file: (file.ecosystem, file.package, file.path))
     for turn in range(ROUNDS):
@@ -127,7 +127,7 @@ def _tell_of(file: SourceFile, makers: Mapping[str, Maker], kept: Kept, rng: ran
     if len(file.text) > MAX_CHARACTERS or source.has_error:
         kept.dropped["too large, or does not parse"] += 1
         return
-    # Those of which there are fewest are asked first.
+    # The rarest kinds are tried first.
     kinds = rng.sample(sorted(makers), len(makers))
     kinds.sort(key=lambda kind: kept.count(file.language, kind))
     told = 0
