@@ -1,4 +1,4 @@
-"""From a conversation to its next message, on a checkpoint that has a chat template."""
+"""Generates the next message of a conversation, with a checkpoint that has a chat template."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ Calling = Literal["auto", "required", "none"]
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A conversation and how to go on with it.
+    """A conversation and how to continue it.
 
     Attributes:
         messages: so far.
         functions: that the model may call.
-        calling: whether it may, must or must not; `named` is the one that it must.
+        calling: whether it may, must or must not; `named` is the one that it must call.
         parallel: whether it may call several at once.
-        schema: of the JSON that it answers; None for text.
-        pattern: regular expression that the answer matches; None for any text.
-        max_tokens: bound on the answer; the model's positions bound it too.
+        schema: of the JSON to answer with; None for text.
+        pattern: regular expression that the answer must match; None for any text.
+        max_tokens: limit of the answer; the model's positions limit it, too.
         stop: the answer ends before the first of these strings.
         sampling: None for the most probable tokens.
-        effort: how often the model looks at its text before it is settled.
+        effort: how many denoising steps the model takes.
     """
 
     messages: tuple[Message, ...]
@@ -65,23 +65,23 @@ class ChatRequest:
 
     @property
     def offered(self) -> tuple[Function, ...]:
-        """The functions that the model is told of."""
+        """The functions that are in the prompt."""
         return () if self.calling == "none" else self.functions
 
     @property
     def callable(self) -> tuple[Function, ...]:
-        """The functions whose calls are calls."""
+        """The functions whose calls count as calls."""
         return tuple(each for each in self.offered if self.named in {None, each.name})
 
     @property
     def free(self) -> bool:
-        """Whether the answer may have any text in it, so that the model may think aloud first."""
+        """Whether the answer may contain any text, so that the model may think first."""
         must_call = bool(self.callable) and (self.calling == "required" or self.named is not None)
         return self.schema is None and self.pattern is None and not must_call
 
 
 def form_of(request: ChatRequest) -> AnswerForm | None:
-    """The form of the answer; None for any text.
+    """The required form of the answer; None for any text.
 
     Raises:
         GrammarError: a schema or pattern is too large, too deep, or refers to something outside of itself.
@@ -101,12 +101,11 @@ ChatFinish = Literal["stop", "length", "deadline", "tool_calls"]
 
 # Tokens: prose and code of models of this kind is denoised in blocks of this size (SDAR, Fast-dLLM).
 _CANVAS: Final = 32
-# Seconds; compiling is bounded by its own budget, this bounds the waiting of a busy machine.
+# Seconds; compiling has a budget of its own, this is the timeout on a busy machine.
 _COMPILE_SECONDS: Final = 5.0
-# Tokens at the end of a prompt that may open a thought for the model.
+# Tokens at the end of a prompt in which the template may open a thought.
 _TAIL: Final = 16
-# How sure the model has to be of a token, and of how many positions of a canvas one is revealed by each step at least:
-# effort is the number of times that it looks at its text.
+# The probability that reveals a token, and the canvas length per denoising step: effort is the number of steps.
 _EFFORTS: Final[dict[Effort, tuple[float, int]]] = {
     "instant": (0.5, 8),
     "low": (0.7, 4),
@@ -121,10 +120,10 @@ class Reply:
 
     Attributes:
         content: for the reader.
-        thought: what the model wrote before it, if it does that.
+        thought: what the model wrote before it, if it thinks.
         calls: functions that it wants called, each with an id.
         finish_reason: `stop`, `tool_calls`, `length` for `max_tokens`, `deadline`.
-        thought_tokens: of the `completion_tokens`.
+        thought_tokens: how many of the `completion_tokens` are the thought.
         seconds: from the request to the answer.
     """
 
@@ -142,7 +141,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A request as the engine takes it, and when it began; `lead` is what the prompt says of the answer already."""
+    """A request prepared for the engine, and when it began; `lead` is the start of the answer given by the prompt."""
 
     asked: ChatRequest
     context: tuple[int, ...]
@@ -155,9 +154,9 @@ class Chat:
     """Answers conversations with one model and its template. Safe to share between tasks.
 
     Args:
-        model: an engine, its tokenizer, and grammars for that.
+        model: an engine, its tokenizer and its grammars.
         template: of its checkpoint.
-        new_id: makes the id of a call.
+        new_id: makes the id for a call.
     """
 
     def __init__(self, model: Filler, template: ChatTemplate, new_id: Callable[[], str]) -> None:
@@ -169,8 +168,8 @@ class Chat:
         """The next message; cancelling the task cancels the engine's request.
 
         Raises:
-            GrammarError: the form of the answer can not be had.
-            ChatTemplateError: the template does not take the messages.
+            GrammarError: the form of the answer is not possible.
+            ChatTemplateError: the template rejects the messages.
             EngineError: the engine refused or failed.
         """
         prepared = await self._prepare(request)
@@ -178,7 +177,7 @@ class Chat:
         return self._finish(prepared, await handle.wait())
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Reply]:
-        """Yield the content as its beginning gets settled, piece by piece, then the `Reply`. Raises as `reply`."""
+        """Yield the content piece by piece as it becomes final, then the `Reply`. Raises as `reply`."""
         sent, known = "", -1
         prepared = await self._prepare(request)
         async with aclosing(self._watch(prepared)) as items:
@@ -197,7 +196,7 @@ class Chat:
                     yield item
 
     async def canvases(self, request: ChatRequest) -> AsyncGenerator[CanvasText | Reply]:
-        """Yield the whole answer behind every denoising step, each in the place of the last, then the `Reply`."""
+        """Yield the whole answer after every denoising step, each replacing the last, then the `Reply`."""
         prepared = await self._prepare(request)
         async with aclosing(self._watch(prepared)) as items:
             async for item in items:
@@ -218,7 +217,7 @@ class Chat:
             handle.cancel()
 
     async def _prepare(self, request: ChatRequest) -> _Prepared:
-        """Render and compile, in a thread: both take as long as a client makes them take, within their budgets."""
+        """Render and compile, in a thread: a client can make both use up their budgets."""
         began = time.monotonic()
         try:
             context, constraint = await asyncio.wait_for(asyncio.to_thread(self._read, request), _COMPILE_SECONDS)
@@ -242,7 +241,7 @@ class Chat:
         from calomel.engine import Request, SamplingParams  # imports torch
 
         asked, config = prepared.asked, self._model.engine.config
-        # Where nothing is left, the engine says so.
+        # If there is no room, the engine raises the error.
         room = max(1, min(asked.max_tokens, config.max_position_embeddings - len(prepared.context)))
         longest, generation = config.diffusion.max_canvas, self._model.whole
         if generation is None:
@@ -250,7 +249,7 @@ class Chat:
             threshold, share = _EFFORTS[asked.effort]
             policy, steps, sampling = f"threshold:{threshold}", max(1, lengths[0] // share), SamplingParams()
         else:
-            # As its makers let it write; effort is for the template alone.
+            # Its makers' settings; effort only goes to the template.
             lengths = generation.lengths(longest, room)
             policy, steps, sampling = generation.policy, generation.max_steps, generation.sampling or SamplingParams()
         return Request(

@@ -1,4 +1,4 @@
-"""Which server an editor window talks to: the configured one, else a running one, else one that is started now."""
+"""Finds the server for an editor window: the configured one, else a running one, else one that is started now."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from calomel.workspace.settings import ServerSettings
 
 LOG: Final = logging.getLogger(__name__)
 
-# The server publishes its address before it loads the model; what takes longer than this hangs.
+# The server publishes its address before it loads the model; one that takes longer than this hangs.
 START_SECONDS: Final = 60.0
 _CACHE_TOKENS: Final = 65_536
 _POLL: Final = 0.02
 _LOG_BYTES: Final = 1024 * 1024
 _TAIL: Final = 2000
-# What a server needs of the environment. Settings of other programs, and tokens in it, are none of its business.
+# The environment variables that a server needs; settings and tokens of other programs are not passed on.
 _KEPT: Final = frozenset(
     {"HOME", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "VIRTUAL_ENV", "LD_LIBRARY_PATH",
      "PYTHONPATH", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_CACHE_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
@@ -47,13 +47,13 @@ _KEPT_PREFIXES: Final = ("XDG_", "CUDA_", "NVIDIA_", "HSA_", "ROCR_", "LC_")
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The server that is wanted.
+    """The requested server.
 
     Attributes:
         model: checkpoint folder; None for the shipped one.
         weights: id of that folder's weights, or of the model behind an upstream.
         path: its runtime file.
-        upstream: options of `calomel serve` that name a server with a model; empty for a model of its own.
+        upstream: options of `calomel serve` that name an upstream server; empty for a model of its own.
     """
 
     model: Path | None
@@ -65,9 +65,9 @@ class Wish:
 
 
 def start_server(wish: Wish, running: Callable[[], ServerRecord | None]) -> ServerRecord:
-    """Start it, unless somebody else just did; returns when it listens (the model may still be loading). Blocks.
+    """Start a server, unless somebody else just did; returns when it listens (the model may still load). Blocks.
 
-    Raises CompleterError with the server's own last words when it does not start.
+    Raises CompleterError with the last line of the server's log if it does not start.
     """
     until = time.monotonic() + START_SECONDS
     with _lock(wish.path, until):
@@ -76,7 +76,7 @@ def start_server(wish: Wish, running: Callable[[], ServerRecord | None]) -> Serv
             return found
         log = log_path()
         process = _spawn(wish, log)
-        # Collects it when it ends, so that it is not taken for a running one.
+        # Reaps it when it exits, so that it is not taken for a running one.
         threading.Thread(target=process.wait, name="calomel-engine", daemon=True).start()
         while time.monotonic() < until:
             found = running()
@@ -97,19 +97,19 @@ def log_path() -> Path:
 
 
 def environment(outer: dict[str, str]) -> dict[str, str]:
-    """What the server gets of the environment."""
+    """The server's part of the environment."""
     kept = {name: value for name, value in outer.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
-    # Spinning threads would slow down the editor and everything else.
+    # No spinning threads, which would slow down the editor and everything else.
     return {**kept, "OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "PYTHONUNBUFFERED": "1"}
 
 
 def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
-    # The user's settings for a server of his own (its address, its token, who may come in) are not for this one.
+    # The user's settings for their own server (address, token, access) are not for this one.
     command = [sys.executable, "-m", "calomel.cli", "serve", "--no-config", "--fresh-token"]
     command += ["--port", "0", "--device", wish.device]
     if wish.device.startswith("cuda"):
-        # One person's contexts; a server of a team keeps more. A CPU's usual number is one person's, and is what
-        # `calomel doctor` counts.
+        # Contexts of one person; a team's server keeps more. The default for a CPU is one person's, and what
+        # `calomel doctor` reports.
         command += ["--cache-tokens", str(_CACHE_TOKENS)]
     command += ["--runtime-file", str(wish.path), "--idle-minutes", str(wish.idle_minutes)]
     command += wish.upstream
@@ -117,7 +117,7 @@ def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
         command += ["--model", str(wish.model)]
     try:
         with _open_log(log) as errors:
-            # A session of its own: it outlives this window. Its standard output shows the token, so nobody reads it.
+            # Its own session, so that it outlives this window. Its standard output has the token: discard it.
             return subprocess.Popen(  # noqa: S603 (our own program)
                 command,
                 stdin=subprocess.DEVNULL,
@@ -133,7 +133,7 @@ def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def _open_log(path: Path) -> Iterator[int]:
-    """The log, or nothing where it cannot be written: a server without a log is better than none."""
+    """The log, or the null device if it cannot be written: a server without a log is better than none."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -169,7 +169,7 @@ def _lock(path: Path, until: float) -> Iterator[None]:
 
 
 def _last_words(log: Path) -> str:
-    """The last line of the server's log; it holds no text of the user."""
+    """The last line of the server's log; it contains no text of the user."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace")[-_TAIL:].strip().splitlines()
     except OSError:
@@ -183,15 +183,15 @@ _BOUNDS: Final = tuple(entry.name for entry in fields(RegionBounds))
 
 
 def describe(folder: Path | None) -> ModelInfo:
-    """The model in `folder` (None: the shipped one), from its files alone.
+    """The model in `folder` (None: the shipped one), described from its files only.
 
-    What one of our own was trained for stands in `config.json` under `kinds`; where that is missing, in filling alone.
-    How much it may rewrite at once stands there under `edit_region`. Others are described by their family.
+    For our own models, `config.json` says under `kinds` what they were trained for (by default only filling holes), and
+    under `edit_region` how much they may rewrite at once. Others are described by their family.
 
     Raises:
         OSError, ValueError: the folder has no readable `config.json`, or one of no known family.
     """
-    from calomel.suggest.completer import DEFAULT_CONTEXT  # brings the tokenizers library
+    from calomel.suggest.completer import DEFAULT_CONTEXT  # imports the tokenizers library
 
     place = folder or nano_path()
     config = json.loads((place / "config.json").read_text(encoding="utf-8"))
@@ -199,14 +199,14 @@ def describe(folder: Path | None) -> ModelInfo:
     positions, region = (config.get("max_position_embeddings"), _region(config)) if own else _published(place)
     if not isinstance(positions, int):
         message = f"{place / 'config.json'} has no max_position_embeddings"
-        raise ValueError(message)  # noqa: TRY004 (what is wrong is the file, not a caller's type)
+        raise ValueError(message)  # noqa: TRY004 (the file is wrong, not a caller's type)
     return ModelInfo(
         id=SHIPPED_NAME if folder is None else folder.resolve().name,
         weights=weights_id(place),
         kinds=_kinds(config) if own else _KINDS,
         max_context=positions,
         default_context=min(DEFAULT_CONTEXT, positions),
-        # Other makers' tokenizers are read with what their family says of them, so not by whoever counts tokens.
+        # Reading another maker's tokenizer needs facts about its family, which clients that count tokens lack.
         tokenizer=str((place / "tokenizer.json").resolve()) if own else None,
         version=version(),
         region=region,
@@ -214,7 +214,7 @@ def describe(folder: Path | None) -> ModelInfo:
 
 
 def _published(folder: Path) -> tuple[int, RegionBounds]:
-    """Positions and region of another maker's checkpoint. Raises ValueError where its family or files are wrong."""
+    """Positions and region of another maker's checkpoint. Raises ValueError if its family or files are wrong."""
     from calomel.engine import CheckpointError  # these import torch
     from calomel.families.configuration import read_config
     from calomel.families.table import find
@@ -231,8 +231,8 @@ def _published(folder: Path) -> tuple[int, RegionBounds]:
 
 @cache
 def version() -> str:
-    """Of this Calomel."""
-    from importlib.metadata import PackageNotFoundError  # ten milliseconds, not needed before something runs
+    """The version of this Calomel."""
+    from importlib.metadata import PackageNotFoundError  # takes ten milliseconds, not needed at import
     from importlib.metadata import version as installed
 
     try:
@@ -261,13 +261,13 @@ _NAME_CHARACTERS: Final = 16
 async def connect(settings: ServerSettings, folders: Sequence[Path] = ()) -> Completer:
     """A completer for these settings; returns at once, and finds or starts the server in the background.
 
-    `info()` of it waits until the model is loaded, and raises why it is not.
+    Its `info()` waits until the model is loaded, and raises the reason if it is not.
 
     Args:
         settings: which server.
-        folders: of the workspace that is asked about; the server is told that it is the same one, and not which.
+        folders: of the workspace; the server only learns a hash of them, see `session_name`.
 
-    Raises CompleterError for settings that cannot work, such as an address that is none or a missing token file.
+    Raises CompleterError for settings that cannot work, such as an invalid address or a missing token file.
     """
     if settings.url is not None:
         if not _is_address(settings.url):
@@ -286,7 +286,7 @@ async def connect(settings: ServerSettings, folders: Sequence[Path] = ()) -> Com
 
 
 def session_name(folders: Sequence[Path]) -> str:
-    """What a server knows a workspace by: the same for the same folders, and not to be read back; empty for none."""
+    """A workspace's name for the server: the same for the same folders, and not reversible; empty for none."""
     if not folders:
         return ""
     paths = "\0".join(sorted(str(folder) for folder in folders))
@@ -294,9 +294,9 @@ def session_name(folders: Sequence[Path]) -> str:
 
 
 def find_or_start(settings: ServerSettings) -> Endpoint:
-    """The server of this user, version, model and device that runs; else one that is started now. Blocks.
+    """A running server of this user, version, model and device; else one that is started now. Blocks.
 
-    Raises CompleterError with the reason when none can be started.
+    Raises CompleterError with the reason if none can be started.
     """
     wish = _own(settings) if settings.upstream is None else _behind(settings.upstream, settings)
     found = running(wish)
@@ -305,7 +305,7 @@ def find_or_start(settings: ServerSettings) -> Endpoint:
 
 
 def upstream_id(url: str, model: str | None) -> str:
-    """What tells the model behind an upstream from others, in the place of an id of weights."""
+    """Identifies the model behind an upstream, instead of an id of weights."""
     named = "\0".join((url.rstrip("/"), model or ""))
     return f"upstream {hashlib.sha256(named.encode()).hexdigest()[:_NAME_CHARACTERS]}"
 
@@ -326,7 +326,7 @@ def _behind(url: str, settings: ServerSettings) -> Wish:
 def _own(settings: ServerSettings) -> Wish:
     folder = settings.model or nano_path()
     if not (folder / "config.json").is_file():
-        # The server would say so, too, but seconds later, and to its log.
+        # The server would say so, too, but seconds later and in its log.
         raise CompleterError("failed", f"there is no model in {folder}: its config.json is missing")
     try:
         weights = weights_id(folder)
@@ -336,19 +336,19 @@ def _own(settings: ServerSettings) -> Wish:
 
 
 def shared_path(weights: str, device: str) -> Path:
-    """The runtime file of the shared server: one for each version, model and device, so that none replaces another."""
+    """The runtime file of the shared server; one per version, model and device, so that none replaces another."""
     key = "\0".join((str(PROTOCOL_VERSION), version(), weights, device))
     name = hashlib.sha256(key.encode()).hexdigest()[:_NAME_CHARACTERS]
     return runtime_file.runtime_folder() / f"engine-{name}.json"
 
 
 def running(wish: Wish) -> ServerRecord | None:
-    """A running server that does what is wished: the shared one, or one that the user started himself."""
+    """A running server that fits `wish`: the shared one, or one that the user started."""
     for path in (wish.path, runtime_file.default_path()):
         try:
             record = runtime_file.read(path)
         except RuntimeFileError:
-            # Not to be believed: as if it were not there. Whoever starts a server is told when it is in the way.
+            # Not trusted: treated as missing. Starting a server reports it if it is in the way.
             continue
         if record is not None and _fits(record, wish) and record.alive():
             return record
@@ -357,7 +357,7 @@ def running(wish: Wish) -> ServerRecord | None:
 
 def _fits(record: ServerRecord, wish: Wish) -> bool:
     mine = (PROTOCOL_VERSION, version(), wish.weights, wish.device)
-    # A certificate that the user gave his own server is rarely one that programs believe.
+    # The certificate of a user's own server is rarely one that programs trust.
     plain = record.url.startswith("http://")
     return plain and (record.protocol, record.version, record.weights, record.device) == mine
 

@@ -1,4 +1,4 @@
-"""What an outcome log tells: each suggestion and its fate, and counts of them."""
+"""Reading outcome logs: each suggestion and its fate, and counts of them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from calomel.selectivity.sample import Sample
 from calomel.suggest.outcome_log import OutcomeRecord
 from calomel.suggest.question import Trigger
 
-# What the user typed by hand would have been taken; what went away without a decision was not. Of what gave way to
-# another suggestion, or was on the screen when the log ends, nobody knows.
+# What the user typed by hand counts as accepted, what disappeared without a decision as rejected. Nothing is known of
+# what was replaced by another suggestion, or was visible when the log ends.
 _OUTCOMES: Final[Mapping[Fate, str]] = {
     "accepted": "accepted",
     "typed": "accepted",
@@ -26,9 +26,9 @@ _OUTCOMES: Final[Mapping[Fate, str]] = {
 
 
 def outcome_samples(records: Iterable[OutcomeRecord], model: str | None = None) -> list[Sample]:
-    """A sample of each suggestion that has signals and that nobody asked for by hand, in the order of the log.
+    """A sample per suggestion that has signals and was not explicitly requested, in the order of the log.
 
-    Suggestions of one day are one group: a person works on one thing.
+    The suggestions of one day are one group, since a person works on one thing.
 
     Args:
         records: of the log, oldest first.
@@ -37,7 +37,7 @@ def outcome_samples(records: Iterable[OutcomeRecord], model: str | None = None) 
     told = [
         each
         for each in records
-        # Earlier versions told of acceptances in Zed alone: a filter fitted to them would let everything through.
+        # In Zed, earlier versions logged only acceptances: a filter fitted to them would let everything through.
         if each.trigger != Trigger.EXPLICIT and each.reason != "by_prompt" and model in {None, each.model}
     ]
     signals = {(each.session, each.id): each.signals for each in reversed(told) if each.signals}
@@ -60,13 +60,13 @@ def _sample(key: tuple[str, str], story: Story, signals: Mapping[str, Any]) -> S
     )
 
 
-# A threshold held it back; every other reason is a filter's.
+# Held back by the threshold; every other reason is a filter's.
 _OF_THE_GATE: Final = frozenset({"low_confidence", ""})
 
 
 @dataclass(slots=True)
 class Figures:
-    """Counts of one group. What was shown is `accepted` to `open`; each suggestion is counted once.
+    """Counts of one group. `accepted` to `open` were shown; each suggestion is counted once.
 
     Attributes:
         accepted: taken whole.
@@ -74,8 +74,8 @@ class Figures:
         rejected: dismissed.
         ignored: left alone, or typed against.
         typed: shown, and then written by hand.
-        superseded: a newer one took its place.
-        open: nothing is known but that it was shown.
+        superseded: replaced by a newer one.
+        open: shown, and nothing else is known.
         withheld: held back.
         withheld_typed: held back, and then written by hand.
         saved: characters that the user did not have to type.
@@ -94,12 +94,12 @@ class Figures:
 
     @property
     def shown(self) -> int:
-        """How many the user saw."""
+        """How many were shown."""
         return sum((self.taken, self.rejected, self.ignored, self.typed, self.superseded, self.open))
 
     @property
     def taken(self) -> int:
-        """How many of them the user took, in whole or in part."""
+        """How many of them were taken, in whole or in part."""
         return self.accepted + self.partly
 
     def add(self, story: Story) -> None:
@@ -114,7 +114,7 @@ class Figures:
 
 
 def total(found: Iterable[Story]) -> Figures:
-    """All in one."""
+    """The counts of all."""
     figures = Figures()
     for story in found:
         figures.add(story)
@@ -122,7 +122,7 @@ def total(found: Iterable[Story]) -> Figures:
 
 
 def grouped(found: Iterable[Story], name: Callable[[Story], str]) -> dict[str, Figures]:
-    """By name, in the order of the names."""
+    """Counts by name, sorted by name."""
     groups: dict[str, Figures] = {}
     for story in found:
         groups.setdefault(name(story) or "unknown", Figures()).add(story)
@@ -130,7 +130,7 @@ def grouped(found: Iterable[Story], name: Callable[[Story], str]) -> dict[str, F
 
 
 def day_of(story: Story) -> str:
-    """The day on which it began, where this machine stands: YYYY-MM-DD."""
+    """The day of its first line in this machine's time zone: YYYY-MM-DD."""
     try:
         return time.strftime("%Y-%m-%d", time.localtime(story.time))
     except (OverflowError, ValueError, OSError):
@@ -139,7 +139,7 @@ def day_of(story: Story) -> str:
 
 Fate = Literal["accepted", "partly_accepted", "rejected", "ignored", "superseded", "open", "typed", "withheld"]
 
-# What tells more about a suggestion wins; of the two that a user decides by hand, the later one.
+# The more telling fate wins; of the user's two explicit decisions, the later one.
 _RANK: Final[dict[Fate, int]] = {
     "withheld": 0,
     "open": 1,
@@ -164,8 +164,8 @@ class Story:
         maker: who proposed it.
         shown: the user saw it.
         reason: why it was held back; empty when it was shown.
-        fate: the last word about it: `typed` is what the user wrote by hand, whether it was shown or held back; `open`
-            was shown, and nothing else is known.
+        fate: its final state: `typed` by hand by the user, shown or held back; `open` if it was shown and nothing else
+            is known.
         saved: characters that the user did not have to type, in UTF-16 units.
     """
 
@@ -191,13 +191,13 @@ class Story:
             self.fate = fate
         if record.accepted_length > 0:
             inserted = record.signals.get("characters_inserted")
-            # An insert text may span lines that stay as they are.
+            # An insert text may include unchanged lines.
             new = inserted if isinstance(inserted, int) else record.accepted_length
             self.saved = max(self.saved, min(record.accepted_length, new))
 
 
 def stories(records: Iterable[OutcomeRecord]) -> list[Story]:
-    """The suggestions of a log, in the order of their first lines; what a later version calls otherwise is left out."""
+    """The suggestions of a log, in the order of their first lines; unknown outcomes of later versions are left out."""
     return list(_stories(records).values())
 
 

@@ -1,7 +1,7 @@
-"""The outcome log: what became of suggestions, on this machine, for calibrating the filter.
+"""The outcome log: the outcomes of suggestions, kept on this machine, for calibrating the filter.
 
-One line of JSON for each outcome, in a file that its user alone can read and that is renamed when it is full. Whoever
-writes never fails; whoever reads leaves out the lines that are torn or not ours.
+One line of JSON per outcome, in a file that only its user can read and that is rotated when it is full. Writing never
+raises; reading skips torn or foreign lines.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ KEPT_FILES: Final = 8
 
 
 class OutcomeLog:
-    """Appends outcomes to a file. Never raises: what cannot be written is counted, and said once.
+    """Appends outcomes to a file. Never raises: failures are counted, and reported once.
 
     Args:
-        path: of the newest file; older ones lie beside it as `path.1`, `path.2`, …
-        session: names the editor window; None to draw a name.
+        path: of the newest file; older ones are next to it as `path.1`, `path.2`, …
+        session: name of the editor window; None for a random one.
         version: of Calomel.
         max_bytes: of one file.
         kept_files: the newest included.
         wall: seconds since 1970.
-        warn: tells the user, once, that it cannot be written.
+        warn: tells the user, once, that the log cannot be written.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class OutcomeLog:
         self._warn = warn
         self._lock = threading.Lock()
         self._file: int | None = None
-        # A line was written in part: the next one begins with a line end.
+        # A line was written only in part: the next one starts with a line end.
         self._torn = False
 
     def record(self, outcome: Outcome) -> None:
@@ -83,7 +83,7 @@ class OutcomeLog:
             self._lose(error)
 
     def close(self) -> None:
-        """Let go of the file; a later record opens it again."""
+        """Close the file; a later record opens it again."""
         with self._lock:
             self._close()
 
@@ -114,12 +114,12 @@ class OutcomeLog:
             raise OSError(0, "no plain file")
         if rights_of_others(status):
             keep_private(self._file)
-        # Whoever wrote last may have run out of room, or of time.
+        # The last writer may have run out of disk space, or been killed.
         self._torn = status.st_size > 0 and self._last() != b"\n"
         return self._file
 
     def _rotate(self) -> None:
-        """Rename full files, unless another window does so at the moment or has just done it."""
+        """Rotate full files, unless another window is doing it or has just done it."""
         with only_one(self._path.with_name(f"{self._path.name}.lock")) as ours:
             if not ours or not self._is_full():
                 return
@@ -131,14 +131,14 @@ class OutcomeLog:
                 self._path.unlink()
 
     def _is_full(self) -> bool:
-        """Whether the file of the log's name is; another window may have renamed it, and nobody made a new one yet."""
+        """Whether the file with the log's name is full; another window may have renamed it, with no new one yet."""
         try:
             return self._path.stat(follow_symlinks=False).st_size >= self._max_bytes
         except FileNotFoundError:
             return False
 
     def _last(self) -> bytes:
-        """The file's last byte. It is open for appending: where it is read does not matter to what is written."""
+        """The file's last byte. The file is open for appending, so the seek does not matter to writes."""
         if self._file is None:
             return b""
         os.lseek(self._file, -1, os.SEEK_END)
@@ -165,17 +165,17 @@ def numbered(path: Path, number: int) -> Path:
 
 # Grows when an older reader would misunderstand a line; new fields alone are no reason.
 FORMAT: Final = 1
-# What an editor calls a language may be anything.
+# Characters dropped from names, since editors may send anything as a language.
 _NAME: Final = re.compile(r"[^A-Za-z0-9_.+#-]+")
 _LONGEST_NAME: Final = 64
-# The last part of a name is its kind only when it is short and plain: `notes.about-somebody` has none.
+# Only a short and plain last part of a name is an extension: `notes.about-somebody` has none.
 _EXTENSION: Final = re.compile(r"\.([A-Za-z0-9]{1,10})$")
 # Seconds from 1970 to the end of the year 9999.
 _LATEST: Final = 253_402_300_799
-# Up to here every whole number is a float, too.
+# Up to here, every integer is exact as a float.
 _LARGEST: Final = 2**53
 _ALWAYS: Final = frozenset({"time", "id", "outcome", "probability"})
-# More files than anybody keeps; the numbers have no gaps but after a crash in mid-rotation.
+# More files than anybody keeps; the numbers only have gaps after a crash during rotation.
 _MOST_FILES: Final = 100
 _LONGEST_LINE: Final = 1_000_000
 _Integer = Annotated[int, Meta(ge=-_LARGEST, le=_LARGEST)]
@@ -184,26 +184,26 @@ _Number = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]
 
 @dataclass(frozen=True, slots=True)
 class OutcomeRecord:
-    """One outcome as it stands in the log. No path, and no text.
+    """One outcome as logged, without path or text.
 
     Attributes:
         time: seconds since 1970.
         id: of the suggestion.
         outcome: as `Outcome.outcome`, or a later version's.
-        session: names the editor window for as long as it is open.
+        session: name of the editor window while it is open.
         reason: a short name, may be empty.
         kind: `fill` or `edit`.
         language: as the editor calls it.
         extension: of the file, without the dot.
         trigger: what made the editor ask.
-        model: that made it.
-        maker: who proposed it; empty in the lines of earlier versions.
+        model: that generated it.
+        maker: who proposed it; empty in lines of earlier versions.
         version: of Calomel.
-        probability: what the gate said.
-        visible_seconds: how long it could be seen by then.
+        probability: the calibrator's.
+        visible_seconds: how long it had been visible.
         length: of its text, in UTF-16 units.
         accepted_length: how much of it was taken.
-        unit: what was taken: `all`, `lines` or `words`; empty when nothing was.
+        unit: what was taken: `all`, `lines` or `words`; empty for nothing.
         signals: `OutcomeSignals` by name.
     """
 
@@ -228,12 +228,12 @@ class OutcomeRecord:
 
 
 def line_of(outcome: Outcome, *, time: float, session: str, version: str) -> bytes:
-    """The line of an outcome, with its end.
+    """The line of an outcome, with its line end.
 
     Args:
         outcome: what became of a suggestion.
         time: seconds since 1970.
-        session: names the editor window.
+        session: name of the editor window.
         version: of Calomel.
     """
     values: dict[str, Any] = {
@@ -256,7 +256,7 @@ def line_of(outcome: Outcome, *, time: float, session: str, version: str) -> byt
         "accepted_length": outcome.accepted_length,
         "unit": _unit(outcome),
     }
-    # What is empty or zero is so when it is read again, too.
+    # Empty and zero are the defaults when the line is read.
     values = {name: value for name, value in values.items() if value or name in _ALWAYS}
     if outcome.signals is not None:
         values["signals"] = outcome.signals.flat()
@@ -264,14 +264,14 @@ def line_of(outcome: Outcome, *, time: float, session: str, version: str) -> byt
 
 
 def record_of(line: bytes) -> OutcomeRecord:
-    """The record of one line; what this version does not know is left out. Raises FieldError for no outcome."""
+    """The record of one line; unknown fields are ignored. Raises FieldError if it is not an outcome."""
     return read_json(line, OutcomeRecord)
 
 
 def each_record(path: Path) -> Iterator[OutcomeRecord | None]:
-    """The lines of a log and of its rotated files, oldest first; None for a bad one: torn by a crash, or not ours.
+    """The records of a log and its rotated files, oldest first; None for a bad line: torn by a crash, or not ours.
 
-    Nothing without a file. Raises OSError for an unreadable one.
+    Empty without a file. Raises OSError for an unreadable one.
     """
     for number in range(_MOST_FILES, -1, -1):
         for line in _lines(numbered(path, number)):
@@ -289,7 +289,7 @@ def _lines(file: Path) -> Iterator[bytes]:
 
 
 def _plain(name: str) -> str:
-    """A name from outside, cut down to what may stand in a log."""
+    """A client's name, reduced to what may be logged."""
     return _NAME.sub("_", name)[:_LONGEST_NAME]
 
 
@@ -298,7 +298,7 @@ def _extension(uri: str) -> str:
         name = PurePosixPath(unquote(urlsplit(uri).path)).name
     except ValueError:
         return ""
-    # A file may be all extension: `.netrc` has none.
+    # A leading dot is no extension: `.netrc` has none.
     found = _EXTENSION.search(name, 1)
     return found[1].lower() if found else ""
 
@@ -322,7 +322,7 @@ def _finite(value: Any) -> Any:
 
 
 def outcome_log_path() -> Path:
-    """Where this user's outcome log lies, in the state folder of XDG."""
+    """The path of this user's outcome log, in the XDG state folder."""
     import platformdirs
 
     return platformdirs.user_state_path("calomel", appauthor=False) / "outcomes.jsonl"

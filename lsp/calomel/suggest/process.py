@@ -1,4 +1,4 @@
-"""What is said of threads that end with a mistake, and whether a process still runs."""
+"""Logging threads that end with an exception, and checking whether a process still runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 from calomel.storage.system import alive
 
 _PROC: Final = Path("/proc")
-# Fields of /proc/PID/stat behind the command's name, which stands in parentheses and may hold anything (proc(5)).
+# Fields of /proc/PID/stat after the command name, which is in parentheses and may contain anything (proc(5)).
 _STATE: Final = 0
 _START_TIME: Final = 19
 _ENDED: Final = frozenset({"Z", "X", "x"})
@@ -21,9 +21,9 @@ _ENDED: Final = frozenset({"Z", "X", "x"})
 
 @contextmanager
 def dead_threads_logged(log: logging.Logger) -> Iterator[None]:
-    """Log each thread that ends with an exception for as long as the context is open.
+    """While the context is open, log each thread that ends with an exception.
 
-    Python's own way prints the message, too, which may quote a user's text.
+    Python's default hook also prints the message, which may quote the user's text.
     """
 
     def died(args: threading.ExceptHookArgs) -> None:
@@ -40,7 +40,7 @@ def dead_threads_logged(log: logging.Logger) -> Iterator[None]:
 
 
 def started(pid: int, proc: Path = _PROC) -> int:
-    """When the process started, in clock ticks since the system did; 0 where the system does not tell."""
+    """When the process started, in clock ticks since boot; 0 if the system does not say."""
     fields = _stat(pid, proc)
     return 0 if fields is None else int(fields[_START_TIME])
 
@@ -48,7 +48,7 @@ def started(pid: int, proc: Path = _PROC) -> int:
 def runs(pid: int, start: int, proc: Path = _PROC) -> bool:
     """Whether the process `pid` that started at `start` (0: unknown) still runs and may be signalled by this user.
 
-    A process that has ended and waits for its parent to notice does not run.
+    A zombie does not run.
     """
     if not alive(pid):
         return False

@@ -30,7 +30,7 @@ def is_loopback(host: str) -> bool:
 
 
 CONNECT_SECONDS: Final = 2.0
-# An engine that says nothing for so long hangs; a cold context of 32K takes half of it on two slow cores.
+# An engine that is silent for this long hangs; a cold context of 32K takes half of it on two slow cores.
 ANSWER_SECONDS: Final = 60.0
 # Opening a checkpoint of many gigabytes from a slow disk.
 LOADING_SECONDS: Final = 600.0
@@ -48,7 +48,7 @@ class Endpoint:
 
     Attributes:
         url: `http://host:port`, without a path.
-        token: what it wants to see; None for a server that lets everybody in.
+        token: that it requires; None if it needs none.
     """
 
     url: str
@@ -60,14 +60,14 @@ Resolve = Callable[[], Awaitable[Endpoint]]
 
 
 class HttpCompleter:
-    """A `Completer` on the other side of HTTP.
+    """A `Completer` over HTTP.
 
-    A question is never asked twice: at the next keystroke there is a better one. Only where the server is, is asked
-    again when it is gone.
+    Requests are never retried: the next keystroke makes a better one. Only the server is looked up again when it is
+    gone.
 
     Args:
-        resolve: says where the server is.
-        session: what the server knows this side by, where it keeps what belongs together in one place; may be empty.
+        resolve: finds the server.
+        session: name under which the server keeps this client's contexts together; may be empty.
     """
 
     def __init__(self, resolve: Resolve, session: str = "") -> None:
@@ -78,7 +78,7 @@ class HttpCompleter:
         self._resolving: asyncio.Lock = asyncio.Lock()
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        """Answer one question. Cancelling closes the request. Raises CompleterError."""
+        """Answer one question. Cancelling closes the connection. Raises CompleterError."""
         try:
             body = encode(request)
         except FieldError as error:
@@ -105,7 +105,7 @@ class HttpCompleter:
             await asyncio.sleep(_LOADING_POLL)
 
     async def aclose(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         client, self._client = self._client, None
         self._endpoint = None
         if client is not None:
@@ -118,7 +118,7 @@ class HttpCompleter:
             headers["authorization"] = f"Bearer {endpoint.token}"
         if self._session:
             headers["x-session-id"] = self._session
-        import httpx  # came with the client
+        import httpx  # imported already, with the client
 
         timeout = httpx.Timeout(patience, connect=CONNECT_SECONDS)
         try:
@@ -126,7 +126,7 @@ class HttpCompleter:
         except httpx.TimeoutException:
             raise CompleterError("timeout", "the model's server did not answer in time") from None
         except httpx.HTTPError as error:
-            # Refused, reset, or ended in the middle of the answer: it is gone, and the next question looks for another.
+            # Refused, reset, or closed during the answer: it is gone, and the next question looks for another.
             self._endpoint = None
             raise _gone(error, endpoint, first=path == INFO_PATH) from None
         if response.status_code == httpx.codes.OK:
@@ -137,7 +137,7 @@ class HttpCompleter:
         if self._endpoint is not None and self._client is not None:
             return self._endpoint, self._client
         async with self._resolving:
-            # The import takes 60 ms, and the certificates 20, while a server may have to start.
+            # The import takes 60 ms, the certificates 20: done while a server may have to start.
             opened = asyncio.create_task(self._opened())
             self._endpoint = endpoint = self._endpoint or await self._resolve()
             return endpoint, await opened
@@ -153,36 +153,36 @@ def _open() -> AsyncClient:
 
     _find_sniffio_once()
     limits = httpx.Limits(max_keepalive_connections=_IDLE_CONNECTIONS)
-    # Nothing of the environment: a proxy must not see what is meant for this machine.
+    # No proxy from the environment: it must not see what is meant for this machine.
     return httpx.AsyncClient(trust_env=False, follow_redirects=False, limits=limits)
 
 
 def _find_sniffio_once() -> None:
     """Remember that `sniffio` is not installed, if it is not.
 
-    httpcore tries to import it four times a question, and Python looks through all of its path each time: a quarter of
-    what a question costs on this side.
+    httpcore tries to import it four times per question, and Python searches its whole path each time: a quarter of a
+    question's cost on the client's side.
     """
     if "sniffio" not in sys.modules and find_spec("sniffio") is None:
-        # So Python is told that a module is not there.
+        # This is how Python is told that a module does not exist.
         sys.modules["sniffio"] = None  # type: ignore[assignment]
 
 
 def _gone(error: HTTPError, endpoint: Endpoint, *, first: bool) -> CompleterError:
     import httpx
 
-    # Whatever stands before an `@` is nobody's business.
+    # Never show the credentials before an `@`.
     place = _CREDENTIALS.sub("//", endpoint.url)
     if isinstance(error, httpx.ConnectError):
         return CompleterError("unreachable", f"no server answers at {place}")
-    # A server of ours may end in the middle of an answer, but it says what it is.
+    # Our server may break off an answer, but never starts with anything but HTTP.
     if first and isinstance(error, httpx.ProtocolError):
         return CompleterError("unreachable", f"what listens at {place} is another program than Calomel")
     return CompleterError("unreachable", f"the model's server is gone ({type(error).__name__})")
 
 
 def _refusal(response: Response) -> CompleterError:
-    """The server's error in the completer's words; only its code and its own message are taken over."""
+    """The server's error as a CompleterError; only its code and message are used."""
     try:
         said = json.loads(response.content)["error"]
         code, message = str(said.get("code")), str(said.get("message"))

@@ -1,6 +1,6 @@
-"""The edits of clients that send the last few with every request, put together to a stream that only grows.
+"""Next edits for clients that send their last few edits with every request: these are joined to a growing stream.
 
-A stream that loses its beginning with every request would never be found in the cache.
+A stream that lost its start with every request would never hit the prefix cache.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from calomel.workspace.workspace import Situation
 
 
 def named(prompt: EditPrompt) -> EditPrompt:
-    """The prompt with its own edits under the file's name: clients call it by its bare name and by its whole path."""
+    """The prompt with its own edits under the file's path: clients use both the bare name and the whole path."""
     path = prompt.path
     if path is None:
         return prompt
@@ -55,24 +55,24 @@ def masked(prompt: EditPrompt, mask: Callable[[str], str]) -> EditPrompt:
         region=text[start:end],
         suffix=text[end:],
         edits=tuple(replace(each, before=mask(each.before), after=mask(each.after)) for each in prompt.edits),
-        # A client's first snippet is its best one; ours stands last, next to the file.
+        # A client's first snippet is its best one; our best one comes last, next to the file.
         related=tuple(replace(each, text=mask(each.text)) for each in reversed(prompt.related)),
     )
 
 
-# Characters on either side of a region that are looked at: all that a model reads, and more than most files have.
+# Characters considered on either side of a region: all that a model reads, and more than most files have.
 _NEAR: Final = 131_072
-# Of the engine, and of an asker that waited long enough.
+# Error codes of the engine, and of an upstream that timed out.
 _LATE: Final = frozenset({"deadline_exceeded", "timeout"})
-# Seconds between two pieces of a long text in which secrets are looked for: event loop and engine have their turn.
+# Seconds between two pieces of a long text that is searched for secrets: a turn for event loop and engine.
 _PAUSE: Final = 0.001
-# Clients ask when something has just been typed; none says how long ago.
+# Clients ask when something was just typed; none says how long ago.
 _SINCE_EDIT: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the model did for one request, over all of its questions: tokens, denoising steps, seconds."""
+    """The model's work for one request, over all of its questions: tokens, denoising steps, seconds."""
 
     context_tokens: int = 0
     cached_tokens: int = 0
@@ -82,7 +82,7 @@ class Work:
 
     @classmethod
     def of(cls, answers: Sequence[CompleteAnswer]) -> Work:
-        """The sum over answers; of each, tokens and steps of its first candidate."""
+        """The sum over answers; tokens and steps are those of the first candidates."""
         first = [each.candidates[0] for each in answers if each.candidates]
         return cls(
             sum(each.context_tokens for each in answers),
@@ -98,10 +98,10 @@ class RegionAnswer:
     """What a region becomes.
 
     Attributes:
-        text: of the region; as it was when there is nothing to offer.
-        found: what is offered, best first; none of them when silent.
-        edits: of the file that the client shows, sorted and apart.
-        reason: why there is nothing; None when there is something.
+        text: of the region; unchanged if there is nothing to offer.
+        found: what is offered, best first; empty for a silence.
+        edits: of the file that the client sent, sorted and not adjacent.
+        reason: why there is nothing; None if there is something.
         work: what it took.
     """
 
@@ -116,8 +116,8 @@ class EditRoom:
     """Answers requests for next edits with one model. Used from one event loop.
 
     Args:
-        filter: decides about what is proposed; shared by all requests.
-        context: tokens of a prompt at most; None for what the model is quick with.
+        filter: decides which proposals are offered; shared by all requests.
+        context: limit of prompt tokens; None for what the model is quick with.
     """
 
     def __init__(
@@ -140,16 +140,16 @@ class EditRoom:
         Args:
             filler: the model.
             info: what it can do.
-            prompt: what the client shows.
-            client: who asks; what one client showed is never put into a prompt of another.
-            max_tokens: of text for the cursor.
+            prompt: what the client sent.
+            client: name; one client's text is never put into another's prompt.
+            max_tokens: limit of text for the cursor.
 
         Raises:
             EngineError: the engine refused or failed.
         """
         self.filter.know(info)
         shown = named(_near(prompt))
-        # Looking for secrets in megabytes takes seconds, which others do not wait for.
+        # Searching megabytes for secrets takes seconds, for which others must not wait.
         hidden = await asyncio.to_thread(masked, shown, self.secrets.mask)
         done: list[CompleteAnswer] = []
 
@@ -162,7 +162,7 @@ class EditRoom:
         try:
             answered = await _look(source, question, hidden, info)
         except Exception as error:
-            # An edit that comes too late is none; whoever asked goes on typing.
+            # An edit that comes too late is no error: the user goes on typing.
             if getattr(error, "code", "") not in _LATE:
                 raise
             answered = [SilenceReason.TIMEOUT]
@@ -187,7 +187,7 @@ class EditRoom:
         document = Document(key, "", None, seen, path)
         syntax = SyntaxTrees()
         syntax.opened(document)
-        # Others have their turn before and behind the parse: nobody else changes this document.
+        # Yield before and after the parse: nobody else changes this document.
         await asyncio.sleep(0)
         await syntax.parse(document)
         await asyncio.sleep(0)
@@ -219,7 +219,7 @@ class EditRoom:
 
 
 async def _look(source: CandidateSource, question: Question, hidden: EditPrompt, info: ModelInfo) -> list[Answered]:
-    """Everything worth offering, best first; if there is nothing, the best reason why."""
+    """Everything worth offering, best first; else the best reason why there is nothing."""
     text, situation = question.text, question.situation
     start, end = len(hidden.prefix), len(hidden.prefix) + len(hidden.region)
     found: list[Answered] = [SilenceReason.NOT_TRAINED_FOR_EDITS]
@@ -253,7 +253,7 @@ def _near(prompt: EditPrompt) -> EditPrompt:
 
 
 def language_of(path: str | None) -> str:
-    """The language id that editors give a file of this name; empty where its grammar is not known."""
+    """The language id that editors give a file of this name; empty if its grammar is unknown."""
     grammar = None if path is None else grammar_of(None, path)
     return "" if grammar is None else grammar.ids[0]
 
@@ -264,7 +264,7 @@ _LONGEST: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Edits, oldest first. While `hops` stays the same, edits are only added at the end."""
+    """Edits, oldest first. While `hops` is the same, edits are only appended."""
 
     hunks: tuple[Hunk, ...] = ()
     hops: int = 0
@@ -277,7 +277,7 @@ class Streams:
         self._streams: OrderedDict[str, Stream] = OrderedDict()
 
     def follow(self, key: str, hunks: tuple[Hunk, ...]) -> Stream:
-        """The stream of `key` that ends with `hunks`, which are what the client shows now."""
+        """The stream of `key` extended to end with `hunks`, the edits of the current request."""
         known = self._streams.get(key, Stream())
         stream = _joined(known, hunks)
         self._streams[key] = stream

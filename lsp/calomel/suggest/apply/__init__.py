@@ -1,1 +1,1 @@
-"""Merging a snippet with `... existing code ...` markers into the file that it was written for."""
+"""Merging a snippet with `... existing code ...` markers into its file."""

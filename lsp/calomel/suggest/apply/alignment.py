@@ -1,9 +1,9 @@
-"""Which lines of a snippet are which lines of the original, best in all.
+"""The best alignment of the lines of a snippet with those of the original.
 
-A dynamic programme over both, row by row: a line of the snippet is one of the original's, or it is new; between two
-lines of one run that are the original's, lines of the original may be missing, which costs a little; a marker may stand
-for any number of lines. Run from both ends, it also says how good the best alignment with any one pair would be, and so
-which pairs could as well be others.
+Dynamic programming over both, row by row: a line of the snippet matches one of the original or is new; between two
+matched lines of one run, lines of the original may be missing, which costs a little; a marker may stand for any number
+of lines. Run from both ends, it also gives the best score with any given pair, and so which pairs have equally good
+alternatives.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from rapidfuzz import fuzz
 
 from calomel.suggest.apply.source import Source
 
-# So many letters and digits make a line that is worth a whole match.
+# Letters and digits of a line that is worth a whole match.
 _TELLING: Final = 12
-# What introduces a definition says more than any other line.
+# A line that introduces a definition tells more than any other.
 _DEFINITION: Final = 0.6
 _SAME_NAME: Final = 1.2
 _CLOSER: Final = 0.6
 _TRIVIAL: Final = 0.15
 _BLANK: Final = 0.02
-# A line that stands in so many places says nothing about any.
+# A line that occurs in this many places tells nothing about any.
 _COMMON: Final = 1000
-# Longer lines, in characters, are data; comparing them takes the square of their length.
+# Lines with more characters are data; comparing them takes quadratic time.
 _COMPARED: Final = 500
-# Lines that are so alike, in percent, may be one line before and after a change.
+# Lines with this similarity, in percent, may be one line before and after a change.
 _LIKE: Final = 65.0
 _WORD: Final = re.compile(r"\w+")
 _PIECE: Final = re.compile(r"\w+|\S")
-# A line of fewer words is soon found within another.
+# A line of fewer words is too easily found within another.
 _WORDS: Final = 2
 
 
@@ -42,7 +42,7 @@ class Likeness:
     """Compares the lines of a snippet with those of the original.
 
     Attributes:
-        weights: for each line of the snippet the lines of the original that it may be, and what each is worth.
+        weights: for each line of the snippet, the lines of the original that it may match, and the worth of each match.
     """
 
     def __init__(self, snippet: Source, original: Source) -> None:
@@ -72,28 +72,28 @@ class Likeness:
         return found
 
     def known(self, line: int) -> list[int]:
-        """The definitions of the original that a line of the snippet defines anew."""
+        """The definitions of the original that a line of the snippet redefines."""
         path = self._path(line)
         same = self._by_name.get(self._snippet.names.get(line, ""), [])
         return [] if path is None else [at for at in same if _holds(self._paths[at], path)]
 
     def alike(self, line: int, at: int) -> Literal["equal", "same", "like"] | None:
-        """`same` where both give a value to the same thing, `like` where they look alike."""
+        """How two lines match: `same` if both assign or define the same thing, `like` if they look alike."""
         target = self._snippet.target(line)
         ours, theirs = self._snippet.keys[line], self._original.keys[at]
         if ours == theirs:
             return "equal"
         if self._snippet.defines(line) or self._original.defines(at):
-            # Another name is another definition, however alike.
+            # With another name it is another definition, however similar.
             return "same" if self._snippet.names.get(line) == self._original.names.get(at) else None
         if target is not None and target == self._original.target(at):
-            # An import that lacks a name of the other may be meant beside it.
+            # An import that lacks a name of the other may be an additional one.
             more = not target.startswith("\0") or set(_WORD.findall(theirs)) <= set(_WORD.findall(ours))
             return "same" if more else "like"
         if max(len(ours), len(theirs)) > _COMPARED:
             return None
         if len(_WORD.findall(theirs)) >= _WORDS and _holds(_PIECE.findall(ours), _PIECE.findall(theirs)):
-            # With something put in.
+            # With something inserted.
             return "same"
         return "like" if fuzz.ratio(ours, theirs) >= _LIKE else None
 
@@ -111,14 +111,14 @@ class Likeness:
         root, theirs = self._snippet.roots[line], self._original.roots[at]
         if root == line or theirs == at:
             return root == line
-        # The snippet may begin in the middle of a block, with its second arm.
+        # The snippet may start in the middle of a block, with its second branch.
         return self._snippet.closes(root) or self._snippet.identity(root) == self._original.identity(theirs)
 
     def _path(self, line: int) -> list[str] | None:
-        """What the snippet shows around a line, where the original has it; None within a new definition."""
+        """The blocks around a line of the snippet that the original has, too; None within a new definition."""
         found = []
         for head in self._snippet.path(line):
-            # A parser that sees a piece alone takes for a definition what is text in the whole.
+            # Parsed on its own, a piece may seem a definition where the whole file has plain text.
             known = [each for each in (self._snippet.identity(head), self._snippet.keys[head]) if each in self._heads]
             if not known and self._snippet.defines(head):
                 return None
@@ -132,23 +132,23 @@ def _holds(whole: Sequence[str], part: Sequence[str]) -> bool:
     return all(each in left for each in part)
 
 
-# What leaving out lines of the original costs, in the unit of a matched line: little, but a nearer match is better.
+# The cost of leaving out lines of the original, in matched lines: small, but it makes nearer matches better.
 _OPEN: Final = np.float32(0.4)
 _EACH: Final = np.float32(0.005)
-# Another place that is less good by no more than this is as good.
+# Scores that differ by no more than this are equally good.
 _CLOSE: Final = 0.25
 
-# Of a line of the snippet: the lines of the original that it may be, and how much each match is worth. None: a marker.
+# For a line of the snippet: the lines of the original that it may match, and the worth of each match. None: a marker.
 Weights = Mapping[int, float]
 _Row = np.ndarray[tuple[int], np.dtype[np.float32]]
 
 
 def align(items: Sequence[Weights | None], count: int) -> tuple[list[int | None], dict[int, list[int]]]:
-    """Align items with `count` lines of the original; before the first and behind the last item is a marker.
+    """Align items with `count` lines of the original; the first and the last item are markers.
 
     Returns:
-        For each item its line of the original, None for new lines and markers; and for items by their number the lines
-        of the original that they could be just as well.
+        For each item its line of the original, None for new lines and markers; and by index of an item, the lines of
+        the original that would match equally well.
     """
     rows, before = _forward(items, count)
     pairs = _trace(items, rows, before, count)
@@ -165,7 +165,7 @@ def align(items: Sequence[Weights | None], count: int) -> tuple[list[int | None]
 
 
 def _forward(items: Sequence[Weights | None], count: int) -> tuple[list[_Row], list[_Row]]:
-    """After each item, the best score by lines consumed; and before each, the same with lines left out."""
+    """After each item, the best score by number of lines consumed; and before each, the same with lines left out."""
     row: _Row = np.zeros(count + 1, np.float32)
     slope = np.arange(count + 1, dtype=np.float32) * _EACH
     rows, skipped = [row], []

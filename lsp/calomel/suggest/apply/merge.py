@@ -1,10 +1,10 @@
-"""Puts a snippet into the file that it was written for: without a model, and always the same way.
+"""Merges a snippet into its file: without a model, and deterministically.
 
-1. Lines of the snippet that are lines of the original are found, best in all (`alignment`).
-2. Every run of lines between two markers gets a place, or several where it is not clear (`placing`).
-3. What comes of it must parse as well as the original, and define nothing twice.
+1. Lines of the snippet are matched with lines of the original by the best alignment (`alignment`).
+2. Every run of lines between two markers gets a place, or several if that is ambiguous (`placing`).
+3. The result must parse as well as the original, and define nothing twice.
 
-A wrong merge is worse than none: where several texts are left, the original is what comes back.
+A wrong merge is worse than none: if several results remain, the original is returned.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ class Merged:
     """A merge.
 
     Attributes:
-        text: the merged file; the original where the merge is not sure.
-        warning: why it is not sure; quotes nothing.
+        text: the merged file; the original if the merge is not certain.
+        warning: why it is not certain; quotes nothing.
     """
 
     text: str
     warning: str | None = None
 
 
-# Lines of the snippet times lines of the original.
+# Limit of snippet lines times original lines.
 _MOST_CELLS: Final = 4_000_000
 _MOST_LINES: Final = 50_000
-# Characters: nobody writes such lines by hand, and what looks at one holds up all others.
+# Characters; nobody writes such lines by hand, and processing one would block all other requests.
 _LONGEST_LINE: Final = 100_000
-# A snippet that holds so much of the file is the file.
+# A snippet with at least this share of the file is the whole file.
 _WHOLE: Final = 0.5
 _WHOLE_WITHOUT_DEFINITIONS: Final = 0.7
-# Alignments and texts that are looked at, at most.
+# Limits of the alignments and texts that are tried.
 _MOST_ALIGNMENTS: Final = 7
 _MOST_TRIED: Final = 16
 _BOM: Final = "\ufeff"
@@ -91,12 +91,12 @@ class _Merge:
         tried = tuple(islice(self._texts(), _MOST_TRIED + 1))
         texts = tuple(filter(self._is_sound, tried)) if len(tried) <= _MOST_TRIED else ()
         if texts and texts == tried[:1]:
-            # The likeliest reading, and nothing besides it that is sound.
+            # The likeliest reading, and no other sound one.
             return Merged(texts[0])
         return Merged(self._text, UNDECIDED if texts else BREAKS if self._broken else NO_PLACE)
 
     def _replaced(self) -> Merged:
-        """By a snippet that is the whole file; one of comments alone shows no language, and may become anything."""
+        """Replace the file by a snippet that is all of it; a file of comments only has no language to check by."""
         text = _as_file(self._text, "".join(self._snippet.lines))
         if not all(map(self._original.is_comment, self._original.filled())):
             self._is_sound(text)
@@ -114,16 +114,16 @@ class _Merge:
         return share >= least and names <= set(snippet.names.values())
 
     def _is_sound(self, text: str) -> bool:
-        """Whether it is no worse to parse than the original, and defines nothing twice that was defined once."""
+        """Whether a text parses no worse than the original, and defines nothing twice that was defined once."""
         merged, most = read_source(text, self._grammar), self._original.errors
-        # Another grammar than the one that the file alone suggested may read it.
+        # A grammar other than the one found for the original may parse it.
         if merged.errors > most and all(read_source(text, each).errors for each in dialects(self._grammar)):
             self._broken = True
             return False
         return all(count <= max(1, self._allowed[key]) for key, count in _definitions(merged).items())
 
     def _texts(self) -> Iterator[str]:
-        """The texts that the snippet may mean, likeliest first, each once."""
+        """The possible results of the merge, likeliest first, without duplicates."""
         likeness = Likeness(self._snippet, self._original)
         found = set()
         for pairs in islice(self._alignments(likeness), _MOST_ALIGNMENTS):
@@ -135,7 +135,7 @@ class _Merge:
                     yield merged
 
     def _alignments(self, likeness: Likeness) -> Iterator[Pairs]:
-        """The pairs of the best alignment, and of those that are as good and place the edge of a run elsewhere."""
+        """The pairs of the best alignment, and of equally good ones that place the edge of a run elsewhere."""
         lines = [-1]
         for run in self._runs:
             lines += [*range(run.start, run.end), -1]
@@ -157,10 +157,10 @@ class _Merge:
                 yield aligned(number, {at: likeness.weights[lines[number]][at]})[0]
 
     def _readings(self, places: Places) -> list[list[Reading]]:
-        """What each run may mean; none at all when one of them has no place."""
+        """The readings of each run; empty if one of them has no place."""
         matches = [places.matches(run) for run in self._runs]
         if not any(matches) and not self._snippet.left_out:
-            # Words without any line of the file, and without a marker: nothing says that they are code at all.
+            # No line of the file and no marker: nothing shows that the snippet is code at all.
             return [[]]
         found: list[list[Reading]] = []
         low, last = 0, len(self._runs) - 1
@@ -176,7 +176,7 @@ class _Merge:
 
 
 def _definitions(source: Source) -> Counter[tuple[str, ...]]:
-    """How often each definition is there, by the definitions around it and its name."""
+    """How often each definition occurs, by the enclosing definitions and its name."""
     found: Counter[tuple[str, ...]] = Counter()
     for line, name in source.names.items():
         if source.defines(line):
@@ -185,7 +185,7 @@ def _definitions(source: Source) -> Counter[tuple[str, ...]]:
 
 
 def _as_file(original: str, update: str) -> str:
-    """A whole file in the line ends of the one before, and with its last line ended as there."""
+    """A new whole file with the line ends of the old one, also at its end."""
     text = with_line_ends_of(update, original) if original else update
     if original.strip() and not original.endswith(("\n", "\r")):
         return text.rstrip("\r\n")

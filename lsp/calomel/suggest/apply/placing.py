@@ -1,4 +1,4 @@
-"""Where the runs of a snippet go."""
+"""The places of a snippet's runs in the original."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Piece(NamedTuple):
     """One replacement.
 
     Attributes:
-        start, end: lines of the original that go; none of them where both are the same.
-        first, last: lines of the snippet that come, `last` excluded.
-        shift: columns that they are indented further.
-        apart_before, apart_after: empty lines wanted next to it where the original has none.
+        start, end: lines of the original to remove, `end` excluded.
+        first, last: lines of the snippet to insert, `last` excluded.
+        shift: columns to indent them further.
+        apart_before, apart_after: empty lines wanted next to it if the original has none.
     """
 
     start: int
@@ -31,9 +31,9 @@ class Piece(NamedTuple):
     apart_after: int = 0
 
 
-# The pieces that one run of the snippet comes to.
+# One interpretation of a run of the snippet.
 Reading = tuple[Piece, ...]
-# For each line of the snippet, the original's line that it is.
+# For each line of the snippet, the matching line of the original.
 Pairs = Sequence[int | None]
 
 
@@ -41,7 +41,7 @@ _TAB: Final = 4
 
 
 def splice(original: Source, snippet: Source, pieces: Iterable[Piece]) -> str | None:
-    """The merged text; None when two pieces want the same lines. Line ends are those of the original."""
+    """The merged text; None if two pieces replace the same lines. Line ends are those of the original."""
     text = "".join(original.lines)
     end = line_end_of(text)
     tabs = any(line.startswith("\t") for line in original.lines)
@@ -73,29 +73,29 @@ def _shifted(line: str, shift: int, *, tabs: bool) -> str:
     return ("\t" * (width // _TAB) + " " * (width % _TAB) if tabs else " " * width) + body
 
 
-# A block of at most so many lines may become anything; of a longer one, a share of its lines should be left.
+# A block of at most this many lines may become anything; of a longer one, a share of its lines should remain.
 _SHORT_BLOCK: Final = 8
 _LEAST_SHARE: Final = 0.34
-# More lines than this are not dropped between two lines of a snippet without asking.
+# Dropping more lines than this between two lines of a snippet is doubtful.
 _DROPPED: Final = 12
-# Readings of one run at most.
+# Limit of the readings of one run.
 _READINGS: Final = 8
 _LEAST_ALIKE: Final = 2
-# A line that is worth so much as a match is no mere bracket or `return`.
+# A line whose match is worth this much is not just a bracket or a `return`.
 _TELLING: Final = 1.0
 _MAIN: Final = "if __name__ =="
-# What else may come before all code of a file.
+# What may precede all code of a file, besides comments.
 _TOP: Final = ("package ", "'use ", '"use ', "<?", "from __future__")
 
 
 class Places:
-    """Reads runs.
+    """Finds the readings of runs.
 
     Args:
-        snippet: what should become of a file.
+        snippet: the change.
         original: the file.
-        likeness: of both.
-        pairs: for each line of the snippet, the original's line that it is.
+        likeness: compares both.
+        pairs: for each line of the snippet, the matching line of the original.
     """
 
     def __init__(self, snippet: Source, original: Source, likeness: Likeness, pairs: Pairs) -> None:
@@ -105,14 +105,14 @@ class Places:
         self._pairs = pairs
 
     def matches(self, run: Run) -> list[tuple[int, int]]:
-        """The lines of a run that are the original's, with those."""
+        """The matched lines of a run, each with its line of the original."""
         filled = self._snippet.filled(run.start, run.end)
         return [(line, at) for line in filled if (at := self._pairs[line]) is not None]
 
     def anchored(self, run: Run, low: int, high: int) -> list[Reading]:
-        """What a run with lines of the original may mean, likeliest first.
+        """The readings of a run with matched lines, likeliest first.
 
-        It lies between the lines `low` and `high` of the original.
+        Its place is between the lines `low` and `high` of the original.
         """
         matches = self.matches(run)
         cuts = list(pairwise(matches))
@@ -120,14 +120,14 @@ class Places:
         above = self._original.filled(low, at)[::-1]
         starts = self._replaced(self._snippet.filled(run.start, line), above, matches[0], at, 0)
         ends = self._ends(run, matches[-1], high)
-        # How much further the original indents the lines, where all of them agree.
+        # How much further the original indents the lines, if all of them agree.
         shifts = {self._original.indents[at] - self._snippet.indents[line] for line, at in matches}
         shift = shifts.pop() if len(shifts) == 1 else 0
         splits = [(False, True) if self._doubtful(one, other) else (False,) for one, other in cuts]
         found = []
         for low_end, end, *keeps in islice(product(starts, ends, *splits), _READINGS):
             kept = [pair for pair, keep in zip(cuts, keeps, strict=True) if keep]
-            # What the original has between two lines that are kept apart stays.
+            # Lines of the original between the two of a kept pair stay.
             tops = [(low_end, run.start), *((at, line) for _, (line, at) in kept)]
             bottoms = [*((at + 1, line) for (_, at), (line, _) in kept), (end, run.end)]
             edges = zip(tops, bottoms, strict=True)
@@ -135,7 +135,7 @@ class Places:
         return found
 
     def _ends(self, run: Run, last: tuple[int, int], high: int) -> list[int]:
-        """Up to which line of the original it is replaced."""
+        """The lines up to which a run may replace the original, likeliest first."""
         line, at = last
         new = self._snippet.filled(line + 1, run.end)
         head = self._completed(run)
@@ -145,19 +145,19 @@ class Places:
                 return [end]
             if new:
                 return [end, at + 1]
-            # Nothing of it is new at its end: most likely the snippet stops where it has said what it says. It may
-            # only mean to remove what follows where this is little, and no marker stands for it.
+            # The run ends with nothing new: most likely the snippet just stops there. It may mean to remove what
+            # follows only if that is little and no marker stands for it.
             left, shown = self._original.filled(at + 1, end), self._snippet.filled(head, run.end)
             goes_on = run.marked_after or head < run.start or len(left) >= len(shown)
             return [at + 1] if goes_on else [end, at + 1]
         found = self._replaced(new, self._original.filled(at + 1, high), last, at + 1, 1)
         if new and self._snippet.left_out and not run.marked_after and self._original.filled(found[0]):
-            # Where other places have a marker and the end has none, the file may end with what is new.
+            # If there are markers elsewhere but not at the end, the file may end with what is new.
             return [*found, len(self._original.lines)]
         return found
 
     def _replaced(self, new: list[int], near: list[int], match: tuple[int, int], edge: int, behind: int) -> list[int]:
-        """New lines at the edge of a run replace the lines next to it that are alike, or are put next to them."""
+        """New lines at the edge of a run replace similar lines next to it, or are inserted next to them."""
         shift = self._original.indents[match[1]] - self._snippet.indents[match[0]]
         found, certain = edge, True
         for at in near[: len(new)]:
@@ -175,7 +175,7 @@ class Places:
         return -1 if at is None else self._original.roots[at]
 
     def _completed(self, run: Run) -> int | None:
-        """The snippet's head of the outermost block of the original that is shown to its end by this run."""
+        """The snippet's head of the outermost block of the original that this run shows to its end."""
         last = run.end - 1
         for head in [*self._snippet.path(last), self._snippet.roots[last]]:
             at = self._root(head)
@@ -185,14 +185,14 @@ class Places:
         return None
 
     def _plausible(self, head: int, end: int, run: Run) -> bool:
-        """Whether what a block becomes is no mere beginning of what it was."""
+        """Whether a block's new text is more than the start of the old one."""
         size = len(self._original.filled(self._root(head), end))
         shown = len(self._snippet.filled(head, run.end))
         inside = any(line in self._snippet.left_out for line in range(head, run.end))
         return size <= _SHORT_BLOCK or inside or shown >= _LEAST_SHARE * size
 
     def _doubtful(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
-        """Whether what is missing between two lines of a run may have been left out by mistake."""
+        """Whether lines missing between two lines of a run may have been left out by mistake."""
         dropped = self._original.filled(one[1] + 1, other[1])
         if len(dropped) < _LEAST_ALIKE:
             return False
@@ -204,14 +204,14 @@ class Places:
         return len(dropped) > max(_DROPPED, 3 * len(new))
 
     def free(self, run: Run, low: int, high: int, *, first: bool, final: bool) -> list[Reading]:
-        """What a run without lines of the original may mean, likeliest first; none where nothing tells.
+        """The readings of a run without matched lines, likeliest first; empty if nothing shows its place.
 
         Args:
             run: of the snippet.
-            low: the line behind the place of the run before it.
-            high: the line at which the place of the run behind it begins.
-            first: nothing of the snippet stands before it, not even a marker.
-            final: nothing stands behind it.
+            low: the line after the place of the run before it.
+            high: the line at which the place of the next run starts.
+            first: nothing of the snippet precedes it, not even a marker.
+            final: nothing follows it.
         """
         redefined = self._redefined(run)
         if redefined is not None:
@@ -226,7 +226,7 @@ class Places:
             return self._imports(run, filled, start, end, shift)
         same = self._same(filled, start, end, shift)
         if same or any(max(self._likeness.weights[line].values(), default=0.0) >= _TELLING for line in filled):
-            # What the original has in another order than the snippet has no place.
+            # Lines that the original has in another order have no place.
             return [(Piece(same[0], same[-1] + 1, run.start, run.end, shift),)] if same else []
         if not run.marked_before and not first:
             at = low
@@ -241,7 +241,7 @@ class Places:
         return [(self._inserted(run, at, shift),)]
 
     def _redefined(self, run: Run) -> Piece | None:
-        """A run that is one definition of the original in another order than there."""
+        """The reading of a run that redefines one definition of the original, in another order than there."""
         head = head_of(self._snippet, run.start, run.end)
         known = [] if head is None else self._likeness.known(head)
         if head is None or len(known) != 1:
@@ -254,7 +254,7 @@ class Places:
         return Piece(start, self._original.ends[at], run.start, run.end, shift)
 
     def _defines(self, run: Run) -> bool:
-        """Whether a run is definitions and nothing else."""
+        """Whether a run consists of definitions only."""
         snippet, indent = self._snippet, self._snippet.indents[run.start]
         return all(
             snippet.indents[at] > indent or snippet.roots[at] != at or snippet.is_above(at) or snippet.defines(at)
@@ -262,7 +262,7 @@ class Places:
         )
 
     def _container(self, run: Run, low: int, high: int) -> tuple[int, int, int] | None:
-        """The lines that a run may stand among, and how far they are indented."""
+        """The range of lines in which a run may be placed, and their indentation."""
         path, original = self._snippet.path(run.start), self._original
         if not path:
             return None if self._snippet.indents[run.start] else (low, high, 0)
@@ -278,7 +278,7 @@ class Places:
         return start, max(start, min(end, high)), indent
 
     def _imports(self, run: Run, filled: list[int], start: int, end: int, shift: int) -> list[Reading]:
-        """Each import replaces the one of the same module, or goes behind all of them."""
+        """Each import replaces the one of the same module, or goes after all of them."""
         original = self._original
         top = [at for at in original.filled(start, end) if original.is_import(at) and not original.indents[at]]
         behind = original.ends[original.roots[top[-1]]] if top else start or self._top()
@@ -295,7 +295,7 @@ class Places:
         return [tuple(pieces)] if certain else [tuple(pieces), (self._inserted(run, behind, shift),)]
 
     def _top(self) -> int:
-        """Behind what has to come first in a file."""
+        """The line after what has to come first in a file."""
         original = self._original
         at = 0
         while at < len(original.lines) and (
@@ -308,7 +308,7 @@ class Places:
         return original.last_filled(at)
 
     def _same(self, filled: list[int], start: int, end: int, shift: int) -> list[int]:
-        """The lines of the original, one behind the other, that give a value to the same things."""
+        """Consecutive lines of the original that assign the same things."""
 
         def fits(line: int, at: int) -> bool:
             indent = self._snippet.indents[line] + shift
@@ -319,7 +319,7 @@ class Places:
         return [*found[0]] if len(found) == 1 else []
 
     def _last(self, start: int, end: int) -> int:
-        """Behind everything, but before what runs a program at its end."""
+        """The line after everything, but before the code at the end that runs a program."""
         main = next((at for at in range(start, end) if self._original.lines[at].startswith(_MAIN)), end)
         return max(start, self._original.last_filled(main))
 
@@ -332,7 +332,7 @@ class Places:
         return Piece(at, at, run.start, run.end, shift, before, after)
 
     def _distance(self, run: Run, shift: int) -> int:
-        """How many empty lines the original has before most definitions that are indented as much."""
+        """How many empty lines the original usually has before definitions with this indentation."""
         original = self._original
         indent = self._snippet.indents[run.start] + shift
         found: list[int] = []

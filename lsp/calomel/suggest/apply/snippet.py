@@ -1,4 +1,4 @@
-"""A snippet as the runs of lines between its markers."""
+"""Parses a snippet into the runs of lines between its markers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from calomel.suggest.apply.source import Source, read_source
 from calomel.suggest.edit import split_lines
 from calomel.workspace.languages import Grammar
 
-# Openers and closers of comments, as many as a line has around its words.
+# Openers and closers of comments, any number around the words of a line.
 _OPENERS: Final = re.compile(
     r"(?:\{?/\*+|<!--|//+!?|\#+|--+(?:\[\[)?|;+|%+|\(\*|\{\#|<%\#?|\{-|'|rem\b)\s*", re.IGNORECASE
 )
@@ -27,7 +27,7 @@ _WORDS: Final = re.compile(
     r"|types?|entries|items|values|parts?)|snip\w*)\b",
     re.IGNORECASE,
 )
-# Without dots, only what nobody writes about anything else.
+# Without dots, only phrases that nobody uses for anything else.
 _PLAIN: Final = re.compile(
     r"(?:(?:the )?(?:rest|remainder) of (?:the |your |this )?[\w ]{1,40}?(?:(?:remains?|is|stays?|are) )?"
     r"(?:here|(?:the )?same|unchanged|as is|as before)"
@@ -36,11 +36,11 @@ _PLAIN: Final = re.compile(
     r"|(?:no changes?|unchanged|code omitted|omitted|snip))[.:]?",
     re.IGNORECASE,
 )
-# Said so with dots, it cannot be a comment of the program's own.
+# In these words and with dots, it cannot be one of the program's own comments.
 _CERTAIN: Final = re.compile(rf"{_DOTS}.*\b{_CERTAINLY}\b|\b{_CERTAINLY}\b.*{_DOTS}", re.IGNORECASE)
-# A longer line is no marker.
+# A longer line is not a marker.
 _LONGEST: Final = 200
-# A whole block on one line, its inside left out.
+# A whole block on one line, with its body left out.
 _FOLDED: Final = re.compile(r"^(?P<head>[^\r\n]*\{)\s*(?P<inside>/\*[^\r\n]{0,120}?\*/|\.{3}|…)\s*(?P<tail>\}[^\r\n]*)")
 
 
@@ -62,13 +62,13 @@ def is_marker(line: str) -> bool:
     return _EDGED.fullmatch(words) is not None and _WORDS.search(words) is not None
 
 
-# Clients mark a message as one of these, and not all take the mark off again.
+# Clients mark such messages with these, and not all of them remove the mark again.
 _MARKS: Final = re.compile(r"<\|!@#IS_(?:APPLY|NEXT_EDIT)!@#\|>")
 _ORIGINAL: Final = "<|original_code|>"
 _UPDATE: Final = "<|update_snippet|>"
-# The file itself may speak of these tags: its own section ends right before the update begins.
+# The file may itself contain these tags: its section ends right before the update starts.
 _BETWEEN: Final = re.compile(r"<\|/original_code\|>\s*<\|update_snippet\|>")
-# Continue's words, in its prompt for applying and in the one for rewriting.
+# Continue's wording, in its prompts for applying and for rewriting.
 _SUGGESTED: Final = "The following code was suggested as an edit:\n"
 _PLEASE: Final = "\nPlease apply it to the previous code."
 _REWRITE: Final = "This is the code to rewrite:\n"
@@ -77,14 +77,14 @@ _FENCE: Final = re.compile(r"\s*(```+|~~~+)[\w+#.-]*[^\S\n]*\n(?P<inside>.*?)\n?
 
 
 class ApplyPromptError(ValueError):
-    """A message that is no such prompt. It says what is missing and quotes nothing."""
+    """The message is not such a prompt. The error says what is missing and quotes nothing."""
 
 
 class ApplyPrompt(NamedTuple):
-    """A file, and what should become of it.
+    """A file and the change to apply.
 
     Attributes:
-        original: the file, as it is.
+        original: the current file.
         update: the snippet.
     """
 
@@ -93,7 +93,7 @@ class ApplyPrompt(NamedTuple):
 
 
 def parse_apply(message: str) -> ApplyPrompt:
-    """Read a message: the published tags, in any order, or Continue's own sentences.
+    """Parse a message with the published tags, in any order, or Continue's own sentences.
 
     Raises:
         ApplyPromptError: there is no original or no update.
@@ -122,7 +122,7 @@ def parse_apply(message: str) -> ApplyPrompt:
 
 
 def _section(text: str, closer: str) -> str:
-    """What is before a closing tag, without the line ends that belong to the tags."""
+    """The text before a closing tag, without the line ends that belong to the tags."""
     inside, closed, _ = text.rpartition(closer)
     inside = inside if closed else text
     framed = "\r\n" if inside.startswith("\r\n") else "\n"
@@ -131,7 +131,7 @@ def _section(text: str, closer: str) -> str:
 
 
 def _unfenced(text: str) -> str:
-    """What is between a fence's lines; the text itself without them."""
+    """The text inside a fence; the text itself if there is none."""
     found = _FENCE.fullmatch(text)
     return text if found is None else found["inside"]
 
@@ -140,10 +140,10 @@ class Run(NamedTuple):
     """Lines of a snippet without a marker between them; neither the first nor the last is blank.
 
     Attributes:
-        start, end: in the snippet's lines.
-        marked_before, marked_after: whether a marker, or nothing at all, is next to it.
+        start, end: lines of the snippet.
+        marked_before, marked_after: whether a marker is next to it, or nothing at all.
         blank_before, blank_after: blank lines between it and its neighbours.
-        outside: indentation of the marker behind it, in columns; 0 at the end of the snippet.
+        outside: indentation of the marker after it, in columns; 0 at the end of the snippet.
     """
 
     start: int
@@ -156,9 +156,9 @@ class Run(NamedTuple):
 
 
 def read_snippet(text: str, original: Source, grammar: Grammar | None) -> tuple[Source, tuple[Run, ...]]:
-    """The lines of a snippet for `original`, the markers left out, and its runs in order.
+    """The lines of a snippet for `original`, with its markers recognized, and its runs in order.
 
-    Without markers each definition at its top is a run, and so is what is between them.
+    Without markers, each top-level definition is a run, and so is what is between them.
     """
     if not any(key.startswith(("```", "~~~")) for key in original.keys):
         text = _unfenced(text)
@@ -184,7 +184,7 @@ def _runs(source: Source) -> tuple[Run, ...]:
 
 
 def _divided(source: Source, run: Run) -> list[Run]:
-    """The pieces of a run, which begin at its definitions with what is written above them, and behind these."""
+    """Split a run at its definitions (with the comments and decorators above them) and after each."""
     cuts = [run.start]
     at = run.start
     while at < run.end:
@@ -205,19 +205,19 @@ def _divided(source: Source, run: Run) -> list[Run]:
 
 
 def head_of(source: Source, at: int, end: int) -> int | None:
-    """The first line of a definition from `at` on, behind what is written above it; None without any line."""
+    """The first line of a definition from `at` on, after comments and decorators; None without any line."""
     while at < end and source.is_above(at):
         at = max(at + 1, source.ends[at])
     return at if at < end and not source.blank(at) else None
 
 
 def _is_meant(line: str, known: set[str]) -> bool:
-    """Whether a line is a marker, and no comment that the original has as well."""
+    """Whether a line is a marker, and not a comment that the original has as well."""
     return is_marker(line) and (" ".join(line.split()) not in known or _CERTAIN.search(line) is not None)
 
 
 def _bare_markers(lines: list[str], markers: set[int], original: Source, grammar: Grammar | None) -> set[int]:
-    """Which ellipses without a comment are markers: in Python and its like they are also the body of a stub."""
+    """Which ellipses without a comment are markers: in languages like Python they may be the body of a stub."""
     bare = {at for at, line in enumerate(lines) if is_bare(line)}
     if not bare or grammar is None or not grammar.indented:
         return bare
@@ -229,7 +229,7 @@ def _bare_markers(lines: list[str], markers: set[int], original: Source, grammar
 
 
 def _unfolded(line: str) -> tuple[str, ...]:
-    """The lines of a block that is written on one line with its inside left out; any other line itself."""
+    """The three lines of a block written on one line with its body left out; any other line unchanged."""
     found = None if is_marker(line) or len(line) > _LONGEST else _FOLDED.match(line)
     if found is None or (found["inside"].startswith("/*") and not is_marker(found["inside"])):
         return (line,)
@@ -238,7 +238,7 @@ def _unfolded(line: str) -> tuple[str, ...]:
 
 
 def _indented_as(lines: list[str], original: Source) -> list[str]:
-    """Lines indented by tabs where the original has tabs, and by spaces where it has spaces."""
+    """The lines, indented with tabs if the original is, and with spaces if that is."""
     theirs, ours = _tabbed(original.lines), _tabbed(lines)
     if theirs is None or ours is None or theirs == ours:
         return lines
@@ -254,7 +254,7 @@ def _indented_as(lines: list[str], original: Source) -> list[str]:
 
 
 def _tabbed(lines: list[str]) -> bool | None:
-    """Whether most indented lines begin with a tab; None without any."""
+    """Whether most indented lines start with a tab; None for a tie or without any."""
     tabs = sum(line.startswith("\t") for line in lines)
     spaces = sum(line.startswith("  ") for line in lines)
     return None if tabs == spaces else tabs > spaces

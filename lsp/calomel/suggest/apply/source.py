@@ -1,4 +1,4 @@
-"""A text as lines in blocks, told by indentation: for files, and for snippets that no parser could read."""
+"""A text as lines in blocks, found by indentation: for files, and for snippets that no parser can read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from calomel.workspace.lazy_tree import parse_within, parser_text
 from calomel.workspace.syntax import errors
 
 _TAB: Final = 4
-# A line that ends or goes on with the block of the last line that is indented as much.
+# A line that closes or continues the block of the last line with the same indentation.
 _CLOSER: Final = re.compile(
     r"[)\]}]|</|\{\s*$|(?:end|fi|done|esac)[;,)\s]*$|(?:then|do)\s*$"
     r"|(?:else|elif|elsif|elseif|except|catch|finally|rescue|ensure)(?=[\s:({]|$)"
@@ -45,15 +45,15 @@ class Source:
     """The lines of a text.
 
     Attributes:
-        lines: with their ends.
-        keys: without indentation and with one space for any.
+        lines: with their line ends.
+        keys: the lines without indentation and with white space reduced to single spaces.
         indents: in columns.
         left_out: lines that are markers; they belong to no block.
-        parents: the line that introduces the block of each; -1 at the top.
-        roots: the line that a closing line belongs to; itself for all others.
-        ends: of the block that a line introduces, the line behind its last; behind itself without a block.
-        names: what a line defines.
-        errors: places that the grammar could not read.
+        parents: per line, the line that introduces its block; -1 at the top.
+        roots: the line that a closing line belongs to; for all others the line itself.
+        ends: the line after the last one of the block that a line introduces; without a block, after the line itself.
+        names: the names that lines define.
+        errors: number of syntax errors.
     """
 
     lines: list[str]
@@ -67,7 +67,7 @@ class Source:
     errors: int = 0
 
     def blank(self, line: int) -> bool:
-        """Whether a line is empty, or a marker."""
+        """Whether a line is empty or a marker."""
         return not self.keys[line]
 
     def defines(self, line: int) -> bool:
@@ -85,12 +85,12 @@ class Source:
         return found[::-1]
 
     def identity(self, line: int) -> str:
-        """What a line that introduces a block is known by: the name that it defines, or its text."""
+        """What identifies a line that introduces a block: the name that it defines, or its text."""
         name = self.names.get(line)
         return self.keys[line] if name is None else f"\0{name}"
 
     def closes(self, line: int) -> bool:
-        """Whether a line ends or goes on with a block."""
+        """Whether a line closes or continues a block."""
         return _CLOSER.match(self.keys[line]) is not None
 
     def is_comment(self, line: int) -> bool:
@@ -98,21 +98,21 @@ class Source:
         return _COMMENT.match(self.keys[line]) is not None
 
     def is_import(self, line: int) -> bool:
-        """Whether a line names another file."""
+        """Whether a line is an import."""
         return _IMPORT.match(self.keys[line]) is not None
 
     def is_above(self, line: int) -> bool:
-        """Whether a line is a decoration or a comment, which belong to the definition below them."""
+        """Whether a line is a decorator or a comment, which belong to the definition below them."""
         return self.is_comment(line) or _DECORATION.match(self.keys[line]) is not None
 
     def top_of(self, line: int, low: int = 0) -> int:
-        """Where a definition begins with what is written above it, not before `low`."""
+        """Where a definition starts, including the comments and decorators above it, not before `low`."""
         while line > low and self.is_above(line - 1):
             line -= 1
         return line
 
     def target(self, line: int) -> str | None:
-        """What a line gives a value to, or the module that it imports from."""
+        """What a line assigns to, or the module that it imports from."""
         module = _MODULE.search(self.keys[line]) if self.is_import(line) else None
         if module is not None:
             return f"\0{module.group(1) or module.group(2)}"
@@ -124,19 +124,19 @@ class Source:
         return [line for line in range(start, len(self.lines) if end is None else end) if not self.blank(line)]
 
     def last_filled(self, end: int) -> int:
-        """The line behind the last one before `end` that is not blank; 0 where there is none."""
+        """The line after the last non-blank one before `end`; 0 if there is none."""
         while end > 0 and self.blank(end - 1):
             end -= 1
         return end
 
 
 def columns(line: str) -> int:
-    """How far a line is indented."""
+    """The indentation of a line in columns."""
     return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(_TAB))
 
 
 def read_source(text: str, grammar: Grammar | None, left_out: frozenset[int] = frozenset()) -> Source:
-    """The lines of `text` and their blocks; `left_out` says which lines are markers."""
+    """The lines of `text` and their blocks; `left_out` are the lines that are markers."""
     lines = split_lines(text)
     keys = ["" if at in left_out else " ".join(line.split()) for at, line in enumerate(lines)]
     source = Source(lines, keys, [columns(line) for line in lines], left_out)
@@ -154,7 +154,7 @@ def _blocks(source: Source) -> None:
         marker = at in source.left_out
         if not source.keys[at] and not marker:
             continue
-        # A marker may stand for the end of every block that is indented as much, and for the head of another.
+        # A marker may stand for the end of every block with this indentation, and for the head of another.
         while stack and source.indents[stack[-1]] >= indent + (not marker):
             source.ends[source.roots[stack.pop()]] = last
         if marker:
@@ -187,29 +187,29 @@ def _name(source: Source, text: str, grammar: Grammar | None) -> None:
             source.names[at] = named.group(1)
 
 
-# Strictest first: of two grammars that read a text equally well, the one that reads less else is right.
+# Strictest first: of two grammars that parse a text equally well, the one that accepts less is right.
 _ORDER: Final = (
     "python", "go", "rust", "java", "c_sharp", "typescript", "tsx", "javascript", "c", "cpp", "ruby", "json", "css",
     "bash", "html",
 )  # fmt: skip
-# Of these a text may become another by what is added to it.
+# Within these groups, added code may turn a text into another language.
 _DIALECTS: Final = (("typescript", "tsx", "javascript"), ("c", "cpp"))
 _BY_NAME: Final = {grammar.name: grammar for grammar in GRAMMARS}
-# The beginning of a file tells its language.
+# Characters at the start of a file that show its language.
 _LOOKED_AT: Final = 20_000
 _SECONDS: Final = 2.0
-# More errors than this for each line: it is another language, or none.
+# With more errors per line than this, it is another language, or none.
 _MOST_ERRORS: Final = 0.1
 _FEW_ERRORS: Final = 0.02
-# What has more errors than can be counted.
+# The count for a text with too many errors to count.
 _COUNTLESS: Final = 10_000
-# Ends of the kinds of nodes that hold statements, in the grammar for Python.
+# Suffixes of the node kinds that contain statements in the Python grammar.
 _COMPOUND: Final = ("_statement", "_clause", "_definition", "block")
 _NO_STATEMENTS: Final = frozenset({"comment", "line_continuation"})
 
 
 def grammar_for(text: str) -> Grammar | None:
-    """The grammar that reads `text` with fewest errors."""
+    """The grammar that parses `text` with the fewest errors; None if none does well."""
     head = text if len(text) <= _LOOKED_AT else text[: text.rfind("\n", 0, _LOOKED_AT) + 1]
     lines = head.count("\n") + 1
     best: tuple[tuple[int, int, int], Grammar] | None = None
@@ -218,7 +218,7 @@ def grammar_for(text: str) -> Grammar | None:
         if tree is None:
             continue
         wrong, defined = _error_count(tree, grammar), len(definitions_in(tree, grammar, head))
-        # A file that is being worked on has a mistake or two; what reads anything, as text, defines nothing.
+        # A file in progress has an error or two; a grammar that accepts anything, as text, finds no definitions.
         few = defined and wrong <= _FEW_ERRORS * lines
         rank = (0 if few else wrong, -defined, place)
         best = (rank, grammar) if best is None or rank < best[0] else best
@@ -228,13 +228,13 @@ def grammar_for(text: str) -> Grammar | None:
 
 
 def dialects(grammar: Grammar | None) -> tuple[Grammar, ...]:
-    """Of what other languages a text may turn out to be when it goes on."""
+    """The other languages that a text may turn out to be with more code."""
     names = next((names for names in _DIALECTS if grammar is not None and grammar.name in names), ())
     return tuple(_BY_NAME[name] for name in names if grammar is not _BY_NAME[name])
 
 
 def _parse(text: str, grammar: Grammar | None) -> Tree | None:
-    """The tree of a text; None without a grammar, or when it takes too long."""
+    """The syntax tree of a text; None without a grammar or on timeout."""
     parser = None if grammar is None else parser_for(grammar)
     if parser is None:
         return None
@@ -242,9 +242,9 @@ def _parse(text: str, grammar: Grammar | None) -> Tree | None:
 
 
 def _error_count(tree: Tree, grammar: Grammar) -> int:
-    """How many places the grammar could not read, or should not have.
+    """How many syntax errors a text has, with those that the grammar misses.
 
-    The one for Python reads lines at any indentation, blocks without a line and `try` alone, which Python does not.
+    The grammar for Python accepts any indentation, empty blocks and a lone `try`, which Python does not.
     """
     root = tree.root_node
     found = errors(root) if root.has_error else 0
@@ -253,15 +253,15 @@ def _error_count(tree: Tree, grammar: Grammar) -> int:
 
 
 def _misplaced_lines(root: Node) -> int:
-    """Statements of Python that do not begin where their block does, blocks without a statement, `try` alone."""
+    """The number of misindented statements, empty blocks and lone `try` of Python code."""
     count = 0
-    # With each node the column of the statement that it belongs to, and the line on which what is before it ends.
+    # Each node with the column of the statement that it belongs to, and the line on which the previous node ends.
     left: list[tuple[Node, int, int]] = [(root, -1, -1)]
     while left:
         node, margin, row = left.pop()
         is_block = node.type in {"module", "block"}
         column: int | None = None
-        # Something that the node needs: a statement, or a handler.
+        # Whether the node lacks what it needs: a statement or a handler.
         lacking = node.type in {"block", "try_statement"}
         for child in node.children:
             begin, kind = child.start_point, child.type
