@@ -1,8 +1,8 @@
-"""How much of an answer fits its hole: what cannot stand there is cut back to where a person would stop.
+"""How much of an answer fits its hole: the rest is cut off where a person would stop.
 
-An answer makes no syntax error that was not there, ends in no word, string or bracket that it began and that the text
-behind does not end, and says neither the word before the hole nor the line behind it. Of several lines those stay
-that are whole; of a single one, what comes before the first thing that is left open.
+A fitting answer adds no syntax error, leaves no word, string or bracket open that the text after the hole does not
+close, and repeats neither the word before the hole nor the line after it. Of several lines, the complete ones are kept;
+of a single one, what comes before the first thing left open.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from calomel.workspace.syntax import SyntaxTrees
 
 
 def is_blank(text: str) -> bool:
-    """Whether there is nothing but white space."""
+    """Whether a text is empty or white space only."""
     return not text.strip()
 
 
 def changes_only_space(removed: str, text: str) -> bool:
-    """Whether an edit leaves everything but white space as it was."""
+    """Whether an edit changes nothing but white space."""
     return "".join(removed.split()) == "".join(text.split())
 
 
-# Closing brackets and quotes, then at most one of : { ; , - what editors close by themselves, or what ends a statement.
+# Closing brackets and quotes, then at most one of : { ; , - what editors close automatically, or what ends a statement.
 # The same heuristic is used by Copilot and cursortab.
 _INERT: Final = re.compile(r"""\s*[)>}\]"'`]*\s*[:{;,]?\s*""")
 
@@ -43,12 +43,12 @@ def line_rest(suffix: str) -> str:
 
 
 def is_inert(rest: str) -> bool:
-    """Whether the rest of a line says nothing yet, so that an answer before it may have several lines."""
+    """Whether the rest of a line is only such closers, so that an answer before it may have several lines."""
     return _INERT.fullmatch(rest) is not None
 
 
 def splits_word(prefix: str, suffix: str) -> bool:
-    """Whether the cursor stands inside a word: a character of a word on both sides."""
+    """Whether the cursor is inside a word: word characters on both sides."""
     return is_word(prefix[-1:]) and is_word(suffix[:1])
 
 
@@ -56,7 +56,7 @@ _HALF: Final = re.compile(r"[^\W\d]\w*\Z")
 
 
 def is_half_word(prefix: str, suffix: str) -> bool:
-    """Whether the cursor stands behind a word that stands nowhere else, as one that is not written to its end."""
+    """Whether the word before the cursor occurs nowhere else, so it is probably incomplete."""
     found = None if is_word(suffix[:1]) else _HALF.search(prefix)
     if found is None:
         return False
@@ -65,7 +65,7 @@ def is_half_word(prefix: str, suffix: str) -> bool:
 
 
 def within_line(text: str, rest: str) -> str:
-    """`text`, cut to its first line if something that counts follows the cursor on its line."""
+    """`text`, cut to its first line if more than closers follow the cursor on its line."""
     if is_inert(rest):
         return text
     found = LINE_END.search(text)
@@ -75,17 +75,17 @@ def within_line(text: str, rest: str) -> str:
 _OPENING: Final = {"(": ")", "[": "]", "{": "}"}
 _CLOSING: Final = frozenset(_OPENING.values())
 _QUOTES: Final = frozenset("\"'`")
-# Fewer letters than this may well be meant: "a" before "a" is no repetition yet.
+# Fewer letters than this may be intended: "a" before "a" is not a repetition.
 _MIN_LETTERS: Final = 3
 _LINE_ENDS: Final = frozenset("\r\n")
 _LAST_WORD_BEFORE: Final = re.compile(r"(?<!\w)([^\W\d]\w*)(?P<space>[ \t]*)\Z")
 _OWN: Final = re.compile(r"(?<!\w)((?:self|this|cls)\.)\Z")
-# `not not x`, `long long x`.
+# Words that may be doubled: `not not x`, `long long x`.
 _TWICE: Final = frozenset({"not", "long"})
 
 
 def without_echo(prefix: str, text: str) -> str:
-    """`text` without a beginning that is also the last word of `prefix`: `return` behind `return `, or directly so."""
+    """`text` without a start that repeats the last word of `prefix`: `return` after `return` or `return `."""
     near = prefix[-200:]
     own = _OWN.search(near)
     if own is not None:
@@ -98,10 +98,10 @@ def without_echo(prefix: str, text: str) -> str:
 
 
 def without_overlap(text: str, suffix: str) -> str:
-    """`text` without an end that is also the beginning of `suffix`.
+    """`text` without an end that is also the start of `suffix`.
 
-    Words are taken off when three or more letters repeat, or whole lines, or all that is left of the line. Brackets and
-    quotes are taken off only if the answer closes something that it did not open, for `f(|)` wants `g()` as it is.
+    Words are cut off if three or more letters repeat, or whole lines, or all that is left of the line. Brackets and
+    quotes are cut off only if the answer closes something that it did not open, since `g()` in `f(|)` is right.
     """
     for size in range(min(len(text), len(suffix)), 0, -1):
         if text.endswith(suffix[:size]) and _repeats(text, suffix, size):
@@ -113,7 +113,7 @@ def _repeats(text: str, suffix: str, size: int) -> bool:
     shared = suffix[:size]
     behind, ahead = suffix[size : size + 1], text[len(text) - size - 1 : len(text) - size]
     if (is_word(shared[-1:]) and is_word(behind)) or (is_word(ahead) and is_word(shared[:1])):
-        return False  # in the middle of a word: "print" before "printer" repeats nothing
+        return False  # within a word: "print" before "printer" repeats nothing
     letters = sum(map(str.isalnum, shared))
     if letters >= _MIN_LETTERS:
         return True
@@ -125,7 +125,7 @@ def _repeats(text: str, suffix: str, size: int) -> bool:
 
 
 def _without_closers(text: str, suffix: str) -> str:
-    """`text` without closing brackets at its end that it never opened and that follow the cursor anyway."""
+    """`text` without closing brackets at its end that it did not open and that follow the cursor anyway."""
     rest = line_rest(suffix).strip()
     unopened = _unopened(text)
     size = 0
@@ -139,7 +139,7 @@ def _without_closers(text: str, suffix: str) -> str:
 
 
 def _unopened(text: str) -> frozenset[int]:
-    """Offsets of closing brackets and quotes in `text` whose beginning is not in it."""
+    """Offsets of closing brackets and quotes in `text` that were not opened in it."""
     open_brackets: list[str] = []
     quote = ""
     quote_at = 0
@@ -158,18 +158,18 @@ def _unopened(text: str) -> frozenset[int]:
             else:
                 found.append(at)
     if quote:
-        # A quote that stays open closes the one before the cursor; brackets behind it were not inside a string.
+        # An unmatched quote closes the one before the cursor; brackets after it were not inside a string.
         found = [*found, quote_at, *(quote_at + 1 + at for at in _unopened(text[quote_at + 1 :]))]
     return frozenset(found)
 
 
-# The filter that refuses a text, or None.
+# Returns the filter that refuses a text, or None.
 Refuses = Callable[[str], str | None]
-# Syntax errors without a text and with it; None where nobody can tell.
+# Returns the syntax errors without a text and with it; None if unknown.
 Counts = Callable[[str], tuple[int, int] | None]
 
 _SYNTAX: Final = frozenset({"unbalanced", "unparsable"})
-# What an answer is held to whose client has no filters of its own, the cheapest first.
+# The filters for answers to clients that have none of their own, cheapest first.
 _HELD_TO: Final = (
     "prompt_marker",
     "path_line",
@@ -181,13 +181,13 @@ _HELD_TO: Final = (
     "unbalanced",
     "unparsable",
 )
-# Characters of the text around a hole that are looked at.
+# Characters considered around a hole.
 _BEFORE: Final = 24_000
 _BEHIND: Final = 8_000
-# Lines, and places within one, at which a text is cut at most.
+# Limits of the lines, and the places within one, at which cutting a text is tried.
 _LINES: Final = 512
 _PLACES: Final = 12
-# What an expression may be anywhere.
+# Stands for any expression.
 _NAME: Final = "x"
 _PIECE: Final = re.compile(r"\w+|[^\w\s]")
 _LAST_WORD: Final = re.compile(r"\w+\Z")
@@ -205,17 +205,17 @@ def fitted(
     truncated: bool = False,
     lines: bool = False,
 ) -> str:
-    """As much of `text` as fits between `prefix` and `suffix`; nothing when not even its beginning does.
+    """As much of `text` as fits between `prefix` and `suffix`; empty if not even its start does.
 
     Args:
         text: an answer.
         prefix: the text before the hole.
-        suffix: the text behind it.
-        language_id: of both; empty when unknown.
-        refuses: says what is wrong with a text.
-        counts: of syntax errors: what mends the text is right, and of a line that does not, less may.
-        truncated: the answer ends where its limit was, and so may its last word.
-        lines: whole lines alone.
+        suffix: the text after it.
+        language_id: of both; empty if unknown.
+        refuses: returns what is wrong with a text, or None.
+        counts: of syntax errors: an answer that repairs the text is right; one that leaves errors may be cut further.
+        truncated: the answer was cut at its limit, and its last word may be incomplete.
+        lines: keep whole lines only.
     """
     text = without_echo(prefix, text)
     if is_blank(text):
@@ -246,8 +246,8 @@ def fitted(
 
 
 def _refusal(suffix: str, language_id: str, refuses: Refuses, counts: Counts) -> Refuses:
-    """What is wrong with a text before `suffix`."""
-    # Where a mere name would do, what leaves an error is wrong, not unfinished.
+    """The check of a text before `suffix`: what is wrong with it, or None."""
+    # Where a mere name would be valid, a text that leaves an error is wrong, not unfinished.
     name_would_do = _mends(counts(_NAME))
 
     def why_not(text: str) -> str | None:
@@ -265,7 +265,7 @@ def _refusal(suffix: str, language_id: str, refuses: Refuses, counts: Counts) ->
 
 
 def _ends_in_half_comment(text: str, language_id: str) -> bool:
-    """Whether a text ends in a comment that it begins, and that ends within brackets."""
+    """Whether a text ends in a comment of its own with unclosed brackets."""
     line = LINE_END.split(text)[-1]
     last = next((each for each in reversed(list(tokens(line, language_id))) if each.kind == "skipped"), None)
     if last is None or last.end < len(line) or not line.startswith(("#", "//"), last.start):
@@ -283,7 +283,7 @@ def _leaves_error(counted: tuple[int, int] | None) -> bool:
 
 
 def _repeated_from(text: str, suffix: str) -> int:
-    """Where the end of a growing text begins that may become a repetition of `suffix`; its length when none does."""
+    """Where the end of a growing text starts that may become a repetition of `suffix`; its length if none may."""
     at = text.find(suffix[:1], max(0, len(text) - len(suffix))) if suffix else -1
     while at != -1 and not suffix.startswith(text[at:]):
         at = text.find(suffix[:1], at + 1)
@@ -291,7 +291,7 @@ def _repeated_from(text: str, suffix: str) -> int:
 
 
 def _ends_whole(text: str, around: str) -> bool:
-    """Whether the last word of a text that was cut is whole: one that the text around has."""
+    """Whether the last word of a truncated text is complete: the text around has it, too."""
     word = _LAST_WORD.search(text)
     if word is None:
         return text[-1:].isspace() or text[-1:] in _ENDS_TOKEN
@@ -299,9 +299,9 @@ def _ends_whole(text: str, around: str) -> bool:
 
 
 def _places(line: str, language_id: str) -> list[int]:
-    """Where one may stop within a line, the last one first: behind a word, a bracket or a string, with nothing open.
+    """Where a line may be cut, last place first: after a word, a bracket or a string, with nothing left open.
 
-    What closes another bracket than it opened is wrong, not unfinished.
+    Empty for a line with mismatched brackets, which is wrong, not unfinished.
     """
     if not knows(language_id):
         return []
@@ -327,12 +327,12 @@ def _ends(line: str, language_id: str) -> Iterator[int]:
 
 
 class HoleText:
-    """The text around a hole, and what fits in between. Safe to share between threads.
+    """The text around a hole, to fit answers into it. Safe to share between threads.
 
     Args:
         prefix: the text before the hole.
-        suffix: the text behind it.
-        path: of the file; None when unknown: then the text shows the language, or nobody knows it.
+        suffix: the text after it.
+        path: of the file; None if unknown: then the language is detected from the text, if possible.
     """
 
     def __init__(self, prefix: str, suffix: str, path: str | None) -> None:
@@ -347,13 +347,13 @@ class HoleText:
         self._language_id = "" if grammar is None else grammar.ids[0]
         self._document = Document("hole", self._language_id, None, before + behind)
         self._syntax = SyntaxTrees(parse_seconds=1.0)
-        # What begins indented is a window of a longer file: what it closes was opened above.
+        # A text that starts indented is a window of a longer file: it may close what was opened above.
         window = before.lstrip("\r\n")[:1].isspace() and not (grammar is not None and grammar.indented)
         self._held_to = tuple(name for name in _HELD_TO if not (window and name == "unparsable"))
         self._lock = Lock()
 
     def fitted(self, text: str, *, truncated: bool) -> str:
-        """As much of an answer as fits, see `fitted`."""
+        """As much of an answer as fits, see the function `fitted`."""
         with self._lock:
             return fitted(
                 text,
@@ -366,7 +366,7 @@ class HoleText:
             )
 
     def settled(self, text: str) -> str:
-        """The whole lines at the beginning of a growing answer that `fitted` will not take back."""
+        """The whole lines at the start of a growing answer that `fitted` will keep."""
         ended = text.rfind("\n", 0, _repeated_from(text, self._suffix) + 1) + 1
         with self._lock:
             return fitted(text[:ended], self._prefix, self._suffix, self._language_id, self._refuses, lines=True)
@@ -396,5 +396,5 @@ class HoleText:
 
 @lru_cache(maxsize=8)
 def hole_text(prefix: str, suffix: str, path: str | None) -> HoleText:
-    """The same for as long as one answer takes, which asks for it at every step."""
+    """A cached `HoleText`, since an answer needs it at every step."""
     return HoleText(prefix, suffix, path)

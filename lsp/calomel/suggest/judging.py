@@ -1,4 +1,4 @@
-"""Whether a candidate is offered: hard filters, then the calibrated probability that it gets accepted."""
+"""Whether a candidate is offered: hard filters, then the calibrated probability of acceptance."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from calomel.workspace.settings import Aggressiveness
 
 LOG: Final = logging.getLogger(__name__)
 
-# What nobody could ever have accepted, or may ever see: it is not followed any further.
+# What nobody could accept or may see: it is not followed any further.
 _NOTHING: Final = frozenset({SilenceReason.NO_CHANGE, SilenceReason.WHITESPACE_ONLY, SilenceReason.SECRET})
 
 
 def user_calibrator_path(weights: str) -> Path:
-    """Where the user's own calibrator for a model lies, in the state folder of XDG.
+    """The path of the user's own calibrator for a model, in the XDG state folder.
 
     Args:
         weights: short hash of the model's weights.
@@ -49,9 +49,9 @@ def user_calibrator_path(weights: str) -> Path:
 
 
 def calibrator_for(info: ModelInfo) -> Calibrator:
-    """The user's own, if it was fitted for these weights; else the shipped one; one that knows nothing without both.
+    """The user's own calibrator, if fitted for these weights; else the shipped one; else an unfitted one.
 
-    A damaged file is said once in the log, and not used.
+    A damaged file is reported once in the log, and not used.
     """
     shipped = Calibrator() if info.tokenizer is None else _read(Path(info.tokenizer).parent / CALIBRATOR_FILE)
     own = _read(user_calibrator_path(info.weights))
@@ -70,16 +70,16 @@ def _read(path: Path) -> Calibrator | None:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """One candidate, read.
+    """One parsed candidate.
 
     Attributes:
-        candidate: the model's own account.
+        candidate: what it came from.
         edits: what it changes, in offsets of the question's text.
         region: that the model was asked to rewrite; None for a fill.
-        cut: characters that were left out of its text.
-        cut_off: the model had more to say, and what it said ends within a line for that.
-        drafted: where it is a draft.
-        agreement: the other candidates of the answer.
+        cut: characters dropped from its text.
+        cut_off: the model reached its limit, so the text ends within a line.
+        drafted: for a draft.
+        agreement: with the other candidates of the answer.
     """
 
     candidate: Candidate
@@ -93,17 +93,17 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A proposal, decided about.
+    """A proposal that was decided about.
 
     Attributes:
-        proposed: what it is.
+        proposed: the proposal.
         kind: `fill` or `edit`.
         signals: what was known of it.
-        probability: that it gets accepted.
-        reason: why it is not shown; None when it may be.
-        filters: the hard filters that drop it; the first one alone, unless in an audit.
+        probability: of acceptance.
+        reason: why it is not shown; None if it may be.
+        filters: the hard filters that drop it; only the first one, except in an audit.
         seconds: that filters and calibrator took.
-        others: of what may be shown, what may be shown in its place, likeliest first.
+        others: alternatives that may be shown in its place, likeliest first.
     """
 
     proposed: Proposed
@@ -126,21 +126,21 @@ class Decision:
         return self.proposed.candidate.maker
 
 
-# What comes of a question: what may be shown, what is held back, or why there is nothing.
+# The result of a question: what may be shown, what is held back, or why there is nothing.
 Answered = Decision | SilenceReason
 
 
 def shows(answer: Answered | None) -> bool:
-    """Whether it may be shown."""
+    """Whether an answer may be shown."""
     return isinstance(answer, Decision) and answer.reason is None
 
 
-# Items beside the first one: editors count them, and nobody looks through more.
+# Alternatives to the first one: editors count them, and nobody looks through more.
 MOST_OTHERS: Final = 2
 
 
 def with_others(best: Decision, found: Iterable[Decision]) -> Decision:
-    """The best of several with those that may take its place; no two differ in white space at their end alone."""
+    """The best of several with its alternatives, without duplicates up to trailing white space."""
     distinct = {words_of(best.edits): best}
     for each in sorted(filter(shows, found), key=lambda each: -each.probability):
         distinct.setdefault(words_of(each.edits), each)
@@ -148,12 +148,12 @@ def with_others(best: Decision, found: Iterable[Decision]) -> Decision:
 
 
 def words_of(edits: Iterable[TextEdit | Planned]) -> tuple[tuple[int, int, str], ...]:
-    """What edits do, white space at the ends of their texts aside."""
+    """Edits as values, without trailing white space in their texts."""
     return tuple((edit.start, edit.end, edit.text.rstrip()) for edit in edits)
 
 
 def better(one: Answered | None, other: Answered) -> Answered:
-    """Which of two answers counts: what can be shown, then what is held back, then the likelier one, then the first."""
+    """The better answer: what can be shown, then what is held back, then the likelier one, then the first."""
     return other if one is None or _rank(other) > _rank(one) else one
 
 
@@ -162,17 +162,17 @@ def _rank(answer: Answered) -> tuple[int, float]:
 
 
 class SuggestionFilter:
-    """Decides about proposals.
+    """Decides which proposals are offered.
 
     Args:
         aggressiveness: a name of `THRESHOLDS`, or the probability itself.
-        by_language: the same for languages that want another one; `*` for all that are not named.
+        by_language: the same by language; `*` for all that are not named.
 
     Attributes:
-        calibrator: tells the probability.
-        watch: told of every decision.
-        strict: the threshold counts for explicit questions, too.
-        audit: nothing is shown, and every filter is asked about everything.
+        calibrator: computes the probability.
+        watch: called with every decision.
+        strict: the threshold applies to explicit questions, too.
+        audit: nothing is shown, and every filter is applied to everything.
     """
 
     def __init__(
@@ -187,17 +187,17 @@ class SuggestionFilter:
         self._weights: str | None = None
 
     def know(self, info: ModelInfo) -> None:
-        """Take over how far the model's own numbers are to be trusted."""
+        """Load the calibrator for this model."""
         if info.weights != self._weights:
             self._weights = info.weights
             self.calibrator = calibrator_for(info)
 
     def forget(self) -> None:
-        """Look for the calibrator anew before the next question: it may have been fitted again."""
+        """Load the calibrator again before the next question: it may have been fitted again."""
         self._weights = None
 
     def threshold(self, kind: Kind, language_id: str = "") -> float:
-        """The probability that a kind of suggestion wants in a language; an unknown name counts as `balanced`."""
+        """The probability that a kind of suggestion needs in a language; an unknown name counts as `balanced`."""
         wanted = self._wanted(language_id)
         if not isinstance(wanted, str):
             return wanted
@@ -205,9 +205,9 @@ class SuggestionFilter:
         return names.get(wanted, names["balanced"])
 
     def floor(self, trigger: Trigger, language_id: str = "") -> float | None:
-        """What the tokens of a text for the cursor must come to, in nats, for it to be shown at all; None for anything.
+        """The least sum of log-probabilities, in nats, with which text for the cursor may be shown; None for no limit.
 
-        Only a fit says so, and of the names alone.
+        Only fitted calibrators have one, and only for named thresholds.
         """
         wanted = self._wanted(language_id)
         told = self.audit or (trigger is Trigger.EXPLICIT and not self.strict)
@@ -218,7 +218,7 @@ class SuggestionFilter:
         return self.by_language.get(language_id, self.by_language.get("*", self.aggressiveness))
 
     def decide(self, kind: Kind, question: Question, proposed: Proposed) -> Answered:
-        """What becomes of one proposal. Whoever asked explicitly gets an answer, sure or not."""
+        """Decide about one proposal. An explicit question gets an answer, sure or not."""
         began = time.perf_counter()
         candidate, edits = proposed.candidate, proposed.edits
         if not edits:
@@ -233,7 +233,7 @@ class SuggestionFilter:
         proposal = proposal_of(kind, question, proposed)
         refused = tuple(fired(proposal)) if self.audit else tuple(islice(fired(proposal, QUICK), 1))
         if sure and not refused:
-            # What takes a parse is asked only about what would be shown otherwise.
+            # Filters that need a parse only run on what would be shown otherwise.
             refused = tuple(islice(fired(proposal, THOROUGH), 1))
         reason = SilenceReason(refused[0]) if refused else None if sure else SilenceReason.LOW_CONFIDENCE
         signals = replace(signals, likely=probability)
@@ -266,7 +266,7 @@ def _signals(kind: Kind, question: Question, proposed: Proposed) -> OutcomeSigna
 
 
 def proposal_of(kind: Kind, question: Question, proposed: Proposed) -> Proposal:
-    """What the filters look at."""
+    """The proposal as the filters see it."""
     text, edits = question.text, edits_of(proposed.edits)
 
     def errors(behind: str) -> tuple[int, int] | None:
@@ -282,7 +282,7 @@ def proposal_of(kind: Kind, question: Question, proposed: Proposed) -> Proposal:
         cursor=question.situation.offset,
         language_id=question.situation.language_id,
         region=proposed.region,
-        # Whoever asks may want back what was deleted, though no edit undone.
+        # An explicit question may restore deleted text, but not undo an edit.
         recent=() if question.trigger is Trigger.EXPLICIT else tuple(question.recent),
         edited=question.past.edited,
         withdrawn=question.past.withdrawn,

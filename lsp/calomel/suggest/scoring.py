@@ -1,8 +1,8 @@
-"""How likely a model finds texts: several requests of one question, exact likelihoods, and drafts for a hole.
+"""Scoring texts: groups of requests for one question, exact likelihoods, and drafts for a hole.
 
-A draft is the continuation of something that was written before, and often goes on longer than it fits. It is cut, at
-the end of a word, where the expected number of right characters is highest: so many characters times the belief that
-the answer begins so.
+A draft continues something that was written before, and is often longer than what fits. It is cut, at the end of a
+word, where the expected number of right characters is highest: the number of characters times the probability that the
+answer starts with them.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 
 _WEIGHT: Final = 0.072
 _PRIOR: Final = 1.65
-# Of a longer draft only the beginning is judged: nobody expects more of a hole.
+# Only the start of a longer draft is judged: nobody expects more in a hole.
 DRAFT_TOKENS: Final = 32
-# The model's own text is judged too where neither is so many times as good as the other by what is known already.
+# The model's own text is judged, too, unless one of the two already seems this many times as good as the other.
 CLOSE: Final = 4.0
 
 
 class RequestGroup:
-    """The requests of one question. Leaving the block, for whatever reason, cancels those that are not done."""
+    """The requests of one question. Leaving the context, for whatever reason, cancels the unfinished ones."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._sent: list[Handle] = []
 
     def send(self, requests: Sequence[Request]) -> tuple[Handle, ...]:
-        """Send `requests` at the same moment. Raises EngineError where one of them is wrong."""
+        """Submit `requests` together. Raises EngineError if one of them is invalid."""
         handles = self._engine.submit_all(requests) if requests else ()
         self._sent += handles
         return handles
 
     async def wait(self, handles: Sequence[Handle]) -> list[Result | None]:
-        """The results in the order of `handles`; None for one that the deadline came before. Raises EngineError."""
-        from calomel.engine import DeadlineExceededError  # imports torch, which came with the engine
+        """The results in the order of `handles`; None for one that missed the deadline. Raises EngineError."""
+        from calomel.engine import DeadlineExceededError  # imports torch, which the engine has imported already
 
         results: list[Result | None] = []
         for handle in handles:
@@ -54,7 +54,7 @@ class RequestGroup:
         return results
 
     async def need(self, request: Request) -> Result:
-        """The result without which there is no answer. Raises EngineError, also when the deadline came before it."""
+        """A result without which there is no answer. Raises EngineError, also if it missed the deadline."""
         handle = self._engine.submit(request)
         self._sent.append(handle)
         return await handle.wait()
@@ -72,7 +72,7 @@ class RequestGroup:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A text as token ids, the log-probability of each, and of the end behind them."""
+    """A text as token ids, with the log-probabilities of each and of the end token after them."""
 
     ids: tuple[int, ...]
     log_probs: tuple[float, ...]
@@ -80,16 +80,16 @@ class Judged:
 
     @property
     def log_prob(self) -> float:
-        """Of the whole text and the end behind it, in nats."""
+        """Of the whole text and the end token after it, in nats."""
         return sum(self.log_probs) + self.end_log_prob
 
 
 class LikelihoodScorer:
-    """The exact causal likelihood of texts behind one context, each asked for once.
+    """The exact causal likelihoods of texts after one context, each computed once.
 
     Args:
         group: sends the requests.
-        like: a request with the context, the deadline and the priority of all.
+        like: template request with the context, the deadline and the priority of all.
     """
 
     def __init__(self, group: RequestGroup, like: Request) -> None:
@@ -99,19 +99,19 @@ class LikelihoodScorer:
         self._known: dict[tuple[int, ...], Judged] = {}
 
     async def first(self, ids: tuple[int, ...]) -> tuple[Result, Judged]:
-        """Judge a text that most others begin as: its context and the text itself stay in the cache for them.
+        """Judge a text with which most others start: its context and the text itself stay in the cache for them.
 
-        Raises EngineError, also when the deadline came before it.
+        Raises EngineError, also if it missed the deadline.
         """
         result = await self._group.need(replace(self._like, given=ids, reuse=None))
         self._first = self._keep(ids, result.log_probs, result.end_log_prob)
         return result, self._first
 
     async def score(self, texts: Iterable[tuple[int, ...]], beside: Sequence[Request] = ()) -> list[Result | None]:
-        """Judge those of `texts` that are not judged yet, and run the requests `beside` at the same moment.
+        """Judge those of `texts` that are not judged yet, and run the requests `beside` in parallel.
 
-        A text that the deadline came before stays unknown. Returns the results of `beside`, None for one that it came
-        before. Raises EngineError.
+        A text that misses the deadline stays unknown. Returns the results of `beside`, None for one that missed it.
+        Raises EngineError.
         """
         new = [ids for ids in dict.fromkeys(texts) if ids not in self._known]
         common = [self._common(ids) for ids in new]
@@ -126,7 +126,7 @@ class LikelihoodScorer:
         return results[: len(beside)]
 
     def judged(self, ids: tuple[int, ...]) -> Judged | None:
-        """What is known of a text."""
+        """The judgement of a text; None if it has none."""
         return self._known.get(ids)
 
     def _common(self, ids: Sequence[int]) -> int:
@@ -141,14 +141,14 @@ class LikelihoodScorer:
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """A filling and the drafts beside it.
+    """A filled hole and its drafts.
 
     Attributes:
-        filled: the model's own.
-        drafts: what is worth keeping of those of which anything is left, with the exact likelihood of just that.
-        log_prob: exact causal one of the model's own text and its end; None where it was no
-            close run: knowing it costs a forward.
-        keep_log_prob: the same of no text at all.
+        filled: the model's own answer.
+        drafts: those of which anything is worth keeping, cut to that, with its exact likelihood.
+        log_prob: exact causal log-probability of the model's own text and its end; None if it was not a close call:
+            computing it costs a forward pass.
+        keep_log_prob: the same of an empty text.
     """
 
     filled: Result
@@ -167,16 +167,17 @@ async def judge_drafts(
     *,
     bare: bool = True,
 ) -> Drafted:
-    """Denoise `filling` and judge `drafts` side by side; where it is a close run, judge the model's own text too.
+    """Denoise `filling` and judge `drafts` in parallel; if it is a close call, judge the model's own text, too.
 
     Args:
         group: sends the requests.
-        filling: the model's own answer.
+        filling: the request for the model's own answer.
         drafts: likeliest first.
-        stop: they end before the first of these.
+        stop: drafts end before the first of these.
         tokenizer: of the model.
-        healing: what the model's own answer owes; drafts go on behind it, and are judged from its beginning on, too.
-        bare: the end token stands right behind an answer. Where it does not (a fenced block), no end is judged.
+        healing: the half word with which the model's own answer must start; drafts follow it, and are judged from its
+            start on, too.
+        bare: the end token directly follows an answer. If not (a fenced block), no end is judged.
 
     Raises:
         EngineError: the engine refused or failed, or the deadline passed before anything was known.
@@ -191,7 +192,7 @@ async def judge_drafts(
     scorer = LikelihoodScorer(group, replace(filling, constraint=None, until=None))
     (filled,) = await scorer.score((ids for _, ids, _ in likely), beside=[filling])
     if filled is None:
-        filled = await group.need(filling)  # says what was wrong
+        filled = await group.need(filling)  # raises what was wrong
     cut = (
         cut_draft(draft, judged if bare else replace(judged, end_log_prob=0.0), tokenizer, healing, owed)
         for draft, ids, owed in likely
@@ -211,9 +212,9 @@ async def judge_drafts(
 def cut_draft(
     draft: Draft, judged: Judged, tokenizer: TextTokenizer, healing: TokenHealing = NO_HEALING, owed: int = 0
 ) -> Candidate:
-    """The beginning of a draft that is expected to save most characters; its tokens are those behind the first `owed`.
+    """The start of a draft that is expected to save most characters; its tokens are those after the first `owed`.
 
-    It has no likelihood of an end where it was cut.
+    If it was cut, it has no likelihood of an end.
     """
     _, words, _ = tokenizer.encode_with_words(healing.text + draft.text)
     ids = judged.ids
@@ -231,7 +232,7 @@ def belief(log_prob: float) -> float:
 
 
 def expected_of_draft(draft: Candidate) -> float:
-    """Characters times the belief that the answer begins so."""
+    """Characters times the belief that the answer starts with them."""
     return len(draft.text) * belief(draft.log_prob or 0.0)
 
 

@@ -1,4 +1,4 @@
-"""What is known about a suggestion when it is decided to show it: numbers and names alone, for calibrators and logs."""
+"""The signals of a suggestion when it is decided about: numbers and names only, for calibrators and logs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from calomel.suggest.edit import Planned, line_end
 
 @dataclass(frozen=True, slots=True)
 class CandidateAgreement:
-    """How the other candidates of an answer stand to one.
+    """How the other candidates of an answer compare with one.
 
     Attributes:
         agreeing: other candidates with the same text.
-        rivals: other candidates with another text; silence is not counted.
-        margin: nats by which it is likelier than the likeliest rival; None where that is not known.
+        rivals: other candidates with a different text; silence is not counted.
+        margin: nats by which it is likelier than the likeliest rival; None if unknown.
     """
 
     agreeing: int = 0
@@ -30,7 +30,7 @@ class CandidateAgreement:
 
 
 def agreement_of(candidate: Candidate, answer: CompleteAnswer, as_it_is: str | None = None) -> CandidateAgreement:
-    """The others of `answer`; `as_it_is` is the text that silence leaves."""
+    """Compare with the other candidates of `answer`; `as_it_is` is the text that silence leaves."""
     others = [other for other in answer.candidates if other is not candidate and other.text not in ("", as_it_is)]
     rivals = [other for other in others if other.text != candidate.text]
     best = max((other.log_prob for other in rivals if other.log_prob is not None), default=None)
@@ -40,15 +40,15 @@ def agreement_of(candidate: Candidate, answer: CompleteAnswer, as_it_is: str | N
 
 @dataclass(frozen=True, slots=True)
 class RecentActivity:
-    """The edits of the last minute, keystrokes in a row being one.
+    """The edits of the last minute; consecutive keystrokes are one.
 
     Attributes:
-        recent_edits: how many.
-        recent_replacements: of them, those that removed and inserted.
-        recent_inserted: characters in all.
-        recent_removed: characters in all.
-        last_inserted: characters, of the last one.
-        last_removed: characters, of the last one.
+        recent_edits: their number.
+        recent_replacements: how many of them removed and inserted.
+        recent_inserted: characters in total.
+        recent_removed: characters in total.
+        last_inserted: characters in the last one.
+        last_removed: characters in the last one.
     """
 
     recent_edits: int = 0
@@ -60,7 +60,7 @@ class RecentActivity:
 
     @classmethod
     def of(cls, recent: Sequence[Recent]) -> RecentActivity:
-        """Of edits, oldest first."""
+        """The activity in edits, oldest first."""
         last = recent[-1] if recent else Recent(0, 0, "", "")
         return cls(
             recent_edits=len(recent),
@@ -74,12 +74,12 @@ class RecentActivity:
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """What is known of a draft; nothing of the model's own words.
+    """Signals of a draft; the model's own text has none.
 
     Attributes:
         support: how many of the last edits agree with it.
         likeness: how alike its place is to where its rule was read from, 0 to 1.
-        drafts: how many its maker has for the document: a change that goes on everywhere has been decided about.
+        drafts: how many drafts its maker has for the document: many mean that the user decided on a global change.
     """
 
     support: int = 0
@@ -89,12 +89,12 @@ class Drafted:
 
 @dataclass(frozen=True, slots=True)
 class Kinship:
-    """How an edit stands to what the last edits did.
+    """How an edit relates to the last edits.
 
     Attributes:
-        nearest: lines to the nearest place of theirs; None without one.
-        indented: its line is indented as the line of one of them.
-        remaining: how often the text around it has the commonest of the words that it takes away.
+        nearest: lines to the nearest of their places; None without one.
+        indented: its line has the same indentation as one of theirs.
+        remaining: how often the text around it has the most frequent of the words that it removes.
     """
 
     nearest: int | None = None
@@ -103,7 +103,7 @@ class Kinship:
 
 
 def kinship(text: str, edits: Sequence[Planned], past: Sequence[Recent]) -> Kinship:
-    """Of `edits` of `text`, and of what led to it, in its places."""
+    """The kinship of `edits` of `text` with `past`, what led to it, in offsets of `text`."""
     start = edits[0].start
     low, high = max(0, start - _AROUND), start + _AROUND
     rows = (text.count("\n", min(start, done.start), max(start, done.start)) for done in past)
@@ -122,7 +122,7 @@ def _indent(text: str, offset: int) -> str:
 
 
 def _whole_words(text: str, edits: Sequence[Planned], *, new: bool) -> set[str]:
-    """The words that edits touch, whole: before them, or after."""
+    """The whole words that edits touch, before the edits or after them."""
     found: set[str] = set()
     for edit in edits:
         head = _WORD_BEFORE.search(text, max(0, edit.start - _LONGEST_WORD), edit.start)
@@ -140,7 +140,7 @@ _WORD_BEHIND: Final = re.compile(r"\w*")
 _WORD: Final = re.compile(r"[^\W\d]\w{2,}")
 _WORD_BEFORE: Final = re.compile(r"\w*\Z")
 _LONGEST_WORD: Final = 64
-# More words than that tell nothing new, and each is looked for in the whole text.
+# More words than this add nothing, and each is searched in the whole text.
 _WORDS: Final = 8
 _CLASSES: Final = {
     **dict.fromkeys("([{", "open"),
@@ -154,16 +154,16 @@ _CLASSES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where the cursor stands, and how new the words of a suggestion are there.
+    """Where the cursor is, and how new the words of a suggestion are there.
 
     Attributes:
         line_before: characters before the cursor on its line, without indentation.
-        line_after: characters behind it on its line, without white space.
+        line_after: characters after it on its line, without white space.
         word_before: letters directly before it.
-        before: the kind of character before it, white space left out: `word`, `open`, `close`, `quote`, `comma`, `dot`,
+        before: the kind of character before it, ignoring white space: `word`, `open`, `close`, `quote`, `comma`, `dot`,
             `colon`, `operator`, or `start` of the line.
-        known_words: share of the suggestion's words that the document has already; None when it has none.
-        repeats: how often its first line stands in the document already, up to 5.
+        known_words: share of the suggestion's words that the document has already; None if it has no words.
+        repeats: how often the document has its first line already, up to 5.
     """
 
     line_before: int
@@ -175,7 +175,7 @@ class Surroundings:
 
 
 def surroundings(text: str, cursor: int, edits: Sequence[Planned]) -> Surroundings:
-    """Of `edits` of `text`."""
+    """The surroundings of `edits` of `text`."""
     head, rest = text[line_start(text, cursor) : cursor], text[cursor : line_end(text, cursor)]
     word = _WORD_BEFORE.search(head[-_LONGEST_WORD:])
     return Surroundings(
@@ -209,12 +209,12 @@ def _repeats(text: str, edits: Sequence[Planned]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeSignals:
-    """Numbers about one suggestion; None where one is not known.
+    """The signals of one suggestion; None for unknown ones.
 
     Attributes:
-        tokens: of the model's answer, the end token not counted.
-        mean_log_prob: of them when they were revealed, the end token included.
-        min_log_prob: the least sure of them.
+        tokens: of the model's answer, without the end token.
+        mean_log_prob: of them when they were revealed, including the end token.
+        min_log_prob: of the least sure one.
         mean_entropy: in nats.
         max_entropy: in nats.
         end_log_prob: of the end token.
@@ -228,18 +228,18 @@ class OutcomeSignals:
         lines_inserted: line ends among the inserted characters.
         distance: lines between the cursor and the nearest edit.
         since_edit: seconds since the last change of the document.
-        accepted: of the last ten suggestions that were decided before.
-        rejected: of them.
-        cut: characters that were left out of the model's answer.
-        log_prob: exact, of the text and the end behind it; where the model was asked for it.
-        keep_log_prob: the same of leaving everything as it is.
-        drafted: of a draft.
-        kinship: of an edit.
-        agreement: the other candidates of the same answer.
+        accepted: how many of the last ten decided suggestions were accepted.
+        rejected: how many of them were rejected.
+        cut: characters dropped from the model's answer.
+        log_prob: exact, of the text and the end token after it, if the model was asked for it.
+        keep_log_prob: the same of leaving everything unchanged.
+        drafted: for a draft.
+        kinship: for an edit.
+        agreement: with the other candidates of the same answer.
         activity: what the user did in the last minute.
-        place: where the cursor stands: `code`, `comment` or `string`; None where nobody can tell.
-        around: the place and the words.
-        likely: that it gets accepted, calibrated, 0 to 1.
+        place: where the cursor is: `code`, `comment` or `string`; None if unknown.
+        around: the surroundings of the cursor.
+        likely: calibrated probability of acceptance, 0 to 1.
     """
 
     tokens: int = 0
@@ -272,11 +272,11 @@ class OutcomeSignals:
     likely: float | None = None
 
     def about(self, edits: Sequence[Planned]) -> OutcomeSignals:
-        """The same of a suggestion that changes this."""
+        """The same signals for a suggestion with other edits."""
         return replace(self, **_sizes(edits))
 
     def flat(self) -> dict[str, Any]:
-        """All that is known, by name, as the outcome log has it."""
+        """All known signals by name, as in the outcome log."""
         found: dict[str, Any] = {}
         for each in fields(self):
             value = getattr(self, each.name)
@@ -284,7 +284,7 @@ class OutcomeSignals:
         return {name: value for name, value in found.items() if value is not None}
 
     def known(self) -> dict[str, object]:
-        """What a calibrator sees of it: finite numbers, rounded as the log rounds, and names."""
+        """What a calibrator sees: finite numbers, rounded as in the log, and names."""
         return {
             name: round(value, 6) if isinstance(value, float) else value
             for name, value in self.flat().items()
@@ -296,9 +296,9 @@ def signals_of(candidate: Candidate, edits: Sequence[Planned], **known: Any) -> 
     """The signals of a suggestion.
 
     Args:
-        candidate: the model's own account.
+        candidate: what it came from.
         edits: what it changes.
-        known: what is known besides, by the names of `OutcomeSignals`.
+        known: further signals, by the names of `OutcomeSignals`.
     """
     mean = candidate.mean_log_prob
     return OutcomeSignals(

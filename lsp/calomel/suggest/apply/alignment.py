@@ -144,7 +144,7 @@ _Row = np.ndarray[tuple[int], np.dtype[np.float32]]
 
 
 def align(items: Sequence[Weights | None], count: int) -> tuple[list[int | None], dict[int, list[int]]]:
-    """Align items with `count` lines of the original; the first and the last item are markers.
+    """Align items with `count` lines of the original, as if markers preceded the first and followed the last item.
 
     Returns:
         For each item its line of the original, None for new lines and markers; and by index of an item, the lines of
