@@ -165,7 +165,7 @@ class LowConfidence(Algorithm):
 
 @dataclass(frozen=True, slots=True)
 class Revealing(Algorithm):
-    """One of our own policies, on the probabilities at temperature 1, as on canvases behind a cached context."""
+    """One of our own policies, on the probabilities at temperature 1, as for canvases after a cached context."""
 
     policy: RevealPolicy | Paced
 

@@ -277,8 +277,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
             if masks and is_shown:
                 canvas.take(column, Prediction(int(here), log_prob, entropy))
             elif job.policy.rereads and not is_shown:
-                # What is masked again is drawn anew; what stays keeps its token, even if the step was more confident of
-                # another.
+                # What is masked again is drawn anew; what stays keeps its token, even if the step preferred another.
                 canvas.ids[column] = canvas.mask_token_id
         canvas.step += 1
         length = len(canvas)

@@ -460,7 +460,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         return changed
 
     def _drop_tail(self, job: BlockJob) -> None:
-        """Drop what stands after an end token."""
+        """Drop everything after an end token."""
         canvas = job.canvas
         # A constraint may still refuse an end that is only proposed.
         ended = job.ended(canvas.ids, job.settled(len(canvas)))

@@ -108,8 +108,8 @@ class DiffusionConfig:
         verifiable: True when the causal mode was trained on this context layout, so that left-to-right decoding is
             meaningful.
         block: the context is encoded in blocks of this many positions, counted from its first token; a token sees all
-            of its own block. 1 for a causal context. With blocks, a canvas ends where a block ends, is also block-wise
-            causal, and starts with the tokens before it that fill no block.
+            of its own block. 1 for a causal context. With blocks, a canvas ends where a block ends, sees itself block
+            by block too, and starts with the tokens before it that fill no block.
         sub_block: with blocks, a canvas is revealed in runs of this many positions, from left to right; None if it is
             revealed as a whole.
         opens: the causal mode decides the first position of every canvas before it is denoised, and if it decides every

@@ -99,7 +99,7 @@ def draw_allowed(job: Job[Any, Any, Any], walk: Walk, column: int, logits: Tenso
 
     Args:
         job: whose canvas it is.
-        walk: stands before `column`.
+        walk: is right before `column`.
         column: of the canvas.
         logits: [V], of that position.
 

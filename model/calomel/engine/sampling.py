@@ -39,7 +39,7 @@ class Draw:
     """How the tokens of consecutive rows of one request are drawn.
 
     Attributes:
-        start: the first row; `stop` is behind the last.
+        start: the first row; `stop` is after the last.
         params: the request's sampling parameters.
         generator: the request's random numbers; needed when the temperature is above 0.
         counts: needed when a penalty is set.
@@ -104,7 +104,7 @@ class Choice:
 def choose(logits: Tensor, draws: Sequence[Draw], *, mask_token_id: int, end_token_ids: Sequence[int]) -> Choice:
     """Draw one token per row of `logits` [R, V] float32 (overwritten); rows that no draw names take the best token.
 
-    The mask token is never drawn; -1 where there is none.
+    The mask token is never drawn; -1 if there is none.
     """
     if mask_token_id >= 0:
         logits[:, mask_token_id] = LOWEST
@@ -193,14 +193,14 @@ def narrow(logits: Tensor, params: SamplingParams) -> Tensor:
 
 
 def keep_top_k(logits: Tensor, count: int) -> Tensor:
-    """Leave the `count` highest of each row of logits [R, V], all of them where that is no number of them."""
+    """Keep the `count` highest of each row of logits [R, V]; all of them if `count` is out of range."""
     if not 0 < count < logits.shape[-1]:
         return logits
     return logits.masked_fill(logits < logits.topk(count, dim=-1).values[:, -1:], -torch.inf)
 
 
 def keep_top_p(logits: Tensor, share: float) -> Tensor:
-    """Leave the fewest of each row of logits [R, V] that have the probability `share` together."""
+    """Keep the fewest of each row of logits [R, V] that together have the probability `share`."""
     if share >= 1.0:
         return logits
     ordered, order = logits.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
@@ -212,7 +212,7 @@ def keep_top_p(logits: Tensor, share: float) -> Tensor:
 def count_tokens(
     context: Sequence[int], answer: Sequence[int], following: Sequence[int], rows: int, vocab: int, device: torch.device
 ) -> Counts:
-    """Counts for `rows` rows, of which row i comes behind `answer` and the first i tokens of `following`."""
+    """Counts for `rows` rows, of which row i comes after `answer` and the first i tokens of `following`."""
     steps = torch.zeros(rows, vocab, device=device)
     steps[0] = torch.bincount(torch.tensor(answer, dtype=torch.int64, device=device), minlength=vocab)
     added = min(len(following), rows - 1)

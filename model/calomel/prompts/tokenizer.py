@@ -38,8 +38,7 @@ PRE_TOKEN: Final = r"(?:\r?\n)+[ \t]*| ?[\p{L}_]+|\p{N}{1,3}| ?[^\s\p{L}\p{N}_]+
 
 # Texts shorter than this, in characters, are encoded at once.
 _LONG: Final = 512
-# Characters of a chunk of a longer text: it ends at the first blank line after the least, if there is one before the
-# most.
+# Characters of a chunk of a longer text: it ends at the first blank line between these two, if there is one.
 _LEAST, _MOST = 128, 2048
 
 

@@ -2,7 +2,7 @@
 
 The fit is a logistic regression with an L2 penalty. It starts from an existing calibrator, or from nothing: the penalty
 pulls the weights towards the existing ones, and leaves scale and offset of the old sum free. So a few hundred outcomes
-of one person correct the shipped fit, and some thousands from many packages make one. The strength of the penalty is
+of one person correct the shipped fit, and a few thousand from many packages make one. The strength of the penalty is
 chosen by cross-validation; all samples of one group (a package, a day) stay on one side, since suggestions of one group
 are alike.
 
