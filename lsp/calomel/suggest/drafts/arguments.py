@@ -1,6 +1,6 @@
-"""What a list of parameters or arguments became: the other lists of the same name follow.
+"""Drafts that follow a changed parameter or argument list in other lists of the same name.
 
-Items that came, went or changed places (`arguments`), and functions whose calls wait from now on (`awaited`).
+For items that were added, removed or reordered (`arguments`), and for functions that became asynchronous (`awaited`).
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ PARAMETER: Final = re.compile(r"(?:\*{0,2}|\.{3}|mut |readonly |private |public 
 KEYWORD: Final = re.compile(r"([^\W\d]\w*)\s*=(?!=)")
 _PLACES: Final = 32
 _CONSTRUCTORS: Final = frozenset({"__init__", "constructor"})
-# A list is looked for so many lines above.
+# Lines above a place in which its list is looked for.
 _LINES: Final = 24
 _TYPED: Final = re.compile(r"[^\W\d]\w*\??\s*(?::|\s)\s*[\w*&\[]")
 
 
 @dataclass(frozen=True, slots=True)
 class ListEdit:
-    """What became of the list of one name.
+    """The change of one name's list.
 
     Attributes:
         name: that is called or defined.
-        defines: it was a parameter list.
-        count: items before, receivers not counted.
-        owner: the class whose method it is; of a call, what it was called on. None without one.
-        added: place and text of a new item.
-        taken: place and text of an item that went.
-        order: for each new place the old one, when the same items stand otherwise.
+        defines: it is a parameter list.
+        count: number of items before the edit, without receivers.
+        owner: the class of a method; for a call, its receiver. None without one.
+        added: index and text of a new item.
+        taken: index and text of a removed item.
+        order: for each new index the old one, if the items were reordered.
     """
 
     name: str
@@ -64,7 +64,7 @@ class ListEdit:
 
 
 def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
-    """Drafts for calls of what got, lost or reordered a parameter or an argument."""
+    """Drafts for the lists of a name of which one got, lost or reordered an item."""
     found = Counter(
         _resolved(rows, each, row) for row, old, new in changed_lists(rows, seen) for each in list_edits(old, new)
     )
@@ -84,7 +84,7 @@ def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
                 likeness, (start, end, text) = followed
                 used = () if edit.added is None or defines else _used(text)
                 unknown = next((name for name in used if not in_scope(rows, row, name)), None)
-                # What is passed is known by nobody then; with a name, what it is passed as.
+                # The value to pass is unknown then: leave a hole for it.
                 spans = () if unknown is None else [match.span() for match in whole(unknown).finditer(text)]
                 if unknown is None or (spans and edit.defines):
                     hole = spans[-1] if spans else None
@@ -95,7 +95,7 @@ def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
 
 
 def changed_lists(rows: Rows, seen: Evidence) -> Iterator[tuple[int | None, str, str]]:
-    """Row, old and new text of what was edited: the line, or the lines that the list around it takes."""
+    """Row, old and new text of each edit: of the line, or of all lines of the list around it."""
     yield from ((edit.row, edit.old, edit.new) for edit in seen.edits)
     around = (_around(rows, row) for row in seen.touched if row < len(rows))
     for each in dict.fromkeys(found for found in around if found is not None):
@@ -109,7 +109,7 @@ def changed_lists(rows: Rows, seen: Evidence) -> Iterator[tuple[int | None, str,
 
 
 def _as_it_was(rows: Rows, new: str, row: int) -> str | None:
-    """The lines of the list that became `new`: of the same name, the nearest; None without one."""
+    """The lines of the list that became `new`: the nearest with the same name; None without one."""
     name = next(calls(new), None)
     found = () if name is None else tuple(calls(rows.text, name.name))
     if not found:
@@ -119,7 +119,7 @@ def _as_it_was(rows: Rows, new: str, row: int) -> str | None:
 
 
 def _around(rows: Rows, row: int) -> range | None:
-    """The lines of the parenthesised list that a line stands in; None when there is none near."""
+    """The lines of the parenthesised list around a line; None if there is none near."""
     at = rows.opening(rows.start(row), rows.start(max(0, row - _LINES)))
     if at is None or rows.text[at] != "(":
         return None
@@ -128,7 +128,7 @@ def _around(rows: Rows, row: int) -> range | None:
 
 
 def _resolved(rows: Rows, edit: ListEdit, row: int | None) -> ListEdit:
-    """The edit with what is to be looked for elsewhere: the class of a constructor, the owner of a method."""
+    """The edit with the name to look for elsewhere: the class for a constructor, or with the owner of a method."""
     if not edit.defines or row is None:
         return edit
     owner = owner_of(rows, row)
@@ -142,14 +142,14 @@ def _defines(rows: Rows, listed: Listed) -> bool:
 
 
 def _is_call_of(rows: Rows, listed: Listed, edit: ListEdit) -> bool:
-    """Whether a call may be one of what was changed, or of the same receiver as the call that was."""
+    """Whether a call may be one of the changed function, or has the same receiver as the changed call."""
     if edit.defines:
         return may_be(rows, listed.name_start, edit.owner)
     return receiver_of(rows.text, listed.name_start) == edit.owner
 
 
 def _used(item: str) -> Iterator[str]:
-    """The names that a new item uses: what stands before an equals sign or is called says nothing of this place."""
+    """The names that a new item uses, without keywords, attributes and called functions."""
     line = tokens(item)
     for at, token in enumerate(line):
         following = "".join(other.text for other in line[at + 1 : at + 3]).lstrip()
@@ -159,7 +159,7 @@ def _used(item: str) -> Iterator[str]:
 
 
 def strays(rows: Rows, seen: Evidence, line: str, new: str) -> bool:
-    """Whether a line that became `new` got the item that a list got among the last edits."""
+    """Whether a line that becomes `new` gets an item that the last edits added to a list."""
     came = {each.added[1] for each in list_edits(line, new) if each.added is not None}
     if not came:
         return False
@@ -169,7 +169,7 @@ def strays(rows: Rows, seen: Evidence, line: str, new: str) -> bool:
 
 @lru_cache(maxsize=512)
 def list_edits(old: str, new: str) -> tuple[ListEdit, ...]:
-    """What became of the lists in a line, or in several."""
+    """The changes of the lists in one or several lines."""
     found: list[ListEdit] = []
     after = list(calls(new))
     for one in calls(old):
@@ -205,7 +205,7 @@ def _compared(name: str, before: list[str], after: list[str], *, defines: bool) 
 
 
 def _followed(text: str, listed: Listed, edit: ListEdit, *, defines: bool) -> tuple[float, tuple[int, int, str]] | None:
-    """How a list follows the edit of another one, with how likely that is; None when it does not."""
+    """The edit with which a list follows the change of another one, and its likeness; None if it does not."""
     items = listed.texts(text)
     shift = int(defines and bool(items) and RECEIVER.match(items[0]) is not None)
     own, spans = items[shift:], listed.items[shift:]
@@ -223,12 +223,12 @@ def _followed(text: str, listed: Listed, edit: ListEdit, *, defines: bool) -> tu
 
 
 def _added(added: tuple[int, str], edit: ListEdit, own: list[str], *, defines: bool) -> tuple[int, str]:
-    """Where in a list what comes; nothing where the list has it, or is right as it is."""
+    """Index and text of the item to add to a list; an empty text if the list has it, or needs no change."""
     index, item = added
     keyword, keywords = KEYWORD.match(item), sum(1 for each in own if KEYWORD.match(each))
     parameter = PARAMETER.match(item) if edit.defines else None
     name = parameter.group(1) if parameter else ""
-    # Where there are fewer items than before the new one, the new one has no place of its own but as a keyword.
+    # Beyond the old items, the new one goes to the end; in a list that is too short it can only be a keyword.
     at = len(own) if index >= edit.count else index
     stands = item in own or (name and any(each == name or each.startswith(name + "=") for each in own))
     optional = "=" in item or item.startswith("*") or item[len(name) :].startswith("?")
@@ -245,7 +245,7 @@ def _added(added: tuple[int, str], edit: ListEdit, own: list[str], *, defines: b
 
 
 def _taken(taken: tuple[int, str], edit: ListEdit, own: list[str]) -> int | None:
-    """Which item of a list goes."""
+    """Which item of a list to remove; None for none."""
     index, item = taken
     keyword = KEYWORD.match(item)
     parameter = keyword or (PARAMETER.match(item) if edit.defines else None)
@@ -263,7 +263,7 @@ _MOST_CALLS: Final = 32
 
 
 def calls_of(rows: Rows, name: str) -> Iterator[Listed]:
-    """The calls of a name, not its definition."""
+    """The calls of a name, without its definition."""
     return (listed for listed in islice(calls(rows.text, name), _MOST_CALLS) if not _defines(rows, listed))
 
 
@@ -288,7 +288,7 @@ def awaited(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     for row in {begins for row, _, _ in found if (begins := _head_around(rows, row)) is not None}:
         line, head = rows.lines[row], _FUNCTION.search(rows.lines[row])
         if head is not None and not re.search(r"\basync\b", line):
-            # What a function of TypeScript gives back is promised from then on.
+            # The return type of a TypeScript function becomes a promise.
             given = _GIVEN.search(line) if head.group() == "function" else None
             end = head.start() if given is None else given.end(1)
             text = "async " if given is None else f"async {line[head.start() : given.start(1)]}Promise<{given[1]}>"
@@ -296,7 +296,7 @@ def awaited(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
 
 
 def _head_around(rows: Rows, row: int) -> int | None:
-    """Where the function begins that a line waits in; what the line begins itself may be a function that it passes."""
+    """Where the function around a line starts; a function that starts in the line may only be an argument."""
     inside = function_rows(rows, row)
     if inside is not None and inside.start == row and not _FUNCTION.search(rows.lines[row]):
         above = outer(rows, row)
@@ -305,7 +305,7 @@ def _head_around(rows: Rows, row: int) -> int | None:
 
 
 def _waiting(rows: Rows, name: str, *, behind: bool) -> Iterator[tuple[int, int, str]]:
-    """The lines of the calls, and where they get what: `behind` them or before; nothing where they wait already."""
+    """Line, place and text to make each call wait, `behind` it or before; an empty text if it waits already."""
     for listed in calls_of(rows, name):
         before = rows.before(listed.name_start)
         if _FUNCTION.search(before.rpartition("(")[2]):
@@ -314,7 +314,7 @@ def _waiting(rows: Rows, name: str, *, behind: bool) -> Iterator[tuple[int, int,
         if behind:
             yield row, at, "" if re.match(r"\s*\.await\b", rows.behind(at)) else ".await"
             continue
-        # The receiver waits too: `await self.store.load()`.
+        # Before the receiver: `await self.store.load()`.
         receiver = re.search(r"(?:[\w$]+(?:\?\.|\.))*$", before)
         at = listed.name_start - (len(receiver.group()) if receiver else 0)
         yield row, at, "" if re.search(r"\bawait\s+$", rows.before(at)) else "await "

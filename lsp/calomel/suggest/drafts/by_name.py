@@ -1,6 +1,6 @@
-"""What has a name from now on: what is passed behind Python's `*`, in an options object or in a structure of its own.
+"""Drafts for what is named now: arguments after Python's `*`, in an options object or in a structure.
 
-And the fields of a structure that was a tuple (`fields`).
+And for the fields of a structure that was a tuple (`fields`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from calomel.suggest.drafts.text import Listed, Rows, calls, indent_of, is_quote
 
 MAKER: Final = "by_name"
 _NAME: Final = re.compile(r"[^\W\d][\w$]*")
-# A call whose parameters became fields takes several lines from there on.
+# Columns beyond which a call whose arguments became fields is split over several lines.
 _WIDTH: Final = 100
-# `cfg *Config`, `cfg: &Config`: what stands before the type, and its name.
+# `cfg *Config`, `cfg: &Config`: what precedes the type, and its name.
 _OF_TYPE: Final = re.compile(r"\w+\??(?:\s*:\s*|\s+)([*&]?)(?:mut\s+)?([^\W\d]\w*)$")
 _BRACED: Final = (
     r"(?:\btype\s+{0}\s+struct|\bstruct\s+{0}|\binterface\s+{0}|\btype\s+{0}\s*=)(?:<[^>]*>)?\s*\{{([^{{}}]*)\}}"
@@ -26,14 +26,14 @@ _BRACED: Final = (
 _CLASS: Final = r"^class\s+{0}\b[^\n]*:\n((?:[ \t]+[^\n]*\n|\n)+)"
 _FIELD: Final = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+|readonly\s+)?([^\W\d]\w*(?:,\s*\w+)*)\??\s*(:?)[ \t]*\S")
 
-# What the text of one call becomes: from where to where, and what stands there then.
+# The edit of one call: start, end and new text.
 _Named = Callable[[str, Listed], tuple[int, int, str] | None]
 
 
 def by_name(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
-    """Drafts for calls: `f(1, 2)` becomes `f(1, b=2)` behind Python's `*`, `f({ a: 1, b: 2 })` for options.
+    """Drafts for calls: `f(1, 2)` becomes `f(1, b=2)` after Python's `*`, `f({ a: 1, b: 2 })` for options.
 
-    A structure that takes the place of parameters is made of them: `f(Config{A: 1, B: 2})` (rust-url: a `Config` for
+    A structure that replaces parameters is built from the arguments: `f(Config{A: 1, B: 2})` (rust-url: a `Config` for
     three booleans of IDNA; cobra: options for the functions of its completions).
     """
     for _, old, new in changed_lists(rows, seen):
@@ -50,7 +50,7 @@ def by_name(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
 
 
 def _by_rule(rows: Rows, seen: Evidence, name: str, rule: _Named) -> Iterator[EditDraft]:
-    """Drafts for the calls of a name that do not follow a rule yet, backed by those that do."""
+    """Drafts for the calls of a name that do not follow a rule yet, supported by those that do."""
     support = 1 + sum(_follows(edit.old, edit.new, name, rule) for edit in seen.edits)
     for listed in calls_of(rows, name):
         found = rule(rows.text, listed)
@@ -71,13 +71,13 @@ def _follows(old: str, new: str, name: str, rule: _Named) -> bool:
 
 
 def _over_lines(text: str, opened: int, indent: str, line_end: str) -> str:
-    """A structure with each of its fields on a line."""
+    """A structure with one field per line."""
     listed = read_list(text, opened - 1)
     if listed is None:
         return text
     inner = indent + ("\t" if indent.startswith("\t") else "    ")
     fields = [item.split(": ", 1) for item in listed.texts(text)]
-    # gofmt sets the values one below the other.
+    # gofmt aligns the values.
     width = max(len(key) for key, *_ in fields) if text[opened - 2].isalnum() else 0
     lines = [f"{f'{key}:':<{width + 1}} {value[0]}" if value else key for key, *value in fields]
     made = "".join(f"{inner}{line},{line_end}" for line in lines)
@@ -85,7 +85,7 @@ def _over_lines(text: str, opened: int, indent: str, line_end: str) -> str:
 
 
 def _keywords(parameters: list[str], first: int) -> _Named:
-    """By keyword from an item on."""
+    """The rule that passes items by keyword from index `first` on."""
     names = [match.group() if (match := _NAME.match(item)) else "" for item in parameters]
 
     def named(text: str, listed: Listed) -> tuple[int, int, str] | None:
@@ -104,7 +104,7 @@ def _keywords(parameters: list[str], first: int) -> _Named:
 
 
 def _fields(rows: Rows, parameters: list[str], items: list[str]) -> _Named | None:
-    """The parameters that one new item took the place of are its fields; None where that is not so."""
+    """The rule for a new item whose fields are the parameters that it replaced; None if they are not."""
     kept = next((at for at, item in enumerate(items) if item not in parameters), len(items))
     behind = len(items) - kept - 1
     if behind < 0 or parameters[:kept] != items[:kept] or parameters[len(parameters) - behind :] != items[kept + 1 :]:
@@ -134,13 +134,13 @@ def _fields(rows: Rows, parameters: list[str], items: list[str]) -> _Named | Non
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How a value with named fields is written.
+    """The syntax of a value with named fields.
 
     Attributes:
         names: of the fields.
         name: of the type; empty without one.
         opening, between, closing: around the fields, and between a name and its value.
-        short: `{ name }` stands for `{ name: name }`.
+        short: `{ name }` is allowed for `{ name: name }`.
     """
 
     names: list[str]
@@ -152,12 +152,12 @@ class _Form:
 
     @property
     def made(self) -> tuple[str, ...]:
-        """What a value that is written so already begins with."""
+        """How a value already in this form starts."""
         return ("{", "...", *((self.name, f"&{self.name}") if self.name else ()))
 
 
 def _form(rows: Rows, item: str) -> _Form | None:
-    """How what a parameter takes is written; None where it is no structure that the file knows."""
+    """The syntax of a parameter's values; None if its type is not a structure known in the file."""
     opened = read_list(item, 0) if item.startswith("{") else None
     if opened is not None:
         names = [match.group() for part in opened.texts(item) if (match := _NAME.match(part))]
@@ -184,14 +184,14 @@ _MOST_USES: Final = 24
 _HOLDER: Final = re.compile(r"\s*(?:pub(?:\([^)]*\))?\s+|let\s+(?:mut\s+)?)?([^\W\d]\w*)\s*:")
 _STRUCTURE: Final = r"\bstruct\s+{0}\b[^;{{(]*\{{([^{{}}]*)\}}"
 _TYPED_FIELD: Final = re.compile(r"(?m)^\s*(?:pub(?:\([^)]*\))?\s+)?([^\W\d]\w*)\s*:\s*(.+?),?\s*(?://.*)?$")
-# What may stand between the name of what holds a tuple and the number: `entries[at]`, `entry.borrow()`, `last?`.
+# What may be between the name of what holds a tuple and the number: `entries[at]`, `entry.borrow()`, `last?`.
 _BETWEEN: Final = r"(?:\[[^\[\]]*\]|\.\w+\([^()]*\)|\?)*"
 
 
 def fields(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
-    """Drafts for the numbers of a tuple of Rust that became a structure: `index.0` is `index.start` from then on.
+    """Drafts for the field numbers of a Rust tuple that became a structure: `index.0` becomes `index.start`.
 
-    (ureq: the places of a status line; tree-sitter: the entries of its loader.)
+    (ureq: the positions of a status line; tree-sitter: the entries of its loader.)
     """
     for edit in seen.edits:
         holder, made = _HOLDER.match(edit.new), _became(edit.old, edit.new)
@@ -206,7 +206,7 @@ def fields(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
 
 
 def _became(old: str, new: str) -> tuple[tuple[str, ...], str] | None:
-    """The types of a tuple in a line, and the one type that stands there now; None where that is not what changed."""
+    """The types of a tuple in a line, and the type that replaced it; None if something else changed."""
     for match in re.finditer(r"(?<![\w)>])\(", old):
         listed = read_list(old, match.start())
         if listed is None or len(listed.items) < 2:  # noqa: PLR2004
@@ -219,7 +219,7 @@ def _became(old: str, new: str) -> tuple[tuple[str, ...], str] | None:
 
 
 def _names(rows: Rows, seen: Evidence, types: tuple[str, ...], name: str) -> list[str] | None:
-    """The fields of a structure that the file has, or that is new elsewhere; None where its types are others."""
+    """The fields of a structure in the file, or a new one elsewhere; None if its types differ."""
     texts = (rows.text, "\n".join(line for new in seen.insertions for line in new.lines))
     bodies = (re.search(_STRUCTURE.format(name), text) for text in texts)
     body = next((match[1] for match in bodies if match is not None), "")

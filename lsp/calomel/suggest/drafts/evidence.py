@@ -1,4 +1,4 @@
-"""What the last edits say: which lines became which, and which lines are new; and what is drafted from them."""
+"""Evidence from the last edits: which lines changed how, and which are new; and the drafts made from it."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from calomel.prompts.parts import Hunk
 from calomel.suggest.drafts.text import Rows, is_import, is_prose
 from calomel.suggest.edit import split_lines
 
-# Of drafts whose place a rule found and whose text a model wrote.
+# The maker of drafts whose place a rule found and whose text a model wrote.
 FILLED: Final = "filled"
 
 
 @dataclass(frozen=True, slots=True)
 class EditDraft:
-    """Replace `start:end`, offsets in the document's text, by `text`.
+    """Replace `start:end`, offsets in the document's text, with `text`.
 
     Attributes:
-        start: where it begins.
-        end: where what it replaces ends.
-        text: what stands there then.
+        start: of the replaced text.
+        end: of the replaced text.
+        text: the replacement.
         maker: which rule made it.
-        support: how many of the last edits agree with the rule; 1 for the edit that the rule was read from.
-        likeness: how alike the place is to where the rule was read from, 0 to 1.
-        alone: it is a change of its own: not to be offered together with others.
-        hole: from where to where of `text` a model has to fill in what no rule knows; None where all is known.
+        support: how many of the last edits agree with the rule; 1 for just the edit from which it was derived.
+        likeness: similarity of the place to that of the original edit, 0 to 1.
+        alone: it is a separate change, not to be offered together with others.
+        hole: the range of `text` that a model has to fill in; None if all is known.
     """
 
     start: int
@@ -43,26 +43,26 @@ class EditDraft:
     hole: tuple[int, int] | None = None
 
     def filled(self, filling: str, hole: tuple[int, int] | None = None) -> EditDraft:
-        """With what a model wrote into its hole, or into another one."""
+        """The draft with a model's text in its hole, or in another one."""
         low, high = hole or self.hole or (0, 0)
         return replace(self, text=self.text[:low] + filling + self.text[high:], maker=FILLED, hole=None)
 
     def apply(self, text: str) -> str:
-        """The text after it."""
+        """The text with the draft applied."""
         return text[: self.start] + self.text + text[self.end :]
 
     def changed(self, rows: Rows) -> tuple[int, str, str]:
-        """Where the lines begin that it changes, what they are and what they become, without the last one's end."""
+        """The start of the lines that it changes, their text and their new text, without the last line end."""
         start, end = rows.start(rows.row(self.start)), rows.end(rows.row(self.end))
         return start, rows.text[start:end], rows.text[start : self.start] + self.text + rows.text[self.end : end]
 
 
-# Edits that rules are read from: what was done before them was another matter.
+# Edits from which rules are derived; older ones belonged to something else.
 _HUNKS: Final = 8
-# Two lines that are less alike are a deleted one and a new one.
+# Less similar lines are a deleted and a new one.
 _ALIKE: Final = 40.0
 _HEAD: Final = re.compile(r"\w[\w ]* \w+\(")
-# A longer replacement is no edit that goes on line by line.
+# Longer replacements are not edits line by line.
 _LONGEST: Final = 24
 
 
@@ -72,7 +72,7 @@ class LineEdit:
 
     Attributes:
         old, new: without line ends.
-        row: where `new` stands; None in another file, or when it is gone.
+        row: line of `new`; None in another file, or if it is gone.
         age: 0 for the newest edit.
     """
 
@@ -84,7 +84,7 @@ class LineEdit:
 
 @dataclass(frozen=True, slots=True)
 class Insertion:
-    """New lines, without line ends; `row` of the first one, None as in `LineEdit`."""
+    """New lines, without line ends; `row` is that of the first one, None as in `LineEdit`."""
 
     lines: tuple[str, ...]
     row: int | None
@@ -93,13 +93,13 @@ class Insertion:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was edited, newest first.
+    """The last edits, newest first.
 
     Attributes:
         edits: changed lines.
         insertions: new lines.
         deleted: lines that were deleted.
-        touched: where edits of this document stand.
+        touched: rows of this document's edits.
         own: these edits.
     """
 
@@ -110,7 +110,7 @@ class Evidence:
     own: tuple[Hunk, ...] = ()
 
     def earlier(self, rows: Rows) -> Iterator[Rows]:
-        """The document before the last edit, before the last two, and so on, as far as they are known."""
+        """The document before the last edit, before the last two, and so on, as far as known."""
         for hunk in self.own:
             after = [line.rstrip("\r\n") for line in split_lines(hunk.after)]
             at = rows.find(after, hunk.start_line) if after else hunk.start_line
@@ -119,23 +119,23 @@ class Evidence:
                 yield rows
 
     def rows(self) -> frozenset[int | None]:
-        """The lines that were changed or are new; None stands for those that have no row here."""
+        """The changed and new lines; None stands for those that have no row here."""
         new = (range(each.row, each.row + len(each.lines)) for each in self.insertions if each.row is not None)
         return frozenset((*(edit.row for edit in self.edits), *(row for rows in new for row in rows)))
 
     def telling(self) -> tuple[LineEdit, ...]:
-        """The changed lines of code; those of comments and imports only when there are several."""
+        """The changed lines of code; comments and imports only if several of them changed."""
         aside = [edit for edit in self.edits if is_prose(edit.new) or is_import(edit.new)]
         return self.edits if len(aside) > 1 else tuple(edit for edit in self.edits if edit not in aside)
 
 
 def evidence(rows: Rows, hunks: Sequence[Hunk], path: str | None = None) -> Evidence:
-    """Read the last edits.
+    """Derive the evidence from the last edits.
 
     Args:
-        rows: of the document as it is now.
+        rows: of the current document.
         hunks: the last edits, newest last.
-        path: of the document: edits of others have no row here. None when all are its own.
+        path: of the document; edits of others have no row here. None when all are its own.
     """
     edits: list[LineEdit] = []
     insertions: list[Insertion] = []
@@ -165,7 +165,7 @@ def evidence(rows: Rows, hunks: Sequence[Hunk], path: str | None = None) -> Evid
 
 
 def _add(edits: list[LineEdit], edit: LineEdit) -> None:
-    """Add an older edit; when a newer one went on with it, both are one."""
+    """Add an older edit; if a newer one continued it, merge them."""
     at = next((at for at, newer in enumerate(edits) if newer.old == edit.new), None)
     if at is None:
         edits.append(edit)
@@ -185,7 +185,7 @@ _Pairs = tuple[tuple[int | None, int | None], ...]
 
 
 def _paired(before: list[str], after: list[str]) -> _Pairs:
-    """Old and new lines that belong to each other, in order, as alike as can be; None beside those without another."""
+    """The best pairing of old and new lines, in order; None for those without a counterpart."""
     rows, columns = len(before), len(after)
 
     @cache
@@ -194,11 +194,11 @@ def _paired(before: list[str], after: list[str]) -> _Pairs:
             return 0.0, (*((at, None) for at in range(row, rows)), *((None, at) for at in range(column, columns)))
         old, new = before[row].strip(), after[column].strip()
         worth = fuzz.ratio(old, new) if old else 0.0
-        # However long its list was: what begins alike up to there is one function.
+        # Same start up to the parameter list: the same function, however long the list.
         if _HEAD.match(old) and old.partition("(")[0] == new.partition("(")[0]:
             worth = max(worth, _ALIKE)
         choices: list[tuple[float, tuple[int | None, int | None], tuple[float, _Pairs]]] = []
-        # Where as many lines came as went, the same place counts for something too.
+        # If the number of lines is the same, less similarity is enough at the same position.
         if worth >= (_ALIKE / 2 if rows == columns and row == column else _ALIKE):
             choices.append((worth, (row, column), best(row + 1, column + 1)))
         choices += [(0.0, (row, None), best(row + 1, column)), (0.0, (None, column), best(row, column + 1))]

@@ -1,7 +1,7 @@
-"""Imports that the newest edits want: of what they use, and no more of what they used last.
+"""Drafts for imports: added for what the newest edits use, removed for what they were the last to use.
 
-Of Go's library the paths are known. In Python, TypeScript, JavaScript and Rust a name is imported as another open file
-imports it, or as this one did; nothing else is guessed (docs/decisions/017).
+For Go, the paths of the standard library are known. In Python, TypeScript, JavaScript and Rust, a name is imported as
+in another open file, or as this one did before; nothing else is guessed (docs/decisions/017).
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _PATHS: Final = {path.rpartition("/")[2]: path for path in _PACKAGES.split()}
 _QUALIFIES: Final = re.compile(r"(?<![\w.$])([a-z]\w*)\.")
 _DECLARED: Final = r"\b(?:func|var|type|const)\s+{0}\b|(?<![\w.]){0}\s*(?::=|=(?!=))"
 _LINE: Final = re.compile(r'\s+(?:[\w.]+\s+)?"[^"]+"\s*$')
-# What stands above the imports: comments, and the package's own line.
+# What precedes the imports: comments and the package clause.
 _HEAD: Final = re.compile(
     r"(?:[ \t]*//[^\n]*\n|[ \t]*/\*(?:[^*]|\*(?!/))*\*/[ \t]*\r?\n|[ \t]*\r?\n)*package \w+[^\n]*\n"
 )
 
 
 def imports(rows: Rows, seen: Evidence, path: str | None, others: Sequence[str] = ()) -> Iterator[EditDraft]:
-    """Drafts for what only the newest edits use, and for what they were the last to use.
+    """Drafts that import what only the newest edits use, and drop what they were the last to use.
 
     Args:
         rows: of the document.
         seen: the last edits.
-        path: of the document; its end tells the language.
-        others: import lines of other files of the language, as they would stand in this one.
+        path: of the document; its suffix shows the language.
+        others: import lines of other files of the language, as they would be in this one.
     """
     yield from _unused(rows, seen)
     if path is not None and PurePosixPath(path).suffix in _SUFFIXES:
@@ -69,7 +69,7 @@ def _new_names(rows: Rows, seen: Evidence) -> Iterator[str]:
 
 
 def _placed(rows: Rows, line: str) -> EditDraft | None:
-    """Among the imports in the order of the alphabet; below the package's name in a file without any."""
+    """Insert in alphabetical order among the imports; below the package clause in a file without any."""
     block = next((row for row, text in enumerate(rows.lines) if text.strip() == "import ("), None)
     if block is None:
         head = _HEAD.match(rows.text)
@@ -84,7 +84,7 @@ def _placed(rows: Rows, line: str) -> EditDraft | None:
 _SUFFIXES: Final = frozenset({".py", ".pyi", ".ts", ".tsx", ".mts", ".js", ".jsx", ".mjs", ".rs"})
 _FEWEST_LETTERS: Final = 3
 _ALIAS: Final = re.compile(r"\bas\b")
-# What a line imports, and from where: Python, TypeScript and JavaScript, Rust.
+# Lines that import one name: Python, TypeScript and JavaScript, Rust.
 _FORMS: Final = tuple(
     map(
         re.compile,
@@ -104,25 +104,25 @@ def imported(line: str) -> str | None:
     return next((match[1] for form in _FORMS if (match := form.fullmatch(line)) is not None), None)
 
 
-# Nothing is imported further down.
+# Lines at the start of a file that may be imports.
 _HEAD_LINES: Final = 300
 _RELATIVE: Final = re.compile(r"from \.|.*[\"']\.|use (?:super|self)::")
 
 
 def import_lines(text: str, *, near: bool) -> Iterator[str]:
-    """The lines of another file that import one name each; paths beside it only if it is `near`."""
+    """The lines of another file that import one name each; relative imports only if it is `near`."""
     for line in islice(text.splitlines(), _HEAD_LINES):
         if imported(line) is not None and (near or _RELATIVE.match(line) is None):
             yield line
 
 
 def _unused(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
-    """Drafts that take out the imports of names that the newest edits used last."""
-    # What took another one's place is renamed where it is imported.
+    """Drafts that remove the imports of names of which the newest edits removed the last use."""
+    # A name that was replaced by another one is renamed in its import instead.
     fewer = (hunk.before for hunk in seen.own if len(words(hunk.after)) < len(words(hunk.before)))
     gone = [line for before in fewer for line in before.splitlines() if not is_import(line)]
     for name in dict.fromkeys(word for line in gone if not is_prose(line) for word in words(line)):
-        # What stands once, not even as a part of other names: counting those would cost what a question has.
+        # Only names that occur once even as a substring: counting whole names would take too long.
         at = rows.text.find(name)
         once = at >= 0 and at == rows.text.rfind(name) and whole(name).match(rows.text, at) is not None
         if once and is_name(name) and len(name) >= _FEWEST_LETTERS:
@@ -130,7 +130,7 @@ def _unused(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
 
 
 def _without(rows: Rows, at: int) -> Iterator[EditDraft]:
-    """The draft that imports all but the name at an offset, if it is imported there."""
+    """The draft that removes the name at an offset from its import, if it is imported there."""
     row = rows.row(at)
     line, name = rows.lines[row], words(rows.text[at : rows.end(row)])[0]
     if imported(line.strip()) == name:
@@ -141,7 +141,7 @@ def _without(rows: Rows, at: int) -> Iterator[EditDraft]:
     if not is_import(rows.lines[head]) or _ALIAS.search(line):
         return
     if bracket is None:
-        # Python needs no brackets.
+        # Python's imports need no brackets.
         match = re.match(r"\s*from \S+ import ", line)
         names = [] if match is None else re.split(r"\s*,\s*", line[match.end() :].strip())
         if match is not None and name in names and len(names) > 1 and all(map(str.isidentifier, names)):
@@ -160,12 +160,12 @@ def _without(rows: Rows, at: int) -> Iterator[EditDraft]:
         yield EditDraft(rows.start(head), rows.start(rows.row(listed.end) + 1), "", MAKER, 1, 0.8)
 
 
-# A list of names that are imported is not longer.
+# Limit of the lines of one import list.
 _LINES: Final = 40
 
 
 def _wanted(rows: Rows, seen: Evidence, others: Sequence[str]) -> Iterator[EditDraft]:
-    """Drafts that import what only the newest edits use, as others import it or this document did."""
+    """Drafts that import what only the newest edits use, as other files do or this document did."""
     known: dict[str, set[str]] = {}
     for line in (*others, *(each.strip() for each in seen.deleted)):
         name = imported(line)
@@ -190,7 +190,7 @@ _DECLARES: Final = (
 
 
 def _among(rows: Rows, line: str) -> Iterator[EditDraft]:
-    """Below the last import that stands above it in the order of the alphabet, of those of its kind if any."""
+    """Insert an import in alphabetical order, among those of its kind if there are any."""
     kind = line.split(" ", 1)[0]
     known = [row for row, each in enumerate(rows.lines) if imported(each) is not None]
     alike = [row for row in known if rows.lines[row].startswith(f"{kind} ")]

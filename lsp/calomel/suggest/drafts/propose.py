@@ -1,8 +1,8 @@
-"""All drafts for one moment, best first: what would go on with the last edits, and with the line at the cursor.
+"""All drafts for one moment, best first: what would continue the last edits, and the line at the cursor.
 
-`drafts` asks the makers, takes out what undoes an edit or leaves the scope of one, and puts first what more edits
-agree with. `region_texts` are the texts that drafts make of one region, for the model to judge. `continuation` drafts
-the rest of a line.
+`drafts` runs the makers, drops what undoes an edit or leaves its scope, and sorts by how many edits agree.
+`region_texts` are the texts that drafts make of one region, for the model to judge. `continuation` drafts the rest of a
+line.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from calomel.workspace.longest_match import LongestMatch
 
 MAKER: Final = "continuation"
 RECALLED: Final = "recalled"
-# Three tokens stand everywhere: `self . x`, `( ) :`.
+# Three matching tokens are too common: `self . x`, `( ) :`.
 _FEWEST: Final = 5
 _LONGEST_CONTINUATION: Final = 160
-# Between two texts, so many characters before the cursor.
+# Matching characters before the cursor for a text found between the same neighbours.
 _FEWEST_CHARACTERS: Final = 12
 
 
 def continuation(
     matches: LongestMatch, document: Document, offset: int, mask: Callable[[str], str]
 ) -> tuple[Draft, ...]:
-    """The line that neighbours of this block have here, as they would have it with this block's numbers and names.
+    """The line that neighbouring blocks have here, adapted to this block's numbers and names.
 
     Without such neighbours, what follows the longest match of the last tokens before `offset`, up to the end of that
-    line. Where the line goes on behind the cursor, what stands elsewhere in the document between the same two texts.
-    None for a short match, and none that `mask` finds a secret in.
+    line. If the line continues after the cursor, what is elsewhere in the document between the same two texts. None for
+    a short match, or if `mask` finds a secret in it.
     """
     text, row = document.text, document.line_of(offset)
     start = document.line_start(row)
@@ -85,14 +85,14 @@ def _between(text: str, offset: int) -> Draft | None:
     return Draft(found.text, RECALLED)
 
 
-# Each is read by the model once: a few milliseconds.
+# The model reads each once, in a few milliseconds.
 _MOST_TEXTS: Final = 6
 _TOGETHER: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class RegionText:
-    """A text for the model to judge; of its drafts, the least support and the least likeness."""
+    """A text for the model to judge, with the least support and the least likeness of its drafts."""
 
     draft: Draft
     support: int
@@ -100,7 +100,7 @@ class RegionText:
 
 
 def region_texts(text: str, start: int, end: int, drafts: Iterable[EditDraft]) -> tuple[RegionText, ...]:
-    """The texts that `text[start:end]` could become, best first: all that one maker does to it, then each draft alone.
+    """The texts that `text[start:end]` could become, best first: with all drafts of a maker, then with each alone.
 
     Args:
         text: the document's.
@@ -130,11 +130,11 @@ def region_texts(text: str, start: int, end: int, drafts: Iterable[EditDraft]) -
 
 
 def _apart(one: EditDraft, other: EditDraft) -> bool:
-    """Whether both can be done: they do not touch, and do not begin at one place."""
+    """Whether both drafts can be applied: they neither touch nor start at the same place."""
     return one.end < other.start or other.end < one.start
 
 
-# How often each was right, alone and with one edit of support, on stories of packages that train the model.
+# How often each maker was right, alone and with one edit of support, on edit histories of the training packages.
 WORTH: Final = {
     "rename": 0.95,
     "by_name": 0.9,
@@ -150,25 +150,25 @@ WORTH: Final = {
 }
 _MOST: Final = 64
 _MOST_OF_ONE: Final = 128
-# In a longer text only what is near the cursor is looked at.
+# In a longer text, only what is near the cursor is considered.
 _LONGEST: Final = 120_000
-# Lines around an unfinished edit that its continuation is drafted with.
+# Lines around an unfinished edit in which its continuation is drafted.
 _AROUND: Final = 120
 
 
 def drafts(
     text: str, hunks: Sequence[Hunk], cursor: int, path: str | None = None, others: Sequence[str] = ()
 ) -> tuple[EditDraft, ...]:
-    """What would go on with the last edits, best first, one for each text that would result.
+    """What would continue the last edits, best first, one draft per resulting text.
 
-    The order: what more edits agree with, what is more alike, what is nearer to the cursor, below before above.
+    The order: more edits agree, more alike, nearer to the cursor, below before above.
 
     Args:
         text: the document's.
-        hunks: the last edits, newest last, the one that is being made included.
+        hunks: the last edits, newest last, including the one in progress.
         cursor: offset.
-        path: of the document, as hunks name it; None when all hunks are its own.
-        others: import lines of other files, as they would stand in this one.
+        path: of the document, as in hunks; None when all hunks are its own.
+        others: import lines of other files, as they would be in this one.
     """
     hunks = standing(text, hunks, path)
     if not hunks:
@@ -214,14 +214,14 @@ def _all(
         first, last = rows.row(draft.start), rows.row(draft.end)
         at, line, new = draft.changed(rows)
         if new == line or new in {was.get(each) for each in range(first, last + 1)}:
-            return False  # it makes a line what it was before
+            return False  # it restores a line as it was before an edit
         if draft.start == draft.end and draft.text.strip() in deleted:
             return False
         if draft.maker == RENAME and any(each.start <= draft.start and draft.end <= each.end for each in formed):
-            return False  # more than the name is another there
+            return False  # more than the name changes there
         if first != last:
             return True
-        # A list got what only those of one name get, or a name is changed that means something else here.
+        # It gives a list what only lists of another name get, or changes a name that means something else here.
         if draft.maker != ARGUMENTS and (at, line, new) not in followed and strays(rows, seen, line, new):
             return False
         local = {(each.old, each.new) for each in renames if each.local is not None and first not in each.local}
@@ -231,7 +231,7 @@ def _all(
 
 
 def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None) -> list[EditDraft]:
-    """What the edit being made is on its way to: a draft for the text before it that agrees with what is typed."""
+    """The rest of the edit in progress: drafts for the text before it that agree with what is typed."""
     newest = hunks[-1]
     if len(hunks) < 2 or (path is not None and newest.path != path):  # noqa: PLR2004
         return []
@@ -240,7 +240,7 @@ def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None)
     at = rows.find(after, newest.start_line)
     if at is None or not at <= rows.row(cursor) <= at + len(after):
         return []
-    # Evidence is near, and this is one place: the rest of the text would cost as much again.
+    # Evidence is near, and this is one place; searching the whole text would double the cost.
     low, high = rows.start(max(0, at - _AROUND)), rows.start(min(len(rows), at + len(after) + _AROUND))
     moved = [replace(hunk, start_line=max(0, hunk.start_line - max(0, at - _AROUND))) for hunk in hunks[:-1]]
     start, end = rows.start(at) - low, rows.start(at + len(after)) - low
@@ -255,7 +255,7 @@ def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None)
             continue
         rest = common_suffix(goal[cursor:], text[cursor:])
         edit = replace(draft, start=cursor, end=len(text) - rest, text=goal[cursor : len(goal) - rest])
-        # It must go on with what is typed, not take it back.
+        # It must continue what is typed, not undo it.
         if edit.text and edit.end - edit.start <= len(newest.before) + len(newest.after):
             found.append(replace(_moved(edit, low), support=draft.support + 1))
     return found
@@ -277,12 +277,12 @@ def _ordered(text: str, found: Iterable[EditDraft], cursor: int) -> list[EditDra
 
 
 def _worth(draft: EditDraft) -> float:
-    """Between the worth of its maker and 1, the nearer to 1 the more edits agree."""
+    """From the worth of its maker towards 1 with more support, times likeness."""
     return (1 - (1 - WORTH.get(draft.maker, 0.5)) / draft.support) * draft.likeness
 
 
 def _window(text: str, cursor: int) -> tuple[int, int]:
-    """The whole lines around the cursor that are looked at."""
+    """The range of whole lines around the cursor to consider."""
     if len(text) <= _LONGEST:
         return 0, len(text)
     low = max(0, cursor - _LONGEST // 2)

@@ -1,4 +1,4 @@
-"""A rename goes on: the other places of the old name, where it means the same, and names that are made as it is."""
+"""Drafts that continue a rename: other uses of the old name with the same meaning, and names derived from it."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from calomel.suggest.drafts.text import (
 MAKER: Final = "rename"
 _SHORTEST: Final = 3
 _PLACES: Final = 48
-# A name that is made as another one is renamed less surely.
+# The likeness of renaming a derived name, which is less sure.
 _RELATED: Final = 0.5
-# Of the words of two lines, for one to be the other with names changed.
+# Share of common words for a line to be the other with renamed names.
 _SAME: Final = 0.6
 _WORD: Final = re.compile(r"\w+|\W")
 _DECLARED: Final = (
     r"(?:\b(?:let|const|var|mut|for)\s+(?:mut\s+)?[({{\[]?|^\s*\(?)(?:\w+\s*,\s*)*{0}(?:\s*,\s*\w+)*[)}}\]]?"
     r"\s*(?::[^=]*)?(?::?=(?!=)|\bin\b|\bof\b)"
 )
-# What a block calls an error or a context: before the name.
+# Before the name that a block gives an error or a context.
 _CAUGHT: Final = re.compile(r"^\s*(?:except|with|async with)\b.*\bas\s+$")
 _FIELD: Final = r"\s+(?:pub(?:\([^)]*\))?\s+|public\s+|private\s+|readonly\s+)*{0}\s*[?:\s]\s*\S"
-# Before the name of a parameter; before its type stands something else.
+# Before the name of a parameter; its type has other text before it.
 _NAMED: Final = re.compile(r"(?:^|[(,*.{])\s*(?:(?:mut|public|private|protected|readonly|const|final)\s+)*$")
-# The same, and a variable, where types stand in front of names.
+# The same, and before a variable, if types precede names.
 _TYPED_NAMED: Final = re.compile(rf"[(,]\s*(?:{TYPE})+$|^\s*(?:{TYPE})+$")
 _TYPED_DECLARED: Final = rf"(?:^\s*|\bfor\s*\(\s*)(?:{TYPE})+(?:\w+\s*,\s*)*{{0}}\s*(?:=(?!=)|[;\[,:])"
 _Use = Literal["attribute", "keyword", "quoted", "plain"]
@@ -56,11 +56,11 @@ class Renaming:
 
     Attributes:
         old, new: names.
-        support: lines in which it did.
-        use: as what it was used in the newest of them.
+        support: number of lines in which it did.
+        use: how it is used in the newest of them.
         row: of that line.
         local: the lines in which the name means the same; None for everywhere.
-        partly: the old name still stands in that line.
+        partly: that line still has the old name, too.
     """
 
     old: str
@@ -72,16 +72,16 @@ class Renaming:
     partly: bool
 
     def holds(self, row: int, use: _Use) -> bool:
-        """Whether the old name means the same where it is used so."""
+        """Whether the old name means the same in a line with this use."""
         if self.use == "quoted" != use:
-            return False  # the words of a string name no code
+            return False  # words in a string are not names in code
         if self.local is None:
             return len(self.old) >= _SHORTEST or use == "attribute"
         return use == "quoted" or (use != "attribute" if row in self.local else use == "keyword")
 
 
 def rename(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
-    """Drafts for the renames among the last edits, in Python, TypeScript, Go, Rust and whatever has names."""
+    """Drafts that continue the renames among the last edits, in any language with names."""
     for each in renamings(rows, seen):
         by_row: defaultdict[int, list[re.Match[str]]] = defaultdict(list)
         for match in rows.uses(each.old):
@@ -93,11 +93,11 @@ def rename(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
 
 
 def _of_line(rows: Rows, renaming: Renaming, row: int, matches: Sequence[re.Match[str]]) -> Iterator[EditDraft]:
-    """All places of the old name in a line, and those alone that are used alike."""
+    """Drafts for all uses of the old name in a line, and for only those of the same kind."""
     line, start = rows.lines[row], rows.start(row)
     uses = [(match, _use(line, match.start() - start, match.end() - start)) for match in matches]
     kept = [(match, use) for match, use in uses if renaming.holds(row, use)]
-    # Code alone: what a string or a comment says is a change of its own, and an unsure one.
+    # Code only: changing a string or a comment is a separate change, and less sure.
     code = [match for match, use in kept if use != "quoted"]
     same = [match for match, use in kept if use == renaming.use]
     quoted = [match for match, use in kept if use == "quoted"]
@@ -113,7 +113,7 @@ def _of_line(rows: Rows, renaming: Renaming, row: int, matches: Sequence[re.Matc
 
 
 def relatives(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
-    """Drafts for `OldName` and `OLD_NAME` where `old_name` was renamed, and for others with a word replaced twice."""
+    """Drafts for `OldName` and `OLD_NAME` if `old_name` was renamed, and for names with a word replaced twice."""
     found = renamings(rows, seen)
     names = {
         old: (new, each.support)
@@ -143,7 +143,7 @@ def _replaced_word(renaming: Renaming) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=512)
 def renamed_words(old: str, new: str) -> tuple[tuple[str, str], ...]:
-    """Names of a text that were replaced by other names, whole: `old_name` by `new_name`, not `old` by `new`."""
+    """Pairs of replaced whole names: `old_name` and `new_name`, not `old` and `new`."""
     one, other = _WORD.findall(old), _WORD.findall(new)
     pairs: dict[str, str] = {}
     for tag, low, high, first, last in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
@@ -158,13 +158,13 @@ def renamed_words(old: str, new: str) -> tuple[tuple[str, str], ...]:
 
 
 def _beside(pieces: Sequence[str], first: int, last: int) -> tuple[str, str]:
-    """What stands before and behind, blanks passed over: `f(x)` that becomes `g[x]` is no rename."""
+    """The texts before and after, ignoring blanks: `f(x)` to `g[x]` is not a rename."""
     before = next((piece for piece in reversed(pieces[:first]) if not piece.isspace()), "")
     return before, next((piece for piece in pieces[last:] if not piece.isspace()), "")
 
 
 def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
-    """The renames among the last edits, newest first; none that a newer one took back."""
+    """The renames among the last edits, newest first; without those that a newer one undid."""
     support: Counter[tuple[str, str]] = Counter()
     newest: dict[tuple[str, str], LineEdit] = {}
     for edit in seen.edits:
@@ -173,13 +173,13 @@ def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
                 support[pair] += 1
                 newest.setdefault(pair, edit)
     found = [_renaming(rows, seen, pair, edit, support[pair]) for pair, edit in newest.items()]
-    # What became different things has no one new name.
+    # A name that was replaced by different ones has no single new name.
     olds = Counter(old for old, _ in newest)
     return [each for each in found if each is not None and olds[each.old] == 1]
 
 
 def _is_rename(edit: LineEdit, pair: tuple[str, str]) -> bool:
-    """Whether a line is still the same but for names; a comment, but for this one."""
+    """Whether a line is the same except for names; a comment, except for this one."""
     one, other = _WORD.findall(edit.old), _WORD.findall(edit.new)
     if is_prose(edit.new):
         return len(one) == len(other) and [pair[1] if word == pair[0] else word for word in one] == other
@@ -192,10 +192,10 @@ def _renaming(rows: Rows, seen: Evidence, pair: tuple[str, str], edit: LineEdit,
     use = "attribute" if _is_field(rows, edit, new) else _use(edit.new, *_first(edit.new, new))
     local = _local(rows, seen.edits, old, new) if use == "plain" else None
     if local is None:
-        # A short name is many things, but not as an attribute nor within one function.
+        # A short name is ambiguous, except as an attribute or within one function.
         if (len(old) < _SHORTEST and use != "attribute") or old in TYPES or new in TYPES:
             return None
-        # A name that code had before is another thing: it was put in the place of this one, here.
+        # A new name that exists already is something else: this was a replacement, not a rename.
         if support < 2 and _stands_elsewhere(rows, new, seen):  # noqa: PLR2004
             return None
     return Renaming(old, new, support, use, edit.row, local, _first(edit.new, old) != (-1, -1))
@@ -252,7 +252,7 @@ def _use(line: str, start: int, end: int) -> _Use:
 
 
 def _local(rows: Rows, edits: Sequence[LineEdit], old: str, new: str) -> range | None:
-    """The function whose parameter or variable was renamed; None when the name may be known outside."""
+    """The function whose parameter or variable was renamed; None if the name may be visible outside."""
     for edit in edits:
         if edit.row is None or (old, new) not in renamed_words(edit.old, edit.new):
             continue
@@ -275,7 +275,7 @@ def _local(rows: Rows, edits: Sequence[LineEdit], old: str, new: str) -> range |
 
 
 def _is_inline(line: str, start: int, end: int) -> bool:
-    """Whether a name is the parameter of a function that begins and ends in its line."""
+    """Whether a name is the parameter of a function that is all on its line."""
     arrow = re.match(r"[^()]*\)?\s*(?::\s*[\w<>\[\]]+\s*)?=>\s*(.*)", line[end:])
     if arrow is not None:
         return bool(arrow.group(1)) and not arrow.group(1).rstrip().endswith(("{", "("))

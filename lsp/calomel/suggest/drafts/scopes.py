@@ -1,4 +1,4 @@
-"""Functions, types and names: what a line of code belongs to, told by its words and its indentation alone."""
+"""Functions, types and names that a line of code belongs to, found by words and indentation only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from calomel.suggest.drafts.text import Rows, indent_of, read_list
 
-# Lines of a head.
+# Limit of the lines of a function's head.
 _HEAD: Final = 24
 _FUNCTION: Final = re.compile(
     r"^\s*(?:(?:async|export|default|public|private|protected|static|pub(?:\([^)]*\))?|const|unsafe|extern)\s+)*"
@@ -39,12 +39,12 @@ _METHOD: Final = re.compile(r"^\s*(?:(?:async|public|private|protected|static|ab
 
 
 def is_function(line: str) -> bool:
-    """Whether a line begins a function."""
+    """Whether a function starts in a line."""
     return _FUNCTION.search(line) is not None
 
 
 def begins_function(rows: Rows, row: int) -> bool:
-    """The same for a line whose parameters may stand on the lines below, or have their types in front of them."""
+    """The same, also with parameters on the lines below or with types in front of them."""
     line = rows.lines[row].rstrip()
     if is_function(line) or is_typed_head(rows, row):
         return True
@@ -54,12 +54,12 @@ def begins_function(rows: Rows, row: int) -> bool:
 
 
 def is_typed_head(rows: Rows, row: int) -> bool:
-    """Whether a function begins in a line whose parameters have their types in front of them, as in C and Java."""
+    """Whether a function starts in a line with types in front of its parameters, as in C and Java."""
     line = rows.lines[row]
     found = _TYPED.match(line) if len(line) <= _LONGEST_HEAD else None
     listed = None if found is None else read_list(rows.text, rows.start(row) + line.index("("))
     body = None if listed is None else _BODY.match(rows.text, listed.end + 1)
-    # Without a type in its line, which may stand above, only a body that begins below tells it from a call.
+    # If the return type is on the line above, only a body that starts below tells it from a call.
     return found is not None and body is not None and (bool(found[1]) or "\n" in body[0])
 
 
@@ -76,7 +76,7 @@ def is_definition(before: str, after: str) -> bool:
 
 
 def parameter_head(rows: Rows, row: int, column: int) -> int | None:
-    """The line with the name of the function whose parameters stand at a place; None when it holds none."""
+    """The line with the name of the function whose parameter list is at a place; None if none is."""
     at = rows.opening(rows.start(row) + column, rows.start(max(0, row - _HEAD)))
     found = None if at is None or rows.text[at] != "(" else read_list(rows.text, at)
     if at is None or found is None:
@@ -89,12 +89,12 @@ def parameter_head(rows: Rows, row: int, column: int) -> int | None:
 
 
 def function_rows(rows: Rows, row: int) -> range | None:
-    """The lines of the innermost function that a line is in; None outside of every function."""
+    """The lines of the innermost function around a line; None outside of all functions."""
     width = len(indent_of(rows.lines[row])) + begins_function(rows, row)
     for above in range(row, -1, -1):
         line = rows.lines[above].strip()
         indent = len(indent_of(rows.lines[above]))
-        # The end of a head over several lines began above at this width.
+        # The last line of a multi-line head belongs to a start above with this indentation.
         if not line or indent >= width or line[0] in ")]" or line == "{":
             continue
         if begins_function(rows, above):
@@ -106,7 +106,7 @@ def function_rows(rows: Rows, row: int) -> range | None:
 
 
 def _head_end(rows: Rows, row: int) -> int:
-    """The line behind the head of a block, which may be long: parameters, `where` clauses."""
+    """The line after the head of a block, which may be long: parameters, `where` clauses."""
     for at in range(row, min(len(rows), row + _HEAD)):
         line = rows.lines[at].rstrip()
         if line.endswith(("{", ":", "=>")):
@@ -117,7 +117,7 @@ def _head_end(rows: Rows, row: int) -> int:
 
 
 def block_end(rows: Rows, row: int) -> int:
-    """The line behind the block that `row` begins: its deeper lines, and the bracket that closes it."""
+    """The line after the block that starts at `row`: its deeper lines, and its closing bracket."""
     width = len(indent_of(rows.lines[row]))
     end = _head_end(rows, row)
     for below in range(end, len(rows)):
@@ -141,12 +141,12 @@ _METHOD_OF: Final = re.compile(r"\s*func\s*\(\s*\w*\s*\*?(\w+)[^)]*\)")
 _NAMES: Final = re.compile(r"\b(?:def|class|fn|func|function)\s+$")
 _RECEIVER: Final = re.compile(r"([\w$]*)(?:\([^()]*\))?\??(?:\.|->)\s*$")
 _OWN: Final = frozenset({"self", "this", "cls"})
-# What a value is made of that is no instance of a class with another name: a literal, or a call of a known type.
+# Values that are no instance of a class unless they name it: literals, and calls of types.
 _OTHER: Final = re.compile(r"[\[{(\"'`\d]|(?:set|list|dict|tuple|str|frozenset)\(|(?:new\s+)?[A-Z]\w*\(")
 
 
 def in_scope(rows: Rows, row: int, name: str) -> bool:
-    """Whether a name stands for something in a line: in a function around it, or at the top of the file."""
+    """Whether a name is defined for a line: in a function around it, or at the top level of the file."""
     around: list[range] = []
     above: int | None = row
     while above is not None and (function := function_rows(rows, above)) is not None:
@@ -161,13 +161,13 @@ def in_scope(rows: Rows, row: int, name: str) -> bool:
 
 
 def receiver_of(text: str, at: int) -> str | None:
-    """What stands before the dot before a name: `cart` of `cart.add`; None without a dot."""
+    """What precedes the dot before a name: `cart` in `cart.add`; None without a dot."""
     match = _RECEIVER.search(text, text.rfind("\n", 0, at) + 1, at)
     return None if match is None else match.group(1)
 
 
 def owner_of(rows: Rows, row: int) -> str | None:
-    """The class or type that a definition in a line belongs to; None outside of every one."""
+    """The class or type that a definition in a line belongs to; None outside of all."""
     method = _METHOD_OF.match(rows.lines[row])
     if method is not None:
         return method.group(1)
@@ -181,10 +181,10 @@ def owner_of(rows: Rows, row: int) -> str | None:
 
 
 def may_be(rows: Rows, at: int, owner: str | None) -> bool:
-    """Whether what is called at an offset may be that of `owner`: a method of this class, or a function of none."""
+    """Whether a call at an offset may be one of `owner`'s: a method of this class, or without one, a function."""
     receiver = receiver_of(rows.text, at)
     if owner is None or receiver is None:
-        # The methods of an object have no class.
+        # Methods of an object literal have no class.
         return owner is None and (receiver is None or receiver in _OWN)
     if receiver in _OWN:
         return owner_of(rows, rows.row(at)) == owner

@@ -1,4 +1,4 @@
-"""The same change of shape on lines that look alike: where the lines differ in names, so does the change."""
+"""Drafts that repeat a change on similar lines: where the lines differ in names, so does the change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from calomel.suggest.drafts.text import (
 )
 
 MAKER: Final = "shape"
-# Of two shapes, 0 to 100.
+# Least similarity of two shapes, 0 to 100.
 _ALIKE: Final = 60.0
 _ALIKE_ONCE: Final = 75.0
 _COMPARED: Final = 8
@@ -42,7 +42,7 @@ _OPENING: Final = frozenset("([{.@#")
 
 
 def shape_of_siblings(rows: Rows, seen: Evidence, row: int) -> Iterator[EditDraft]:
-    """Drafts for lines that look as an edited line looked before.
+    """Drafts for lines that look like an edited line before the edit.
 
     Args:
         rows: of the document.
@@ -69,7 +69,7 @@ def shape_of_siblings(rows: Rows, seen: Evidence, row: int) -> Iterator[EditDraf
         for score, _, at in sorted(alike)[:_COMPARED]:
             line = rows.lines[at]
             text, likeness = rule.apply(line), rule.likeness(line)
-            # What one call got, another function does not get; what calls of two functions got, perhaps.
+            # A change of one function's call does not apply to another function's; one of two functions' calls may.
             if text is None or text == line or (likeness < 1 and support < 2):  # noqa: PLR2004
                 continue
             likeness *= (-score / 100 + fuzz.ratio(rule.text, line.strip()) / 100) / 2
@@ -78,7 +78,7 @@ def shape_of_siblings(rows: Rows, seen: Evidence, row: int) -> Iterator[EditDraf
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How one line was changed, to be done to others."""
+    """The change of one line, to be applied to others."""
 
     old: tuple[str, ...]
     ops: tuple[Op, ...]
@@ -88,19 +88,19 @@ class Rule:
 
     @classmethod
     def of(cls, edit: LineEdit) -> Rule:
-        """Read it from an edit."""
+        """Derive it from an edit."""
         old = tokens(edit.old)
         ops, texts = changes(old, tokens(edit.new)), texts_of(old)
         inserted = {text for op in ops for text in op.inserted}
-        # What is replaced by something that it is no part of must be there to be replaced.
+        # Replaced text must be there, unless it is a part of its replacement.
         replaced = {text for op in ops for text in texts[op.first : op.last] if not text.isspace()}
         return cls(texts, ops, edit.old.strip(), shape(edit.old), frozenset(replaced - inserted))
 
     @property
     def is_one_off(self) -> bool:
-        """Whether only an operator was changed, which is a decision about one line; `===` for `==` is one about a file.
+        """Whether only an operator was changed, which concerns one line; but `===` for `==` concerns the whole file.
 
-        (koa, axios: no comparison that converts any more.)
+        (koa, axios: they replaced all converting comparisons.)
         """
         touched = [text for op in self.ops for text in (*op.inserted, *self.old[op.first : op.last])]
         if touched in (["===", "=="], ["!==", "!="]):
@@ -108,11 +108,11 @@ class Rule:
         return not any(is_operand(text) or text in KEYWORDS for text in touched)
 
     def may_fit(self, line: str) -> bool:
-        """A quick look."""
+        """A quick check before `apply`."""
         return all(text in line for text in self.fixed)
 
     def likeness(self, line: str) -> float:
-        """Less for a line that calls something else where the change is among the arguments."""
+        """Lower for a line that calls something else, if the change is among the arguments."""
         other = texts_of(tokens(line))
         places = aligned(self.old, other)
         for op in self.ops:
@@ -123,7 +123,7 @@ class Rule:
         return 1.0
 
     def apply(self, line: str) -> str | None:
-        """What the line becomes; None when it is not one of these."""
+        """What the line becomes; None if the rule does not apply."""
         one, other = self.old, texts_of(tokens(line))
         places = aligned(one, other)
         if any(text in KEYWORDS and at not in places for at, text in enumerate(other[: len(one) * 2])):
@@ -143,7 +143,7 @@ class Rule:
         return "".join([*result, *other[at:]])
 
     def _names(self, other: Sequence[str], places: Sequence[int | None]) -> dict[str, str]:
-        """What the other line calls the names and literals of this one."""
+        """The other line's counterparts of the names and literals in this one."""
         inserted = {text for op in self.ops for text in op.inserted}
         found: dict[str, str] = {}
         for text, place in zip(self.old, places, strict=True):
@@ -156,7 +156,7 @@ class Rule:
         return found
 
     def _span(self, op: Op, other: Sequence[str], places: Sequence[int | None]) -> tuple[int, int] | None:
-        """Which tokens of the other line the change replaces, or between which it inserts."""
+        """The range of the other line's tokens that the change replaces, empty for an insertion."""
         if op.first == op.last:
             at = self._insertion(op.first, other, places)
             return None if at is None else (at, at)
@@ -170,7 +170,7 @@ class Rule:
     def _insertion(  # noqa: PLR0911 (one for each kind of neighbour)
         self, first: int, other: Sequence[str], places: Sequence[int | None]
     ) -> int | None:
-        """Before which token of the other line stands what was put before token `first` of this one."""
+        """Before which token of the other line to insert what was inserted before token `first` of this one."""
         one = self.old
         at_left = next((at for at in range(first - 1, -1, -1) if not one[at].isspace()), None)
         at_right = next((at for at in range(first, len(one)) if not one[at].isspace()), None)
@@ -194,15 +194,15 @@ class Rule:
 
 
 def _stands(new: str, texts: Sequence[str], at: int) -> bool:
-    """Whether what would be inserted stands there already."""
+    """Whether the text to insert is there already."""
     return "".join(texts[at:]).startswith(new) or "".join(texts[:at]).endswith(new)
 
 
 @lru_cache(maxsize=4096)
 def aligned(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[int | None, ...]:
-    """For each token of `one` the place of its counterpart in `other`; names, numbers and strings may stand for others.
+    """For each token of `one`, the index of its counterpart in `other`; names, numbers and strings may differ.
 
-    From one keystroke to the next the same lines are compared.
+    Cached: the same lines are compared at every keystroke.
     """
     places: list[int | None] = [None] * len(one)
     for op in Levenshtein.opcodes(one, other):
@@ -214,7 +214,7 @@ def aligned(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[int | None, .
 
 
 def _callee(texts: Sequence[str], at: int) -> int | None:
-    """Where the name stands whose arguments are being changed at `at`."""
+    """The index of the name whose arguments include token `at`."""
     depth = 0
     for place in range(min(at, len(texts)) - 1, -1, -1):
         depth += (texts[place] in {")", "]", "}"}) - (texts[place] in {"(", "[", "{"})
@@ -224,7 +224,7 @@ def _callee(texts: Sequence[str], at: int) -> int | None:
 
 
 def _renamed(texts: Sequence[str], names: Mapping[str, str]) -> Iterator[str]:
-    """Tokens with their names as the other line calls them, also where these are parts of longer names."""
+    """Tokens with their names replaced by the other line's, also within longer names."""
     pieces = {old: new for old, new in names.items() if is_name(old) and is_name(new)}
     for text in texts:
         if text in names:

@@ -1,6 +1,6 @@
-"""What the last edits put in the place of something, put in its place elsewhere.
+"""Drafts that repeat the replacements of the last edits elsewhere.
 
-Where its neighbours are the same (`substitution`), or where the value stands that got a name (`extraction`).
+Between the same neighbours (`substitution`), or for a value that got a name (`extraction`).
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from calomel.suggest.drafts.text import (
 MAKER: Final = "substitution"
 # Tokens on either side that are compared.
 _CONTEXT: Final = 4
-# Neighbours that must be the same for a text that says little by itself.
+# Neighbours that must be the same for a text that is not distinctive.
 _NEIGHBOURS: Final = 3
 _PLACES: Final = 48
 
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """`removed` became `inserted`, between these neighbours; blanks are not among them.
+    """`removed` became `inserted` between these neighbours, which exclude blanks.
 
     Attributes:
         removed, inserted: the texts; either may be empty.
         left: tokens before it, nearest first.
-        right: tokens behind it, nearest first.
-        support: edits that did the same.
+        right: tokens after it, nearest first.
+        support: number of edits that did the same.
     """
 
     removed: str
@@ -52,7 +52,7 @@ class Substitution:
 
 
 def substitution(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
-    """Drafts for what was replaced, inserted into a line or deleted from it."""
+    """Drafts that repeat what was replaced, inserted into a line or deleted from it."""
     known = substitutions(seen)
     taken_back = {(each.inserted, each.removed) for each in known}
     edited = {edit.row for edit in seen.edits}
@@ -66,7 +66,7 @@ def substitution(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
 
 
 def substitutions(seen: Evidence) -> list[Substitution]:
-    """What the last edits substituted, newest first."""
+    """The substitutions of the last edits, newest first."""
     found: dict[tuple[str, str], Substitution] = {}
     for edit in seen.telling():
         old, new = tokens(edit.old), tokens(edit.new)
@@ -76,11 +76,11 @@ def substitutions(seen: Evidence) -> list[Substitution]:
             removed, inserted = "".join(texts[op.first : op.last]), "".join(op.inserted)
             if removed.split() == inserted.split():
                 continue
-            # One of several changes of a line means little alone, unless it puts one thing in the place of another.
+            # One of several changes of a line means little alone, unless it replaces something distinctive.
             if len(ops) > 1 and not (is_distinctive(removed) and inserted.strip()):
                 continue
             left, right = _neighbours(texts, op.first, op.last)
-            # What is added to a list is added to that of the same name alone.
+            # An item is only added to lists of the same name, see `arguments`.
             if not removed.strip() and _is_item(inserted, left, right):
                 continue
             key = removed.strip(), inserted.strip()
@@ -88,14 +88,14 @@ def substitutions(seen: Evidence) -> list[Substitution]:
             if known is None:
                 found[key] = Substitution(removed, inserted, left, right)
             else:
-                # What two edits have in common is what matters.
+                # Only the neighbours that both edits have in common matter.
                 left, right = known.left[: _common(known.left, left)], known.right[: _common(known.right, right)]
                 found[key] = replace(known, left=left, right=right, support=known.support + 1)
     return list(found.values())
 
 
 def _neighbours(texts: Sequence[str], first: int, last: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The tokens before and behind some, nearest first."""
+    """The tokens before and after a range, nearest first."""
     left = [text for text in reversed(texts[:first]) if not text.isspace()]
     return tuple(left[:_CONTEXT]), tuple([text for text in texts[last:] if not text.isspace()][:_CONTEXT])
 
@@ -111,7 +111,7 @@ _Place = tuple[int, int, float]
 
 def _replaced(rows: Rows, wanted: Substitution) -> Iterator[_Place]:
     target = [token.text for token in tokens(wanted.removed)]
-    # One name for another is a rename, or something that holds between these neighbours alone.
+    # Replacing a name by another is a rename, or only right between these neighbours.
     renames = is_name(wanted.removed) and is_name(wanted.inserted)
     distinctive = is_distinctive(wanted.removed) and bool(wanted.inserted) and not renames
     for row in dict.fromkeys(rows.row(match.start()) for match in re.finditer(re.escape(wanted.removed), rows.text)):
@@ -124,13 +124,13 @@ def _replaced(rows: Rows, wanted: Substitution) -> Iterator[_Place]:
             left, right = _agreement(texts, first, last, wanted)
             if not distinctive and not _enough(left, right, wanted):
                 continue
-            # It stands there already: `foo` in `old.foo` where `foo` became `old.foo`.
+            # Not where it is done already: `foo` in `old.foo` if `foo` became `old.foo`.
             if not _stands(rows.lines[row], line[first].start, wanted) and not _defines(texts[:first], wanted.inserted):
                 yield start + line[first].start, start + line[last - 1].end, _likeness(left, right, wanted)
 
 
 def _inserted(rows: Rows, wanted: Substitution, edited: set[int | None]) -> Iterator[_Place]:
-    """An insertion has nothing to look for but its neighbours."""
+    """The places of an insertion, which can only be found by its neighbours."""
     near = [token for token in (*wanted.left[:2], *wanted.right[:2]) if is_name(token)]
     for row, text in enumerate(rows.lines):
         if row in edited or not any(name in text for name in near):
@@ -142,7 +142,7 @@ def _inserted(rows: Rows, wanted: Substitution, edited: set[int | None]) -> Iter
                 continue
             left, right = _agreement(texts, first, first, wanted)
             at = line[first].start if first < len(line) else len(text)
-            # Brackets and commas stand everywhere: a name must be among the neighbours that are the same.
+            # Brackets and commas are everywhere: at least one of the same neighbours must be a name.
             named = any(is_name(token) for token in (*wanted.left[:left], *wanted.right[:right]))
             if named and _enough(left, right, wanted) and not _stands(text, at, wanted):
                 yield rows.start(row) + at, rows.start(row) + at, _likeness(left, right, wanted)
@@ -150,12 +150,12 @@ def _inserted(rows: Rows, wanted: Substitution, edited: set[int | None]) -> Iter
 
 
 def _defines(before: Sequence[str], name: str) -> bool:
-    """Whether a line says what the new name stands for: there the old text is to stay."""
+    """Whether a line defines the new name: there, the old text must stay."""
     return is_name(name) and name in before and any(token in {"=", ":="} for token in before)
 
 
 def _stands(line: str, at: int, wanted: Substitution) -> bool:
-    """Whether the new text is there already, around or beside `at`."""
+    """Whether the new text is there already, around or next to `at`."""
     new = wanted.inserted.strip()
     if not new:
         return False
@@ -173,7 +173,7 @@ def _agreement(texts: list[str], first: int, last: int, wanted: Substitution) ->
 
 
 def _enough(left: int, right: int, wanted: Substitution) -> bool:
-    """Whether the neighbours are the same as far as they must be; the end of a line is a neighbour too."""
+    """Whether enough neighbours are the same; the end of a line counts as one, too."""
     need = min(_NEIGHBOURS, len(wanted.left) + len(wanted.right))
     if wanted.support > 1:
         return left >= min(1, len(wanted.left)) and right >= min(1, len(wanted.right)) and left + right >= min(2, need)
@@ -186,7 +186,7 @@ def _likeness(left: int, right: int, wanted: Substitution) -> float:
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many tokens both begin with."""
+    """The length of the common prefix."""
     return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))
 
 
@@ -196,16 +196,16 @@ _ASSIGNED: Final = re.compile(
     r"(?:(?:const|let|var|val)\s+(?:mut\s+)?)?([^\W\d]\w*)\s*(?::\s*[^=]+?|\s[\w.*\[\]]+)?\s*:?=(?!=)\s*(.+?);?\s*$"
 )
 _LITERAL: Final = re.compile(r"-?\d[\w.]*|/(?:[^/\\\s]|\\.)+/[a-z]*")
-# Small numbers mean something else at each place.
+# Small numbers mean something different at each place.
 _SMALL: Final = re.compile(r"-?\d{1,2}")
-# `0`, `1`, `""` and the like all the more.
+# Values that are too common to follow.
 _COMMON: Final = frozenset({"0", "1", "-1", '""', "''", "``", "None", "null", "nil", "true", "false"})
 _EXPRESSION: Final = 8
 _MOST_REPLACED: Final = 24
 
 
 def extraction(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
-    """Drafts for the places of what a new line gave a name to."""
+    """Drafts that use a name that a new line gave to a value, at the other places of the value."""
     for insertion in seen.insertions:
         for number, line in enumerate(insertion.lines if insertion.row is not None else ()):
             match = _ASSIGNED.match(line)
@@ -221,7 +221,7 @@ def _places_of_value(rows: Rows, row: int, value: str, line: str) -> Iterator[_P
     telling = len(value) >= _EXPRESSION and value[-1] not in "([{," and any(is_name(part.text) for part in parts)
     if value in _COMMON or not (literal or telling):
         return
-    # A value that was computed holds where it was computed; a constant everywhere.
+    # A local variable is valid in its function; a top-level constant everywhere.
     inside = function_rows(rows, row) if indent_of(line) else None
     scope = inside if inside is not None and row != inside.start else range(len(rows))
     quoted = value[0] in "\"'`"

@@ -1,8 +1,7 @@
-"""One expression written anew, and others of its form alike: `Replace(a, b, c, -1)` as `ReplaceAll(a, b, c)`.
+"""Drafts that rewrite expressions like an edited one: `Replace(a, b, c, -1)` as `ReplaceAll(a, b, c)`.
 
-What stands on both sides of an edit is a variable of its form, as in Coccinelle's semantic patches and in comby: an
-item of a list for whatever is an item, a name or a value for any operand. All else must be the same, and one name of it
-be telling.
+What is on both sides of an edit becomes a variable of its form, as in Coccinelle's semantic patches and in comby: a
+list item matches any item, a name or a value any operand. All else must be the same, with a distinctive name.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from calomel.suggest.drafts.text import (
 )
 
 MAKER: Final = "template"
-# Lines that an expression may go over, and lines that are looked at.
+# Lines that an expression may span, and lines that are searched.
 _LINES: Final = 12
 _PLACES: Final = 48
 _LONGEST: Final = 48
@@ -39,7 +38,7 @@ _ENDS: Final = frozenset({",", ";"})
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """Any operand, or where it is an item of a list any item."""
+    """Matches any operand, or with `item` any list item."""
 
     number: int
     item: bool
@@ -50,28 +49,28 @@ _Form = tuple[str | Variable, ...]
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What an expression looked like, without blanks, and what it became."""
+    """The old form of an expression, without blanks, and its new form."""
 
     old: _Form
     new: _Form
 
     @property
     def anchor(self) -> str:
-        """What stands wherever the old form does."""
+        """A distinctive token of the old form, to search for it."""
         return next(part for part in _fixed(self.old) if is_distinctive(part))
 
     @property
     def grows(self) -> bool:
-        """Whether the new form has all that the old one has, and may be taken for it."""
+        """Whether the new form has everything that the old one has, and so may match it again."""
         return Counter(_fixed(self.old)) <= Counter(_fixed(self.new))
 
 
 def template(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     """Drafts for expressions of the form that an edited one had.
 
-    So cobra went to `ReplaceAll`, koa to `statuses.message[code]`, rust-url to `starts_with`.
+    This is how cobra went to `ReplaceAll`, koa to `statuses.message[code]`, rust-url to `starts_with`.
     """
-    # What became of the list of one name has rules of its own.
+    # Changes of one name's list have their own rules.
     telling = [edit for edit in seen.telling() if not list_edits(edit.old, edit.new)]
     found = Counter(each for edit in telling for each in templates(edit.old, edit.new))
     edited = seen.rows()
@@ -83,7 +82,7 @@ def template(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
 
 
 def templates(old: str, new: str) -> Iterator[Template]:
-    """The forms of a changed line: of all that changed, and of each change alone."""
+    """The templates of a changed line: of all changes together, and of each alone."""
     one, other = tokens(old), tokens(new)
     ops = changes(one, other)
     if not ops or max(len(one), len(other)) > 4 * _LONGEST:
@@ -101,12 +100,12 @@ def templates(old: str, new: str) -> Iterator[Template]:
 
 
 def _formed(old: Sequence[str], new: Sequence[str], span: tuple[int, int, int, int]) -> Template | None:
-    """The form around a change: with brackets that close, and with a name that tells what it is about."""
+    """The template of a change, widened until its brackets are balanced and it has a distinctive name."""
     low, high, first, last = span
     for _ in range(_LONGEST):
         before, after = _abstracted(old[low:high], new[first:last])
         if not _tells(before):
-            # Of `statuses[code]` what is looked into stays.
+            # In `statuses[code]`, `statuses` is not a variable.
             heads = zip(old[low:high], old[low + 1 : high], strict=False)
             head = next((text for text, behind in heads if is_name(text) and behind in CLOSING), "")
             before, after = _abstracted(old[low:high], new[first:last], head)
@@ -131,18 +130,18 @@ def _formed(old: Sequence[str], new: Sequence[str], span: tuple[int, int, int, i
 
 
 def _tells(form: _Form) -> bool:
-    """Whether a form is of something: it has a variable, and a name that is none."""
+    """Whether a form is specific: it has a variable and a distinctive token."""
     return any(map(is_distinctive, _fixed(form))) and len(_fixed(form)) < len(form)
 
 
 def _rewords(before: _Form, after: _Form) -> bool:
-    """Whether more than punctuation is another."""
+    """Whether more than punctuation differs."""
     one, other = Counter(_fixed(before)), Counter(_fixed(after))
     return before != after and any(is_word(text) or is_literal(text) for text in (*(one - other), *(other - one)))
 
 
 def _stripped(form: _Form) -> _Form:
-    """Without blanks at its ends."""
+    """The form without blanks at its ends."""
     full = [at for at, part in enumerate(form) if isinstance(part, Variable) or not part.isspace()]
     return form[full[0] : full[-1] + 1] if full else ()
 
@@ -152,7 +151,7 @@ def _fixed(form: _Form) -> list[str]:
 
 
 def _open(texts: Sequence[str]) -> list[int]:
-    """-1 for a bracket that closes nothing among these, 1 for one that is not closed."""
+    """-1 if there is an unopened bracket, 1 if there is an unclosed one."""
     depth, found = 0, list[int]()
     for text in texts:
         depth += (text in CLOSING) - (text in _CLOSERS)
@@ -162,7 +161,7 @@ def _open(texts: Sequence[str]) -> list[int]:
 
 
 def _abstracted(old: Sequence[str], new: Sequence[str], kept: str = "") -> tuple[_Form, _Form]:
-    """Both texts with variables for what stands in both, the longest items first."""
+    """Both texts with variables for what they have in common, the longest items first."""
     one, other = ([text for text in texts if not text.isspace()] for texts in (old, new))
     spans = sorted(_items(one), key=lambda span: span[0] - span[1])
     spans += [(at, at + 1) for at, text in enumerate(one) if _is_operand(one, at) and text not in KEYWORDS]
@@ -201,7 +200,7 @@ def _abstracted(old: Sequence[str], new: Sequence[str], kept: str = "") -> tuple
 
 
 def _items(texts: Sequence[str]) -> list[tuple[int, int]]:
-    """Where items of lists begin and end."""
+    """Start and end of each list item."""
     found, starts = list[tuple[int, int]](), list[int]()
     for at, text in enumerate(texts):
         if text in CLOSING:
@@ -216,7 +215,7 @@ def _items(texts: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _is_operand(texts: Sequence[str], at: int) -> bool:
-    """Whether a value begins there: not what is called, nor a part of something."""
+    """Whether an operand starts there, which is neither called nor a part of something."""
     text, before, behind = texts[at], texts[at - 1] if at else "", texts[at + 1] if at + 1 < len(texts) else ""
     return (
         is_literal(text)
@@ -248,7 +247,7 @@ def _places(rows: Rows, row: int, wanted: Template, support: int) -> Iterator[Ed
 
 
 def _matched(line: Sequence[Token], at: int, form: _Form, bound: dict[int, tuple[int, int]]) -> int | None:
-    """Behind what is of the form from a token on; None where nothing is."""
+    """The end of a match of the form at a token; None without a match."""
     if not form:
         return at
     part, rest = form[0], form[1:]
@@ -270,7 +269,7 @@ def _matched(line: Sequence[Token], at: int, form: _Form, bound: dict[int, tuple
 
 
 def _values(line: Sequence[Token], at: int, *, item: bool) -> Iterator[int]:
-    """Behind each value that begins at a token, the shortest first."""
+    """The ends of the values that start at a token, shortest first."""
     depth = 0
     for end in range(at, min(len(line), at + _LONGEST)):
         text = line[end].text

@@ -1,7 +1,7 @@
-"""Lines, tokens and lists of a text, whatever its language: what all drafts are made of.
+"""Lines, tokens and lists of a text in any language, for all makers of drafts.
 
-`Rows` finds lines and names, `tokens` cuts a line into words and marks, `changes` compares two lines token by token,
-and `calls` and `read_list` read what stands between brackets. No grammar is needed: code may be half written.
+`Rows` finds lines and names, `tokens` splits a line into words and marks, `changes` compares two lines token by token,
+and `calls` and `read_list` parse lists in brackets. No grammar is needed, so code may be incomplete.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from calomel.suggest.edit import split_lines
 
 
 class Rows:
-    """Lines count from 0; a text that ends with a line end has an empty last line behind it."""
+    """The lines of a text, counted from 0; a text that ends with a line end has an empty last line after it."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -35,7 +35,7 @@ class Rows:
         return len(self.lines)
 
     def start(self, row: int) -> int:
-        """Where a line begins; the end of the text behind the last one."""
+        """Where a line starts; the end of the text for the line after the last."""
         return self._starts[min(row, len(self.lines))]
 
     def end(self, row: int) -> int:
@@ -43,11 +43,11 @@ class Rows:
         return self._starts[row] + len(self.lines[row])
 
     def row(self, offset: int) -> int:
-        """The line that `offset` lies in."""
+        """The line of `offset`."""
         return max(0, min(bisect_right(self._starts, offset) - 1, len(self.lines) - 1))
 
     def before(self, offset: int) -> str:
-        """What stands before `offset` in its line."""
+        """The text of the line before `offset`."""
         return self.text[self.start(self.row(offset)) : offset]
 
     def behind(self, offset: int) -> str:
@@ -55,11 +55,11 @@ class Rows:
         return self.text[offset : self.end(self.row(offset))]
 
     def uses(self, name: str) -> Iterator[re.Match[str]]:
-        """Where a name stands, whole."""
+        """The occurrences of a whole name."""
         return whole(name).finditer(self.text)
 
     def opening(self, before: int, low: int) -> int | None:
-        """Where the innermost bracket is that was opened in `low:before` and not closed there; None without one."""
+        """Where the innermost unclosed bracket in `low:before` is; None without one."""
         depth = 0
         for at in range(before - 1, low - 1, -1):
             character = self.text[at]
@@ -72,7 +72,7 @@ class Rows:
         return None
 
     def find(self, block: Sequence[str], near: int) -> int | None:
-        """The row at which these lines stand, the nearest to `near`; None when they do not."""
+        """The row at which these lines start, the nearest to `near`; None if they do not occur."""
         if not block:
             return None
         first, size = block[0], len(block)
@@ -86,12 +86,12 @@ class Rows:
 
 @lru_cache(maxsize=512)
 def whole(name: str) -> re.Pattern[str]:
-    """What finds a name, but not as a part of another."""
+    """A pattern for a name, but not as a part of another."""
     return re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
 
 
 def indent_of(line: str) -> str:
-    """The blanks that a line begins with."""
+    """The blanks at the start of a line."""
     return line[: len(line) - len(line.lstrip())]
 
 
@@ -106,7 +106,7 @@ _TOKEN: Final = re.compile(
 )
 _NAME: Final = re.compile(r"[^\W\d]\w*")
 _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-# Words that no rename renames and that stand in many places: of the languages that most code is written in.
+# Words of the most common languages that are never renamed and occur in many places.
 _RESERVED: Final = (
     "and as assert async await break case catch class const continue def default defer del do elif else enum except "
     "export extends extern false False final finally fn for from func function global go if impl implements import in "
@@ -114,7 +114,7 @@ _RESERVED: Final = (
     "pass private protected pub public raise return self Self static struct super switch this throw throws "
     "trait true True try type typeof undefined unsafe use var void where while with yield cls chan "
 )
-# Types of these languages: where one took the place of another, that holds for this place.
+# Types of these languages: replacing one by another only concerns that place.
 _TYPES: Final = (
     "int str float bool bytes list dict set tuple string number boolean any byte rune uint char "
     "i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 isize usize int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 "
@@ -127,7 +127,7 @@ _BRIEF: Final = 3
 
 
 class Token(NamedTuple):
-    """A token and where it begins in its line."""
+    """A token and where it starts in its line."""
 
     text: str
     start: int
@@ -140,12 +140,12 @@ class Token(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def tokens(line: str) -> tuple[Token, ...]:
-    """All tokens of a line; together they are the line. Lines stay the same from one keystroke to the next."""
+    """All tokens of a line, blanks included. Cached, since most lines do not change between keystrokes."""
     return tuple(Token(match.group(), match.start()) for match in _TOKEN.finditer(line))
 
 
 def words(text: str) -> list[str]:
-    """The names and keywords in a text, those in strings and comments too."""
+    """The names and keywords in a text, including strings and comments."""
     return _NAME.findall(text)
 
 
@@ -163,7 +163,7 @@ def spellings(name: str) -> tuple[str, ...]:
 
 
 def respelled(text: str, names: Mapping[str, str]) -> str:
-    """A name in which others are words, with these called as `names` says, however they are spelled there."""
+    """A name with a word renamed as in `names`, in whatever spelling it occurs."""
     for old, new in names.items():
         for one, other in zip(spellings(old), spellings(new), strict=True):
             at = text.find(one)
@@ -173,7 +173,7 @@ def respelled(text: str, names: Mapping[str, str]) -> str:
 
 
 def _is_word_of(text: str, start: int, end: int) -> bool:
-    """Whether a part of a name is a whole word of it: `user` in `user_name` and `User` in `getUser`."""
+    """Whether a part of a name is a whole word in it: `user` in `user_name` and `User` in `getUser`."""
     before, first = text[start - 1 : start], text[start : start + 1]
     last, after = text[end - 1 : end], text[end : end + 1]
     begins = not before.isalnum() or (before.islower() and first.isupper())
@@ -186,7 +186,7 @@ def is_name(token: str) -> bool:
 
 
 def is_own_word(token: str) -> bool:
-    """Whether a token may be a name: those of types may be, such as a parameter `string` or `list`."""
+    """Whether a token may be a name; a type's name may be, too, such as a parameter `string` or `list`."""
     return is_name(token) or token in TYPES
 
 
@@ -206,7 +206,7 @@ def is_operand(token: str) -> bool:
 
 
 def is_distinctive(text: str) -> bool:
-    """Whether a text says by itself what it is about: it has a name of three letters, or a longer string."""
+    """Whether a text is distinctive by itself: it has a name of three letters, or a longer string."""
     return any(
         (is_name(token.text) and len(token.text) >= _BRIEF) or (is_literal(token.text) and len(token.text) > _BRIEF)
         for token in tokens(text)
@@ -214,13 +214,13 @@ def is_distinctive(text: str) -> bool:
 
 
 def kind(token: str) -> str:
-    """A token, but one for all names, one for all strings and numbers, and one for all blanks."""
+    """The kind of a token: one for all names, one for strings and numbers, one for blanks; else the token."""
     return "w" if is_name(token) else "0" if is_literal(token) else " " if token.isspace() else token
 
 
 @lru_cache(maxsize=8192)
 def shape(line: str) -> str:
-    """A line with every name, string and number made equal, so that lines of one shape are one string."""
+    """A line with every token replaced by its kind, so that lines of the same shape are equal."""
     return "".join(kind(token.text) for token in tokens(line.strip()))
 
 
@@ -230,12 +230,12 @@ def texts_of(line: Iterable[Token]) -> tuple[str, ...]:
 
 
 def is_prose(line: str) -> bool:
-    """Whether a line is a comment or otherwise no code: what was written there once is not repeated elsewhere."""
+    """Whether a line is a comment or other prose, whose edits are not repeated elsewhere."""
     return line.lstrip().startswith(("#", "//", "*", "/*", "<!--", '"""', "--")) and not line.lstrip().startswith("#[")
 
 
 def is_import(line: str) -> bool:
-    """Whether a line names what other files have."""
+    """Whether a line is an import."""
     return _IMPORT.match(line) is not None
 
 
@@ -249,14 +249,14 @@ class Op(NamedTuple):
 
 @lru_cache(maxsize=512)
 def changes(old: tuple[Token, ...], new: tuple[Token, ...]) -> tuple[Op, ...]:
-    """What turns one line into another, token by token."""
+    """The operations that turn one line into another, token by token."""
     one, other = [token.text for token in old], [token.text for token in new]
     matcher = SequenceMatcher(None, one, other, autojunk=False)
     found: list[Op] = []
     for tag, low, high, first, last in matcher.get_opcodes():
         if tag == "equal":
             continue
-        # A blank between two changed tokens makes them no two changes.
+        # Changes separated only by a blank are one change.
         if found and low - found[-1].last == 1 and one[found[-1].last].isspace():
             before = found.pop()
             found.append(Op(before.first, high, (*before.inserted, one[before.last], *other[first:last])))
@@ -268,20 +268,20 @@ def changes(old: tuple[Token, ...], new: tuple[Token, ...]) -> tuple[Op, ...]:
 CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 _QUOTES: Final = "\"'`"
 _ARROW: Final = re.compile(r"\s*(?::[^={;]*)?=>")
-# Types between angle brackets, one deep in another.
+# Types between angle brackets, nested up to three deep.
 _GENERIC: Final = re.compile(r"<(?:[\w\s,:&'.*?|\[\]]|<(?:[\w\s,:&'.*?|\[\]]|<[^<>()]*>)*>)*>")
-# An argument list that is longer is none that anybody edits by hand.
+# Nobody edits a longer argument list by hand.
 _LONGEST: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A list with what stands before its bracket.
+    """A list and the name before its bracket.
 
     Attributes:
         name: what is called or defined; empty for a list without one.
         name_start: where the name begins.
-        start: behind the opening bracket.
+        start: after the opening bracket.
         end: of the closing bracket.
         items: spans of the items without the blanks around them.
     """
@@ -293,12 +293,12 @@ class Listed:
     items: tuple[tuple[int, int], ...]
 
     def texts(self, text: str) -> list[str]:
-        """The items."""
+        """The texts of the items."""
         return [text[low:high] for low, high in self.items]
 
 
 def calls(text: str, name: str | None = None) -> Iterator[Listed]:
-    """Parenthesised lists behind a name, or behind this name; those of a function that is bound to one, too."""
+    """Parenthesised lists after a name, or after `name`; also of a function that is bound to a name."""
     pattern = r"[^\W\d]\w*" if name is None else rf"(?<![\w$]){re.escape(name)}"
     for match in re.finditer(rf"({pattern})(?:\s?(?:::)?(?:<[\w, :&']*>)?!?|\s*=\s*(?:async\s*)?)\(", text):
         found = read_list(text, match.end() - 1, match.group(1), match.start())
@@ -308,7 +308,7 @@ def calls(text: str, name: str | None = None) -> Iterator[Listed]:
 
 
 def read_list(text: str, bracket: int, name: str = "", name_start: int | None = None) -> Listed | None:
-    """The list that opens at `bracket`; None when it does not close."""
+    """The list that opens at `bracket`; None if it does not close."""
     closing = [CLOSING[text[bracket]]]
     at = bracket + 1
     items: list[tuple[int, int]] = []
@@ -348,7 +348,7 @@ def _add(items: list[tuple[int, int]], text: str, first: int, end: int) -> None:
 
 
 def _string_end(text: str, at: int, limit: int) -> int:
-    """Behind the string that begins at `at`; a quote that its line never closes is a lifetime or an apostrophe."""
+    """The end of the string at `at`; a quote that is not closed on its line is a lifetime or an apostrophe."""
     quote = text[at]
     end = at + 1
     while end < limit:
@@ -365,7 +365,7 @@ def _string_end(text: str, at: int, limit: int) -> int:
 
 
 def inserted(text: str, found: Listed, index: int, item: str) -> tuple[int, int, str]:
-    """The edit that makes `item` the item number `index`, separated as the others are."""
+    """The edit that inserts `item` at `index`, with the separator of the others."""
     if not found.items:
         return found.start, found.end, item
     if index >= len(found.items):
@@ -376,7 +376,7 @@ def inserted(text: str, found: Listed, index: int, item: str) -> tuple[int, int,
 
 
 def removed(found: Listed, index: int) -> tuple[int, int, str]:
-    """The edit that takes an item out, with its comma."""
+    """The edit that removes an item with its comma."""
     start, end = found.items[index]
     if index + 1 < len(found.items):
         return start, found.items[index + 1][0], ""
@@ -396,17 +396,17 @@ def _separator(text: str, found: Listed, index: int) -> str:
     return "," + (before if "\n" in before else " ")
 
 
-# A placeholder that is open, in a string that has code in it.
+# An open placeholder in a string with interpolated code.
 _COMPUTED: Final = re.compile(r"[{][^{}]*\Z")
 
 
 def is_quoted(line: str, at: int) -> bool:
-    """Whether a place is in a string or a comment of one line, but for what a string computes: `{total}`."""
+    """Whether a place is in a string or a comment of one line, except in interpolated code: `{total}`."""
     for token in tokens(line):
         if token.start <= at < token.end:
             inside = len(token.text) > 1 and token.text[0] in "\"'`"
             return inside and _COMPUTED.search(line[token.start : at]) is None
-        # Behind a quote that its line does not close there is a string that goes on.
+        # After a quote that is not closed on its line, a string continues.
         comment = token.text in {"#", "//"} and (token.start == 0 or line[token.start - 1].isspace())
         if comment or token.text in {'"', "`"} or (token.text == "*" and not line[: token.start].strip()):
             return True

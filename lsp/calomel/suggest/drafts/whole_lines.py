@@ -1,4 +1,4 @@
-"""Whole lines that came, went or became others: the same lines elsewhere follow."""
+"""Drafts that repeat whole lines that were added, removed or replaced, at the same lines elsewhere."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from calomel.suggest.drafts.text import Rows, indent_of, is_distinctive, is_impo
 from calomel.suggest.edit import split_lines
 
 MAKER: Final = "whole_lines"
-# Characters that neighbours must begin with alike.
+# Least common prefix of the neighbours, in characters.
 _SHORTEST: Final = 8
-# More new lines are a block of their own.
+# More new lines are a separate block.
 _MOST: Final = 8
 _PLACES: Final = 24
-# Lines above in which a list begins.
+# Lines above a place in which its list may start.
 _LIST: Final = 24
 _SAME, _ONE_NEIGHBOUR = 0.9, 0.6
 
 
 def whole_lines(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
-    """Drafts for them.
+    """Drafts that repeat changes of whole lines.
 
-    A line that came beside several lines that begin alike comes beside the others (rust-url: a lint above each setter;
-    gorilla: `t.Parallel()` at the head of each test). What became of some lines becomes of the same lines elsewhere
-    (structlog: `"exc_notes": [],` above each `"frames": [`; commander: an argument behind each `.option(…)`).
+    A line that was added next to several lines with the same start is added next to the others (rust-url: a lint above
+    each setter; gorilla: `t.Parallel()` at the start of each test). A change of some lines is repeated on equal lines
+    elsewhere (structlog: `"exc_notes": [],` above each `"frames": [`; commander: an argument after each `.option(…)`).
     """
     yield from _beside(rows, seen)
     found = Counter(_block(rows, hunk.before, hunk.after, hunk.start_line) for hunk in seen.own)
@@ -63,7 +63,7 @@ def _beside(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
 
 
 def _alike(neighbours: Sequence[str]) -> str | None:
-    """What all of them begin with; None where that says little."""
+    """The common prefix of all; None if it is not distinctive."""
     first, *others = [line.strip() for line in neighbours] or [""]
     text = first[: min((common_prefix(first, each) for each in others), default=len(first))]
     return text if len(text) >= _SHORTEST and is_distinctive(text) and not is_prose(text) else None
@@ -71,7 +71,7 @@ def _alike(neighbours: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """What became of lines: `old` became `new`, between two others, all without the indentation of the first one."""
+    """A change of lines: `old` became `new`, between two others, all without the indentation of the first one."""
 
     old: tuple[str, ...]
     new: tuple[str, ...]
@@ -92,9 +92,9 @@ class _Block:
             yield EditDraft(rows.start(row), end, text, MAKER, support, likeness)
 
     def _likeness(self, rows: Rows, row: int, support: int) -> float:
-        """How alike a place is to where it was done; nothing where it is another, or where it is done."""
+        """The similarity of a place to the edited one; 0 if it does not match or the change is done there."""
         if self.old:
-            # Most lines are others at once: a question looks at all of a file.
+            # Quick check first, since a question looks at all lines of a file.
             if rows.lines[row].strip() != self.old[0].strip() or not (self.new or support > 1):
                 return 0.0
             return _SAME if tuple(_dedented(rows.lines[row : row + len(self.old)])) == self.old else 0.0
@@ -112,7 +112,7 @@ class _Block:
 
 
 def _block(rows: Rows, before: str, after: str, near: int) -> _Block | None:
-    """What an edit did to whole lines; None where that says little, or where it is not there any more."""
+    """The change of whole lines by an edit; None if it is not distinctive, or not there any more."""
     one, other = ([line.rstrip("\r\n") for line in split_lines(text)] for text in (before, after))
     at = rows.find(other, near) if other else min(near, len(rows) - 1)
     if at is None or max(len(one), len(other)) > 3 * _MOST:
@@ -124,7 +124,7 @@ def _block(rows: Rows, before: str, after: str, near: int) -> _Block | None:
     told = [line for line in (*old, *new) if line.strip()]
     if not told or len(new) > _MOST or any(is_import(line) or is_prose(line) or is_function(line) for line in told):
         return None
-    # What became of a part of a line, or of a list of parameters or arguments, has rules of its own.
+    # Changes of a part of a line, or of a list of parameters or arguments, have their own rules.
     opened = None if old else rows.opening(rows.start(at), rows.start(max(0, at - _LIST)))
     if not any(map(is_distinctive, old or new)) or len(old) == len(new) == 1 or (opened and rows.text[opened] == "("):
         return None
@@ -135,7 +135,7 @@ def _block(rows: Rows, before: str, after: str, near: int) -> _Block | None:
 
 
 def _alike_from_the_start(one: Sequence[str], other: Sequence[str]) -> int:
-    """Lines that both begin with."""
+    """The number of common first lines."""
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
