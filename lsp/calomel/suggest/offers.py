@@ -301,7 +301,7 @@ class SuppressedTracker:
         )
 
     def taken_over(self, uri: str, kind: Kind, edits: Sequence[Planned], text: str) -> str | None:
-        """Stop following a suggestion that will be shown now; returns the id under which it was held back."""
+        """Stop following a suggestion that will be shown now; returns its id if it was recorded as withheld."""
         item = self._find(uri, kind, Place.of(text, edits), text)
         if item is None:
             return None

@@ -165,7 +165,7 @@ def numbered(path: Path, number: int) -> Path:
 
 # Grows when an older reader would misunderstand a line; new fields alone are no reason.
 FORMAT: Final = 1
-# Characters dropped from names, since editors may send anything as a language.
+# Characters replaced in names, since editors may send anything as a language.
 _NAME: Final = re.compile(r"[^A-Za-z0-9_.+#-]+")
 _LONGEST_NAME: Final = 64
 # Only a short and plain last part of a name is an extension: `notes.about-somebody` has none.
