@@ -58,6 +58,24 @@ async def test_a_model_that_only_fills_in_continues_a_rename_if_it_would_write_t
         assert editor.model.requests[0].parts.suffix.startswith(")\nlog(")
 
 
+async def test_what_follows_from_a_name_that_is_half_typed_is_not_offered_for_the_whole_one() -> None:
+    def renamed(request: CompleteRequest) -> str:
+        new = request.parts.prefix + region(request)
+        return region(request).replace("print(items)", f"print({new.split(' ', 1)[0]})")
+
+    async with editing("|= 1\nprint(items)\n", renamed, settings=NOW) as editor:
+        editor.type("po ")
+        assert editor.after(await editor.next_edit()) == "po = 1\nprint(po)\n"
+        editor.backspace()
+        editor.type("ints ")
+        assert editor.after(await editor.next_edit()) == "points = 1\nprint(points)\n"
+        # What is typed elsewhere leaves it as it is.
+        editor.change((len(editor.text), len(editor.text), "x"))
+        asked = len(editor.model.requests)
+        assert editor.after(await editor.next_edit()).startswith("points = 1\nprint(points)\n")
+        assert len(editor.model.requests) == asked
+
+
 def fills(text: str) -> Callable[[CompleteRequest], str]:
     """Takes the first draft of a region, and writes this into holes."""
 

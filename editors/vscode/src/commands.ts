@@ -78,12 +78,26 @@ function said(work: () => Promise<void>): Handler {
   };
 }
 
-async function accept({ preview, watch }: Parts, byTab: boolean): Promise<void> {
+/** Whether what is shown is as old as the text before the last keys: then the server is asked what comes now. */
+async function asksAnew({ preview, watch }: Parts, editor: vscode.TextEditor): Promise<boolean> {
+  const stale = preview.isStale(editor);
+  if (stale) {
+    preview.hide();
+    await watch.ask(editor, false);
+  }
+  return stale;
+}
+
+async function accept(parts: Parts, byTab: boolean): Promise<void> {
+  const { preview, watch } = parts;
   const editor = vscode.window.activeTextEditor;
   // Keys are quicker than what the editor is told of the place they are pressed at.
   const indents = byTab && editor !== undefined && preview.tabIndents(editor);
   if (editor !== undefined && !indents) {
     watch.cancel();
+    if (await asksAnew(parts, editor)) {
+      return;
+    }
   }
   const taken = editor !== undefined && !indents && (await preview.accept(editor));
   if (!taken && byTab) {
@@ -91,11 +105,14 @@ async function accept({ preview, watch }: Parts, byTab: boolean): Promise<void> 
   }
 }
 
-async function acceptPiece({ preview, inline, watch }: Parts, size: "word" | "line"): Promise<void> {
+async function acceptPiece(parts: Parts, size: "word" | "line"): Promise<void> {
+  const { preview, inline, watch } = parts;
   const editor = vscode.window.activeTextEditor;
   if (preview.in(editor) !== null && editor !== undefined) {
     watch.cancel();
-    await preview.acceptPiece(editor, size);
+    if (!(await asksAnew(parts, editor))) {
+      await preview.acceptPiece(editor, size);
+    }
   } else {
     await inline.acceptPiece(size);
   }

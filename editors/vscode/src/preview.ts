@@ -33,6 +33,8 @@ interface Shown {
   readonly there: vscode.TextDocument | null;
   /** Of the cursor. */
   readonly row: number;
+  /** The user typed past it, and the server has not said yet what comes now. */
+  readonly stale: boolean;
 }
 
 export class Preview {
@@ -67,7 +69,11 @@ export class Preview {
     } else if (before !== null && before.editor !== editor) {
       this.painter.clear(before.editor);
     }
-    this.shown = { suggestion, editor, kind, begun: false, there: null, row: editor.selection.active.line, ...more };
+    this.shown = {
+      ...{ suggestion, editor, kind, begun: false, there: null, stale: false },
+      row: editor.selection.active.line,
+      ...more,
+    };
     this.server.spoke(editor.document.uri);
     this.draw();
     this.tellTab(editor);
@@ -113,7 +119,8 @@ export class Preview {
     if (suggestion === null) {
       this.hide();
     } else {
-      this.shown = { ...shown, suggestion };
+      const along = own && suggestion.edit.text !== shown.suggestion.edit.text;
+      this.shown = { ...shown, suggestion, stale: shown.stale || !along };
       this.passed = suggestion;
       this.draw();
     }
@@ -152,6 +159,11 @@ export class Preview {
     }
     const before = document.lineAt(line).text.slice(0, character);
     return before.trim() === "" || (this.isPassed(editor) && this.isFar(editor));
+  }
+
+  /** Whether a key would take what was shown before the user typed on. */
+  isStale(editor: vscode.TextEditor): boolean {
+    return this.in(editor) !== null && this.shown?.stale === true && !this.isFar(editor);
   }
 
   /** Take it; of an edit far away only go there. False: nothing is shown here. */

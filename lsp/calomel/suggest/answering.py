@@ -314,8 +314,8 @@ async def _entry(session: Session, asked: Asked, question: Question, info: Model
             # With a selected item, the answer is for a text that the document does not have: do not cache it. Nor
             # cache a silence where only drafts were judged: the model may still have something there.
             session.cache.put(question.text, entry, rank)
-        for change in run.changes:
-            entry.changed(change)
+        for change, continues in run.changes:
+            entry.changed(change, continues=continues)
     return entries[0]
 
 

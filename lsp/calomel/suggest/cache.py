@@ -135,10 +135,14 @@ class Entry:
         """Its edits, in offsets of the text that it was made for."""
         return self.decision.edits if isinstance(self.decision, Decision) else ()
 
-    def changed(self, change: TextChange) -> None:
-        """Rebase over one change of the document."""
+    def changed(self, change: TextChange, *, continues: bool = False) -> None:
+        """Rebase over one change of the document, which `continues` the last edit or begins another one."""
         if self.edits:
-            self.agreed = self.agreed and touches(self.edits, change)
+            along = touches(self.edits, change)
+            if self.kind == "edit" and continues and not along:
+                self.edits = None  # it followed from an edit that was half done
+                return
+            self.agreed = self.agreed and along
             self.edits = rebase(self.edits, change, kind=self.kind)
             self.window = _moved(self.window, change)
 
@@ -187,11 +191,11 @@ class Cache:
             if (entry.uri, entry.kind) == (uri, kind) and self._holds(entry, text, cursor):
                 yield entry
 
-    def changed(self, uri: str, change: TextChange) -> None:
-        """Rebase the entries of a document over one change."""
+    def changed(self, uri: str, change: TextChange, *, continues: bool) -> None:
+        """Rebase the entries of a document over one change; see `Entry.changed`."""
         for entry in self._entries.values():
             if entry.uri == uri:
-                entry.changed(change)
+                entry.changed(change, continues=continues)
 
     def closed(self, uri: str, kind: Kind | None = None) -> None:
         """Forget a document, or its entries of `kind` only."""

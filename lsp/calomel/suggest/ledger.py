@@ -62,10 +62,13 @@ class Ledger:
             _, oldest = self._offers.popitem(last=False)
             self._finish(oldest)
 
-    def changed(self, uri: str, change: TextChange, origin: Origin = Origin.TYPED) -> tuple[tuple[Offer, ...], bool]:
+    def changed(
+        self, uri: str, change: TextChange, origin: Origin = Origin.TYPED, *, continues: bool = False
+    ) -> tuple[tuple[Offer, ...], bool]:
         """Follow a change. Returns the suggestions that it accepts, and whether it does a part of one.
 
-        Editors apply an edit of several places one by one.
+        Editors apply an edit of several places one by one. A next edit is outdated when the change `continues` the last
+        edit, which it followed from.
         """
         self.held_back.changed(uri, change, origin)
         accepted: list[Offer] = []
@@ -73,7 +76,9 @@ class Ledger:
         for offer in list(self._open(uri)):
             left = offer.after(change)
             accepting = offer.is_accepted(change, left)
-            nearer = nearer or (left is not None and size(left) < size(offer.edits))
+            along = left is not None and size(left) < size(offer.edits)
+            nearer = nearer or along
+            offer.outdated |= continues and not along and offer.outcome.kind == "edit"
             offer.edits = offer.edits if left is None else left
             if left == () and accepting:
                 self._tell(offer, "accepted", "by_text")

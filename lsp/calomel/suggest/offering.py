@@ -86,6 +86,7 @@ def _given(
     elif offer.beside and not beside:
         offer.beside = False
         ledger.give(offer)
+    offer.outdated = False
     if offer.outcome.text != given:
         offer.outcome, offer.taken = replace(offer.outcome, text=given, length=utf16_length(given)), 0
     return Suggestion(
@@ -172,7 +173,8 @@ def _gives_way(asked: Asked, visible: Offer, chosen: tuple[Planned, ...]) -> boo
     starts with the shown one. The rule is Zed's.
     """
     fits = all(edit.fits(asked.document.text) for edit in visible.edits)
-    if visible.edits == chosen or not fits or (asked.kind == "fill" and visible.edits[0].start != asked.offset):
+    elsewhere = asked.kind == "fill" and visible.edits[0].start != asked.offset
+    if visible.outdated or visible.edits == chosen or not fits or elsewhere:
         return True
     if len(visible.edits) != 1 or len(chosen) != 1:
         return False

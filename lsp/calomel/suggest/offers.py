@@ -170,6 +170,7 @@ class Offer:
         decided: the last outcome recorded; None while it is open.
         pending: why it will count as ignored in a moment, unless the user decides before.
         beside: it is an alternative to another one.
+        outdated: the edit that it followed from has gone on since.
     """
 
     outcome: Outcome
@@ -181,6 +182,7 @@ class Offer:
     decided: OutcomeKind | None = None
     pending: str | None = None
     beside: bool = False
+    outdated: bool = False
 
     @property
     def is_open(self) -> bool:

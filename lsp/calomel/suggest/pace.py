@@ -163,7 +163,7 @@ class Run:
     kind: Kind
     uri: str
     owner: asyncio.Task[Answer] | None
-    changes: list[TextChange] = field(default_factory=list)
+    changes: list[tuple[TextChange, bool]] = field(default_factory=list)
     task: asyncio.Task[Entry | Silence] = field(init=False)
 
 

@@ -136,8 +136,8 @@ class RecentEdits:
         self._done: deque[_Done] = deque(maxlen=_REMEMBERED)
         self.last_at: float | None = None
 
-    def changed(self, change: TextChange) -> None:
-        """Take in one change."""
+    def changed(self, change: TextChange) -> bool:
+        """Take in one change; whether it continues the last edit."""
         now = self._clock()
         self.last_at = now
         last = self._done[-1] if self._done else None
@@ -148,6 +148,7 @@ class RecentEdits:
         if not joined and max(len(change.removed), len(change.inserted)) <= _LONGEST:
             end = change.start + len(change.inserted)
             self._done.append(_Done(change.start, end, change.removed, change.inserted, now))
+        return joined
 
     def recent(self) -> tuple[Recent, ...]:
         """The edits that are recent enough, oldest first."""

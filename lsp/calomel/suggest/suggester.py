@@ -217,14 +217,14 @@ class Suggester(Listener):
             session.debounce.key()
         if origin in {Origin.TYPED, Origin.PREDICTED}:
             self.reading.rests(uri, change.start + len(change.inserted))
+        state = session.state(uri)
+        continues = state.recent.changed(change)
         run = session.flight.running
         if run is not None and run.uri == uri:
-            run.changes.append(change)
-        accepted, wanted = session.ledger.changed(uri, change, origin)
-        state = session.state(uri)
-        state.recent.changed(change)
+            run.changes.append((change, continues))
+        accepted, wanted = session.ledger.changed(uri, change, origin, continues=continues)
         state.cursors.changed(document.version, change, by_keys=origin is Origin.TYPED and not wanted)
-        session.cache.changed(uri, change)
+        session.cache.changed(uri, change, continues=continues)
         if origin in {Origin.UNDO, Origin.EXTERNAL}:
             session.cache.closed(uri, "edit")  # it followed from an edit that is gone
         session.rejections.changed(uri, change)

@@ -64,6 +64,16 @@ def test_every_kind_of_change_nearby_is_shown_and_taken_as_shown_by_one_key(
     neovim.holds(text.replace("old = 1", "new = 1").replace("print(old)", after)[:-1])
 
 
+def test_what_was_shown_before_the_last_keys_is_not_taken_but_asked_for_anew(neovim: Neovim) -> None:
+    neovim.edited("old = 1\nprint(old)\n")
+    neovim.script(edit={"print(old)": "print(newer)"}, seconds=0.5)
+    neovim.type("aer<Tab>")
+    neovim.until(lambda: neovim.ghost() == "newer", "the edit that goes on with what was typed is shown")
+    assert neovim.text() == "newer = 1\nprint(old)"
+    neovim.type("<Tab>")
+    neovim.holds("newer = 1\nprint(newer)")
+
+
 def test_one_behind_characters_beyond_the_basic_plane(neovim: Neovim) -> None:
     neovim.edited("old = 1\nprint('😀', old, '😀')\n", **{"'😀', old": "'😀', new"})
     assert (neovim.struck(), neovim.hint()) == (["old"], "<Tab>")

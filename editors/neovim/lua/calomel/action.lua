@@ -2,6 +2,7 @@
 
 local buffer = require("calomel.buffer")
 local display = require("calomel.display")
+local question = require("calomel.question")
 local server = require("calomel.server")
 local situation = require("calomel.situation")
 local suggestion = require("calomel.suggestion")
@@ -80,7 +81,11 @@ function M.accept(buf)
     end
     buffer.cancel(state)
     display.hide(state)
-    if s.ghost then
+    if state.stale then
+        -- It is as old as the text before the last keys.
+        question.ask(state, question.AUTOMATIC)
+        return true
+    elseif s.ghost then
         put(s.text)
     else
         local row, col = text.apply(state.buf, s.hunks)

@@ -30,6 +30,7 @@ local PATIENT_ROWS = 5
 ---@field lines_tick integer? When lines changed last.
 ---@field due boolean? A question is about to be asked.
 ---@field passed {removed: string, new: string}? The edit that was shown when the user typed on.
+---@field stale boolean? The user typed past what is shown, and the server has not said yet what comes now.
 ---@field blocked string? Why the editor's own state forbade a question last.
 
 ---@type table<integer, calomel.State>
@@ -77,6 +78,7 @@ local function changed(state)
     local s = state.shown
     if s then
         if suggestion.follow(s, state.row, state.col) then
+            state.stale = s.kind == "edit" and not s.ghost
             if s.kind == "edit" and situation.mode() == "insert" then
                 state.passed = { removed = s.removed, new = s.new }
             end
@@ -164,7 +166,7 @@ local function left_insert(buf)
     state.passed = nil
     -- Tab has another meaning here.
     display.draw(state)
-    if not state.shown and vim.uv.now() - state.edited < AFTER_EDIT_MS then
+    if (not state.shown or state.stale) and vim.uv.now() - state.edited < AFTER_EDIT_MS then
         ask_soon(state, config.current.debounce_ms)
     end
 end

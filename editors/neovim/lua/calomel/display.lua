@@ -113,7 +113,7 @@ local function hint(state)
         end
         return { row = row, text = key and ("%s: %s"):format(key, what) or what }
     end
-    return key and { row = first, text = key } or nil
+    return key and not state.stale and { row = first, text = key } or nil
 end
 
 ---@param state calomel.State
@@ -156,7 +156,7 @@ function M.hand_over(state, there)
     end
     M.ignore(there, "replaced")
     s.elsewhere, s.distance = nil, 0
-    there.shown = s
+    there.shown, there.stale = s, state.stale
     return true
 end
 
@@ -175,7 +175,8 @@ function M.show(state, s)
     if before then
         suggestion.release(before)
     end
-    state.shown = s
+    same = same and not state.stale
+    state.shown, state.stale = s, false
     if not same then
         M.draw(state)
     end
