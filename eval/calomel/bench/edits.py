@@ -1,6 +1,6 @@
 """`calomel bench edits`: next-edit scenarios with the public suite's score.
 
-Every case is put to the model through the same workspace, context and suggestions as an editor has.
+Every case goes through the same workspace, context and suggestions as an editor's requests.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class EditsOptions:
         suite: a folder of `*.txtar`, or one file.
         model: checkpoint folder; None for the shipped one.
         device, threads: of the engine.
-        baselines: score the two baselines, too.
+        baselines: also score the two baselines.
         aggressiveness: of the editor's settings.
         seed: of the bootstrap.
     """
@@ -86,12 +86,12 @@ async def _measure(options: EditsOptions, cases: tuple[Case, ...], problems: tup
 async def ask_all(
     cases: Sequence[Case], completer: Completer, settings: SuggestSettings | None = None
 ) -> list[CaseScore]:
-    """Put every case to a model, one after another."""
+    """Ask a model about every case, one after another."""
     return [score_case(case, await _ask(case, completer, settings)) for case in cases]
 
 
 def ask_plain(cases: Sequence[Case], completer: Completer) -> dict[str, list[CaseScore]]:
-    """What the baselines say to every case; `completer` is not asked."""
+    """The baselines' answers to every case; `completer` is not asked."""
     found: dict[str, list[CaseScore]] = {REPEAT: [], DRAFTS: []}
     for case in cases:
         path, hunks = case.scenario.file, _room(case, completer, None).hunks(case.scenario.file)
@@ -105,9 +105,9 @@ def ask_plain(cases: Sequence[Case], completer: Completer) -> dict[str, list[Cas
 
 
 async def _ask(case: Case, completer: Completer, settings: SuggestSettings | None) -> Reply:
-    """What the model has to say to a case.
+    """The model's answer to a case.
 
-    It is asked as by a key, since the scenarios say so and since not all have an edit to begin with. Raises SuiteError.
+    The trigger is explicit, as the scenarios say and since not all of them begin with an edit. Raises SuiteError.
     """
     room = _room(case, completer, settings)
     answer, latency_ms = await room.ask(case.name, case.scenario.file, case.offset, Trigger.EXPLICIT)
@@ -119,10 +119,10 @@ async def _ask(case: Case, completer: Completer, settings: SuggestSettings | Non
 
 
 def _room(case: Case, completer: Completer, settings: SuggestSettings | None) -> Room:
-    """An editor in which what happened before the question has happened."""
+    """An editor in which everything before the question has happened."""
     room = Room(completer, settings)
     room.play([event for event in case.log.events if isinstance(event, Opened | Changed | Closed | Focused)])
-    # What a scenario calls its history is finished.
+    # The edits in a scenario's history are finished.
     room.settle()
     if room.document(case.scenario.file).text != case.text:
         raise ValueError(f"{case.name}: its history does not lead to its text")
@@ -130,7 +130,7 @@ def _room(case: Case, completer: Completer, settings: SuggestSettings | None) ->
 
 
 def _offered(case: Case, answer: Suggestion) -> Offered:
-    """The answer with what happened before it."""
+    """The answer, with the changes before it."""
     path, before, changes = case.scenario.file, "", list[TextEdit]()
     for event in case.log.events:
         if isinstance(event, Opened) and event.document == path:
@@ -231,7 +231,7 @@ def _case_table(rows: Sequence[CaseScore]) -> Table:
 
 
 def _published(folder: Path) -> tuple[str, dict[str, Any]] | None:
-    """The peers' published rows that lie beside a suite, and of how many scenarios they are. Raises SuiteError."""
+    """The peers' published rows stored beside a suite, and how many scenarios they cover. Raises SuiteError."""
     file = next(iter(sorted(folder.glob(_PUBLISHED))), None)
     if file is None:
         return None

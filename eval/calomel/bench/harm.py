@@ -1,6 +1,6 @@
-"""What is wrong with an offer whatever the next edit is: broken syntax, names that are nowhere, an edit undone.
+"""What is wrong with an offer whatever the next edit is: broken syntax, unknown names, an edit undone.
 
-Measured on texts alone, with fresh parses, so that it does not share its mistakes with the filters that prevent it.
+Measured on texts alone, with fresh parses, so that it does not share the mistakes of the filters that prevent harm.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ NOTE: Final = (
 
 _WORD: Final = re.compile(r"[^\W\d]\w*")
 _PIECE: Final = re.compile(r"\w+|\s+|[^\w\s]")
-# Edits that an offer may not turn back.
+# An offer must not undo any of this many last edits.
 _EDITS: Final = 16
-# Fields of a node that hold what it declares.
+# A node's fields that hold the names it declares.
 _DECLARING: Final = frozenset({"name", "left", "pattern", "declarator", "alias", "parameter", "parameters"})
 _MEMBERS: Final = frozenset({"attribute", "property", "field"})
 _PATTERNS: Final = ("pattern", "parameter", "_list", "tuple", "declarator")
-# Whose `name` is a callee's own.
+# Node types whose `name` belongs to something else, such as the callee.
 _OTHERS: Final = frozenset({"keyword_argument", "scoped_identifier", "scoped_type_identifier", "qualified_type"})
 _OWN: Final = ("self", "this")
 
@@ -49,11 +49,11 @@ class Offered:
 
     Attributes:
         text: the document's.
-        edits: sorted, apart, of `text`.
+        edits: of `text`, sorted, not overlapping.
         cursor: where the question was asked.
-        path: of the file, which tells its language.
-        before: the document when all began.
-        changes: what was done since, in order, each in offsets of the text that the earlier ones left.
+        path: of the file; determines its language.
+        before: the document at the start.
+        changes: made since, in order, each in offsets of the text after the earlier ones.
     """
 
     text: str
@@ -65,12 +65,12 @@ class Offered:
 
     @property
     def after(self) -> str:
-        """The document with it."""
+        """The document with the offer applied."""
         return apply(self.text, self.edits)
 
 
 def harms(offered: Offered) -> tuple[str, ...]:
-    """Of `HARMS`, what an offer does; nothing of syntax and names where there is no grammar."""
+    """Which of `HARMS` an offer does; without a grammar, syntax and names are not checked."""
     grammar = grammar_of(None, offered.path)
     found = []
     if grammar is not None and _breaks(offered, grammar):
@@ -83,7 +83,7 @@ def harms(offered: Offered) -> tuple[str, ...]:
 
 
 def harm_figures(offers: Sequence[Collection[str]]) -> dict[str, Value]:
-    """How many offers there were, and how many of them do what nobody wants, in all and by what they do."""
+    """The number of offers, and of harmful ones, in total and by harm."""
     return {
         "offers": len(offers),
         "harmful_offers": sum(bool(found) for found in offers),
@@ -92,23 +92,23 @@ def harm_figures(offers: Sequence[Collection[str]]) -> dict[str, Value]:
 
 
 def harm_table(offers: Sequence[Collection[str]]) -> Table:
-    """The same for people."""
+    """The same as a table."""
     counts = [sum(map(bool, offers)), *(sum(harm in found for found in offers) for harm in HARMS)]
     cells = (f"{number} ({number / len(offers):.1%})" if offers else "0" for number in counts)
     return Table("Harmful offers", ("", "offers", "harmful", *_TITLES), (("Calomel", str(len(offers)), *cells),))
 
 
 def _breaks(offered: Offered, grammar: Grammar) -> bool:
-    """Whether there are more syntax errors behind it."""
+    """Whether there are more syntax errors after it."""
     before, after = _parsed(offered.text, grammar), _parsed(offered.after, grammar)
     had, has = (None if tree is None else errors(tree) for tree in (before, after))
     return had is not None and has is not None and has > had
 
 
 def unknown_names(offered: Offered, grammar: Grammar) -> tuple[str, ...]:
-    """Names in what it writes away from the cursor that nothing declares and no text has.
+    """Names in its edits away from the cursor's line that nothing declares and no text contains.
 
-    Members of something else than the object itself are its type's, which the file need not show.
+    Members of anything but the object itself (`self`, `this`) are skipped: their type may be in another file.
     """
     root = _parsed(offered.after, grammar)
     if root is None:
@@ -135,13 +135,13 @@ def unknown_names(offered: Offered, grammar: Grammar) -> tuple[str, ...]:
 
 
 def _undoes(offered: Offered) -> bool:
-    """Whether any of it turns back one of the last changes, or a part of one that stands for itself."""
+    """Whether it undoes one of the last changes, or a self-contained part of one."""
     ours = {each for edit in offered.edits for each in _pieces(offered.text, edit)}
     return any(not ours.isdisjoint(_pieces(offered.text, back)) for back in _inverses(offered))
 
 
 def _inverses(offered: Offered) -> list[TextEdit]:
-    """What would turn back each of the last changes, in offsets of the text as it is; changed ones are left out."""
+    """The inverse of each of the last changes, in offsets of the current text; those edited since are left out."""
     text, found = offered.before, list[TextEdit]()
     for start, end, new in offered.changes[-_EDITS:]:
         moved = []
@@ -159,7 +159,7 @@ def _inverses(offered: Offered) -> list[TextEdit]:
 
 
 def _pieces(text: str, edit: TextEdit) -> Iterator[TextEdit]:
-    """An edit as replacements of whole words; a single letter that goes or comes mends a typo."""
+    """An edit as replacements of whole words; single characters added or removed are left out as typo fixes."""
     low, high = text.rfind("\n", 0, edit.start) + 1, text.find("\n", edit.end)
     high = len(text) if high < 0 else high
     old = _PIECE.findall(text[low:high])
@@ -192,7 +192,7 @@ def _field(node: Node) -> tuple[Node | None, str]:
 
 
 def _declares(node: Node) -> bool:
-    """Whether a name is made known where it stands: as a parameter, a variable, a function, an import."""
+    """Whether this node declares its name: as a parameter, a variable, a function, an import."""
     parent, field = _field(node)
     while parent is not None:
         if parent.type in _OTHERS:
@@ -206,7 +206,7 @@ def _declares(node: Node) -> bool:
 
 
 def _is_anothers(node: Node) -> bool:
-    """Whether a name is a member of another thing than the object itself, or a callee's parameter."""
+    """Whether a name is a member of anything but the object itself, or a callee's parameter."""
     parent, field = _field(node)
     if parent is None:
         return False

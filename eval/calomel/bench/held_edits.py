@@ -1,6 +1,6 @@
 """`calomel bench edits --held-out`: next edits in packages that no training corpus contains, beside two baselines.
 
-Every moment is asked once through the suggester, as an editor does it, so that places elsewhere in the file count.
+The suggester is asked once at every moment, as by an editor, so that places elsewhere in the file count.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ class HeldOptions:
     """What to run.
 
     Attributes:
-        stories: another file of stories than the committed one.
+        stories: a file of stories in place of the committed one.
         kinds: of stories; empty for all.
         limit: moments at most; None for all.
-        baselines: ask them, too.
+        baselines: also ask the baselines.
         aggressiveness: of the editor's settings.
         model: checkpoint folder; None for the shipped one.
         device, threads: of the engine.
         seed: of the bootstrap.
-        resume: go on where an interrupted run stopped.
-        samples: where to write every candidate that the gate saw; nothing is shown then, and every second story is
-            told in another order than its file's.
+        resume: continue an interrupted run.
+        samples: where to write every candidate that the gate saw; nothing is shown then, and every second story
+            makes its changes in another order than the file's.
     """
 
     stories: Path | None = None
@@ -77,11 +77,11 @@ class HeldOptions:
 
 
 def run_held_edits(options: HeldOptions) -> Report:
-    """Ask.
+    """Run the bench.
 
     Raises:
         BenchDataError: there are no stories.
-        SuiteError: the model broke.
+        SuiteError: the model failed.
         ValueError: no moment is left to ask.
         What `calomel.suggest.in_process.open_completer` raises.
     """
@@ -101,7 +101,7 @@ def run_held_edits(options: HeldOptions) -> Report:
 async def ask_moments(
     moments: Sequence[Moment], contenders: Contenders, progress: Progress, journal: Journal | None = None
 ) -> list[Row]:
-    """Everybody's answer to every moment; those that the journal knows are not asked again."""
+    """All contenders' answers to every moment; moments in the journal are not asked again."""
     progress.phase("moments", len(moments))
     rows = []
     for moment in moments:
@@ -124,7 +124,7 @@ def report_of(rows: Sequence[Row], info: ModelInfo, options: HeldOptions) -> Rep
         notes.append("Nothing was shown, so that every place was asked about: the first tables say nothing here.")
     told = [{**CONVERTER.unstructure(replace(row, samples=())), "samples": len(row.samples)} for row in rows]
     return Report(
-        # A page of its own: it does not take the place of one that has the baselines.
+        # A page of its own, so that it does not overwrite the one with the baselines.
         bench="bench edits held-out" if options.baselines else "bench edits held-out alone",
         flat={"model": info.id, "aggressiveness": options.aggressiveness, **held_figures(rows, options.seed)},
         tables=held_tables(rows, options.seed),
@@ -149,9 +149,9 @@ async def _asked(moments: Sequence[Moment], options: HeldOptions) -> tuple[list[
         return await ask_moments(moments, contenders, Progress(), journal), await completer.info()
 
 
-# Seconds between two changes: a person who knows what to do.
+# Seconds between two changes, for a person who knows what to do.
 _PACE = 2.0
-# Offers that are taken one behind another: more are another change.
+# At most this many offers are accepted in a row: more would be another change.
 _FOLLOWED = 8
 
 
@@ -162,8 +162,8 @@ class Contenders:
     Attributes:
         completer: the model with all makers.
         settings: of the editor.
-        baselines: they are asked, too.
-        audit: nothing is shown, so that every place is asked about.
+        baselines: also ask the baselines.
+        audit: show nothing, so that every place is asked about.
     """
 
     completer: Completer
@@ -172,9 +172,9 @@ class Contenders:
     audit: bool = False
 
     def room(self, moment: Moment) -> Room:
-        """An editor at that moment."""
+        """An editor at this moment."""
         room = Room(self.completer, self.settings, audit=self.audit)
-        # The last change is not settled: the editor asks while its cursor stands behind it.
+        # The last change is not settled: the editor asks while its cursor is right after it.
         room.play(events_of(moment))
         if room.document(moment.story.path).text != moment.text:
             raise ValueError(f"{moment.id}: its changes do not lead to its text")
@@ -182,18 +182,18 @@ class Contenders:
 
 
 async def ask_moment(moment: Moment, contenders: Contenders) -> Row:
-    """Everybody's answer to one moment.
+    """All contenders' answers to one moment.
 
     Raises:
-        SuiteError: the model was not there, or broke.
+        SuiteError: the model was unavailable, or failed.
     """
     room = contenders.room(moment)
     hunks = room.hunks(moment.story.path)
     said = {CALOMEL: await answer(moment, room)}
-    # What a model has to fill in is known when it was asked.
+    # A draft with a hole has a result only if the model was asked to fill it.
     known = drafts(moment.text, hunks, moment.cursor, moment.story.path)
     found = [draft for draft in known if draft.hole is None]
-    # Of drafts all are known, wherever they are; the model was asked about some of them.
+    # Drafts without a hole are all known, wherever they are; the model judged only some of them.
     results = [(draft.maker, draft.apply(moment.text)) for draft in found]
     drafted = {maker for maker, _ in results}
     judged = [(seen.maker, apply(moment.text, edits_of(seen.edits))) for seen in room.decisions.all]
@@ -221,7 +221,7 @@ async def ask_moment(moment: Moment, contenders: Contenders) -> Row:
 
 
 def events_of(moment: Moment) -> tuple[Event, ...]:
-    """The file is opened, and then changed as far as the moment says."""
+    """Events that open the file and make the moment's changes."""
     path = moment.story.path
     opened = Opened(0, 0.0, path, language_of(path), moment.story.text)
     changes = (Changed(number, number * _PACE, path, (change,)) for number, change in enumerate(moment.done, 1))
@@ -229,7 +229,7 @@ def events_of(moment: Moment) -> tuple[Event, ...]:
 
 
 async def answer(moment: Moment, room: Room) -> Said:
-    """What the room's model says. Raises SuiteError when the model was not there, or broke."""
+    """The answer of the room's model. Raises SuiteError when the model was unavailable, or failed."""
     found, milliseconds = await room.ask(moment.id, moment.story.path, moment.cursor)
     await room.suggester.aclose()
     surest = room.decisions.surest()
@@ -243,7 +243,7 @@ async def answer(moment: Moment, room: Room) -> Said:
 
 
 async def followed(moment: Moment, contenders: Contenders) -> tuple[tuple[str, ...], ...]:
-    """What is wrong with each offer when all are taken, one behind another, until there is none; mostly nothing."""
+    """What is wrong with each offer when all are accepted in a row until none comes; usually nothing."""
     room = contenders.room(moment)
     path, text, cursor, changes = moment.story.path, moment.text, moment.cursor, list[TextEdit](moment.done)
     found: list[tuple[str, ...]] = []
@@ -254,7 +254,7 @@ async def followed(moment: Moment, contenders: Contenders) -> tuple[tuple[str, .
         found.append(harms(Offered(text, offer.edits, cursor, path, moment.story.text, changes)))
         room.play([Changed(len(changes), room.clock() + _PACE, path, offer.edits)])
         room.suggester.accepted(offer.id)
-        # From the last to the first, so that none moves another.
+        # From last to first, so that none shifts another's offsets.
         changes += reversed(offer.edits)
         text, cursor = apply(text, offer.edits), offer.cursor_after or cursor
     await room.suggester.aclose()
@@ -262,14 +262,14 @@ async def followed(moment: Moment, contenders: Contenders) -> tuple[tuple[str, .
 
 
 def _plain(moment: Moment, result: str | None, maker: str | None) -> Said:
-    """What one says who shows whatever there is."""
+    """The answer of a baseline, which shows whatever it has."""
     if result is None or result == moment.text:
         return Said(shown=False, right=moment.silent, reason="nothing")
     return Said(shown=True, right=moment.right(result), maker=maker)
 
 
 def moment_sample(moment: Moment, decision: Decision) -> Sample:
-    """Accepted means right: nobody is there who could accept it."""
+    """A sample of a decision; `accepted` means right, as there is no user to accept it."""
     path = moment.story.path
     return Sample(
         question=moment.id,

@@ -1,4 +1,4 @@
-"""What was said at moments of stories, and its figures and tables; every interval resamples whole stories."""
+"""The answers at moments of stories, with figures and tables; every interval resamples whole stories."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from calomel.suggest.drafts.evidence import FILLED
 CALOMEL: Final = "calomel"
 REPEAT: Final = "repeat"
 DRAFTS: Final = "drafts"
-# Those whose text the model writes.
+# Makers whose text the model writes.
 MODEL_MAKERS: Final = (CANVAS, FILLED)
-# Beside Calomel itself.
+# The contenders beside Calomel.
 BASELINES: Final = (REPEAT, DRAFTS)
 
 
@@ -28,11 +28,11 @@ class Said:
 
     Attributes:
         shown: there was a suggestion.
-        right: the right one, or none where none was right.
+        right: the suggestion is right, or silence is.
         maker: of the suggestion.
-        reason: of silence.
-        probability: that the gate gave, of all it saw the highest; None where it saw nothing.
-        milliseconds: until the answer; None where nobody was asked.
+        reason: for silence.
+        probability: the highest that the gate gave; None where it saw nothing.
+        milliseconds: until the answer; None where no model was asked.
     """
 
     shown: bool
@@ -49,16 +49,16 @@ class Row:
 
     Attributes:
         id: of the moment.
-        story: its story's id, which intervals are resampled by.
+        story: its story's id; intervals resample by it.
         path: of the file.
         kind: of the story.
         language: of the file.
         silent: silence is right.
         half: the last change was interrupted.
         said: by contender.
-        proposed: by maker, whether each of its proposals was right, its best one first.
-        samples: of each candidate that the gate saw.
-        offers: what is wrong with each of Calomel's offers when it is followed from here, of `calomel.bench.harm`.
+        proposed: by maker, whether each of its proposals was right, the best one first.
+        samples: one per candidate that the gate saw.
+        offers: the harms (`calomel.bench.harm`) of each of Calomel's offers when all are accepted from here on.
     """
 
     id: str
@@ -108,7 +108,7 @@ MAKER_NOTES = (
 
 
 def share(rows: Sequence[Row], hit: Callable[[Row], float], seed: int = 0) -> Interval | None:
-    """The mean of `hit` over rows, stories resampled; None without rows."""
+    """The mean of `hit` over rows, resampled by story; None without rows."""
     stories: dict[str, tuple[float, int]] = {}
     for row in rows:
         hits, count = stories.get(row.story, (0.0, 0))
@@ -156,7 +156,7 @@ def held_figures(rows: Sequence[Row], seed: int = 0) -> dict[str, Value]:
 
 
 def _written(rows: Sequence[Row]) -> dict[str, Value]:
-    """Of the edits that were shown, how many have a text of the model's, and how many of those were right."""
+    """The share of shown edits whose text the model wrote, and the share of those that were right."""
     shown = [row.said[CALOMEL] for row in rows if row.said[CALOMEL].shown]
     written = [said for said in shown if said.maker in MODEL_MAKERS]
     return {
@@ -165,7 +165,7 @@ def _written(rows: Sequence[Row]) -> dict[str, Value]:
     }
 
 
-# What became of a moment with an edit to come, and what that is called in a table.
+# Outcomes of a moment that has an edit to come, with their names in the table.
 LOSSES: Final = {
     "right": "right",
     "held_back": "right, but held back",
@@ -176,7 +176,7 @@ LOSSES: Final = {
 
 
 def loss(proposed: Sequence[bool], *, shown: bool, right: bool) -> str:
-    """Where an edit to come was lost, by its name in `LOSSES`; `proposed`: whether each proposal was right."""
+    """Where an expected edit was lost, as a key of `LOSSES`; `proposed`: whether each proposal was right."""
     if right:
         return "right"
     if any(proposed):
@@ -190,7 +190,7 @@ def _loss(row: Row) -> str:
 
 
 def losses(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
-    """By kind of edit, how many moments were lost where."""
+    """By kind of edit, the number of moments lost at each stage."""
     found = {}
     for kind, part in _parts([row for row in rows if not row.silent], "kind"):
         lost = [_loss(row) for row in part]
@@ -237,18 +237,18 @@ _GROUPS: Final = ("kind", "language")
 
 
 def _parts(rows: Sequence[Row], name: str) -> list[tuple[str, list[Row]]]:
-    """The rows of each kind, or of each language, in order of names."""
+    """The rows of each kind, or of each language, sorted by name."""
     values = sorted({getattr(row, name) for row in rows})
     return [(value, [row for row in rows if getattr(row, name) == value]) for value in values]
 
 
 def offers_of(rows: Sequence[Row]) -> tuple[tuple[str, ...], ...]:
-    """What is wrong with each offer of all moments."""
+    """The harms of each offer of all moments."""
     return tuple(offer for row in rows for offer in row.offers)
 
 
 def makers(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Every maker that proposed something, in order of names."""
+    """Every maker that proposed something, sorted by name."""
     return tuple(sorted({maker for row in rows for maker in row.proposed}))
 
 

@@ -1,8 +1,8 @@
 """Holes in held-out files: seeded, by kind, cut at characters and not at tokens.
 
 The same files, seed and token measure give the same holes on every machine. Every language gets an equal share of each
-kind. Lines that no person typed (longer than 200 characters) are left alone. Beside them cells, for speed: contexts of
-a given size and answers of a given length.
+kind. Lines that no person typed (longer than 200 characters) are skipped. For the speed bench there are also cells:
+contexts of a given size with answers of a given length.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TRIES_PER_FILE = 20
 _IDENTIFIER = re.compile(r"[^\W\d]\w{3,}")
 
 
-# How many tokens a text has.
+# The number of tokens in a text.
 Measure = Callable[[str], int]
 
 
@@ -84,7 +84,7 @@ def _holes_of(kind: str, files: Sequence[HeldoutFile], measure: Measure, count: 
 def rests_going_down(file: HeldoutFile, measure: Measure, *, count: int, seed: int) -> tuple[Hole, ...]:
     """A rest of a line in each of `count` stretches of `file`, from its beginning to its end.
 
-    Stretches have as many lines each; one in which nothing fits gives no hole.
+    All stretches have the same number of lines; one in which nothing fits gives no hole.
     """
     lines = _lines(file.text)
     rng = random.Random(f"{seed}:down:{file.package}:{file.path}")  # noqa: S311 - seeded, not secret
@@ -96,7 +96,7 @@ def rests_going_down(file: HeldoutFile, measure: Measure, *, count: int, seed: i
 
 
 def _cut(kind: str, rng: random.Random, file: HeldoutFile, lines: Sequence[_Line], measure: Measure) -> list[Hole]:
-    """A hole of this kind in some of the lines; none when nothing fits."""
+    """A hole of this kind in some of the lines; None when nothing fits."""
     most = SEVERAL_LINES_TOKENS if kind == SEVERAL_LINES else LINE_TOKENS
     for _ in range(TRIES_PER_FILE if lines else 0):
         start, end = _CUTTERS[kind](rng, file.text, lines) or (0, 0)
@@ -118,7 +118,7 @@ def _cut(kind: str, rng: random.Random, file: HeldoutFile, lines: Sequence[_Line
 
 
 def _lines(text: str) -> list[_Line]:
-    """The lines of `text` that have something on them and were plausibly typed."""
+    """The lines of `text` that are not blank and were plausibly typed."""
     found, start = [], 0
     for raw in text.split("\n"):
         if raw.strip() and len(raw) <= LONGEST_LINE:
@@ -128,10 +128,10 @@ def _lines(text: str) -> list[_Line]:
 
 
 def _rest_of_line(rng: random.Random, _: str, lines: Sequence[_Line]) -> _Span | None:
-    """From any character behind the line's first one to the line's end."""
+    """From any character after the line's first one to the line's end."""
     line = rng.choice(lines)
     visible = len(line.text.rstrip())
-    if visible - line.indent < 2:  # noqa: PLR2004 - one character before the cursor and one behind it
+    if visible - line.indent < 2:  # noqa: PLR2004 - one character before the cursor and one after it
         return None
     start = line.start + rng.randrange(line.indent + 1, visible)
     return start, line.end
@@ -159,7 +159,7 @@ def _inside_token(rng: random.Random, _: str, lines: Sequence[_Line]) -> _Span |
 
 
 def _inside_indent(rng: random.Random, _: str, lines: Sequence[_Line]) -> _Span | None:
-    """From a place within the line's indentation to the line's end; the rest of the indentation is to be filled too."""
+    """From within the line's indentation to the line's end; the rest of the indentation is part of the hole."""
     line = rng.choice(lines)
     if line.indent == 0:
         return None
@@ -180,7 +180,7 @@ def _several_lines(rng: random.Random, text: str, lines: Sequence[_Line]) -> _Sp
         if visible - first.indent < 2:  # noqa: PLR2004 - as above
             return None
         start += rng.randrange(first.indent + 1, visible)
-    # Blank lines in between count: the hole shall not be longer than it says.
+    # Blank lines in between count: the hole must not be longer than four lines.
     if text.count("\n", start, last.end) > 3:  # noqa: PLR2004 - four lines
         return None
     return start, last.end
@@ -195,7 +195,7 @@ _CUTTERS: dict[str, _Cutter] = {
 }
 
 
-# Room in front of the cursor is filled with whole files, the target file last; this is what code has on average.
+# Whole files fill the space before the cursor, the target file last; this is code's average.
 CHARACTERS_PER_TOKEN = 3
 SUFFIX_CHARACTERS = 6000
 
@@ -219,7 +219,7 @@ def size_name(tokens: int) -> str:
 
 
 def cell_holes(cell: Cell, files: Sequence[HeldoutFile], measure: Measure, *, seed: int) -> Iterator[Hole]:
-    """Endless holes of one cell: what was there has about `answer` tokens, and the prefix fills the context.
+    """Endless holes of one cell: the text removed has about `answer` tokens, and the prefix fills the context.
 
     Raises:
         BenchDataError: no file is long enough for the answer.
@@ -247,19 +247,19 @@ def cell_holes(cell: Cell, files: Sequence[HeldoutFile], measure: Measure, *, se
 
 
 def before_keystroke(hole: Hole, run: str) -> Hole:
-    """The request one keystroke earlier; `run` makes its path, and so the whole prompt, one that no cache knows."""
+    """The request one keystroke earlier; `run` changes its path, so that no cache has any part of the prompt."""
     typed = hole.prefix[-1:]
     return replace(as_run(hole, run), prefix=hole.prefix[:-1], answer=typed + hole.answer)
 
 
 def as_run(hole: Hole, run: str) -> Hole:
-    """The hole under a path of its own run. Short, since a prompt shows the end of a path only."""
+    """The hole under a path unique to its run; short, since a prompt shows only the end of a path."""
     name = PurePosixPath(hole.path or "file").name
     return replace(hole, path=f"{zlib.crc32(run.encode()):08x}/{name}")
 
 
 def _answer_end(text: str, start: int, tokens: int, measure: Measure) -> int:
-    """Where the text from `start` on has reached so many tokens."""
+    """The offset at which the text from `start` on reaches this many tokens."""
     low, high = start + 1, min(len(text), start + tokens * 24)
     while low < high:
         middle = (low + high) // 2

@@ -31,7 +31,7 @@ HOLES_PER_KIND: Final = 400
 # A quick run stops asking after this time, so that loading and the report fit into three minutes.
 QUICK_SECONDS: Final = 120.0
 QUICK_HOLES_PER_KIND: Final = 48
-# One token in one step: what it leaves behind is the cached context.
+# One token in one step: what remains is the cached context.
 _PRIME: Final = Contender("prime", None, 1)
 
 NOTES: Final = (
@@ -59,7 +59,7 @@ class InfillOptions(BenchOptions):
 
     Attributes:
         holes_per_kind: holes of each kind, all languages together; None: 400, quick 48.
-        resume: go on where an interrupted run stopped.
+        resume: continue an interrupted run.
         quantize: weights in eight or four bits; None for what the device computes fastest.
     """
 
@@ -70,10 +70,10 @@ class InfillOptions(BenchOptions):
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What all contenders said to one hole.
+    """All contenders' answers to one hole.
 
     Attributes:
-        cold_milliseconds: what encoding the context from nothing took, measured once for all of them.
+        cold_milliseconds: time to encode the context without a cache, measured once for all of them.
         attempts: by contender.
     """
 
@@ -93,19 +93,19 @@ class Outcome:
 
 
 def run_infill(options: InfillOptions) -> Report:
-    """Measure.
+    """Run the bench.
 
     Raises:
         BenchDataError: the held-out files are absent or damaged.
         CheckpointError: there is no checkpoint to measure.
-        ValueError: a policy's bound on steps is no number.
+        ValueError: a policy's bound on steps is not a number.
     """
     with open_model(options.model, device=options.device, threads=options.threads, quantize=options.quantize) as model:
         return measure_infill(options, model, Progress())
 
 
 def measure_infill(options: InfillOptions, model: OpenModel, progress: Progress) -> Report:
-    """The bench over a model; writes nothing but its journal. Where left to right means nothing, it is left out."""
+    """The bench over a model; writes only its journal. Left to right is skipped where it means nothing."""
     ours = replace(Contender.parse(options.policy or "default"), as_doors=options.policy is None)
     contenders = (ours, BASELINE) if model.verifiable and ours != BASELINE else (ours,)
     per_kind = options.holes_per_kind or (QUICK_HOLES_PER_KIND if options.quick else HOLES_PER_KIND)
@@ -123,7 +123,7 @@ def measure_infill(options: InfillOptions, model: OpenModel, progress: Progress)
         "weights": model.weights_hash,
         "quantize": options.quantize,
         "seed": options.seed,
-        # What was measured, with the defaults that stand behind None spelled out.
+        # What was measured, with the defaults for None spelled out.
         "policy": ours.policy or (DEFAULT_POLICY if generation is None else generation.policy),
         "max_steps": ours.max_steps or (DEFAULT_MAX_STEPS if generation is None else generation.max_steps),
         "policy_is_default": ours.policy is None and ours.max_steps is None,
@@ -145,7 +145,7 @@ def collect(
 ) -> list[Outcome]:
     """Outcomes hole by hole, all contenders of a hole or none; ends early at `deadline` (of `clock`).
 
-    Contenders take turns at being first. What the journal knows is not asked again and costs no time of the deadline.
+    Contenders take turns going first. Holes in the journal are not asked again and use none of the deadline's time.
     """
     found: list[Outcome] = []
     progress.phase("answers", len(holes))
@@ -166,16 +166,16 @@ def collect(
 
 
 def matches(hole: Hole, text: str) -> bool:
-    """Whether `text` is what was there, spaces at the ends of lines aside.
+    """Whether `text` is what was there, ignoring trailing spaces.
 
-    The end of the last line is behind the hole: what follows the hole on its line is part of the comparison.
+    The last line ends after the hole: the rest of that line is part of the comparison.
     """
     tail = hole.suffix.split("\n", 1)[0]
     ours, theirs = ([line.rstrip() for line in f"{each}{tail}".split("\n")] for each in (text, hole.answer))
     return ours == theirs
 
 
-# Figures: one row a kind of hole, for the contender and for left to right.
+# Figures: one row per kind of hole, for the contender and for left to right.
 
 
 def exact_match(outcomes: Sequence[Outcome]) -> Interval | None:
@@ -184,13 +184,13 @@ def exact_match(outcomes: Sequence[Outcome]) -> Interval | None:
 
 
 def tokens_per_forward(outcomes: Sequence[Outcome]) -> Interval | None:
-    """Kept tokens with their end tokens, over all forwards after prefill."""
+    """Kept tokens, end tokens included, per forward after prefill."""
     kept = [outcome.attempt.kept_tokens for outcome in outcomes]
     return ratio_of_sums(kept, [outcome.attempt.forwards for outcome in outcomes])
 
 
 def time_ratio(ours: Sequence[Outcome], theirs: Sequence[Outcome], *, cold: bool = False) -> Interval | None:
-    """Our total time over theirs on the same holes; `cold` adds to both what encoding the context took."""
+    """Our total time over theirs on the same holes; `cold` adds the time to encode the context to both."""
     if len(ours) != len(theirs):
         return None
     sides = (
@@ -200,7 +200,7 @@ def time_ratio(ours: Sequence[Outcome], theirs: Sequence[Outcome], *, cold: bool
 
 
 def select(outcomes: Sequence[Outcome], contender: str, *rows: str, language: str | None = None) -> list[Outcome]:
-    """The outcomes of one contender in some rows, of one language if it is named, in the order of their holes."""
+    """One contender's outcomes in some rows, of one language if given, in the order of their holes."""
     return [
         outcome
         for outcome in outcomes

@@ -38,12 +38,12 @@ from calomel.report.stats import percentile
 BUDGETS = (2048, 8192)
 # A file of 25,000 tokens, and its neighbours as related code.
 FILE, NEIGHBOURS = "argparse.py", ("asyncio", "email", "http", "json", "logging", "unittest", "urllib")
-# Far enough into the file that a budget of 8K is filled by what stands before.
+# Far enough into the file that the text before it fills a budget of 8K.
 LINE = 1400
 LINES, QUICK_LINES = 12, 3
 STARTS, QUICK_STARTS = 5, 2
 CHANGES = 400
-# Lines from the place that is worked at.
+# In lines, relative to where the typing happens.
 JUMPS = (-300, 300, -200, 250)
 READY_SECONDS = 90.0
 # Lines with less text than this say little about typing.
@@ -51,7 +51,7 @@ SHORT_LINE = 20
 SETTLE_SECONDS = 1.5
 # From opening a file to the first question about it.
 REST_SECONDS = 2.0
-# A context is ready when no more than its end is to be encoded.
+# A context is ready when only its end has to be encoded.
 READY = 0.95
 # Reading the workspace takes a few seconds.
 SETTLED_ASKS, SETTLED_PAUSE = 8, 0.5
@@ -82,7 +82,7 @@ NOTES = (
 
 @dataclass(slots=True)
 class _Times:
-    """Milliseconds and shares, as they come in."""
+    """Collects milliseconds and shares."""
 
     suggest: dict[int, list[float]] = field(default_factory=dict)
     reuse: dict[tuple[str, int], list[float]] = field(default_factory=dict)
@@ -137,7 +137,7 @@ async def _measure(model: Path | None, folder: Path, times: _Times, progress: Pr
                 await editor.first_answer()
                 times.first.append((time.perf_counter() - began) * 1e3)
             else:
-                await editor.status()  # the program is there
+                await editor.status()  # the program is running
                 editor.open()
                 await asyncio.sleep(REST_SECONDS)
                 began = time.perf_counter()
@@ -162,7 +162,7 @@ class _Editor:
         self._version = 1
 
     def open(self) -> None:
-        """Show the document, with the cursor at `LINE`, as the editors of Calomel say it."""
+        """Open the document with the cursor at `LINE`, with the messages that Calomel's editors send."""
         document = {"uri": self.uri, "languageId": "python", "version": 1, "text": "\n".join(self.lines)}
         self.session.notify("textDocument/didOpen", {"textDocument": document})
         place = {"textDocument": {"uri": self.uri}, "position": {"line": LINE, "character": 0}}
@@ -194,7 +194,7 @@ class _Editor:
         )
 
     async def status(self) -> dict[str, Any]:
-        """The program's own account."""
+        """The status that the program reports."""
         answer = await self.session.request("workspace/executeCommand", {"command": "calomel.status", "arguments": []})
         return answer if isinstance(answer, dict) else {}
 
@@ -210,7 +210,7 @@ class _Editor:
         raise SessionError("no suggestion within 90 seconds; `calomel lsp` writes its log where calomel.showLog says")
 
     async def settled(self) -> None:
-        """Ask until the context stays as it is: the workspace is read, and tokens are counted exactly."""
+        """Ask until the context no longer changes: the workspace is read, and tokens are counted exactly."""
         sizes: list[int] = []
         until = time.monotonic() + READY_SECONDS
         while time.monotonic() < until and (len(sizes) < SETTLED_ASKS or len(set(sizes[-SETTLED_ASKS:])) > 1):
@@ -255,7 +255,7 @@ async def _type(editor: _Editor, budget: int, count: int, times: _Times, progres
 
 
 async def _changes(editor: _Editor, times: _Times) -> None:
-    """Keystrokes without waiting for suggestions, while suggestions are being computed all the time."""
+    """Types without waiting for suggestions, while one is always being computed."""
     for _ in range(CHANGES // 4):
         times.trivial.append(await _trivial(editor))
     asked: asyncio.Task[Any] | None = None
@@ -278,7 +278,7 @@ async def _trivial(editor: _Editor) -> float:
 
 
 def _note_reuse(times: _Times, name: str, budget: int, status: dict[str, Any]) -> None:
-    """Of a question that the model was asked; many are answered by what is offered already."""
+    """Notes the cached share of a request that reached the model; many are answered by the current offer."""
     last = status.get("last_request") or {}
     if last.get("context_tokens") and last != times.last:
         times.reuse.setdefault((name, budget), []).append(last["cached_tokens"] / last["context_tokens"])
@@ -304,7 +304,7 @@ async def _initialize(session: LspSession, workspace: Path, budget: int, model: 
 
 
 def _workspace(folder: Path) -> Path:
-    """A copy of some packages of the running Python."""
+    """A copy of some packages of the running Python's library."""
     workspace = folder / "workspace"
     workspace.mkdir()
     library = Path(sysconfig.get_path("stdlib"))
@@ -316,7 +316,7 @@ def _workspace(folder: Path) -> Path:
 
 @contextmanager
 def _engine_ended(folder: Path) -> Iterator[None]:
-    """End the engine server that the language server has started."""
+    """Stops the engine server that the language server started."""
     try:
         yield
     finally:
@@ -373,7 +373,7 @@ def _plain() -> Converter:
 
 
 class LspSession(JsonRPCClient):
-    """One process and one connection. Requests may overlap; answers find their way back by id."""
+    """One process and one connection. Requests may overlap; responses are matched by id."""
 
     @classmethod
     async def start(cls, command: Sequence[str], env: Mapping[str, str]) -> LspSession:
@@ -390,14 +390,14 @@ class LspSession(JsonRPCClient):
         self.protocol.notify(method, params)
 
     async def request(self, method: str, params: object) -> Any:
-        """Send a request and wait for its result. Raises SessionError for an error answer or a program that ended."""
+        """Send a request and wait for its result. Raises SessionError for an error response or a program that ended."""
         try:
             return await asyncio.wait_for(self.protocol.send_request_async(method, params), ANSWER_SECONDS)
         except (JsonRpcException, RuntimeError, ConnectionError) as error:
             raise SessionError(str(error)) from error
 
     async def end(self) -> None:
-        """Shut the program down as an editor does; kill it when it does not follow."""
+        """Shut the program down as an editor does; kill it when it does not comply."""
         if self._server is None:
             return
         with contextlib.suppress(SessionError, TimeoutError):

@@ -1,9 +1,9 @@
-"""`calomel bench load`: a real server under many clients, what one more client waits for, and what is left behind.
+"""`calomel bench load`: a real server under many clients, how long one more client waits, and what is not released.
 
-The server is a process of its own with its own defaults, the clients are connections from different addresses. Each
-types at a place of its own, one key a request, and asks again as soon as it has its answer; some hang up in the middle.
-Meanwhile one more client asks for a short text now and then, and the server's memory and open files are looked at. In
-the end everything must be given back.
+The server is a process of its own with its defaults, the clients are connections from different addresses. Each types
+at a place of its own, one key per request, and asks again as soon as it has its answer; some disconnect halfway.
+Meanwhile one more client asks for a short text now and then, and the server's memory and open files are sampled. In
+the end everything must be released.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from calomel.storage.system import WINDOWS, psutil
 
 MINUTES, QUICK_MINUTES = 2.0, 0.25
 ALONE_SECONDS, QUICK_ALONE_SECONDS = 15.0, 6.0
-# The model is told to give this many: an answer of no fixed length would make each run another measurement.
+# A fixed answer length, so that runs are comparable.
 ANSWER_TOKENS: Final = 32
-# Of a client's requests, one in so many is left within a third of a second.
+# A client drops one in this many requests within this many seconds.
 _LEAVES, _LEAVES_WITHIN = 16, 0.3
 _SAMPLE_SECONDS: Final = 2.0
-# What is left when everybody has gone is looked at after so long: the last engine steps, and closing of connections.
+# Leaks are looked for this long after the last client left: engine steps end and connections close meanwhile.
 _SETTLE_SECONDS: Final = 3.0
-# What one more client asks while the others load the server, and how long it waits in between.
+# The extra client's request while the others load the server, and its pause between requests.
 _PERSON: Final = {"model": "m", "prompt": "def add(a, b):\n    return ", "suffix": "\n", "max_tokens": 16}
 _PERSON_SECONDS: Final = 0.5
-# A refused client of the bench comes back sooner than it is told to: the server must stand that.
+# A refused client of the bench retries sooner than the server says: the server must cope with that.
 _PAUSE_SECONDS: Final = 0.1
-# Tokens of a context beyond what is asked for: marks, and what is typed.
+# Tokens of a context beyond the requested size: markers, and typed text.
 _GROWTH: Final = 512
 _PATH: Final = "/v1/fim/completions"
 _LATER: Final = frozenset({429, 503})
@@ -77,10 +77,10 @@ class LoadOptions:
     """What to measure, and on what.
 
     Attributes:
-        clients: that ask at once.
+        clients: how many ask concurrently.
         minutes: how long; None: 2, quick a quarter of one.
-        context: tokens around each cursor, about.
-        max_requests: places of the server; None for its default.
+        context: approximate tokens around each cursor.
+        max_requests: the server's limit on concurrent requests; None for its default.
     """
 
     model: Path | None = None
@@ -96,14 +96,14 @@ class LoadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A cursor in a file: the text before it and behind it, and what its user types there, a character a request."""
+    """A cursor in a file: the text before and after it, and what its user types there, one character per request."""
 
     prefix: str
     suffix: str
     typed: str
 
     def request(self, keys: int) -> dict[str, Any]:
-        """The body of a fill after so many keystrokes; begins anew behind the last."""
+        """The body of a fill after this many keystrokes; starts over after the last."""
         at = keys % (len(self.typed) + 1)
         tokens = {"max_tokens": ANSWER_TOKENS, "min_tokens": ANSWER_TOKENS, "stop": []}
         return {"model": "nano", "prompt": self.prefix + self.typed[:at], "suffix": self.suffix, **tokens}
@@ -113,7 +113,7 @@ class Place:
 class Asked:
     """One request: when it began, how long it took, its status (0: no answer), tokens of its prompt, and its answer.
 
-    `later`: refused, and told when to come back.
+    `later`: refused with a Retry-After header.
     """
 
     began: float
@@ -135,10 +135,10 @@ class Crowd:
     """What a number of clients saw.
 
     Attributes:
-        clients: for each, its requests in order.
+        clients: per client, its requests in order.
         began: when the first of them asked.
-        seconds: from there until the first of them left: so long they were all there.
-        left: requests that were left in the middle.
+        seconds: from there until the first of them finished: all were active for this long.
+        left: requests that their client dropped.
     """
 
     clients: list[list[Asked]] = field(default_factory=list)
@@ -148,7 +148,7 @@ class Crowd:
 
     @property
     def asked(self) -> list[Asked]:
-        """All requests whose answer was waited for."""
+        """All requests that were not dropped."""
         return [asked for client in self.clients for asked in client]
 
     @property
@@ -158,29 +158,29 @@ class Crowd:
 
     @property
     def errors(self) -> int:
-        """Requests that were neither answered nor told to come back later."""
+        """Requests neither answered nor rejected."""
         return sum(not asked.answered and not asked.later for asked in self.asked)
 
     @property
     def rejected(self) -> int:
-        """Requests that were told to come back later."""
+        """Requests refused with a Retry-After header."""
         return sum(asked.later for asked in self.asked)
 
     @property
     def throughput(self) -> float:
-        """Answers a second while all clients were there."""
+        """Answers per second while all clients were active."""
         end = self.began + self.seconds
         done = sum(asked.began + asked.seconds <= end for asked in self.answered)
         return done / self.seconds if self.seconds else 0.0
 
     def milliseconds(self, percent: float) -> float | None:
-        """A percentile over all answers."""
+        """A percentile of the milliseconds of all answers."""
         return percentile([asked.seconds * 1e3 for asked in self.answered], percent)
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The server at one moment: resident MiB and open files; zeros where it is gone."""
+    """The server at one moment: resident MiB and open files; zeros if it has ended."""
 
     memory: float = 0.0
     files: int = 0
@@ -188,7 +188,7 @@ class Sample:
 
 @dataclass(slots=True)
 class Seen:
-    """What a run showed, phase by phase."""
+    """What was measured in a run, phase by phase."""
 
     before: Sample = field(default_factory=Sample)
     alone: Crowd = field(default_factory=Crowd)
@@ -200,7 +200,7 @@ class Seen:
 
 
 def run_load(options: LoadOptions) -> Report:
-    """Measure.
+    """Run the bench.
 
     Raises:
         ServedError: the server does not start.
@@ -208,7 +208,7 @@ def run_load(options: LoadOptions) -> Report:
     """
     load = load_before()
     places = make_places(options.clients, options.context, read_heldout(), seed=options.seed)
-    # On a CPU it keeps the contexts of one person, unless it is told that there are more.
+    # On a CPU the server's cache holds one person's contexts by default.
     arguments: tuple[str, ...] = ("--cache-tokens", str(options.clients * (options.context + _GROWTH)))
     if options.max_requests is not None:
         arguments += ("--max-requests", str(options.max_requests))
@@ -255,7 +255,7 @@ def flat_figures(seen: Seen) -> dict[str, Value]:
 
 
 def make_places(number: int, context: int, files: Sequence[HeldoutFile], *, seed: int) -> tuple[Place, ...]:
-    """So many different places with about `context` tokens around each, most of them before the cursor."""
+    """`number` different places with about `context` tokens around each, most of them before the cursor."""
     cell = Cell(int(0.7 * context), ANSWER_TOKENS)
     holes = cell_holes(cell, files, lambda text: len(text) // CHARACTERS_PER_TOKEN, seed=seed)
     behind = int(0.2 * context * CHARACTERS_PER_TOKEN)
@@ -266,7 +266,7 @@ async def _measure(options: LoadOptions, server: Served, places: Sequence[Place]
     seen = Seen(before=look(server.pid))
     minutes = options.minutes or (QUICK_MINUTES if options.quick else MINUTES)
     progress.say(f"{len(places)} contexts are read")
-    # A few at once, so that every context has been read before anything counts.
+    # A few at once, so that every context is cached before anything is measured.
     for first in range(0, len(places), 4):
         await crowd(server, places[first : first + 4], 0.0, first_client=first)
     seen.alone = await crowd(server, places[:1], QUICK_ALONE_SECONDS if options.quick else ALONE_SECONDS)
@@ -291,9 +291,9 @@ async def _measure(options: LoadOptions, server: Served, places: Sequence[Place]
 async def crowd(
     server: Served, places: Sequence[Place], seconds: float, *, first_client: int = 0, leaves: int | None = None
 ) -> Crowd:
-    """A client at each place; all ask at once, for so many seconds and once at least.
+    """A client at each place; all ask concurrently, for `seconds` and at least once.
 
-    One request in `leaves` is left in the middle; None for none.
+    One request in `leaves` is dropped midway; None for none.
     """
     began = time.perf_counter()
     found = Crowd([[] for _ in places], began)
@@ -322,7 +322,7 @@ async def crowd(
 
 
 async def ask(client: httpx.AsyncClient, body: dict[str, Any]) -> Asked:
-    """One request; raises nothing."""
+    """Sends one request; raises nothing."""
     began = time.perf_counter()
     try:
         reply = await client.post(_PATH, json=body)
@@ -338,7 +338,7 @@ async def ask(client: httpx.AsyncClient, body: dict[str, Any]) -> Asked:
 
 
 async def _person(server: Served, number: int, waits: list[float]) -> None:
-    """One more client, from an address of its own; notes the milliseconds of its answers."""
+    """One more client, from an address of its own; records the milliseconds of its answers."""
     async with server.client(number) as client:
         while True:
             asked = await ask(client, _PERSON)
@@ -354,7 +354,7 @@ async def _watch(pid: int, samples: list[Sample]) -> None:
 
 
 def look(pid: int) -> Sample:
-    """The process at this moment; nothing where it is gone."""
+    """The process at this moment; zeros if it has ended."""
     library = psutil()
     with contextlib.suppress(library.Error):
         process = library.Process(pid)

@@ -1,4 +1,4 @@
-"""The model under test, over one checkpoint folder, and the ways to decode that are compared."""
+"""The model under test, from one checkpoint folder, and the ways of decoding that are compared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from calomel.suggest.filler import Filler
 from calomel.suggest.in_process import open_filler
 
 if TYPE_CHECKING:
-    # At run time these load torch, which `calomel --help` must not.
+    # Importing these loads torch, which `calomel --help` must not.
     from calomel.engine import Engine
     from calomel.prompts.tokenizer import TextTokenizer
 
@@ -51,8 +51,8 @@ class BenchOptions:
 class Contender:
     """A way to decode: a policy, None for the default, and its bound on steps, None for the default.
 
-    `as_doors`: as every door asks, from the beginning of the cursor's word on, or what stands elsewhere where that is
-    likelier right. Policies are compared on the bare prompt.
+    `as_doors`: as every door asks: from the beginning of the cursor's word, or with a recalled text where that is
+    more likely right. Policies are compared on the bare prompt.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Contender:
         """Read `POLICY` or `POLICY@STEPS`, as in `threshold:0.9@8`.
 
         Raises:
-            ValueError: the steps are no positive number.
+            ValueError: the steps are not a positive number.
         """
         policy, mark, steps = text.partition("@")
         if mark and not (steps.isdigit() and int(steps) > 0):
@@ -77,7 +77,7 @@ BASELINE: Final = Contender(LEFT_TO_RIGHT, LEFT_TO_RIGHT)
 
 
 def in_turns(contenders: Sequence[_T], turn: int) -> tuple[_T, ...]:
-    """All of them; each is first once in as many turns as there are."""
+    """All of them, rotated by turn, so that each is first equally often."""
     shift = turn % len(contenders)
     return (*contenders[shift:], *contenders[:shift])
 
@@ -91,8 +91,8 @@ class Attempt:
         kept_tokens: tokens of `text`, plus one where the answer ended by an end token that counted.
         forwards: all forwards after prefill, the length probe included.
         milliseconds: the whole call: rendering and tokenizing the prompt, prefill, denoising, decoding.
-        prefill_milliseconds: of these, what encoding the context took.
-        prompt_tokens, cached_tokens: of the prompt, and those of it that the prefix cache had.
+        prefill_milliseconds: the part of these spent encoding the context.
+        prompt_tokens, cached_tokens: of the prompt, and those of them that were in the prefix cache.
     """
 
     text: str
@@ -121,11 +121,11 @@ class OpenModel:
         return self.engine.config.diffusion.verifiable
 
     def measure(self, text: str) -> int:
-        """How many tokens `text` has."""
+        """The number of tokens in `text`."""
         return len(self.tokenizer.encode(text))
 
     def attempt(self, hole: Hole, contender: Contender, max_context: int = DEFAULT_CONTEXT) -> Attempt:
-        """Fill `hole` greedily behind at most `max_context` tokens; raises the engine's errors."""
+        """Fill `hole` greedily after at most `max_context` tokens; raises the engine's errors."""
         began = self.clock()
         fill = self.filler.fill(
             FillRequest(
@@ -153,7 +153,7 @@ class OpenModel:
 
 
 def checkpoint_folder(folder: Path | None) -> Path:
-    """`folder`, or the one of the weights that ship with Calomel."""
+    """`folder`, or that of the weights that ship with Calomel."""
     if folder is not None:
         return folder
     from calomel.weights import nano_path

@@ -1,4 +1,4 @@
-"""The engines that ours is compared with, over the same weights: `transformers` and llama.cpp, as each is fastest."""
+"""The engines that ours is compared with, over the same weights: `transformers` and llama.cpp, each at its fastest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Ends = Callable[[Sequence[int]], bool]
 
 
 class PeerUnavailableError(Exception):
-    """The peer is not installed, or can not read these weights; the message says which and what to do."""
+    """The peer is not installed, or cannot read these weights; the message says which and what to do."""
 
 
 class Peer(ABC):
@@ -33,7 +33,7 @@ class Peer(ABC):
     Attributes:
         name: as in the report's keys.
         settings: version, number type and threads, in words.
-        read: how many tokens of the last prompt it had to read anew.
+        read: how many tokens of the last prompt it had to encode.
     """
 
     name: str
@@ -44,10 +44,10 @@ class Peer(ABC):
         self._seen: list[int] = []
 
     def decode(self, prompt: Sequence[int], most: int, end: int, ends: Ends) -> list[int]:
-        """At most `most` greedy tokens behind `prompt`, without the `end` token, as far as `ends` lets it come.
+        """At most `most` greedy tokens after `prompt`, without the `end` token, until `ends` stops it.
 
-        What it remembers of the prompt before is used for what both begin with. The last token of the prompt is always
-        read anew: its logits are the first that are needed.
+        The cache of the previous prompt is reused for their common prefix. The last token of the prompt is always
+        encoded again: its logits are the first that are needed.
         """
         from calomel.engine.cache import common_beginning  # imports torch, which came with the model
 
@@ -69,18 +69,18 @@ class Peer(ABC):
 
     @abstractmethod
     def keep(self, count: int) -> None:
-        """Forget all but the first `count` tokens."""
+        """Drop all but the first `count` tokens from the cache."""
 
     @abstractmethod
     def step(self, fresh: Sequence[int]) -> int:
-        """Read tokens behind what is kept; the best next one."""
+        """Encode tokens after the cached ones; returns the best next one."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give its memory back."""
+        """Release its memory."""
 
 
-# Rows that are added at a time when there is no room left.
+# Rows added at a time when there is no room left.
 _MORE_ROOM: Final = 4096
 
 
@@ -125,7 +125,7 @@ class RoomyLayer:
         return -1
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Forget the last `-tokens_to_remove` positions."""
+        """Drop the last `-tokens_to_remove` positions."""
         self._length += tokens_to_remove
 
     def _room_for(self, like: Tensor, length: int) -> tuple[Tensor, Tensor]:
@@ -163,7 +163,7 @@ class TransformersPeer(Peer):
         try:
             config = library.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
             raw = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-            # The class of Qwen3 drops the window unless it is told to use it.
+            # Qwen3's class ignores the window unless this is set.
             config.sliding_window = raw.get("sliding_window")
             config.use_sliding_window = config.sliding_window is not None
             self._model: Any = library.AutoModelForCausalLM.from_pretrained(
@@ -171,7 +171,7 @@ class TransformersPeer(Peer):
             ).eval()
         except (OSError, ValueError, KeyError) as error:
             raise PeerUnavailableError(f"transformers can not open {folder.name}: {error}") from error
-        # The cache asks its layers what they are. They are no subclasses: the package may be absent.
+        # The cache asks its layers for their type. They are not subclasses, since the package may be absent.
         import_module("transformers.cache_utils").CacheLayerMixin.register(RoomyLayer)
         types = getattr(config, "layer_types", None) or ["full_attention"] * config.num_hidden_layers
         layers = [RoomyLayer(config.sliding_window if kind == "sliding_attention" else None) for kind in types]
@@ -180,7 +180,7 @@ class TransformersPeer(Peer):
         super().__init__(f"transformers {library.__version__}, {dtype}, a cache without copies, {threads} threads")
 
     def keep(self, count: int) -> None:
-        """See `Peer`. Layer by layer: the cache's own `crop` asks for its own classes."""
+        """See `Peer`. Layer by layer: the cache's own `crop` requires its own classes."""
         for layer in self._cache.layers:
             layer.crop(min(0, count - len(self._seen)))
 
@@ -211,7 +211,7 @@ def write_gguf(model: Transformer, path: Path, number_type: NumberType) -> None:
     lengths are written as `f16`.
 
     Raises:
-        PeerUnavailableError: the package gguf is not installed, or the checkpoint is of no Qwen3 shape.
+        PeerUnavailableError: the package gguf is not installed, or the checkpoint does not have Qwen3's shape.
     """
     config = model.config
     if not config.qk_norm or config.attention_bias:
@@ -287,10 +287,10 @@ class LlamaCppPeer(Peer):
         file: as `write_gguf` writes it.
         positions: of prompt and answer together, at most.
         threads: of the processor.
-        settings: what to say of the file in the report.
+        settings: the report's description of the file.
 
     Raises:
-        PeerUnavailableError: llama-cpp-python is not installed, or can not open the file.
+        PeerUnavailableError: llama-cpp-python is not installed, or cannot open the file.
     """
 
     name = "llamacpp"
@@ -309,11 +309,11 @@ class LlamaCppPeer(Peer):
         super().__init__(f"llama-cpp-python {library.__version__}, {settings}, {threads} threads")
 
     def keep(self, count: int) -> None:
-        """See `Peer`. The next `eval` forgets what stands behind this position."""
+        """See `Peer`. The next `eval` drops everything after this position."""
         self._model.n_tokens = count
 
     def step(self, fresh: Sequence[int]) -> int:
-        """The steps of the library's own `generate`, without its comparison of the prompts in Python."""
+        """The steps of the library's own `generate`, without its comparison of prompts in Python."""
         self._model.eval(list(fresh))
         return int(self._model.sample(temp=0.0, top_k=1, repeat_penalty=1.0))
 
@@ -335,13 +335,13 @@ _ROOM: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What is tried of the peers.
+    """Which settings of the peers are tried.
 
     Attributes:
         folder: the checkpoint.
-        context: tokens of prompt.
-        threads: numbers of threads.
-        quick: only what was fastest elsewhere.
+        context: prompt tokens.
+        threads: thread counts to try.
+        quick: only the settings that were fastest elsewhere.
     """
 
     folder: Path
@@ -352,7 +352,7 @@ class Offer:
 
 @contextmanager
 def open_peers(offer: Offer, trial: Trial, say: Callable[[str], None]) -> Iterator[tuple[list[Peer], list[str]]]:
-    """The peers that are there, each as it is fastest, and why others are not; closed at the end."""
+    """The available peers, each at its fastest, and why the others are not; closed at the end."""
     peers: list[Peer] = []
     missing: list[str] = []
     with tempfile.TemporaryDirectory(prefix="calomel-peers-") as place:
@@ -369,7 +369,7 @@ def open_peers(offer: Offer, trial: Trial, say: Callable[[str], None]) -> Iterat
 
 
 def fastest(makers: Sequence[Maker], trial: Trial, say: Callable[[str], None]) -> Peer:
-    """What the maker makes whose peer took least time; the others are closed."""
+    """A new peer with the settings whose trial took least time; the tried ones are closed."""
     took: list[float] = []
     for make in makers:
         peer = make()
@@ -381,7 +381,7 @@ def fastest(makers: Sequence[Maker], trial: Trial, say: Callable[[str], None]) -
 
 
 def transformers_makers(offer: Offer, _: Path) -> list[Maker]:
-    """A maker for everything that is tried of transformers."""
+    """One maker per setting of transformers that is tried."""
     return [
         partial(TransformersPeer, offer.folder, dtype=dtype, threads=count)
         for dtype in (QUICK_DTYPES if offer.quick else DTYPES)
@@ -390,7 +390,7 @@ def transformers_makers(offer: Offer, _: Path) -> list[Maker]:
 
 
 def llamacpp_makers(offer: Offer, place: Path) -> list[Maker]:
-    """A maker for everything that is tried of llama.cpp; writes a file for each number type into `place`."""
+    """One maker per setting of llama.cpp that is tried; writes a file per number type into `place`."""
     from calomel.families.loading import load_checkpoint
 
     model = load_checkpoint(offer.folder)

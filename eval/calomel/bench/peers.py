@@ -1,8 +1,8 @@
-"""`calomel bench peers`: milliseconds for every character that the author would have kept, ours beside other engines.
+"""`calomel bench peers`: milliseconds per character that the author would have kept, ours beside other engines.
 
-The same weights, the same prompts, the same holes, in one run and in turns. Rests of lines are filled, going down
-held-out files as a person does who writes them: a place is a file behind other files of its language, what stands above
-the cursor grows from one moment to the next, and every moment is asked for one keystroke earlier first, untimed.
+The same weights, prompts and holes, in one run and in turns. Rests of lines are filled, going down held-out files as
+their author would: a place is a file preceded by other files of its language, the text above the cursor grows from one
+moment to the next, and every moment is first asked about one keystroke earlier, untimed.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from calomel.suggest.filler import own_renderer
 
 CONTEXT, QUICK_CONTEXT = 8192, 2048
 HOLES, QUICK_HOLES = 120, 24
-# Holes of a place: each place is encoded once by every contender.
+# Holes per place: each place is encoded once by every contender.
 MOMENTS, QUICK_MOMENTS = 10, 6
-# A peer is asked so often with everything that is tried of it; it runs with what was fastest.
+# Requests per setting of a peer that is tried; the fastest setting is used.
 TRIALS: Final = 3
-# Characters of a file that is gone down: enough lines to go down, and most of the context is left for other files.
+# Characters of a place's own file: enough lines to go down, and most of the context is left for other files.
 SHORTEST, LONGEST = 1200, 7000
-# Lines of an excerpt: small ones fill the context to within a few hundred tokens.
+# Lines per excerpt: small ones fill the context to within a few hundred tokens.
 EXCERPT_LINES: Final = 30
-# Tokens of markers and of a path, and what a text has more of them in two parts than in one.
+# Tokens of markers and of a path, and the extra ones of a text that is split in two.
 SPARE_TOKENS: Final = 64
 LINE_END: Final = ("\n",)
-# The model's own answers, which is what other engines give.
+# The model's own answers, as other engines give them.
 ALONE: Final = "ours_model_alone"
 
 NOTES: Final = (
@@ -77,9 +77,9 @@ class PeersOptions:
 
     Attributes:
         model: checkpoint folder in our own layout; None is the one that ships.
-        context: tokens of prompt; None: 8,192, quick 2,048.
+        context: prompt tokens; None: 8,192, quick 2,048.
         holes: None: 120, quick 24.
-        threads: numbers of threads to try for the peers; none for 1 and all cores.
+        threads: thread counts to try for the peers; empty for 1 and all cores.
     """
 
     model: Path | None = None
@@ -96,8 +96,8 @@ class Moment:
     """A rest of a line to fill.
 
     Attributes:
-        place: names what it shares its beginning with.
-        related: what stands in front of the file.
+        place: shared by the moments whose prompts begin alike.
+        related: excerpts placed before the file.
         hole: the line, within its file.
     """
 
@@ -107,19 +107,19 @@ class Moment:
 
     @property
     def parts(self) -> PromptParts:
-        """Of its prompt."""
+        """The parts of its prompt."""
         hole = self.hole
         return PromptParts(path=hole.path, prefix=hole.prefix, suffix=hole.suffix, related=self.related)
 
     @property
     def earlier(self) -> Moment:
-        """One keystroke before."""
+        """The moment one keystroke earlier."""
         return replace(self, hole=replace(self.hole, prefix=self.hole.prefix[:-1]))
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a contender put into a hole, up to the line's end; tokens of its prompt, and how many it read anew."""
+    """What a contender put into a hole, up to the line's end; tokens of its prompt, and how many it had to encode."""
 
     text: str
     prompt: int = 0
@@ -139,9 +139,9 @@ class Contender(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """Our engine through the filler of every door, with `policy`; None for the shipped one.
+    """Our engine through the filler that every door uses, with `policy`; None for the shipped one.
 
-    As the doors ask it, or for what the bare prompt gives, which is what peers are given.
+    Asked as the doors ask it, or with the bare prompt, which is what peers are given.
     """
 
     model: OpenModel
@@ -166,7 +166,7 @@ class Ours:
 
 
 class Theirs:
-    """A peer, given the very prompt that ours renders, by a renderer of its own that remembers what it rendered."""
+    """A peer, given the same prompt as ours, by a renderer of its own that caches what it rendered."""
 
     def __init__(self, model: OpenModel, peer: Peer) -> None:
         self.name = peer.name
@@ -192,11 +192,11 @@ class Measured:
 
     Attributes:
         milliseconds: from the question to the answer.
-        processor: milliseconds of all processors.
-        characters: of the answer's beginning that are right.
-        exact: whether all is right.
+        processor: CPU milliseconds, all cores together.
+        characters: length of the answer's right beginning.
+        exact: whether all of it is right.
         prompt: tokens.
-        read: how many of them were read anew.
+        read: how many of them had to be encoded.
     """
 
     milliseconds: float
@@ -212,7 +212,7 @@ Case = dict[str, Measured]
 
 
 def run_peers(options: PeersOptions) -> Report:
-    """Measure. A peer that is absent is left out, and said so.
+    """Run the bench. A peer that is absent is skipped, with a note.
 
     Raises:
         BenchDataError: the held-out files are absent or damaged.
@@ -231,7 +231,7 @@ def run_peers(options: PeersOptions) -> Report:
         )[:count]
 
         def trial(peer: Peer) -> float:
-            """Milliseconds of an answer, warm."""
+            """Milliseconds of a warm answer."""
             cases = measure(moments[:TRIALS], [Theirs(model, peer)], context, None)
             return fmean(_values(cases, peer.name, "milliseconds"))
 
@@ -259,7 +259,7 @@ def run_peers(options: PeersOptions) -> Report:
 def moments_going_down(
     files: Sequence[HeldoutFile], tokens: Measure, *, context: int, places: int, moments: int, seed: int
 ) -> list[Moment]:
-    """`moments` of each of `places`, every language alike; a place's last prompt has nearly `context` tokens.
+    """`moments` in each of `places`, equally for every language; a place's last prompt has nearly `context` tokens.
 
     A language with too few files gives fewer places; the others do not fill in for it.
     """
@@ -299,7 +299,7 @@ def _places(
 
 
 def _related(file: HeldoutFile, own: Sequence[HeldoutFile], room: int, tokens: Measure) -> tuple[Excerpt, ...]:
-    """Excerpts of other files that `room` tokens hold, those of the file's own package nearest to it."""
+    """Excerpts of other files that fit into `room` tokens, those of the file's own package nearest to it."""
     others = sorted((other for other in own if other is not file), key=lambda other: other.package != file.package)
     nearest_first: list[Excerpt] = []
     for other in others:
@@ -347,9 +347,9 @@ def measure(
 
 
 def flat_keys(cases: Sequence[Case], names: Sequence[str]) -> dict[str, Value]:
-    """Every figure: time for an accepted character and exact match of each, and the first one's over the others'.
+    """Every figure: each one's time per accepted character and exact match, and the first one's over the others'.
 
-    Those of the model alone over the others' too, with `alone_` in front; and ours over llama.cpp's twin, had that as
+    The model alone over the others too, with the prefix `alone_`; and ours over llama.cpp's twin, as if that had as
     many characters right as the model itself has in `transformers`.
     """
     flat: dict[str, Value] = {"n": len(cases)}
@@ -380,7 +380,7 @@ def flat_keys(cases: Sequence[Case], names: Sequence[str]) -> dict[str, Value]:
 
 
 def table(flat: Flat, names: Sequence[str]) -> Table:
-    """A row for each contender."""
+    """One row per contender."""
     figures = (
         ("p50_ms", 1), ("p95_ms", 1), ("prompt_tokens", 0), ("read_tokens", 1), ("accepted_characters", 0),
         ("ms_per_character", 1), ("processor_ms_per_character", 1),
@@ -401,7 +401,7 @@ def table(flat: Flat, names: Sequence[str]) -> Table:
 
 
 def ratio_table(flat: Flat, names: Sequence[str]) -> Table:
-    """Ours over each other one: milliseconds for an accepted character, and milliseconds alone."""
+    """Ours over each other one: milliseconds per accepted character, and milliseconds alone."""
     kinds = ("vs", "processor_vs", "time_vs")
     rows = [(name.replace("_", " "), *(flat_cell(flat, f"{kind}_{name}") for kind in kinds)) for name in names[1:]]
     rows += [

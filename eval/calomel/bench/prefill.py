@@ -1,6 +1,6 @@
-"""How long a context takes of which nothing is cached, beside a bare forward of the same weights over the same tokens.
+"""How long an uncached context takes, beside a bare forward of the same weights over the same tokens.
 
-The bare forward is what is left without an engine: one batch, all layers, no cache and no chunks, by PyTorch's own
+The bare forward is what remains without an engine: one batch, all layers, no cache and no chunks, with PyTorch's own
 attention, compiled where there is a compiler. Both take turns in one run.
 """
 
@@ -18,7 +18,7 @@ from calomel.report.result import Value, put_interval
 from calomel.report.stats import percentile_interval, ratio_of_sums
 
 if TYPE_CHECKING:
-    # At run time these load torch, which `calomel --help` must not.
+    # Importing these loads torch, which `calomel --help` must not.
     from torch import Tensor
 
     from calomel.engine import Transformer
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 LOG: Final = logging.getLogger(__name__)
 CONTEXT: Final = 8192
 ROUNDS: Final = 3
-# The tokens of each round begin so many further on, and have no beginning in common with those before.
+# Each round's tokens begin this much further on, and so share no prefix with earlier rounds.
 _SHIFT: Final = 61
 
 
 def measure_prefill(model: OpenModel, files: Sequence[HeldoutFile], threads: int | None) -> dict[str, Value]:
-    """`cold_8k_ms`, `prefill_over_bare` and what belongs to them; nothing where weights cannot read so much.
+    """`cold_8k_ms`, `prefill_over_bare` and related figures; empty where the model cannot read that many tokens.
 
     Args:
-        model: the checkpoint, open.
-        files: what the contexts are made of.
-        threads: of either side; None for PyTorch's own choice.
+        model: the loaded checkpoint.
+        files: the source of the contexts.
+        threads: of both sides; None for PyTorch's own choice.
     """
     import torch
 
@@ -73,11 +73,11 @@ def measure_prefill(model: OpenModel, files: Sequence[HeldoutFile], threads: int
 
 
 class Bare:
-    """A forward of the whole of a text at once.
+    """One forward over a whole text at once.
 
     Args:
-        model: read causally.
-        compiled: by `torch.compile`, what is done beside attention.
+        model: with causal attention.
+        compiled: by `torch.compile`, everything but attention.
     """
 
     def __init__(self, model: Transformer, *, compiled: bool = True) -> None:
@@ -86,12 +86,12 @@ class Bare:
         made: Callable[..., Any] = torch.compile if compiled else lambda part, **_: part
         self.compiled = compiled
         self._model = model
-        # Layers are alike: one that was compiled is all of them.
+        # Layers are alike: one compilation serves all of them.
         self._before = made(_before, dynamic=False)
         self._after = made(_after, dynamic=False)
 
     def __call__(self, ids: Sequence[int]) -> Tensor:
-        """The logits [V] float32 of the token behind `ids`."""
+        """The logits [V] float32 of the token after `ids`."""
         import torch
         from torch.nn import functional as F
 
@@ -121,7 +121,7 @@ def _after(layer: Layer, x: Tensor, attended: Tensor) -> Tensor:
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, window: int | None) -> Tensor:
-    """Causal attention of q [Hq, T, D] over k, v [Hkv, T, D]; with a window, in tiles of it with the one before."""
+    """Causal attention of q [Hq, T, D] over k, v [Hkv, T, D]; with a window, in tiles that see the one before, too."""
     import torch
     from torch.nn import functional as F
 

@@ -1,7 +1,7 @@
-"""`calomel calibrate --recall`: fits what recalled texts are worth beside one model's own answers.
+"""`calomel calibrate --recall`: fits how likely recalled texts are right beside one model's own answers.
 
-Holes are cut from files that the model has not learned from; each is answered by the model alone and, where something
-is recalled, by that. Three logistic regressions with an L2 penalty then say how likely each is right (`recall.json`).
+Holes are cut from files that the model was not trained on; each is answered by the model alone and, where there is
+one, by a recalled text. Three logistic regressions with an L2 penalty say how likely each is right (`recall.json`).
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from calomel.suggest.recall import (
 )
 
 HOLES_PER_KIND: Final = 240
-# So many characters of a file at most, so many files of a package.
+# At most this many characters per file, and this many files per package.
 LARGEST, FILES_PER_PACKAGE = 40_000, 20
-# Fewer of either kind prove nothing.
+# With fewer samples of either class a fit proves nothing.
 FEWEST: Final = 20
 
 
@@ -46,10 +46,10 @@ class RecallSample:
     """What is known of a hole.
 
     Attributes:
-        own: features of the model's own answer; `own_right` whether it is the truth.
-        prior: features of the recalled text without the model; None where nothing is recalled that fits.
-        draft: the same with what the model says of it.
-        draft_right: whether the recalled text is the truth.
+        own: features of the model's own answer; `own_right` whether it is right.
+        prior: features of the recalled text without the model; None where no recalled text fits.
+        draft: the same, with the model's scores.
+        draft_right: whether the recalled text is right.
     """
 
     own: dict[str, float]
@@ -61,7 +61,7 @@ class RecallSample:
 
 @dataclass(frozen=True, slots=True)
 class RecallFit:
-    """The weights, and the samples that they were fitted to."""
+    """The weights, and the samples they were fitted to."""
 
     worth: CopyScorer
     samples: tuple[RecallSample, ...]
@@ -74,7 +74,7 @@ def fit_recall(
 
     Raises:
         BenchDataError: documents are absent, damaged or held out, or too few to fit.
-        CheckpointError, TokenizerError: the checkpoint is none of our own.
+        CheckpointError, TokenizerError: the checkpoint is not one of Calomel's own.
     """
     files = _to_fit_on(documents, seed)
     progress = Progress()
@@ -89,9 +89,9 @@ def fit_recall(
 
 
 def fit(samples: Sequence[RecallSample]) -> CopyScorer:
-    """What the recalled texts in `samples` are worth.
+    """Fits the weights for recalled texts to `samples`.
 
-    Where a recalled text is likelier right than any own answer of the model was, its own need not be asked for.
+    Where a recalled text is more likely right than any of the model's own answers was, the model need not be asked.
 
     Raises:
         BenchDataError: there are too few right or wrong ones.
@@ -110,7 +110,7 @@ def fit(samples: Sequence[RecallSample]) -> CopyScorer:
 def logistic(
     rows: Sequence[Mapping[str, float]], right: Sequence[bool], names: Sequence[str], what: str
 ) -> dict[str, float]:
-    """The weights of `names`; the bias is free of the penalty. Raises BenchDataError with too few of either kind."""
+    """The weights of `names`; the bias is not penalized. Raises BenchDataError with too few of either class."""
     count = sum(right)
     if min(count, len(right) - count) < FEWEST:
         raise BenchDataError(
@@ -123,8 +123,8 @@ def logistic(
 
 
 def _sample(model: OpenModel, hole: Hole) -> RecallSample:
-    """The own answer of `model` to `hole`, and its judgement of what is recalled."""
-    # Of the doors' way to ask, recalling alone is left out.
+    """`model`'s own answer to `hole`, and its scores for the recalled text."""
+    # Asked as the doors ask, except without recall.
     asked = FillRequest(
         "fill",
         PromptParts(path=hole.path, prefix=hole.prefix, suffix=hole.suffix),
@@ -149,7 +149,7 @@ def _sample(model: OpenModel, hole: Hole) -> RecallSample:
 
 
 def _is_right(text: str, hole: Hole) -> bool:
-    """Whether `text` is what stood in the hole, but for white space at its end."""
+    """Whether `text` is what was in the hole, ignoring trailing white space."""
     return text.rstrip() == hole.answer.rstrip()
 
 

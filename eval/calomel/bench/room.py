@@ -1,4 +1,4 @@
-"""One editor that a bench plays edits in: the workspace, context and suggestions of the real one, on a log's clock."""
+"""The editor that a bench plays edits in: the workspace, context and suggestions of the real one, on a log's clock."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from calomel.suggest.suggester import Suggester
 from calomel.workspace.documents import Document
 from calomel.workspace.settings import SuggestSettings
 
-# Reasons that say that there was no answer, which is no silence of a model's own. Whoever waits for an answer that
-# does not come in time sees nothing.
+# Reasons that mean there was no answer, rather than that the model chose silence. A timeout is not among them: the user
+# sees nothing then.
 BROKEN: Final = frozenset(
     {SilenceReason.FAILED, SilenceReason.NO_MODEL, SilenceReason.LOADING, SilenceReason.OVERLOADED}
 )
 
 
 class Room:
-    """One editor; its clock is the log's, and goes on from there as time passes.
+    """One editor; its clock starts at the log's time and runs on from there.
 
-    The same threshold holds for those who ask by a key: the suite asks so, and scores who stays silent all the same.
+    Explicit requests have the same threshold: the suite's requests are explicit, and it scores silence all the same.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class Room:
         return self._now + time.monotonic() - self._since
 
     def play(self, events: Sequence[Event]) -> None:
-        """Do what a log says."""
+        """Apply a log's events."""
         for event in events:
             self._now, self._since = max(self._now, event.time), time.monotonic()
             self._editor.send(event)
 
     def settle(self) -> None:
-        """The last edit is finished; an editor would say so by a save or by the next edit."""
+        """Mark the last edit as finished, as a save or the next edit does in an editor."""
         self._editor.workspace.history.settle()
 
     def document(self, path: str) -> Document:
@@ -81,15 +81,15 @@ class Room:
         return found
 
     def hunks(self, path: str) -> tuple[Hunk, ...]:
-        """The last edits of one document, oldest first, the one that is being made included."""
+        """The last edits of one document, oldest first, including the unfinished one."""
         history = self._editor.workspace.history
         return tuple(hunk for hunk in (*history.settled(), *history.open_edit()) if hunk.path == path)
 
     async def ask(self, name: str, path: str, cursor: int, trigger: Trigger = Trigger.EDIT) -> tuple[Answer, float]:
-        """Which edit comes next, and the milliseconds that this took; `name` is of the question.
+        """Ask for the next edit; returns the answer and its milliseconds. `name` is the question's.
 
         Raises:
-            SuiteError: the model was not there, or broke.
+            SuiteError: the model was unavailable, or failed.
         """
         began = time.perf_counter()
         found = await self.suggester.next_edit(self.document(path).uri, None, cursor, trigger=trigger)
@@ -100,22 +100,22 @@ class Room:
 
 
 def silences(reasons: Iterable[str | None]) -> tuple[str, ...]:
-    """A note on why nothing was shown; none where something always was."""
+    """A note on why nothing was shown; empty where something always was."""
     counts = sorted(Counter(filter(None, reasons)).items())
     return (f"Silences: {', '.join(f'{reason} {count}' for reason, count in counts)}.",) if counts else ()
 
 
-# Words are kept whole.
+# Keeps words whole.
 _PIECE: Final = re.compile(r"\w+|\W")
 
 
 def repeat_last(text: str, hunks: Sequence[Hunk], cursor: int) -> TextEdit | None:
-    """The last edit at the next place of its old text; None where there is none.
+    """The last edit, repeated at the next occurrence of its old text; None where there is none.
 
     Args:
         text: the document's.
         hunks: its own edits, newest last.
-        cursor: offset; places behind it come first.
+        cursor: offset; occurrences after it come first.
     """
     if not hunks:
         return None
@@ -125,7 +125,7 @@ def repeat_last(text: str, hunks: Sequence[Hunk], cursor: int) -> TextEdit | Non
     left = r"(?<!\w)" if re.match(r"\w", old) else ""
     right = r"(?!\w)" if re.search(r"\w\Z", old) else ""
     places = [match.start() for match in re.finditer(left + re.escape(old) + right, text)]
-    # Where the new text holds the old one, the places that were edited already are no places.
+    # Where the new text contains the old one, occurrences already edited do not count.
     inside = new.find(old)
     if inside >= 0:
         places = [at for at in places if text[at - inside : at - inside + len(new)] != new or at < inside]
@@ -136,7 +136,7 @@ def repeat_last(text: str, hunks: Sequence[Hunk], cursor: int) -> TextEdit | Non
 
 
 def substitution(before: str, after: str) -> tuple[str, str]:
-    """The old text and the new one without what both share at their ends, in whole words."""
+    """The old and the new text without their common prefix and suffix, in whole words."""
     old, new = _PIECE.findall(before), _PIECE.findall(after)
     front, back = shared_ends(old, new)
     return "".join(old[front : len(old) - back]), "".join(new[front : len(new) - back])

@@ -1,4 +1,4 @@
-"""`calomel bench selectivity`: what the filter is worth on samples of replays that it was not fitted to."""
+"""`calomel bench selectivity`: how well the filter works on replay samples that it was not fitted to."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from calomel.selectivity.sample import Sample, read_samples
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """What one threshold does, against showing each question's surest candidate whatever it is.
+    """The effect of one threshold, against always showing each question's surest candidate.
 
     Attributes:
         shown: suggestions.
-        fewer: share of all that is not shown.
-        lost: share of what would have been accepted that is not shown.
-        acceptance: share of what is shown that is accepted.
-        characters: share of the characters that everything would have saved.
+        fewer: share of all suggestions that is not shown.
+        lost: share of the acceptable suggestions that is not shown.
+        acceptance: share of shown suggestions that is accepted.
+        characters: share of the characters that showing everything would have saved.
     """
 
     shown: int
@@ -38,7 +38,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class FilterCost:
-    """What one hard filter drops: how many candidates, and how many of those that would have been accepted."""
+    """How many candidates one hard filter drops, and how many of those would have been accepted."""
 
     name: str
     dropped: int
@@ -50,8 +50,8 @@ class SelectivityFigures:
     """Figures of one set of samples.
 
     Args:
-        samples: of logs; those that nobody could have decided about are only counted.
-        calibrator: to be judged.
+        samples: of logs; those that no user could have decided about are only counted.
+        calibrator: the one to judge.
         seed: of the bootstrap over minutes of logs.
     """
 
@@ -60,12 +60,12 @@ class SelectivityFigures:
         self.undecided = len(samples) - len(self.samples)
         self._calibrator = calibrator
         self.probabilities = [calibrator.probability(sample) for sample in self.samples]
-        # What happens within one minute of one log hangs together.
+        # Samples from one minute of one log are correlated.
         self._clusters = [(_log(sample), int(sample.time // 60)) for sample in self.samples]
         self._seed = seed
 
     def ranking(self, kind: str | None = None, calibrator: Calibrator | None = None) -> dict[str, Interval | None]:
-        """AUROC, ECE, Brier score and AURC over what no filter drops; of one kind, or of a rival calibrator."""
+        """AUROC, ECE, Brier score and AURC over what no filter drops; for one kind, or for a rival calibrator."""
         chosen = [
             number for number, sample in enumerate(self.samples) if not sample.filters and kind in {None, sample.kind}
         ]
@@ -75,7 +75,7 @@ class SelectivityFigures:
         return ranking(Resampling(self._clusters, self._seed), chosen, scores, taken)
 
     def threshold(self, thresholds: Mapping[str, float]) -> Threshold:
-        """One threshold for each kind, over all questions."""
+        """The effect of one threshold per kind, over all questions."""
         picks = self._picks
         resampling = Resampling([pick.cluster for pick in picks], self._seed)
         everything = [float(pick.everything.accepted) for pick in picks]
@@ -105,12 +105,12 @@ class SelectivityFigures:
 
     @property
     def accepted(self) -> int:
-        """Questions whose surest candidate would have been accepted, filters aside."""
+        """Questions whose surest candidate would have been accepted, ignoring filters."""
         return sum(pick.everything.accepted for pick in self._picks)
 
     @property
     def questions(self) -> int:
-        """Questions with a candidate that somebody could have decided about."""
+        """Questions with a candidate that a user could have decided about."""
         return len(self._picks)
 
     @cached_property
@@ -134,7 +134,7 @@ class SelectivityFigures:
 
 @dataclass(frozen=True, slots=True)
 class _Pick:
-    """Of one question: its surest candidate, the surest that passes every filter, and how sure that is."""
+    """For one question: its surest candidate, the surest that passes every filter, and that one's probability."""
 
     everything: Sample
     passing: Sample | None
@@ -143,7 +143,7 @@ class _Pick:
 
 
 def _log(sample: Sample) -> str:
-    """A question is named by its log, the log's entry and the kind."""
+    """The log in a question's name, which is made of the log, the log's entry and the kind."""
     return sample.question.rpartition(":")[0].rpartition(":")[0]
 
 
@@ -166,7 +166,7 @@ class SelectivityOptions:
     """What to judge.
 
     Attributes:
-        samples: files of `calomel replay --samples`; each is reported apart.
+        samples: files of `calomel replay --samples`; each is reported separately.
         model: checkpoint folder whose calibrator is judged; None for the shipped one.
         seed: of the bootstrap.
     """
@@ -177,7 +177,7 @@ class SelectivityOptions:
 
 
 def run_selectivity(options: SelectivityOptions) -> Report:
-    """Judge. Raises SampleError, CalibratorError, OSError."""
+    """Run the bench. Raises SampleError, CalibratorError, OSError."""
     from calomel.weights import nano_path
 
     calibrator = Calibrator.of_folder(options.model or nano_path())

@@ -21,7 +21,7 @@ import httpx
 from calomel.suggest import runtime_file
 from calomel.suggest.runtime_file import RuntimeFileError
 
-# An answer that takes longer is counted as one that never comes.
+# A slower answer counts as none.
 PATIENCE: Final = 60.0
 _READY_SECONDS, _END_SECONDS = 120.0, 30.0
 _TAIL: Final = 2000
@@ -34,7 +34,7 @@ class ServedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A running server: where it listens, what it wants to see, its process, and what it has written so far."""
+    """A running server: its URL, its token, its process, and its output so far."""
 
     url: str
     token: str
@@ -42,14 +42,14 @@ class Served:
     log: Path
 
     def client(self, number: int | None = None) -> httpx.AsyncClient:
-        """A client of the bench; with a number from an address of its own, so that the server tells them apart."""
+        """A client of the bench; with a number, from an address of its own, so that the server tells clients apart."""
         transport = httpx.AsyncHTTPTransport(local_address=None if number is None else source_address(self.url, number))
         headers = {"authorization": f"Bearer {self.token}"}
         return httpx.AsyncClient(base_url=self.url, headers=headers, transport=transport, timeout=PATIENCE)
 
 
 def source_address(url: str, number: int) -> str | None:
-    """An address of this machine for client `number`: Linux takes every one in 127.0.0.0/8 for this machine.
+    """A loopback address for client `number`: Linux routes all of 127.0.0.0/8 to this machine.
 
     None where the server is elsewhere.
     """
@@ -66,7 +66,7 @@ def served(
     arguments: Sequence[str] = (),
     ready_seconds: float = _READY_SECONDS,
 ) -> Iterator[Served]:
-    """A real `calomel serve` with private folders, a free port and a token of its own; ended with the context.
+    """A real `calomel serve` with private folders, a free port and a token of its own; stopped when the context ends.
 
     Raises ServedError when it does not become ready within `ready_seconds`.
     """
@@ -97,7 +97,7 @@ def served(
 
 
 def private_folders(folder: Path) -> dict[str, str]:
-    """Variables that name runtime, state, cache and configuration folders of its own, made below `folder`."""
+    """Environment variables for private runtime, state, cache and configuration folders, created in `folder`."""
     found = {name: folder / name.lower() for name in _FOLDERS}
     for path in found.values():
         path.mkdir(mode=0o700)

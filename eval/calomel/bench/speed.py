@@ -1,7 +1,7 @@
 """`calomel bench speed`: how long answers take, cold and warm, by size of context and length of answer.
 
 Cold: nothing of the prompt is in the prefix cache. Warm: the same place one keystroke later. Both for the policy and
-for the same weights left to right, taking turns at being first, through the same `Filler` as every door.
+for the same weights left to right, taking turns going first, through the same `Filler` as every door.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from calomel.suggest.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 CONTEXTS = (512, 2048, 8192, 32768)
 ANSWERS = (8, 32, 128)
 CASES = 20
-# Beyond this context a case takes many seconds on a CPU, and their times scatter little.
+# Beyond this context a case takes many seconds on a CPU, and times vary little.
 LONG_CONTEXT, CASES_LONG = 8192, 5
-# A quick run asks beyond this context only after everything else.
+# A quick run measures longer contexts last.
 QUICK_CASES, QUICK_CONTEXT, QUICK_CASES_LONG = 8, 2048, 2
-# Loading and the report fit into what is left of three minutes.
+# Loading and the report fit into the rest of three minutes.
 QUICK_SECONDS = 110.0
 
 NOTES = (
@@ -71,10 +71,10 @@ class SpeedOptions(BenchOptions):
     """What is measured, and on what.
 
     Attributes:
-        contexts: sizes of context, in tokens; those beyond the model's positions are left out, and said so.
+        contexts: context sizes in tokens; those beyond the model's positions are skipped, with a note.
         answers: lengths of answers, in tokens.
         cases: repetitions of each; None: 20 (5 beyond 8,192 tokens), quick 8 (2 beyond 2,048).
-        seconds: begin no case after this time; None: no bound, quick 110.
+        seconds: start no case after this time; None: no bound, quick 110.
     """
 
     contexts: tuple[int, ...] = CONTEXTS
@@ -93,12 +93,12 @@ class Case:
 
 
 def run_speed(options: SpeedOptions) -> Report:
-    """Measure.
+    """Run the bench.
 
     Raises:
         BenchDataError: the held-out files are absent or damaged.
         CheckpointError: there is no checkpoint to measure.
-        ValueError: the policy's bound on steps is no number.
+        ValueError: the policy's bound on steps is not a number.
     """
     files = read_heldout(options.heldout)
     with open_model(options.model, device=options.device, threads=options.threads) as model:
@@ -108,7 +108,7 @@ def run_speed(options: SpeedOptions) -> Report:
 
 
 def measure_speed(options: SpeedOptions, model: OpenModel, files: Sequence[HeldoutFile], progress: Progress) -> Report:
-    """The bench over a model; writes nothing. Where left to right means nothing, it is left out."""
+    """The bench over a model; writes nothing. Left to right is skipped where it means nothing."""
     ours = replace(Contender.parse(options.policy or "default"), name=OURS)
     contenders = (ours, BASELINE) if model.verifiable else (ours,)
     contexts = [context for context in options.contexts if context <= model.engine.config.max_position_embeddings]
@@ -147,7 +147,7 @@ def _cases(options: SpeedOptions, cell: Cell) -> int:
 
 
 def plan_rounds(cells: Sequence[Cell], cases: Callable[[Cell], int], *, last: Callable[[Cell], bool]) -> list[Cell]:
-    """Every cell as often as it has cases, in rounds over the cells; those that `last` names come behind all others."""
+    """Every cell as often as it has cases, in rounds over the cells; those selected by `last` come after all others."""
     most = max((cases(cell) for cell in cells), default=0)
     rounds = [cell for turn in range(most) for cell in cells if turn < cases(cell)]
     return sorted(rounds, key=last)
@@ -161,7 +161,7 @@ def measure_rounds(
     progress: Progress,
     seconds: float | None,
 ) -> list[Case]:
-    """A case that would not fit into `seconds`, by what was seen so far, is left out."""
+    """Runs the plan; a case that would not fit into `seconds`, judging by earlier ones, is skipped."""
     started = time.monotonic()
     progress.phase("cases", len(plan))
     took: dict[str, float] = {}
@@ -169,14 +169,14 @@ def measure_rounds(
     cases: list[Case] = []
     for turn, cell in enumerate(plan):
         hole = next(holes[cell.name])
-        # Attention makes a token of a longer context dearer, never cheaper: for a new cell this is the least.
+        # Attention makes tokens of a longer context costlier, never cheaper: for a new cell this is a lower bound.
         expected = took.get(cell.name, per_token * cell.context)
         began = time.monotonic()
         if seconds is not None and began - started + expected > seconds:
             continue
         case = Case(cell.name)
         for contender in in_turns(contenders, turn):
-            # Each under a path of its own and so with a cache of its own.
+            # Each has its own path, and so shares no cached prompt.
             run = f"{hole.key}-{contender.name}"
             case.cold[contender.name] = ask(before_keystroke(hole, run), contender, cell.context)
             case.warm[contender.name] = ask(as_run(hole, run), contender, cell.context)
@@ -188,7 +188,7 @@ def measure_rounds(
 
 
 def flat_timings(cases: Sequence[Case], cells: Sequence[Cell], contenders: Sequence[str]) -> dict[str, Value]:
-    """Every figure: over all cells, then cell by cell."""
+    """Every figure: over all cells, then per cell."""
     flat: dict[str, Value] = {}
     put_interval(flat, "tokens_per_forward", _tokens_per_forward(cases, OURS))
     put_interval(flat, "vs_left_to_right", _time_ratio(cases, "warm"))
@@ -210,7 +210,7 @@ def flat_timings(cases: Sequence[Case], cells: Sequence[Cell], contenders: Seque
 
 
 def timing_table(cases: Sequence[Case], cells: Sequence[Cell]) -> Table:
-    """One line a cell, ours next to left to right."""
+    """One line per cell, ours next to left to right."""
     both = (OURS, LEFT_TO_RIGHT)
     rows = []
     for cell in cells:

@@ -2,7 +2,7 @@
 
 Score = deltaChrF x gate / 100, where gate is the harmonic mean of the show rate (cases that expect an edit and got one)
 and the quiet rate (positions that expect silence and got it). deltaChrF is averaged over all cases that expect an edit;
-a case without an answer is scored with the text as it was.
+a case without an answer is scored with the unchanged text.
 
 Several of the suite's expected texts end in an empty line that their documents do not have, and the published figures
 count it as a change that should have been made. `delta_chrf` and `score` do the same, to be comparable with them;
@@ -26,7 +26,7 @@ from calomel.report.stats import ROUNDS, Floats, percentile, wilson
 
 
 class SuiteError(Exception):
-    """A suite cannot be read; the message is a sentence for its user."""
+    """A suite cannot be read; the message is a sentence for the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Case:
     """One question: which edit comes next?
 
     Attributes:
-        name: of the file, without its ending, and the row where a scenario asks at several places.
-        scenario: that asks it.
+        name: the file's, without its extension, plus the row where a scenario asks at several places.
+        scenario: the one that asks it.
         log: what happened before the question.
         offset: of the cursor.
         blank_end: line feeds that the file has at the end of its expected text beyond those of its document. The
@@ -50,7 +50,7 @@ class Case:
 
     @property
     def text(self) -> str:
-        """Of the document."""
+        """The document's text."""
         return self.scenario.text
 
     @property
@@ -61,13 +61,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What was said to a case.
+    """The answer to a case.
 
     Attributes:
         text: the document after the suggestion; None for silence.
         reason: for silence, where one is known.
-        latency_ms: until the answer was there; None when nobody was asked.
-        harms: what is wrong with it whatever is expected, of `calomel.bench.harm`; None where nobody looked.
+        latency_ms: until the answer arrived; None when no model was asked.
+        harms: what is wrong with it whatever is expected, of `calomel.bench.harm`; None where that was not checked.
         proposed: the document after each proposal that was judged for it.
     """
 
@@ -85,11 +85,11 @@ class CaseScore:
     Attributes:
         name: of the case.
         expects: `edit` or `silence`.
-        shown: something was suggested that changes the text.
-        right: the expected text, or the expected silence.
+        shown: a suggestion changes the text.
+        right: it gives the expected text, or the expected silence.
         delta_chrf: as the suite computes it; None where silence is expected.
         delta_chrf_trimmed: without empty lines at the ends; None there, too.
-        reason: of silence.
+        reason: for silence.
         latency_ms: of the answer.
         harms: of the answer.
         proposed: whether each proposal that was judged is the expected text.
@@ -108,7 +108,7 @@ class CaseScore:
 
 
 def read_suite(path: Path) -> tuple[tuple[Case, ...], tuple[str, ...]]:
-    """The cases of a folder, or of one file, in order of names, and what is wrong with files. Raises SuiteError."""
+    """The cases of a folder, or of one file, sorted by name, and problems of the files. Raises SuiteError."""
     files = sorted(path.glob("*.txtar")) if path.is_dir() else [path]
     if not files:
         raise SuiteError(f"{path} has no *.txtar file")
@@ -139,7 +139,7 @@ def _blank_end(archive: str) -> int:
 
 
 def score_case(case: Case, reply: Reply) -> CaseScore:
-    """What the answer to a case deserves."""
+    """The score of the answer to a case."""
     before = case.text.rstrip("\n")
     after = before if reply.text is None else reply.text.rstrip("\n")
     shown = not is_exact(after, before)
@@ -164,7 +164,7 @@ def score_case(case: Case, reply: Reply) -> CaseScore:
 
 
 def score_suite(rows: Sequence[CaseScore]) -> dict[str, float | None]:
-    """The whole; rates and scores are 0 to 1, `delta_chrf` 0 to 100, None without such cases.
+    """Scores of the whole suite; rates and scores are 0 to 1, `delta_chrf` 0 to 100, None without such cases.
 
     `score` is None unless both kinds of cases are there.
     """
@@ -193,12 +193,12 @@ def suite_score(quality: float | None, show_rate: float | None, quiet_rate: floa
 
 
 def figures(rows: Sequence[CaseScore], seed: int) -> dict[str, Value]:
-    """The flat keys of a suite, with intervals."""
+    """A suite's figures as flat keys, with intervals."""
     edits, quiet = _apart(rows)
     flat: dict[str, Value] = {**score_suite(rows), "edit_cases": len(edits), "quiet_positions": len(quiet)}
     for key, values in zip(("score", "delta_chrf"), _rounds(rows, seed) or (), strict=False):
         low, high = _bounds(values)
-        # All rounds alike: so few cases cannot tell how sure that is.
+        # All rounds gave the same: this few cases cannot tell how certain that is.
         known = low < high
         flat |= {f"{key}_low": low if known else None, f"{key}_high": high if known else None}
     put_interval(flat, "show_rate", wilson(sum(row.shown for row in edits), len(edits)))
@@ -209,7 +209,7 @@ def figures(rows: Sequence[CaseScore], seed: int) -> dict[str, Value]:
 
 
 def score_above(rows: Sequence[CaseScore], theirs: Sequence[CaseScore], other: str, seed: int) -> dict[str, Value]:
-    """By how much the score is above another's for the same cases, with bounds: both are resampled alike."""
+    """By how much the score exceeds another's on the same cases, with bounds: both are resampled alike."""
     ours, others = (_rounds(each, seed) for each in (rows, theirs))
     scores = score_suite(rows)["score"], score_suite(theirs)["score"]
     if ours is None or others is None or scores[0] is None or scores[1] is None:
@@ -220,7 +220,7 @@ def score_above(rows: Sequence[CaseScore], theirs: Sequence[CaseScore], other: s
 
 
 def _rounds(rows: Sequence[CaseScore], seed: int) -> tuple[Floats, Floats] | None:
-    """Score and deltaChrF of each round: both kinds of cases are resampled, each among its own."""
+    """Score and deltaChrF of each round: the two kinds of cases are resampled separately."""
     edits, quiet = _apart(rows)
     if not edits or not quiet:
         return None
