@@ -1,4 +1,4 @@
-"""What an editor would send while the log happens: documents and their changes, in its own positions and order."""
+"""What an editor would send while the log plays: documents and their changes, in its own positions and order."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from calomel.workspace.settings import PrivacySettings
 from calomel.workspace.syntax import SyntaxTrees
 from calomel.workspace.workspace import Workspace
 
-# No such folder: rules about paths hold in it, and nothing of this machine is read.
+# Does not exist: path rules apply in it, and nothing on this machine is read.
 FOLDER: Final = Path("/calomel-replay")
-# An editor sends the selection of a change with it, or right behind it.
+# An editor sends a change's selection with it, or right after it.
 _SAME_KEYSTROKE: Final = 0.05
 
 
@@ -25,7 +25,7 @@ class Editor:
 
     Attributes:
         texts: of open documents, by the names that the log uses; kept apart from the workspace's, to compare.
-        focused: the document that the person looks at; None as long as the log does not say.
+        focused: the document that the person looks at; None until the log says.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -43,7 +43,7 @@ class Editor:
         return self.workspace.documents.get(_uri(name))
 
     def send(self, event: Event) -> None:
-        """Tell the workspace of an event, as far as an editor would."""
+        """Report an event to the workspace, as far as an editor would."""
         match event:
             case Opened():
                 self.texts[event.document] = event.text
@@ -64,7 +64,7 @@ class Editor:
                 pass
 
     def agrees(self) -> bool:
-        """Whether the workspace has the log's texts."""
+        """Whether the workspace's texts equal the log's."""
         documents = {name: self.document(name) for name in self.texts}
         return len(self.workspace.documents) == len(self.texts) and all(
             document is not None and document.text == self.texts[name] for name, document in documents.items()
@@ -74,7 +74,7 @@ class Editor:
         document = self.document(event.document)
         if document is None:
             return
-        # From the last to the first, as editors do: so the positions of each are those of the text before all.
+        # From last to first, as editors do: so every position refers to the text before all edits.
         changes = [
             RangeChange(
                 document.position_at(edit.start),
@@ -92,12 +92,12 @@ class Editor:
 
 
 def cursor_after(event: Changed, following: Sequence[Event], position: int) -> int:
-    """Where the cursor is after a change: where the log says, or behind what was written last.
+    """Where the cursor is after a change: where the log says, or after the text written last.
 
     Args:
         event: the change.
         following: all events.
-        position: of the first behind the change.
+        position: of the first event after the change.
     """
     for number in range(position, len(following)):
         each = following[number]

@@ -1,10 +1,10 @@
-"""What happened in a log of editing, whatever its format: the one language that all readers speak.
+"""The events of an editing log, whatever its format: all readers produce these.
 
 Offsets count code points from 0. Times are seconds from the start of the log and never go backwards; a reader whose log
-has no times, or wrong ones, makes times and says so in a `Problem` or in its own documentation.
+has no times, or wrong ones, makes times up and says so in a `Problem` or in its own documentation.
 
-The events of a log stand in their order. An `Offered` lies after the text that it was offered for and before the change
-that follows; an `Accepted` lies before the `Changed` (with cause `accept`) that it brings about.
+The events of a log are in order. An `Offered` comes after the text that it was offered for and before the change that
+follows; an `Accepted` comes before the `Changed` (with cause `accept`) that it causes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, Literal, TypeAlias
 from calomel.suggest.edit import TextEdit, apply
 from calomel.workspace.languages import grammar_of
 
-# By hand, by taking a suggestion, or otherwise: pasted, undone, formatted, written by a tool.
+# By hand, by accepting a suggestion, or otherwise: pasted, undone, formatted, written by a tool.
 Cause: TypeAlias = Literal["typed", "accept", "other"]
 LogKind: TypeAlias = Literal["recording", "keystrokes", "git", "story", "scenario"]
 
@@ -29,12 +29,12 @@ Edit = TextEdit
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """What all events have.
+    """The fields that all events share.
 
     Attributes:
         entry: of the log, from 0.
         time: seconds from the start of the log.
-        document: its path, as prompts name it; but for `Opened` an open one.
+        document: its path, as in prompts; open already, except for `Opened`.
     """
 
     entry: int
@@ -44,11 +44,11 @@ class Happened:
 
 @dataclass(frozen=True, slots=True)
 class Opened(Happened):
-    """A document is there, with this text. A second one for the same document sets its whole text anew.
+    """A document was opened with this text. A second one for the same document replaces its whole text.
 
     Attributes:
-        language_id: as editors call the language.
-        text: whole.
+        language_id: the language, as in editors.
+        text: the whole text.
     """
 
     language_id: str
@@ -82,24 +82,24 @@ class Selected(Happened):
 
 @dataclass(frozen=True, slots=True)
 class Focused(Happened):
-    """The person looks at this document."""
+    """The person switched to this document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Closed(Happened):
-    """The document is gone; an `Opened` may bring it back."""
+    """The document was closed; an `Opened` may reopen it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offered(Happened):
-    """The assistant that was recorded had this on the screen.
+    """The recorded assistant showed this.
 
     Attributes:
         edits: in offsets of the text at `time`.
-        source: names the assistant.
-        request: the same for all that came in one answer.
+        source: the assistant's name.
+        request: the same for all offers of one answer.
         inline_edit: a next edit, not ghost text at the cursor.
-        asked: seconds from the start of the log at which the editor asked for it; `time` is when it was there.
+        asked: seconds from the start of the log at which the editor asked for it; `time` is when it arrived.
     """
 
     edits: tuple[Edit, ...]
@@ -111,7 +111,7 @@ class Offered(Happened):
 
 @dataclass(frozen=True, slots=True)
 class Accepted(Happened):
-    """The recorded person took a suggestion. The `Changed` with cause `accept` that it caused follows at once."""
+    """The recorded person accepted a suggestion. The `Changed` with cause `accept` that it caused follows at once."""
 
     edits: tuple[Edit, ...]
 
@@ -122,9 +122,9 @@ class Expected(Happened):
 
     Attributes:
         alternatives: texts of the whole document, each of them right. None among them: silence is right.
-        offset: where the cursor stands for this question; None: where it is.
-        manual: the person asked by a key, so that no rule of politeness holds.
-        name: tells questions of one log apart.
+        offset: the cursor for this question; None: where it is.
+        manual: the person asked by a key, so that the rules for when to stay silent do not apply.
+        name: distinguishes the questions of one log.
     """
 
     alternatives: tuple[str | None, ...]
@@ -149,10 +149,10 @@ class Checks:
     """What a log says about its own texts, compared with the texts that the replay arrived at.
 
     Attributes:
-        content_ids_right: hashes of whole texts in the log that agree.
+        content_ids_right: hashes of whole texts in the log that match.
         content_ids_wrong: those that do not.
-        end_content_right: whether the text at the end is the one the log ends with; None when it names none.
-        accepts: times that the recorded person took a suggestion.
+        end_content_right: whether the final text is the one the log ends with; None when it names none.
+        accepts: how often the recorded person accepted a suggestion.
     """
 
     content_ids_right: int = 0
@@ -171,7 +171,7 @@ class ReplayLog:
         events: in order.
         problems: in order of entries; nothing was left out without one.
         checks: of the log's own hashes.
-        metadata: what else a format says, by name, as text.
+        metadata: further data of the format, by name, as text.
     """
 
     name: str
@@ -183,11 +183,11 @@ class ReplayLog:
 
 
 class LogError(Exception):
-    """Nothing of a log can be read; the message is a sentence for its user."""
+    """Nothing of a log can be read; the message is a sentence for the user."""
 
 
 def common(one: Sequence[object], other: Sequence[object]) -> int:
-    """How many items both begin with."""
+    """The length of the common prefix."""
     count = 0
     for left, right in zip(one, other, strict=False):
         if left != right:
@@ -197,7 +197,7 @@ def common(one: Sequence[object], other: Sequence[object]) -> int:
 
 
 def shared_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
-    """How many items both begin with, and how many of the rest both end with."""
+    """The length of the common prefix, and that of the common suffix of the rest."""
     head = common(old, new)
     return head, common(old[head:][::-1], new[head:][::-1])
 
@@ -212,7 +212,7 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     return apply(text, edits)
 
 
-# Of files without a grammar, where the language is not named as their ends are;
+# For files without a grammar, whose language is not named like their suffix;
 # https://code.visualstudio.com/docs/languages/identifiers
 _BY_SUFFIX: Final = {
     ".kt": "kotlin", ".md": "markdown", ".tf": "terraform", ".yml": "yaml", ".zsh": "shellscript",
@@ -223,7 +223,7 @@ _BY_NAME: Final = frozenset({"dockerfile", "makefile"})
 
 
 def language_of(path: str) -> str:
-    """The language id for a path with forward slashes; `plaintext` when nothing is known."""
+    """The language id for a path with forward slashes; `plaintext` when unknown."""
     name, suffix = PurePosixPath(path).name.lower(), PurePosixPath(path).suffix.lower()
     grammar = grammar_of(None, path)
     if name in _BY_NAME or grammar is None:
@@ -232,7 +232,7 @@ def language_of(path: str) -> str:
 
 
 def suffix_of(language_id: str) -> str:
-    """A suffix of files in this language, `.txt` when none is known."""
+    """A file suffix of this language; `.txt` when none is known."""
     grammar = grammar_of(language_id)
     others = (suffix for suffix, language in _BY_SUFFIX.items() if language == language_id)
     return next(others, ".txt") if grammar is None else grammar.suffixes[0]

@@ -1,6 +1,6 @@
-"""The figures of a replay: how often something was shown, taken and kept, what that saved, and how sure it was.
+"""The figures of a replay: how often something was shown, accepted and kept, what that saved, and how sure it was.
 
-Most figures are a sum over opportunities by another such sum; `FIGURES` names them, with the words of the table.
+Most figures are a sum over opportunities divided by another such sum; `FIGURES` names them, with the table's words.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from calomel.selectivity.sample import auroc, ece
 Of = Callable[[Opportunity], float | None]
 Score = Callable[[Floats, Floats], float | None]
 
-# A person saw these and decided: all others had no chance, or are reported apart.
+# A person saw these and decided: all others had no chance, or are reported separately.
 _JUDGED: Final = frozenset({"accepted", "partly", "rejected"})
 
 
 def judged(item: Opportunity) -> Shown | None:
-    """The suggestion, when a person could have decided about it, whether the gate let it through or not."""
+    """The suggestion, if a person could have decided about it, whether or not the gate let it through."""
     found = item.candidate
     return found if found is not None and found.outcome in _JUDGED else None
 
 
 def seen(item: Opportunity) -> Shown | None:
-    """The suggestion, when it was on the screen and long enough to count."""
+    """The suggestion, if it was on the screen and long enough to count."""
     return judged(item) if item.shown else None
 
 
 def was_asked(item: Opportunity) -> bool:
-    """A model worked for it, or an answer of a model was taken again."""
+    """A model was asked, or a model's answer was reused."""
     return item.candidate is not None or item.computed_tokens + item.cached_tokens > 0
 
 
 def of_seen(value: Callable[[Shown], float | None]) -> Of:
-    """`value` of what was seen; None for opportunities at which nothing was."""
+    """`value` of the seen suggestion; None for opportunities without one."""
     return lambda item: None if (found := seen(item)) is None else value(found)
 
 
@@ -58,23 +58,23 @@ def _is_seen(item: Opportunity) -> float:
 
 
 def _kept(shown: Shown) -> float | None:
-    """Of what was taken, at least partly, and of which the log tells what became of it."""
+    """1 if what was accepted, at least in part, was kept, else 0; None if nothing was, or the log cannot tell."""
     return None if shown.outcome == "rejected" or shown.kept is None else float(shown.kept)
 
 
 def _best(score: Callable[[str, str, str], float]) -> Of:
-    """The best score against the texts that are right: what a scenario calls so, else what the person wrote."""
+    """The best score against the right texts: those a scenario names, else what the person wrote."""
     return of_seen(lambda shown: max((score(shown.before, shown.after, each) for each in right(shown)), default=None))
 
 
 def right(shown: Shown) -> tuple[str, ...]:
-    """The texts of its lines that are right."""
+    """The right texts for its lines."""
     named = tuple(each for each in shown.alternatives if each is not None)
     return named or (() if shown.expected is None else (shown.expected,))
 
 
 def _tokens(shown: Shown) -> float:
-    """Of what was accepted; of a part of a suggestion, its share of the tokens."""
+    """Tokens accepted; for a part of a suggestion, its share of the tokens."""
     if not shown.accepted_characters:
         return 0.0
     whole = max(1.0, shown.signals.get("characters_inserted", 0.0), float(shown.accepted_characters))
@@ -82,14 +82,14 @@ def _tokens(shown: Shown) -> float:
 
 
 class Figure(NamedTuple):
-    """A sum over opportunities by another one.
+    """A sum over opportunities, divided by another one.
 
     Attributes:
-        of: summed; None counts as nothing.
-        over: what it is divided by; None: how many opportunities have a value at all.
-        words: in the table; empty: it stands in the JSON alone.
-        digits: behind the point; None: a share in percent.
-        share: zeros and ones, whose bounds are Wilson's where all are alike.
+        of: what is summed; None counts as nothing.
+        over: the divisor; None: the number of opportunities that have a value.
+        words: in the table; empty: in the JSON only.
+        digits: decimals; None: a share in percent.
+        share: zeros and ones, with Wilson's bounds where all are alike.
     """
 
     of: Of
@@ -125,7 +125,7 @@ FIGURES: Final[dict[str, Figure]] = {
         lambda item: float(item.cached_tokens), lambda item: float(item.computed_tokens + item.cached_tokens)
     ),
 }
-# What the engine did; nothing where nobody counted.
+# What the engine did; empty where that was not counted.
 STEPS: Final[dict[str, Figure]] = {
     "steps_per_question": Figure(lambda item: float(item.steps), was_asked, "steps of the engine per question", 2),
     "rows_per_question": Figure(lambda item: float(item.rows), was_asked),
@@ -140,13 +140,13 @@ PERCENTILES: Final = (50, 95, 99)
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """All opportunities of ours, then all offers of the recorded assistants, so that both are drawn alike.
+    """All our opportunities, then all offers of the recorded assistants, so that both are resampled alike.
 
     Attributes:
         ours: our opportunities.
         theirs: offers of the recorded assistants.
-        minutes: in which people typed, of all logs together.
-        typed: characters that the people typed.
+        minutes: with typing, over all logs.
+        typed: characters that people typed.
     """
 
     ours: tuple[Opportunity, ...]
@@ -156,7 +156,7 @@ class Offers:
 
     @classmethod
     def of(cls, results: Sequence[LogResult]) -> Offers:
-        """Those of all logs, in order."""
+        """The offers of all logs, in order."""
         return cls(
             tuple(item for result in results for item in result.opportunities),
             tuple(item for result in results for item in result.recorded),
@@ -165,16 +165,16 @@ class Offers:
         )
 
     def resampling(self, seed: int) -> Resampling:
-        """Draws minutes of logs: what happens within one hangs together."""
+        """Draws minutes of logs: events within one are correlated."""
         return Resampling([(item.log, int(item.time // 60)) for item in (*self.ours, *self.theirs)], seed)
 
     def column(self, of: Of) -> list[float]:
-        """For each of ours, then zeros for theirs."""
+        """A value for each of ours, then zeros for theirs."""
         return [*_values(self.ours, of), *([0.0] * len(self.theirs))]
 
 
 def measure(offers: Offers, resampling: Resampling) -> dict[str, Interval | None]:
-    """Every figure of ours, by name."""
+    """All our figures, by name."""
     found: dict[str, Interval | None] = {}
     counted = any(item.steps for item in offers.ours)
     for name, figure in {**FIGURES, **STEPS}.items():
@@ -197,7 +197,7 @@ def measure(offers: Offers, resampling: Resampling) -> dict[str, Interval | None
 
 
 def confidences(items: Sequence[Opportunity]) -> tuple[list[int], Floats, Floats]:
-    """Which items a person could have decided about; of all items, confidence, and 1 for taken whole.
+    """Which items a person could have decided about; for all items, the confidence, and 1 for accepted whole.
 
     Those that the gate held back count, too: otherwise it would judge itself.
     """
@@ -209,7 +209,7 @@ def confidences(items: Sequence[Opportunity]) -> tuple[list[int], Floats, Floats
 
 
 def ranking(resampling: Resampling, items: Sequence[int], scores: Floats, taken: Floats) -> dict[str, Interval | None]:
-    """How well confidences `scores` tell what is `taken` (1) from what is not (0), both `[n]`, over some `items`."""
+    """How well confidences `scores` separate `taken` (1) from not taken (0), both `[n]`, over some `items`."""
     found: dict[str, Interval | None] = {}
     for name, score in SCORES.items():
 
@@ -269,16 +269,16 @@ def recorded(
 ) -> tuple[dict[str, Interval | None], dict[str, int]]:
     """Ours beside the recorded assistant, under the same simulated user and at its shown rate, and counts.
 
-    Our surest suggestions are taken, as many as it showed; which ones is not drawn anew in the intervals. For the
-    recorded assistant this is an upper bound: a text that was accepted stands in the log because it was offered. None
-    without offers.
+    Our surest suggestions are used, as many as it showed; the intervals do not choose them again. For the recorded
+    assistant this is an upper bound: a text that was accepted is in the log because it was offered. None without
+    offers.
     """
     shown_by_it = sum(seen(item) is not None for item in offers.theirs)
     accepts, real = sum(result.real_accepts for result in results), sum(result.real_offers for result in results)
     own = [replace(item, shown=chosen) for item, chosen in _surest(offers.ours, shown_by_it)]
 
     def sides(*ratio: Of) -> tuple[list[list[float]], list[list[float]]]:
-        """Of both sums of a ratio, the columns of ours and of its."""
+        """Our columns and the assistant's, for both sums of a ratio."""
         mine = [[*_values(own, of), *([0.0] * len(offers.theirs))] for of in ratio]
         return mine, [[*([0.0] * len(own)), *_values(offers.theirs, of)] for of in ratio]
 
@@ -309,10 +309,10 @@ def _values(items: Sequence[Opportunity], of: Of) -> list[float]:
 
 
 def _surest(items: Sequence[Opportunity], count: int) -> list[tuple[Opportunity, bool]]:
-    """All, and which of them that a person could have decided about are the `count` surest; of equals the earlier ones.
+    """All items, each with whether it is among the `count` surest a person could decide about; ties go to the earlier.
 
-    While the person writes what one of them proposed, another one of the same file would not have been asked for: the
-    less sure of two such is left out, so that no character is saved twice.
+    While the person writes what one of them proposed, another one in the same file would not have been asked for: the
+    less sure of such a pair is left out, so that no character is saved twice.
     """
     ranked = sorted(
         (-(shown.confidence or 0.0), number) for number, item in enumerate(items) if (shown := judged(item)) is not None

@@ -1,9 +1,9 @@
-"""A repository's history as logs of editing, one for each commit: an approximation, to be read with care.
+"""A repository's history as editing logs, one per commit: an approximation, to be read with care.
 
-What a commit does not hold, no log made of it has: typing errors, what was tried and given up, the order, the pauses.
-So suggestions look better here than in a recording. Left out, each with its reason: merges, reverts, commits of
-programs, huge ones; and of the others, files that nobody types: locks, generated and vendored ones, those whose form
-alone changed.
+A commit does not record typing errors, abandoned attempts, order or pauses, so neither does its log. So suggestions
+look better here than in a recording. Left out, each with its reason: merges, reverts, commits by programs, huge ones;
+and in the others, files that nobody types: lock files, generated and vendored ones, those where only formatting
+changed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from calomel.workspace.privacy import content_refusal, generated_by_name
 
 _PLAIN_FILE: Final = "100"
 _NOTHING: Final = "0" * 40
-# No pager, no monitor, no hook, no fetching of what is not there.
+# No pager, no monitor, no hook, no fetching of missing objects.
 _OPTIONS: Final = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false")
 _ENVIRONMENT: Final = {
     "GIT_OPTIONAL_LOCKS": "0",
@@ -47,7 +47,7 @@ _SECONDS: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One commit: its hash, those of its parents, who wrote it, and its first line."""
+    """One commit: its hash, its parents' hashes, its author, and its first line."""
 
     name: str
     parents: tuple[str, ...]
@@ -60,10 +60,10 @@ class FileChange:
     """A file that a commit changed.
 
     Attributes:
-        path: after it; of a removed file, before it.
+        path: after the commit; of a removed file, before it.
         status: git's letter: `A`dded, `M`odified, `D`eleted, `R`enamed, `T`ype changed.
-        before, after: names of the contents; empty when there is none.
-        plain: both are files, no links and no submodules.
+        before, after: the blobs' names; empty when there is none.
+        plain: both are regular files, not links or submodules.
     """
 
     path: str
@@ -77,7 +77,7 @@ class Repository:
     """Reads commits.
 
     Raises:
-        LogError: the folder is no repository, or git is not there.
+        LogError: the folder is not a repository, or git is not installed.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -94,14 +94,14 @@ class Repository:
         return [Commit(name, tuple(parents.split()), author, subject) for name, parents, author, subject in found]
 
     def changes(self, commit: Commit) -> list[FileChange]:
-        """The files that a commit changed, against its first parent, in order of their paths."""
+        """The files that a commit changed, against its first parent, sorted by path."""
         output = self._run(
             "diff-tree", "-r", "-z", "-M", "--root", "--raw", "--no-commit-id", "--no-abbrev", commit.name
         )
         return sorted(_changes(output.split(b"\0")), key=lambda change: change.path)
 
     def content(self, name: str) -> bytes:
-        """The bytes of a content; those of none are empty."""
+        """A blob's bytes; empty for an empty name."""
         if not name:
             return b""
         return self._run("cat-file", "blob", name)
@@ -152,7 +152,7 @@ _LOCKS: Final = re.compile(
     r"(?:-lock\.(?:json|yaml)|\.lock|\.lockb|go\.sum|npm-shrinkwrap\.json|\.snap)$", re.IGNORECASE
 )
 _VENDORED: Final = frozenset({"vendor", "vendored", "third_party", "third-party", "node_modules"})
-# What a formatter changes and nobody reads: white space, quotes, commas and semicolons at ends.
+# What a formatter changes and nobody reads: white space, quotes, trailing commas and semicolons.
 _FORM: Final = re.compile(r"[\s'\"`]+|,(?=\s*[)\]}])|;(?=\s*$)", re.MULTILINE)
 _PROGRAM: Final = re.compile(r"\[bot\]|\bbot\b|dependabot|renovate", re.IGNORECASE)
 _REVERT: Final = re.compile(r"^(?:Revert|Reapply) \"")
@@ -160,18 +160,18 @@ _REVERT: Final = re.compile(r"^(?:Revert|Reapply) \"")
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A commit that no log was made of, and why."""
+    """A commit that was not made into a log, and why."""
 
     commit: Commit
     reason: str
 
 
 def read_git(folder: Path, commits: int = 50, revision: str = "HEAD") -> Iterator[ReplayLog | LeftOut]:
-    """A log, or the reason for none, of each of the newest commits, oldest first.
+    """A log, or the reason for none, for each of the newest commits, oldest first.
 
     Args:
         folder: of the repository.
-        commits: how many are looked at.
+        commits: how many to read.
         revision: the newest of them.
 
     Raises:
@@ -213,7 +213,7 @@ def read_commit(repository: Repository, commit: Commit, name: str = "git") -> Re
 
 
 def _refusal(commit: Commit) -> str:
-    """Why nobody typed a commit; empty when somebody may have."""
+    """Why a commit was not typed by a person; empty when it may have been."""
     if len(commit.parents) > 1:
         return "a merge"
     if _PROGRAM.search(commit.author):
@@ -222,7 +222,7 @@ def _refusal(commit: Commit) -> str:
 
 
 def _text(repository: Repository, change: FileChange) -> tuple[str, str] | str:
-    """A file's texts before and after, or why nobody typed its change."""
+    """A file's texts before and after, or why no person typed its change."""
     refusal = _refusal_by_name(change)
     if refusal:
         return refusal
@@ -255,7 +255,7 @@ def _refusal_by_name(change: FileChange) -> str:
 def _events(commit: Commit, texts: Mapping[str, tuple[str, str]], hunks: Sequence[Hunk]) -> tuple[list[Event], bool]:
     """The hunks typed one after the other; and whether the texts at the end are the commit's."""
     now = {path: before for path, (before, _) in texts.items()}
-    # Of each file: where hunks were made already, and by how much longer the text became there.
+    # Per file: where hunks were applied already, and by how much the text grew there.
     made: dict[str, list[tuple[int, int]]] = {path: [] for path in texts}
     events: list[Event] = []
     time, focused = 0.0, ""

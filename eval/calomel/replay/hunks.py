@@ -1,7 +1,7 @@
-"""How somebody may have made the hunks of a change: in which order, line by line, and with pauses where people pause.
+"""How somebody may have typed the hunks of a change: in which order, line by line, and with pauses where people pause.
 
 The order inside a commit is not known: files stay together, files with tests come last, and a file is edited downwards.
-Times are made up: a fast typist's keys, and a pause behind a comma, a bracket or a word more often than within one.
+Times are made up: a fast typist's keys, with more pauses after a comma, a bracket or a word than within a word.
 That people pause there is the idea of the Zed editor's examples; the numbers are ours.
 """
 
@@ -41,13 +41,13 @@ class Hunk:
 
 
 def hunks_between(path: str, before: str, after: str) -> list[Hunk]:
-    """What differs between two texts of a file, from top to bottom."""
+    """The differences between two texts of a file, from top to bottom."""
     old, new = split_lines(before), split_lines(after)
     starts = [0]
     for each in old:
         starts.append(starts[-1] + len(each))
     found: list[Hunk] = []
-    # Ends that are equal make up most of a file.
+    # The common prefix and suffix are most of a file.
     head, tail = shared_ends(old, new)
     first, last = old[head : len(old) - tail], new[head : len(new) - tail]
     for block in LCSseq.opcodes(first, last):
@@ -76,13 +76,13 @@ HUNK_SECONDS: Final = 3.0
 FILE_SECONDS: Final = 6.0
 LINE_SECONDS: Final = 0.5
 PAUSE_SECONDS: Final = (0.4, 2.0)
-# Share of places of weight 1 that somebody pauses at: within a word, once in 40 letters.
+# Share of places of weight 1 with a pause: within a word, once in 40 letters.
 _SHARE: Final = 0.025
 _PIECE: Final = re.compile(r"\r\n|\w+|[ \t]+|[^\w \t]")
 _WEIGHTS: Final = {
     **dict.fromkeys(",;:([{", 9), **dict.fromkeys(")]}", 7), **dict.fromkeys("+-*/%=<>!&|^~.?", 4),
 }  # fmt: skip
-# Lines that are more alike than this are edited, others are written anew.
+# Lines more alike than this are edited, others are rewritten.
 _ALIKE: Final = 50.0
 
 
@@ -95,11 +95,11 @@ class Stroke:
 
 
 def strokes(hunk: Hunk, start: int, seed: str) -> Iterator[Stroke]:
-    """The changes that make a hunk, each in offsets of the text that the ones before it left.
+    """The changes that make a hunk, each in offsets of the text after the earlier ones.
 
     Args:
         hunk: of a commit.
-        start: where its first old line begins in the text now.
+        start: where its first old line begins in the current text.
         seed: of the pauses; the same one gives the same pauses.
     """
     chance = random.Random(seed)  # noqa: S311 - pauses that can be repeated, no secret
@@ -117,7 +117,7 @@ def strokes(hunk: Hunk, start: int, seed: str) -> Iterator[Stroke]:
 
 
 def played(made: Iterable[Stroke], entry: int, time: float, document: str) -> Iterator[Selected | Changed]:
-    """Strokes as events from `time` on: the cursor goes to the first of them."""
+    """Strokes as events from `time` on, after a cursor move to the first one."""
     for number, stroke in enumerate(made):
         if number == 0:
             yield Selected(entry, round(time, 3), document, stroke.edit.start, stroke.edit.start)
@@ -126,7 +126,7 @@ def played(made: Iterable[Stroke], entry: int, time: float, document: str) -> It
 
 
 def _paired(hunk: Hunk) -> int:
-    """How many lines from the first on are edited in place."""
+    """How many lines, counted from the first, are edited in place."""
     count = 0
     for old, new in zip(hunk.old, hunk.new, strict=False):
         if fuzz.ratio(old.strip(), new.strip()) < _ALIKE:
@@ -154,7 +154,7 @@ def _written(line: str, at: int, chance: random.Random) -> Iterator[Stroke]:
 
 
 def typed(text: str, at: int, chance: random.Random) -> Iterator[Stroke]:
-    """Key by key: whoever waits for a pause has to see none within a word that is typed in one go."""
+    """Text typed key by key, so that there is no pause within a word that is typed in one go."""
     wait = 0.0
     for piece in _pieces(text, chance):
         for key in (piece,) if piece == "\r\n" else piece:
@@ -165,7 +165,7 @@ def typed(text: str, at: int, chance: random.Random) -> Iterator[Stroke]:
 
 
 def _pieces(text: str, chance: random.Random) -> Iterator[str]:
-    """Words and marks; now and then somebody stops within a word."""
+    """Words and punctuation; now and then with a stop within a word."""
     for found in _PIECE.finditer(text):
         piece = found[0]
         cut = next((place for place in range(1, len(piece)) if chance.random() < _SHARE), None)

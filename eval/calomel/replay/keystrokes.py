@@ -1,8 +1,8 @@
 """Reads keystroke traces of one file: `{startContent, endContent, txns: [{time, patches: [[at, removed, text]]}]}`.
 
 The format of josephg/editing-traces: code points, the patches of a transaction one after the other. Times have a
-resolution of a second there; the transactions of one second are spread evenly over it. A trace that begins by loading
-the file it is about, at no real time, begins with that text.
+resolution of one second; the transactions of one second are spread evenly over it. A trace whose first transaction
+loads the file, at no real time, starts with that text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from calomel.replay.events import Changed, Checks, Edit, Event, Opened, Problem,
 from calomel.replay.reading import LogClock, cause_of
 
 _EPOCH: Final = 0.0
-# The traces do not say which file they are of; their names do.
+# The traces do not name their file; their own names do.
 _DOCUMENTS: Final = {
     "rustcode": "skiplist.rs",
     "sveltecomponent": "App.svelte",
@@ -120,9 +120,9 @@ def _seconds(time: Any) -> float:
 
 
 def _changes(patches: Any) -> list[tuple[Edit, ...]]:
-    """Patches, each in offsets of the text that the ones before it left, as changes whose edits are of one text.
+    """Patches, each in offsets of the text after the earlier ones, as changes whose edits all refer to one text.
 
-    Patches that touch what an earlier one of the transaction wrote begin a new change.
+    Patches that touch text written by an earlier one of the transaction begin a new change.
     """
     changes: list[tuple[Edit, ...]] = []
     edits: list[Edit] = []
@@ -145,7 +145,7 @@ def _changes(patches: Any) -> list[tuple[Edit, ...]]:
 
 
 def _before(edits: Sequence[Edit], start: int, end: int) -> int | None:
-    """Where [start, end) of the text after `edits` was before them; None when it meets what they wrote."""
+    """Where [start, end) of the text after `edits` was before them; None when it touches what they wrote."""
     shift = 0
     for edit in edits:
         begin = edit.start + shift

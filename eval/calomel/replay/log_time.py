@@ -1,7 +1,7 @@
 """The log's clock for code that waits: nothing sleeps, time jumps to whatever comes next.
 
-Only a model computes in real time. While it does, the log's clock stands still, or, when latency is measured, runs
-along with the real one, so that a key that the person hit before the answer was there comes before the answer.
+Only a model computes in real time. While it does, the log's clock stops, or, when latency is measured, runs along with
+the real one, so that a key that the person hit before the answer arrived comes before the answer.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 _T = TypeVar("_T")
 
-# A model that is alive answers long before; one that hangs must not hang the replay.
+# A working model answers long before this; one that hangs must not hang the replay.
 _PATIENCE: Final = 120.0
 
 
 class CountingLoop(asyncio.SelectorEventLoop):
-    """An event loop that counts what it is given to do soon, and what threads do for it.
+    """An event loop that counts its scheduled callbacks and its work in threads.
 
-    So it can be told when all has come to rest.
+    This shows when everything has come to rest.
     """
 
     def __init__(self) -> None:
-        """With nothing to do."""
+        """Start with both counts at zero."""
         super().__init__()
         self.calls = 0
         self.in_threads: set[asyncio.Future[Any]] = set()
@@ -49,7 +49,7 @@ class StuckError(Exception):
 
 
 class _Began(NamedTuple):
-    """When some computing began, by the log's clock and by the real one."""
+    """When a computation began, by the log's clock and by the real one."""
 
     log: float
     wall: float
@@ -59,7 +59,7 @@ class LogTime:
     """Seconds of a log. `clock` and `sleep` are what the code under replay gets in place of the real ones."""
 
     def __init__(self, *, flows: bool, wall: Callable[[], float] = time.monotonic) -> None:
-        """`flows`: real computation takes as much of the log's time as of ours."""
+        """`flows`: real computation takes the same time on the log's clock."""
         self.now = 0.0
         self._flows = flows
         self._wall = wall
@@ -72,13 +72,13 @@ class LogTime:
         return self.now
 
     async def sleep(self, seconds: float) -> None:
-        """Return when the log's clock has gone on by so much."""
+        """Return when the log's clock has advanced by this much."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._sleepers, (self.now + max(0.0, seconds), next(self._order), future))
         await future
 
     async def compute(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Do real work; cancelling this cancels it. Returns when the log's clock has come to its end, too."""
+        """Do real work; cancelling this cancels it. Returns when the log's clock has reached its end, too."""
         task = asyncio.ensure_future(work)
         began = _Began(self.now, self._wall())
         ended: list[float] = []
@@ -96,7 +96,7 @@ class LogTime:
         return result
 
     async def run_to(self, when: float) -> None:
-        """Let everything happen that happens until `when`. Raises StuckError."""
+        """Run everything that is due until `when`. Raises StuckError."""
         while True:
             await settled()
             while self._sleepers and self._sleepers[0][2].done():
@@ -111,7 +111,7 @@ class LogTime:
                 return
 
     async def finish(self, task: asyncio.Task[Any]) -> None:
-        """Let time go on until the task is done. Raises StuckError when nothing is left that it could wait for."""
+        """Advance time until the task is done. Raises StuckError when nothing is left that it could wait for."""
         await settled()
         while not task.done():
             if not (self._computing or self._sleepers):
@@ -119,7 +119,7 @@ class LogTime:
             await self.run_to(self._sleepers[0][0] if self._sleepers else self.now + _PATIENCE)
 
     async def _computed(self, due: float) -> bool:
-        """Wait for real work; whether some of it was done before the log's clock came to `due`."""
+        """Wait for real work; returns whether some finished before the log's clock reached `due`."""
         room = _PATIENCE
         if self._flows:
             wall = self._wall()
@@ -131,7 +131,7 @@ class LogTime:
 
 
 async def settled() -> None:
-    """Let everything run that can run without time going on, in threads too. Raises StuckError."""
+    """Run everything that can run without time advancing, in threads too. Raises StuckError."""
     loop = asyncio.get_running_loop()
     if not isinstance(loop, CountingLoop):
         raise TypeError("a replay runs in a CountingLoop")

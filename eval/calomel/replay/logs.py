@@ -1,4 +1,4 @@
-"""Reads a log of any format, packed or not, as much of it as there is; which format it is, its content tells."""
+"""Reads a log of any format, compressed or not, as much of it as there is; the content determines the format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from calomel.replay.scenario import read_scenario
 _KNOWN = "recordings of Visual Studio Code, keystroke traces and txtar scenarios"
 # Far above any recording; a wrong file must not fill the memory.
 MAX_BYTES: Final = 512 * 1024 * 1024
-# Stories of edits, as `calomel edits` writes them, and files, as `calomel corpus` does.
+# Stories of edits, as written by `calomel edits`, and files, as written by `calomel corpus`.
 PACKED: Final = ".jsonl.zst"
 _LOOKED_AT: Final = 100
 _GZIP_MAGIC: Final = b"\x1f\x8b"
@@ -27,7 +27,7 @@ _DECODER: Final = json.JSONDecoder()
 
 
 def read_logs(path: Path) -> list[ReplayLog]:
-    """The logs in a file: one, but of stories of edits or of a corpus of files one for each. Raises LogError."""
+    """The logs in a file: one, or one per story of edits or corpus file. Raises LogError."""
     if path.name.endswith(PACKED):
         try:
             from calomel.replay.stories import read_packed_logs
@@ -52,7 +52,7 @@ def read_log(path: Path) -> ReplayLog:
 
 
 def read_text(path: Path) -> tuple[str, bool]:
-    """The text of a file, unpacked when it is gzip, and whether some of it is no UTF-8 and stands as U+FFFD.
+    """The text of a file, decompressed when it is gzip, and whether some of it was not UTF-8 and became U+FFFD.
 
     Raises LogError when it cannot be read.
     """
@@ -92,9 +92,9 @@ def _read(path: Path, text: str) -> ReplayLog | None:
 
 
 def _parsed(text: str, items: str) -> tuple[dict[str, Any], Problem | None] | None:
-    """An object whose list `items` may be cut short, and what is wrong; None when the text is none.
+    """An object whose list `items` may be cut short, and what is wrong; None when the text is not an object.
 
-    Only what stands before the first wrong place is read: after it, nothing in the text says where one is.
+    Only the text before the first error is read: after it, nothing says where an item begins.
     """
     try:
         whole = json.loads(text)
@@ -126,7 +126,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _read_lines(name: str, text: str) -> ReplayLog | None:
-    """A recording as its recorder writes it, one object a line."""
+    """A recording as its recorder writes it, one object per line."""
     lines = text.splitlines()
     # Some of the first lines may be damaged.
     some = [values for line in lines[:_LOOKED_AT] if (values := _object(line)) is not None]
@@ -147,5 +147,5 @@ def _name(path: Path) -> str:
     name = path.name
     for suffix in (".gz", ".json", ".jsonl", ".txtar", ".w", ".recording"):
         name = name.removesuffix(suffix) or name
-    # `recording.w.json` says nothing; the folder does.
+    # The name `recording.w.json` says nothing; the folder's does.
     return path.resolve().parent.name if name == "recording" else name

@@ -1,6 +1,6 @@
-"""What a replay writes down: each chance to suggest something, what was suggested, and what the person would have done.
+"""What a replay records: each chance to suggest something, what was suggested, and what the person would have done.
 
-A journal of a run and the reports have them as `calomel.report.result.CONVERTER` makes them JSON.
+The journal of a run and the reports hold them as JSON made by `calomel.report.result.CONVERTER`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ Latency = Literal["measured"] | float
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What every log of a run has in common.
+    """What all logs of a run have in common.
 
     Attributes:
         model: checkpoint folder; None for the shipped one.
         device: cpu, cuda, cuda:N or mps.
         threads: of each engine.
-        latency: seconds of every answer, or those that the answers really take.
-        seed: of whatever is drawn.
+        latency: seconds per answer, or those that answers really take.
+        seed: of all random draws.
         aggressiveness: of the gate.
-        kinds: what is asked for; None for what the model was trained for.
+        kinds: which kinds to ask for; None for those the model was trained for.
         limit_minutes: of each log's time; None for all of it.
         samples: show nothing, and keep every candidate with what the person would have done about it.
         debounce_seconds: after a keystroke; None for the suggester's own, learned from the rhythm of typing.
@@ -66,16 +66,16 @@ class Verdict:
     Attributes:
         outcome: in a word.
         before: the lines that it changes, as they were.
-        after: the same lines with it.
-        expected: the same lines as the person left them, at the horizon of `person.py`; None when nobody knows, since
-            the log ends or the document was closed before.
-        accepted_characters: that the person was given: of all of it, or of the part that was taken.
-        saved_characters: of these, the ones that the person would have had to type, less the key that accepts; white
-            space that editors put at the beginning of a line by themselves does not count.
-        kept: whether what was accepted was still there after a minute; None when nothing was accepted or nobody knows.
-        visible_seconds: until the person typed on, moved away, or took it; `ending` says which.
-        until: position in the events behind the change with which the person's own text had what was accepted; the
-            moment's own when nothing was.
+        after: the same lines with the suggestion.
+        expected: the same lines as the person left them, at the horizon of `person.py`; None when unknown, since the
+            log ends or the document was closed before.
+        accepted_characters: of the whole suggestion, or of the accepted part.
+        saved_characters: those of them that the person would have had to type, less the key that accepts; white space
+            that editors insert at the beginning of a line does not count.
+        kept: whether the accepted text was still there after a minute; None when nothing was accepted or unknown.
+        visible_seconds: until the person typed on, moved away, or accepted it; `ending` says which.
+        until: position in the events after the change that completed the accepted text in the person's own text; the
+            moment's own when nothing was accepted.
         given: seconds of the log's clock at that change; nothing else would have been seen in the document before.
             None when nothing was accepted.
     """
@@ -101,10 +101,10 @@ class Shown(Verdict):
         edits: in code points of the document's text at that moment.
         source: `calomel` or the recorded assistant's name.
         confidence: 0 to 1, how likely an edit is right, or `exp` of the mean log-probability of the revealed tokens;
-            None of an assistant that says none.
-        signals: numbers about it by name, from before it was decided about.
+            None for an assistant that reports none.
+        signals: numbers about it by name, from before the decision.
         alternatives: what a scenario calls right in place of `before`; None among them: silence.
-        maker: who proposed it, of the candidates that the model judged; empty where nobody says.
+        maker: who proposed it, among the candidates that the model judged; empty if unknown.
     """
 
     edits: tuple[Edit, ...]
@@ -127,17 +127,17 @@ class Opportunity:
         language_id: of the document.
         kind: a text for the cursor, or a next edit.
         silence: why nothing was shown; None when something was.
-        candidate: what was, or would have been, suggested; also there when only the gate held it back.
+        candidate: what was, or would have been, suggested; also set when only the gate held it back.
         shown: whether the person saw it.
         latency_ms: from the question to the answer, debounce included: what a person waits for.
-        computed_tokens: of the prompt, that the model had to read.
-        cached_tokens: of the prompt, that it knew already.
-        model_ms: of `latency_ms`, what the model took; 0 when it was not asked.
-        steps: forwards of the engine that were not context alone; 0 where nobody counts.
+        computed_tokens: prompt tokens that the model had to encode.
+        cached_tokens: prompt tokens that were cached.
+        model_ms: the part of `latency_ms` that the model took; 0 when it was not asked.
+        steps: forwards of the engine that were not context alone; 0 where not counted.
         rows: of all its forwards.
         real_outcome: what the recorded person really did with a recorded offer: `accepted`, `partly`, or nothing.
         name: of a scenario's question.
-        makers: of all that was proposed, each once, in order of names.
+        makers: of all proposals, each once, sorted by name.
     """
 
     log: str
@@ -162,7 +162,7 @@ class Opportunity:
 
 @dataclass(slots=True)
 class LogResult:
-    """What a replay of one log gave.
+    """The result of replaying one log.
 
     Attributes:
         log: its name.
@@ -171,15 +171,14 @@ class LogResult:
         typed_characters: that the person typed by hand: inserted by changes of cause `typed`.
         opportunities: in their order.
         recorded: offers of the recorded assistant, judged by the same simulated user.
-        real_accepts: of the distinct offers of the recorded assistant, those that the person really took whole.
+        real_accepts: distinct offers of the recorded assistant that the person really accepted whole.
         real_offers: distinct offers of the recorded assistant.
         problems: of the log.
         checks: of the log's own hashes.
-        active_minutes: minutes in which the person typed at all; rates by the minute refer to them.
-        typed_on: questions before whose answer the person typed on while the suggester still waited for a pause; no
-            opportunities.
+        active_minutes: minutes in which the person typed at all; rates per minute refer to them.
+        typed_on: questions that ended when the person typed on during the debounce; not opportunities.
         taken: questions that were not asked, since the person had accepted a suggestion and was writing its text.
-        repeated: held-back suggestions that the person was typing along with; each is counted where it came first.
+        repeated: held-back suggestions that the person was typing along with; each counts only at its first appearance.
         samples: every candidate that was judged, if they were asked for.
         text_right: the documents end with the texts that the log ends with, in the replay's own workspace.
         error: why the replay stopped before the end; empty when it did not.

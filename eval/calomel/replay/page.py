@@ -1,4 +1,4 @@
-"""The page: one file, no source outside of it, and a policy that allows its own style and script and nothing else."""
+"""The report page: one self-contained file, with a policy that allows only its own style and script."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_NAMES: Final = 5
 
 
 def render_report(results: Sequence[LogResult], summary: Flat, title: str = "Replay") -> str:
-    """The page as text. `summary` is of `calomel.replay.summary.summarize`, or a document that holds it."""
+    """The page as text. `summary` is from `calomel.replay.summary.summarize`, or a document that holds it."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
     environment.filters["hash"] = _hash
     return environment.from_string(_resource("page.html")).render(
@@ -36,13 +36,13 @@ def render_report(results: Sequence[LogResult], summary: Flat, title: str = "Rep
 
 
 def write_report(path: Path, results: Sequence[LogResult], summary: Flat, title: str = "Replay") -> None:
-    """Write the page; folders on the way are made."""
+    """Write the page; missing folders are created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, render_report(results, summary, title))
 
 
 def suggestions(results: Sequence[LogResult]) -> list[dict[str, Any]]:
-    """Every suggestion as the page's script reads it, with its opportunity, those that were held back, too.
+    """Every suggestion, held-back ones included, with its opportunity, in the form that the page's script reads.
 
     Ours, then the recorded assistants', log by log in the order of time.
     """

@@ -40,24 +40,24 @@ class Region:
     """The code points [start, end) of a text.
 
     Attributes:
-        start: stays in front of what is inserted right there.
-        end: goes behind what is inserted right there.
+        start: stays before text inserted right there.
+        end: moves after text inserted right there.
     """
 
     start: int
     end: int
 
     def text(self, text: str) -> str:
-        """What stands there."""
+        """The text in the region."""
         return text[self.start : self.end]
 
     def after(self, edits: Sequence[Edit]) -> Region:
-        """Where it is after a change whose edits are trimmed, sorted and of one text."""
+        """The region after a change whose edits are trimmed, sorted and of one text."""
         return Region(_moved(self.start, edits, behind=False), _moved(self.end, edits, behind=True))
 
 
 def trimmed(text: str, edits: Sequence[Edit]) -> tuple[Edit, ...]:
-    """Edits of `text` without what they leave as it is at their ends; those that change nothing are left out."""
+    """Edits of `text` without unchanged text at their ends; those that change nothing are left out."""
     found: list[Edit] = []
     for edit in edits:
         start, end, new_end = changed_span(text[edit.start : edit.end], edit.text)
@@ -67,7 +67,7 @@ def trimmed(text: str, edits: Sequence[Edit]) -> tuple[Edit, ...]:
 
 
 def difference(before: str, after: str) -> tuple[Edit, ...]:
-    """The smallest single edit that makes one text of the other; none when they are the same."""
+    """The smallest single edit that turns one text into the other; none when they are the same."""
     return trimmed(before, (Edit(0, len(before), after),))
 
 
@@ -85,7 +85,7 @@ def _moved(offset: int, edits: Sequence[Edit], *, behind: bool) -> int:
 
 SECONDS: Final = 30.0
 KEYSTROKES: Final = 40
-# Whoever types it with corrections needs more keystrokes than it has characters.
+# Typing with corrections takes more keystrokes than the text has characters.
 KEYSTROKES_PER_CHARACTER: Final = 1.5
 LEAST_CHARACTERS: Final = 4
 KEPT_SECONDS: Final = 60.0
@@ -95,13 +95,13 @@ ACCEPT_COST: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When a suggestion came.
+    """When a suggestion arrived.
 
     Attributes:
-        document: that it is for.
-        text: of it.
+        document: the one it is for.
+        text: of the document.
         time: seconds of the log's clock.
-        position: in the log's events, of the first that is later.
+        position: of the first later event in the log.
     """
 
     document: str
@@ -114,7 +114,7 @@ def judge(moment: Moment, edits: Sequence[Edit], events: Sequence[Event]) -> Ver
     """What the person would have done with `edits` of the moment's text.
 
     Args:
-        moment: when they came.
+        moment: when they arrived.
         edits: as suggested.
         events: of the whole log.
     """
@@ -138,7 +138,7 @@ class _Part:
 
     Attributes:
         place: what it replaces, and what is written there.
-        line: the same from the beginning of the line on: the person may write the beginning anew.
+        line: the same from the beginning of the line: the person may rewrite the beginning.
         head: visible text from the beginning of the line to the edit.
         removed: visible text that it replaces.
         wanted: its visible text.
@@ -156,7 +156,7 @@ class _Part:
         self.place, self.line = self.place.after(edits), self.line.after(edits)
 
     def done(self, text: str) -> int:
-        """How many characters of its visible text stand at its place."""
+        """How many characters of its visible text are at its place."""
         there = visible(self.place.text(text))
         if there == self.removed:
             return 0
@@ -166,18 +166,18 @@ class _Part:
         return max(here, retyped)
 
     def is_done(self, text: str) -> bool:
-        """Whether all of it stands there."""
+        """Whether all of it is there."""
         if not self.wanted:
             return bool(self.removed) and not visible(self.place.text(text))
         return self.done(text) == len(self.wanted)
 
     def agrees(self, text: str) -> bool:
-        """Whether the person's text is still on the way to it."""
+        """Whether the person's text can still become it."""
         there = visible(self.place.text(text))
         return there == self.removed or self.wanted.startswith(there) or there.startswith(self.wanted)
 
     def taken(self, count: int) -> str:
-        """Its text up to `count` visible characters, cut back to whole words; white space behind it is not part."""
+        """Its text up to `count` visible characters, cut back to whole words, without trailing white space."""
         end = seen = 0
         for at, character in enumerate(self.text):
             if seen == count:
@@ -190,7 +190,7 @@ class _Part:
         return self.text[:end].rstrip() if end < len(self.text) else self.text
 
     def has(self, text: str, taken: str) -> bool:
-        """Whether what was taken of it still stands there."""
+        """Whether the accepted part of it is still there."""
         if not self.wanted:
             return self.is_done(text)
         return visible(taken) in visible(self.line.text(text))
@@ -198,7 +198,7 @@ class _Part:
 
 @dataclass(slots=True)
 class _Best:
-    """The most that the person's own text had of a suggestion at one moment."""
+    """The largest part of a suggestion that the person's own text had at one moment."""
 
     score: int = 0
     whole: bool = False
@@ -232,7 +232,7 @@ class _Watch:
         self._last_time = moment.time
 
     def see(self, position: int, event: Event) -> bool:
-        """Take notice of an event; whether the next one matters, too."""
+        """Process an event; returns whether the next one matters, too."""
         moment = self._moment
         self._check_kept(event.time)
         in_horizon = event.time - moment.time <= SECONDS or self._typed < self._keystrokes
@@ -272,7 +272,7 @@ class _Watch:
             self._hide(event.time, "typed_on")
 
     def _compare(self, position: int, now: float) -> None:
-        """Whether the person's text has more of it than before."""
+        """Check whether the person's text has more of it than before."""
         whole = [part.is_done(self._text) for part in self._parts]
         if self._parts and all(whole):
             taken = tuple(part.text for part in self._parts)
@@ -290,9 +290,9 @@ class _Watch:
             self._best = _Best(score, all(whole), taken, now, position + 1)
 
     def _check_kept(self, now: float) -> None:
-        """The text as it is stands until `now`: does it tell what became of what was accepted?"""
+        """Decide whether the accepted text was kept, if the current text, unchanged until `now`, tells."""
         if self._best.score and not self._kept_known and now > self._best.time + KEPT_SECONDS:
-            # More of it may still come; then the minute begins anew.
+            # More of it may still come; then the minute starts over.
             self._kept = self._stands()
             self._kept_known = True
         if self._kept_known and self._best.time + KEPT_SECONDS > now:
@@ -347,13 +347,13 @@ def _part(text: str, edit: Edit) -> _Part:
 
 
 def _by_hand(text: str, *, indented: bool) -> int:
-    """Characters that a person types of `text`: without indentation, which comes by itself."""
+    """The characters of `text` that a person types: without indentation, which editors insert."""
     text = re.sub(r"(?<=[\r\n])[ \t]+", "", text)
     return len(text.lstrip(" \t") if indented else text)
 
 
 def _as_many_lines(text: str, *others: str) -> str:
-    """The first lines of `text`, as many as the longest of the others has; what was written behind does not count."""
+    """The first lines of `text`, as many as the longest of the others has; text written after them does not count."""
     most = max(len(other.split("\n")) for other in others)
     return "\n".join(text.split("\n")[:most])
 

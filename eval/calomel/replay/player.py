@@ -1,8 +1,8 @@
-"""Plays a log to the very parts that the language server is made of, and writes down what they would have suggested.
+"""Plays a log to the language server's own components, and records what they would have suggested.
 
 The log drives the text, whatever is suggested: an acceptance changes nothing (the person's own text follows), but while
-the person writes what was accepted nothing else is asked, since it would be there already. The suggester is told what
-it shows and learns the rest from the text, as with an editor that reports nothing.
+the person writes what was accepted nothing else is asked, since it would be there already. The suggester gets a report
+of what is shown and learns the rest from the text, as with an editor that reports nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from calomel.workspace.documents import Document
 from calomel.workspace.settings import SuggestSettings
 
 OURS: Final = "calomel"
-# A silence that nobody had time to notice is no missed opportunity.
+# A shorter silence goes unnoticed and is not a missed opportunity.
 _NOTICED: Final = 0.25
 # After the end of the log, for the last answers.
 _AFTER_END: Final = 30.0
@@ -44,7 +44,7 @@ _AFTER_END: Final = 30.0
 
 @dataclass(slots=True)
 class _Question:
-    """What was asked, and in which state of the world."""
+    """What was asked, and the state at that time."""
 
     kind: Kind
     document: Document
@@ -92,9 +92,9 @@ class Player:
         self.suggester.filter.audit = self._book is not None
         self._position = 0
         self._shown: set[str] = set()
-        # By document, up to which event the person writes what was accepted.
+        # By document, the event up to which the person writes what was accepted.
         self._given: dict[str, int] = {}
-        # By document and kind, where the suggestion led that was held back last.
+        # By document and kind, the hash of the text that the last held-back suggestion led to.
         self._goals: dict[tuple[str, Kind], int] = {}
         self._asking: tuple[str, int, asyncio.Task[None]] | None = None
 
@@ -112,7 +112,7 @@ class Player:
         return self.result
 
     async def step(self, position: int, event: Event) -> None:
-        """Let time go on to an event, and let it happen."""
+        """Advance time to an event, and play it."""
         self._position = position
         await self.time.run_to(event.time)
         self._position = position + 1
@@ -136,7 +136,7 @@ class Player:
         document = self.editor.document(event.document)
         if document is None:
             return
-        # Of a scenario only what it asks for is asked.
+        # In a scenario only its own questions are asked.
         if self._log.kind == "scenario" or self.editor.focused not in {None, event.document}:
             self._give_up()
         elif self._given.get(event.document, 0) > self._position:
@@ -155,18 +155,18 @@ class Player:
     # Questions and answers.
 
     def _ask(self, entry: int, name: str, document: Document, offset: int) -> None:
-        """Ask anew; the suggester itself ends the question before."""
+        """Ask again; the suggester itself cancels the previous question."""
         task = asyncio.ensure_future(self._ask_kinds(entry, name, document, offset, Trigger.EDIT))
         self._asking = (name, offset, task)
 
     def _give_up(self, *, except_in: str | None = None) -> None:
-        """The editor does not wait for the answer any more."""
+        """The editor no longer waits for the answer."""
         if self._asking is not None and self._asking[0] != except_in:
             self._asking[2].cancel()
             self._asking = None
 
     async def _ask_kinds(self, entry: int, name: str, document: Document, offset: int, trigger: Trigger) -> None:
-        """One question of each kind; what one of them found takes the place of the next."""
+        """One question per kind; if one finds something, the next is not asked."""
         for kind in self._kinds:
             question = self._question(kind, entry, name, document, offset)
             try:
@@ -201,7 +201,7 @@ class Player:
         return await self.suggester.next_edit(uri, None, question.offset, trigger=trigger)
 
     def _note(self, question: _Question, answer: Answer) -> None:
-        """Write down what came of a question."""
+        """Record the result of a question."""
         if self._book is not None and question.document.revision == question.revision:
             self._book.take(self._moment(question), self._opportunity(question))
         if isinstance(answer, Suggestion):
@@ -231,7 +231,7 @@ class Player:
         return Moment(question.name, self.editor.texts[question.name], self.time.now, self._position)
 
     def _is_repeated(self, question: _Question, candidate: Shown) -> bool:
-        """Whether it leads where the last suggestion led that was held back there: the person is typing along."""
+        """Whether it leads to the same text as the last suggestion held back there: the person is typing along."""
         goal = hash(apply_edits(self.editor.texts[question.name], candidate.edits))
         before = self._goals.get((question.name, question.kind))
         self._goals[question.name, question.kind] = goal
@@ -247,7 +247,7 @@ class Player:
         self._add(question, str(SilenceReason.SUPERSEDED), late)
 
     def _held_back(self, question: _Question) -> Shown | None:
-        """The surest suggestion that the gate saw, if it is about the text as it is. The book has all of them."""
+        """The surest suggestion that the gate saw, if it is about the current text; None if the book collects all."""
         decision = None if self._book is not None else self._decisions.surest(question.decided)
         if decision is None or question.document.revision != question.revision:
             return None
@@ -304,7 +304,7 @@ class Player:
             makers=tuple(sorted(set[str]().union(*(each.makers for each in answered)))),
         )
 
-    # Questions that a log asks, with their right answers.
+    # Questions in a log, with their right answers.
 
     async def _expect(self, event: Expected) -> None:
         document = self.editor.document(event.document)
@@ -341,5 +341,5 @@ def _until(events: Sequence[Event], minutes: float | None) -> Sequence[Event]:
 
 
 def _counter(info: ModelInfo) -> TokenCounter:
-    """Exact where the model's tokenizer is at hand, as in the language server."""
+    """Exact where the model's tokenizer is available, as in the language server."""
     return EstimateCounter() if info.tokenizer is None else ExactCounter(Tokenizer.from_file(Path(info.tokenizer)))

@@ -9,18 +9,18 @@ from typing import Final
 
 from calomel.replay.events import Cause, Edit, Problem, apply_edits
 
-# Times that lag behind for longer than this many entries are not wrong ones: somebody set the recorder's clock back.
+# Times that lag behind for longer than this many entries are not errors: the recorder's clock was set back.
 PATIENCE: Final = 20
 
 
 class LogClock:
     """Turns the times of entries into seconds from the first one.
 
-    A time before the last one is taken as the last one, and a `Problem` says so: one for a run of such entries, named
-    after its first. A run of more than `PATIENCE` entries is a clock that was set back: time goes on from there.
+    A time before the last one is taken as the last one, and a `Problem` says so: one per run of such entries, for the
+    first of them. A run of more than `PATIENCE` entries is a clock that was set back: time continues from there.
 
     Args:
-        problems: where what is wrong is put.
+        problems: list that problems are added to.
         unit: seconds in one unit of the log's times.
     """
 
@@ -36,8 +36,8 @@ class LogClock:
 
         Args:
             entry: of the log.
-            time: in the log's units; anything but a number is a problem, None is no time and none.
-            lag: seconds that entries of this kind may be written down late.
+            time: in the log's units; None is no time, anything else but a number is a problem.
+            lag: seconds by which entries of this kind may be written late.
         """
         if time is None:
             return self.now
@@ -62,11 +62,11 @@ class LogClock:
 
 # One key gives one character, or a line end with its indentation, or a bracket with its closing one.
 _ONE_KEY: Final = re.compile(r"\r\n[ \t]*|[\r\n][ \t]*|[ \t]+|\(\)|\[\]|\{\}|<>|''|\"\"|``|.?", re.DOTALL)
-# Who replaces more than this much of a text at once is a tool, or another program that wrote the file.
+# Replacing more than this share of a text at once is the work of a tool, or of another program that wrote the file.
 _TOOL_SHARE: Final = 0.5
 _TOOL_CHARACTERS: Final = 200
 
-# What Visual Studio Code calls its reasons; all others are no typing.
+# Visual Studio Code's names for its reasons; all others are not typing.
 REASONS: Final[dict[str, Cause]] = {
     "inlineSuggestion.accept": "accept",
     "inlineCompletionAccept": "accept",
@@ -77,7 +77,7 @@ REASONS: Final[dict[str, Cause]] = {
 
 
 def cause_of(before: str, edits: Sequence[Edit]) -> Cause:
-    """How a change of a text seems to have come about, where the log does not tell."""
+    """The apparent cause of a text change, where the log does not name it."""
     removed = sum(edit.end - edit.start for edit in edits)
     if removed > _TOOL_CHARACTERS and removed > _TOOL_SHARE * len(before) and any(edit.text for edit in edits):
         return "other"
@@ -90,7 +90,7 @@ _LAST_OF_ONE_UNIT = "\uffff"
 
 
 def joined(text: str) -> str:
-    """The same text with each pair of surrogates made one character, as a file would hold it."""
+    """The same text with each surrogate pair made one character, as a file would hold it."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
@@ -103,7 +103,7 @@ def _places(text: str) -> Sequence[int]:
 
 
 def code_point_edits(text: str, edits: Sequence[Edit]) -> tuple[Edit, ...]:
-    """The same edits in code points; one that cuts a character of two units in half replaces the whole character.
+    """The same edits in code points; one that splits a character of two units replaces the whole character.
 
     Args:
         text: before the edits.
@@ -127,7 +127,7 @@ def code_point_edits(text: str, edits: Sequence[Edit]) -> tuple[Edit, ...]:
 
 
 def code_point_offset(text: str, offset: int) -> int:
-    """A place in UTF-16 units as a place in code points. Raises ValueError outside of the text."""
+    """Convert an offset in UTF-16 units to one in code points. Raises ValueError outside of the text."""
     places = _places(text)
     if not 0 <= offset < len(places):
         raise ValueError(f"offset {offset} lies outside of a text of {len(places) - 1} UTF-16 units")
@@ -135,10 +135,10 @@ def code_point_offset(text: str, offset: int) -> int:
 
 
 def _cuts(places: Sequence[int], offset: int) -> bool:
-    """Whether a place lies between the two units of a character."""
+    """Whether an offset lies between the two units of a character."""
     return offset > 0 and places[offset] == places[offset - 1]
 
 
 def _half(character: str, number: int) -> str:
-    """A surrogate of a character of two units."""
+    """One surrogate of a character of two units."""
     return character.encode("utf-16-le")[2 * number : 2 * number + 2].decode("utf-16-le", "surrogatepass")

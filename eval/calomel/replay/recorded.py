@@ -1,10 +1,10 @@
 """The recorded assistant's own offers, each suggestion once, judged by the same simulated user as ours.
 
 While a person types along, the editor asks at each key and gets the rest of the same suggestion: an offer that leads to
-the same text as the one before it is the same suggestion. Of the offers of one answer the first is on the screen, so
-that it alone is judged; the real clicks are counted among all of them, as they could be reached by a key. An accepted
-offer's text is in the log because it was offered, so the judgement of the recorded assistant is an upper bound. As with
-ours, while the person writes what was accepted nothing else counts as seen.
+the same text as the one before it is the same suggestion. Of the offers in one answer only the first is judged, since
+it is on the screen; real acceptances are counted among all of them, as a key could reach them. An accepted offer's text
+is in the log because it was offered, so the recorded assistant's result is an upper bound. As with ours, while the
+person writes what was accepted nothing else counts as seen.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Suggested:
         offer: the first time it was offered.
         before: the text of the document then.
         after: the text that it leads to.
-        accepted: the person took it, by the log's own word.
-        partly: the person took a word or a line of it, by the log's own word; of one suggestion maybe several times.
+        accepted: the person accepted it, according to the log.
+        partly: the person accepted a word or a line of it, according to the log; perhaps several times.
     """
 
     offer: Offered
@@ -39,7 +39,7 @@ class Suggested:
 
 
 def distinct_offers(events: Iterable[Event]) -> list[Suggested]:
-    """The suggestions of a recording, in order of their first offer. Of one answer all are taken, each for itself."""
+    """The suggestions of a recording, in order of their first offer. All those of one answer count separately."""
     reader = _Reader()
     for event in events:
         reader.read(event)
@@ -50,8 +50,8 @@ class _Reader:
     def __init__(self) -> None:
         self.found: list[Suggested] = []
         self._texts: dict[str, str] = {}
-        # By document: those of the last answer, on the screen; and those that went with the last change or answer,
-        # which the next one may bring again.
+        # By document: those of the last answer, on the screen; and those that disappeared with the last change or
+        # answer, which the next answer may repeat.
         self._current: dict[str, list[Suggested]] = {}
         self._gone: dict[str, list[Suggested]] = {}
         self._requests: dict[str, str] = {}
@@ -102,7 +102,7 @@ class _Reader:
 
 
 class Recorded(NamedTuple):
-    """Offers with their verdicts; how many distinct ones there were; how many of them the person really took."""
+    """Offers with their verdicts; how many distinct ones there were; how many of them the person really accepted."""
 
     opportunities: list[Opportunity]
     offers: int
@@ -110,7 +110,7 @@ class Recorded(NamedTuple):
 
 
 def recorded_offers(log: ReplayLog, events: Sequence[Event]) -> Recorded:
-    """The offers among `events`, which are the log's, or its beginning; judged by all that the log has."""
+    """The offers among `events`, all or the first ones of the log; judged by the whole log."""
     everything = distinct_offers(events)
     languages = {event.document: event.language_id for event in events if isinstance(event, Opened)}
     positions = {id(event): position for position, event in enumerate(events)}

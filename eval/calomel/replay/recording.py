@@ -1,8 +1,8 @@
 """Reads recordings of Visual Studio Code: `workspaceRecording@1.0`, as microsoft/vscode-copilot-chat keeps them.
 
-The order of entries is the order of their positions. Some are stamped when something happened and written down later:
-the text of a document with the time of its first opening, requests with their own. Those times do not drive the clock
-backwards, and are a problem only when they lie further back than such a recorder is late.
+Entries are in the order of their positions. Some have the time when something happened but were written later: the text
+of a document has the time of its first opening, requests have their own. Those times do not set the clock back, and are
+a problem only when they lie further back than such a recorder is late.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from calomel.replay.events import (
 from calomel.replay.reading import REASONS, LogClock, cause_of, code_point_edits, code_point_offset, joined
 from calomel.suggest.edit import split_lines
 
-# Enough of a hash to tell the texts of a session apart; the recorder keeps no more.
+# Enough of a hash to distinguish the texts of a session; the recorder keeps no more.
 CONTENT_ID_LENGTH: Final = 24
 
 
@@ -52,10 +52,10 @@ class RecordedDocument:
 
     Attributes:
         path: as prompts name it.
-        text: None as long as it is not known, or not for sure.
-        version: of the text, None when the log counts none.
-        opened: the replay was told of it.
-        unsure: a problem says that its text is not known.
+        text: None while it is unknown or uncertain.
+        version: of the text, None when the log has none.
+        opened: the replay has its `Opened` event.
+        unsure: a problem says that its text is unknown.
     """
 
     path: str
@@ -66,7 +66,7 @@ class RecordedDocument:
 
 
 def _edits_of(value: object) -> tuple[Edit, ...]:
-    """The edits of an entry, `[[start, end, text], ...]`, sorted. Raises ValueError when they are none."""
+    """The edits of an entry, `[[start, end, text], ...]`, sorted. Raises ValueError when they are malformed."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise ValueError("its edits are no list")  # noqa: TRY004 - of a file, not an argument
     found: list[Edit] = []
@@ -86,7 +86,7 @@ _RANGE: Final = re.compile(r"\[(\d+),(\d+) -> (\d+),(\d+)\]")
 
 
 def _edit_of(text: str, result: Mapping[str, Any]) -> Edit:
-    """The edit of a suggestion; raises ValueError when it does not fit, KeyError or TypeError when it is none."""
+    """The edit of a suggestion; raises ValueError when it does not fit, KeyError or TypeError when malformed."""
     found = _RANGE.fullmatch(result["range"])
     new = result["text"]
     if found is None or not isinstance(new, str):
@@ -112,7 +112,7 @@ SOURCE: Final = "TextModel.setChangeReason"
 
 
 def _reasons(entries: Sequence[Any]) -> dict[tuple[object, object], Cause]:
-    """By document and version, the cause of the change that made it; the log says it behind the change."""
+    """By document and version, the cause of the change that made it; the log has it after the change."""
     found: dict[tuple[object, object], Cause] = {}
     for values in entries:
         data = values.get("data") if isinstance(values, dict) else None
@@ -128,9 +128,9 @@ def _key(values: Mapping[str, Any], versioned: Mapping[str, Any]) -> tuple[objec
 
 DOCUMENT_TYPE: Final = "workspaceRecording@1.0"
 _FETCH: Final = "InlineCompletions.fetch"
-# Entries without a text or a place; nothing is to be replayed of them.
+# Entries without a text or a place; there is nothing in them to replay.
 _ASIDE: Final = frozenset({"meta", "bookmark", "documentEncountered", "setContent", "storeContent", "restoreContent"})
-# Written down up to 28 s late in the longest recording known.
+# Written up to 28 s late in the longest recording known.
 _LATE: Final = {"focused": 60.0, "documentEvent": 60.0, "event": 60.0}
 _MILLISECONDS: Final = 1e-3
 
@@ -168,7 +168,7 @@ class _Reader:
         self._fetches: dict[object, tuple[int, object, float]] = {}
         self._reasons = _reasons(entries)
         self._changes: set[tuple[object, object]] = set()
-        # Kinds that no reader knows: the first entry and how many there are.
+        # Unknown kinds: the first entry and how many there are.
         self._unknown: dict[str, list[int]] = {}
 
     def read(self, entry: int, values: Any) -> None:
@@ -214,14 +214,14 @@ class _Reader:
             self.problems.append(Problem(entry, f"Wrong {kind}: {what}. It is left out."))
 
     def _put_aside(self, entry: int, document: RecordedDocument, why: str) -> None:
-        """From here on the text is not known for sure: what follows is left out until it is."""
+        """From here on the text is uncertain: entries are left out until it is known."""
         if not document.unsure:
             later = f"The entry is left out, and so are later ones of {document.path} until the log says its text anew."
             self.problems.append(Problem(entry, f"{why} {later}"))
         document.text, document.unsure = None, True
 
     def _text(self, entry: int, document: RecordedDocument) -> str | None:
-        """The document's text; None where it is not known, so that the entry is of no use."""
+        """The document's text; None where it is unknown, so that the entry is useless."""
         if document.text is None:
             self._put_aside(entry, document, f"The text of {document.path} is not known here.")
         return document.text
@@ -235,7 +235,7 @@ class _Reader:
         return self._documents[number]
 
     def _by_path(self, path: str) -> RecordedDocument:
-        """The document whose path has most last parts in common with this one."""
+        """The document whose path has the most trailing parts in common with this one."""
         if not self._documents:
             raise ValueError("there is no document")
         wanted = path.split("/")[::-1]
@@ -362,7 +362,7 @@ class _Reader:
         results = () if data.get("error") else data.get("result") or ()
         text = self._text(entry, document) if results else None
         if text is None or version != document.version:
-            # The text moved on in the meantime: the editor shows no such answer.
+            # The text has changed since: the editor does not show such an answer.
             return
         for result in results:
             edits = (_edit_of(text, result),)

@@ -1,4 +1,4 @@
-"""Replays many logs: in this process or in several, going on where an interrupted run stopped."""
+"""Replays many logs: in this process or in several, continuing an interrupted run."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from calomel.report.result import weights_hash
 from calomel.report.running import Journal
 from calomel.suggest.completer import Completer
 
-# A progress bar need not know more often.
+# Often enough for a progress bar.
 _EVENTS_PER_REPORT: Final = 50
 
-# Makes the model of one process; a function of a module, so that other processes find it.
+# Opens the model of one process; a module-level function, so that other processes can import it.
 OpenModel = Callable[[ReplayOptions], Completer]
 # Number and log.
 Task = tuple[int, ReplayLog]
 
 
-# Told how far each log is: its number, and how many of how many of its events are done.
+# Gets the progress of each log: its number, its events done, and its events in total.
 Report = Callable[[int, int, int], None]
 
 
@@ -51,23 +51,23 @@ def replay_logs(
 ) -> list[LogResult]:
     """The results of all logs, in their order, however they were computed.
 
-    Logs that an interrupted run with the same logs, options, model and code has done are not done again; a run that
-    comes to its end leaves nothing behind.
+    Logs done in an interrupted run with the same logs, options, model and code are not replayed again; a finished run
+    leaves no journal behind.
 
     Args:
         logs: to be replayed.
         options: of all of them.
         jobs: processes; each has its own model.
-        report: told of the progress.
-        open_model: makes a model.
+        report: called with the progress.
+        open_model: opens a model.
         folder: of the journal.
-        resume: go on where an interrupted run stopped.
+        resume: continue an interrupted run.
     """
     if options.threads is None and jobs > 1:
-        # Several engines share the processors; one has what torch takes.
+        # Several engines share the cores; a single one uses torch's default.
         options = replace(options, threads=max(1, (os.cpu_count() or 1) // jobs))
     digests = [_digest(log) for log in logs]
-    # Two runs at once, of other logs, must not share a journal: the first to end would take it from the other.
+    # Concurrent runs of different logs must not share a journal: the first to end would delete the other's.
     depends_on = {
         "options": asdict(options),
         "model": f"{open_model.__module__}.{open_model.__qualname__}",
@@ -113,7 +113,7 @@ def replay_log(
 def _computed(
     todo: Sequence[Task], options: ReplayOptions, jobs: int, report: Report, open_model: OpenModel
 ) -> Iterator[tuple[int, LogResult]]:
-    """The results by number, as they come."""
+    """The results by number, as they arrive."""
     if not todo:
         return
     if jobs == 1 or len(todo) == 1:
@@ -134,7 +134,7 @@ def _told(report: Report, number: int, log: ReplayLog) -> Callable[[int], None]:
     return lambda done: report(number, done, len(log.events))
 
 
-# What a process of a pool keeps between two logs.
+# What a process of the pool keeps between logs.
 _OF_PROCESS: dict[str, tuple[ReplayOptions, Completer]] = {}
 
 

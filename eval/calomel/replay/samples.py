@@ -1,7 +1,6 @@
-"""A suggestion with what was known of it and what became of it, and every candidate that was judged, as samples.
+"""A suggestion with what was known about it and its outcome, and every candidate that was judged, as samples.
 
-Samples are taken while nothing is shown, so that no suggestion hides the next one, and the filters say all that they
-have to say.
+Samples are taken while nothing is shown, so that no suggestion hides the next one, and all filters report.
 """
 
 from __future__ import annotations
@@ -18,23 +17,23 @@ from calomel.selectivity.sample import Sample
 from calomel.suggest.edit import edits_of, plan
 from calomel.suggest.judging import Decision
 
-# What somebody does within half an hour is alike: samples of it stay together.
+# What a person does within half an hour is alike: its samples stay together.
 _SITTING: Final = 1800.0
 
 
 def shown(verdict: Verdict, edits: tuple[Edit, ...], source: str, **more: Any) -> Shown:
-    """A suggestion with its verdict, and what else is known of it."""
+    """A suggestion with its verdict, and what else is known about it."""
     told = {each.name: getattr(verdict, each.name) for each in fields(Verdict)}
     return Shown(**told, edits=edits, source=source, **more)
 
 
 def raw_confidence(decision: Decision | None) -> float | None:
-    """How likely it is right; None if not known."""
+    """How likely it is right; None if unknown."""
     return None if decision is None or not math.isfinite(decision.probability) else decision.probability
 
 
 def numbers(text: str, edits: Sequence[Edit], decision: Decision | None) -> dict[str, float]:
-    """What was known before, by name; what is not known, or is no number, is left out."""
+    """The signals known before the decision, by name; unknown and non-numeric ones are left out."""
     if decision is None:
         return {}
     values = decision.signals.about(plan(text, edits)).flat()
@@ -48,26 +47,26 @@ class SampleBook:
     """Collects samples of one log.
 
     Attributes:
-        log: as it is played.
+        log: the one being played.
         samples: so far.
     """
 
     log: ReplayLog
     samples: list[Sample] = field(default_factory=list)
     _seen: list[Decision] = field(default_factory=list)
-    # Where the candidates of the last question led: whoever types along is offered the same again.
+    # The texts that the last question's candidates led to: while the person types along, the same ones come again.
     _goals: dict[tuple[str, str], set[int]] = field(default_factory=dict)
 
     def see(self, decision: Decision) -> None:
-        """Somebody judged a candidate."""
+        """Note a candidate that was judged."""
         self._seen.append(decision)
 
     def forget(self) -> None:
-        """Another question begins."""
+        """Forget the noted candidates, as another question begins."""
         self._seen.clear()
 
     def take(self, moment: Moment, opportunity: Opportunity) -> None:
-        """Judge what was seen since the question began, by what the person wrote.
+        """Judge the candidates noted since the question began, by what the person wrote.
 
         Args:
             moment: now.
@@ -103,7 +102,7 @@ class SampleBook:
 
 
 def by_alternatives(event: Expected, text: str, opportunity: Opportunity) -> Opportunity:
-    """The same opportunity with the verdict that suits it best; whoever wants silence rejects everything.
+    """The same opportunity with its best verdict; where silence is right, everything is rejected.
 
     Args:
         event: the question.

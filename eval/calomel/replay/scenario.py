@@ -1,15 +1,15 @@
-"""Reads next-edit scenarios: one text before, what was edited just now, and the text that is right afterwards.
+"""Reads next-edit scenarios: a text, the edits just made to it, and the text that is right afterwards.
 
 The txtar format of the public suite of cursortab.nvim: a description, a header of `name: value` lines, then files
-between lines `-- name --`. Rows count from 1, columns from 0 in bytes of UTF-8, as Neovim has them; a place beyond its
-line is taken as the line's end. `row` 0, or none, is row 1. `cursor-positions` are further places for the same
-question, each of which counts for itself where silence is right. `fim-row` and `fim-col`, the place for assistants that
-fill at the cursor alone, are not read.
+between lines `-- name --`. Rows count from 1, columns from 0 in bytes of UTF-8, as in Neovim; a place beyond its line
+is taken as the line's end. `row` 0, or none, is row 1. `cursor-positions` are further places for the same question,
+which count separately where silence is right. `fim-row` and `fim-col`, the place for assistants that only fill at the
+cursor, are not read.
 
-`history` lists edits made before, oldest first. Each is replayed as a change where its new text stands in the buffer;
-one that is not in the buffer (of another file, or of another part of this one) is an edit of a document of its own.
-Without `expected`, or with an empty one, silence is right. It ends in as many line ends as the buffer does: those that
-stand behind it in a file separate it from nothing.
+`history` lists earlier edits, oldest first. Each is replayed as a change where its new text is in the buffer; one that
+is not in the buffer (of another file, or of another part of this one) becomes an edit of a separate document. Without
+`expected`, or with an empty one, silence is right. It gets as many trailing line ends as the buffer has: those after it
+in the file are not part of it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class PastEdit:
-    """An edit made before the question: these lines were those."""
+    """An edit made before the question: the old lines and the new ones."""
 
     file: str
     old: str
@@ -78,7 +78,7 @@ class Scenario:
         text: of the buffer.
         places: of the cursor, at least one; the first is `row` and `col`.
         history: oldest first.
-        manual: it is asked by a key.
+        manual: it is requested by a key.
         expected: the right text afterwards; None: silence is right.
         problems: what is wrong with the file.
     """
@@ -166,7 +166,7 @@ def scenario_log(scenario: Scenario) -> ReplayLog:
             events.append(Changed(entry, now, scenario.file, edits, "other"))
             continue
         elsewhere = past.file if past.file and past.file != scenario.file else scenario.file
-        # The other part of the file, or the other file, is not there: a document of that name stands for it.
+        # The other part of the file, or the other file, is missing: a document of that name stands in for it.
         document = elsewhere if elsewhere != scenario.file else f"{scenario.file}#{entry}"
         events.append(Opened(entry, now, document, language_of(elsewhere), past.old))
         events.append(Changed(entry, now, document, (Edit(0, len(past.old), past.new),), "other"))
@@ -236,7 +236,7 @@ def _history(text: str, first: int, problems: list[Problem]) -> Iterator[PastEdi
 
 
 def _manual(text: str, first: int, problems: list[Problem]) -> bool:
-    """Whether one of the steps asks by a key."""
+    """Whether one of the steps is a request by a key."""
     found = False
     for number, line in enumerate(text.splitlines(), first):
         action, *words = line.split("#", 1)[0].split() or [""]
@@ -247,13 +247,13 @@ def _manual(text: str, first: int, problems: list[Problem]) -> bool:
 
 
 def _line_of(text: str, name: str) -> int:
-    """The line behind that of the file's name, from 0."""
+    """The line after the one with the file's name, from 0."""
     at = text.find(f"-- {name} --")
     return text.count("\n", 0, at) + 1 if at >= 0 else 0
 
 
 def _content(text: str) -> str:
-    """Without the line end that the archive puts behind each file."""
+    """The content without the line end that the archive puts after each file."""
     return text.removesuffix("\n")
 
 
@@ -262,13 +262,13 @@ def _ending_like(text: str, expected: str) -> str:
 
 
 def _whole_lines(text: str, lines: str) -> int | None:
-    """Where these lines stand in a text, as whole lines; None when they do not, or in more than one place."""
+    """Where these lines are in a text, as whole lines; None when they are nowhere, or in more than one place."""
     found = [match.start() for match in re.finditer(rf"^{re.escape(lines)}$", text, re.MULTILINE)]
     return found[0] if len(found) == 1 else None
 
 
 def split(archive: str) -> tuple[str, dict[str, str]]:
-    """A txtar archive: its comment, and its files by name; of two files with one name the last one counts."""
+    """A txtar archive: its comment, and its files by name; of two files with the same name the last one counts."""
     marks = list(_FILE_MARK.finditer(archive))
     ends = [*(mark.start() for mark in marks), len(archive)]
     files = {mark[1].strip(): archive[mark.end() : end] for mark, end in zip(marks, ends[1:], strict=True)}

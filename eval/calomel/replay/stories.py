@@ -1,8 +1,8 @@
-"""Packed files as logs: stories of edits, typed change by change, and files of a corpus, written anew.
+"""Packed files as logs: stories of edits, typed change by change, and files of a corpus, partly retyped.
 
-Pauses of stories are made up as for a history. A history of finished states knows no typing errors, no words chosen
-twice and no beginnings given up: in the second kind a file lacks some of its blocks, and they are typed key by key,
-with errors that are noticed later, words that give way to other ones, and lines that are begun and deleted again.
+Pauses in stories are made up as for a git history. Finished states show no typing errors, replaced words or abandoned
+lines: in the second kind some blocks are removed from a file and typed key by key, with errors that are noticed later,
+words that are replaced by others, and lines that are begun and deleted again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from calomel.replay.hunks import HUNK_SECONDS, KEY_SECONDS, LINE_SECONDS, Stroke
 from calomel.report.heldout import BenchDataError, packed_rows
 from calomel.report.stories import Story, read_stories
 
-# Where packages lie in Debian: `gocode/src/HOST/OWNER/NAME`, `registry/NAME`.
+# Where Debian stores packages: `gocode/src/HOST/OWNER/NAME`, `registry/NAME`.
 _DEPTHS: Final = {"gocode": 5, "registry": 2}
 _ANYWHERE: Final = frozenset(
     {"src", "lib", "source", "examples", "dist", "test", "tests", "package", "packages", "build", "esm"}
@@ -38,7 +38,7 @@ _ANYWHERE: Final = frozenset(
 
 
 def read_packed_logs(path: Path) -> list[ReplayLog]:
-    """The logs in a file of stories of edits, or of files of a corpus: what the first line is, all are.
+    """The logs in a file of stories of edits, or of files of a corpus: the first line determines which.
 
     Raises LogError.
     """
@@ -58,7 +58,7 @@ def read_packed_logs(path: Path) -> list[ReplayLog]:
 
 
 def story_log(story: Story) -> ReplayLog:
-    """Its changes, typed."""
+    """A story's changes, typed."""
     language = language_of(story.path)
     events: list[Event] = [Opened(0, 0.0, story.path, language, story.text), Focused(0, 0.0, story.path)]
     text = story.text
@@ -84,7 +84,7 @@ def _played_to(text: str, events: Iterable[Event]) -> str:
 
 
 def package_of(path: str) -> str:
-    """The package, as far as a path tells it: its first folder that not many have; else the path itself."""
+    """The package, as far as a path tells: its first uncommon folder; else the path itself."""
     parts = path.split("/")
     for name, depth in _DEPTHS.items():
         if name in parts:
@@ -92,16 +92,16 @@ def package_of(path: str) -> str:
     return next((part for part in parts[:-1] if part not in _ANYWHERE), path)
 
 
-# Of the text around the blocks.
+# Limit on the text around the blocks.
 _CHARACTERS: Final = 12_000
 _BLOCKS: Final = (2, 4)
 _LINES: Final = (3, 12)
-# Shares of words with a typing error, of words that were another one first, and of lines that were another one first.
+# Shares of words with a typing error, of words that replace another one, and of lines that replace another one.
 # In a recorded session of 92 minutes 488 of 3,247 changes delete, and 430 replace.
 _ERRORS: Final = 0.05
 _OTHER_WORDS: Final = 0.06
 _OTHER_LINES: Final = 0.06
-# Keys until somebody notices an error.
+# Keys until an error is noticed.
 _NOTICED: Final = (0, 4)
 _NEIGHBOURS: Final = "asdfghjklqwertyuiopzxcvbnm"
 _PIECE: Final = re.compile(r"\w+|[^\w\n]+")
@@ -110,7 +110,7 @@ _LONGEST_WORD: Final = 24
 
 
 def writing_log(path: str, text: str, package: str = "") -> ReplayLog | None:
-    """Somebody writes blocks of a file of a package; None where the file is too small or has none."""
+    """A log of somebody typing blocks of a package's file; None where the file is too small or has none."""
     name = hashlib.sha256(f"{path}\n{text}".encode(errors="surrogatepass")).hexdigest()[:12]
     chance = random.Random(name)  # noqa: S311 - a session that can be repeated, no secret
     text = _cropped(text, chance)
@@ -141,7 +141,7 @@ def _cropped(text: str, chance: random.Random) -> str:
 
 
 def _blocks(lines: list[str], chance: random.Random) -> list[tuple[int, int]]:
-    """First and last line of runs of lines, from top to bottom, apart from each other."""
+    """First and last line of runs of lines, from top to bottom, not adjacent."""
     starts = [row for row in range(2, len(lines) - _LINES[1]) if lines[row].strip() and not lines[row - 1].strip()]
     chance.shuffle(starts)
     found: list[tuple[int, int]] = []
@@ -173,7 +173,7 @@ def _with_errors(text: str, lines: list[str], at: int, chance: random.Random) ->
         piece, right = found[0], 0
         is_word = len(piece) > 2 and piece[0].isalpha()  # noqa: PLR2004 (words)
         if is_word and chance.random() < _ERRORS:
-            # A wrong key, and some more until somebody notices.
+            # A wrong key, and some more until it is noticed.
             right = chance.randrange(1, len(piece))
             end = min(len(piece), right + 1 + chance.randint(*_NOTICED))
             wrong = piece[:right] + chance.choice(_NEIGHBOURS) + piece[right + 1 : end]
@@ -185,7 +185,7 @@ def _with_errors(text: str, lines: list[str], at: int, chance: random.Random) ->
 
 
 def _detour(text: str, at: int, right: int, chance: random.Random) -> Iterator[Stroke]:
-    """A text is typed, and taken back to so many right characters."""
+    """A text is typed, then deleted back to its first `right` characters."""
     yield from typed(text, at, chance)
     yield from _deleted(at + right, text[right:], chance)
 

@@ -1,4 +1,4 @@
-"""All figures of a replay by name, each with its 95 % bounds; the same as tables; and two runs beside each other."""
+"""All figures of a replay by name, each with its 95 % bounds; the same as tables; and a comparison of two runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from calomel.report.stats import Resampling
 from calomel.selectivity.sample import reliability
 
 _OUTCOMES: Final = ("accepted", "partly", "rejected", "superseded", "too_short")
-# Rows of the table: name, words, and how it is written: a share in percent, or digits behind the point.
+# Rows of the table: name, words, and format: a share in percent, or a number of decimals.
 _ROWS: Final[tuple[tuple[str, str, int | None], ...]] = (
     *((name, each.words, each.digits) for name, each in FIGURES.items() if each.words),
     ("saved_share", "typed characters saved", None),
@@ -71,7 +71,7 @@ def summarize(results: Sequence[LogResult], seed: int = 0) -> dict[str, Any]:
     """
     offers = Offers.of(results)
     resampling = offers.resampling(seed)
-    # Superseded ones came too late to be on the screen; of all others, what was there counts.
+    # Superseded ones came too late to be on the screen; for all others, what was there counts.
     outcomes = Counter(
         item.candidate.outcome
         for item in offers.ours
@@ -109,12 +109,12 @@ def summarize(results: Sequence[LogResult], seed: int = 0) -> dict[str, Any]:
 
 
 def document(results: Sequence[LogResult], seed: int = 0, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What `--json` writes: the options, the figures, and every opportunity, so that runs can be compared pairwise."""
+    """The output of `--json`: options, figures, and every opportunity, so that runs can be compared pairwise."""
     return {**(options or {}), **summarize(results, seed), "results": CONVERTER.unstructure(results)}
 
 
 def listings(summary: Flat) -> list[Table]:
-    """The figures; beside a recorded assistant, where one was; whose suggestions; why nothing was shown."""
+    """The figures; a comparison with a recorded assistant, if any; suggestions by maker; why nothing was shown."""
     rows = [(words, flat_cell(summary, name, digits)) for name, words, digits in _ROWS if summary[name] is not None]
     found = [Table("Replay", ("figure", "value [95 % interval]"), rows, counts_line(summary))]
     if summary.get("recorded_shown"):
@@ -142,7 +142,7 @@ def listings(summary: Flat) -> list[Table]:
 
 
 def counts_line(summary: Mapping[str, Any]) -> str:
-    """How many of each, in one line."""
+    """The counts in one line."""
     names = ("opportunities", "candidates", "shown", *_OUTCOMES)
     return ", ".join(f"{name.replace('_', ' ')} {summary.get(name, 0):,}" for name in names)
 
@@ -159,7 +159,7 @@ _UNPAIRED: Final = {"acceptance_rate": None, "kept_rate": None, "auroc": 3, "aur
 
 
 class ComparisonError(Exception):
-    """Two files cannot be compared; the message is a sentence for their user."""
+    """Two files cannot be compared; the message is a sentence for the user."""
 
 
 def compare(first: Flat, second: Flat, seed: int = 0) -> Table:

@@ -1,4 +1,4 @@
-"""How near a text comes to another one: chrF of the change, the same text, and errors of syntax."""
+"""How close a text is to another one: chrF of the change, exact match, and syntax errors."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def changed_middle(before: str, after: str) -> str:
 def suite_delta_chrf(before: str, actual: str, expected: str) -> float:
     """0 to 100: chrF of the changed lines alone, as the public suite of scenarios computes it.
 
-    White space counts as it stands, and so does an empty line at the end. What was deleted without a trace in the
-    changed lines is not seen.
+    White space counts as it is, and so does an empty line at the end. Deletions that leave no trace in the changed
+    lines do not count.
     """
     return chrf(changed_middle(before, actual), changed_middle(before, expected))
 
 
 def delta_chrf(before: str, actual: str, expected: str) -> float:
-    """0 to 100: how well the n-grams that came and went agree with those that should have.
+    """0 to 100: how well the added and removed n-grams agree with those that should have been.
 
     Runs of white space count as one space. Precision and recall are averaged over the orders, an order in which
     neither side changed anything counts as right.
@@ -61,7 +61,7 @@ def delta_chrf(before: str, actual: str, expected: str) -> float:
 
 
 def _changes(before: str, after: str, order: int) -> Counter[tuple[bool, str]]:
-    """N-grams that came (True) and that went (False), how often each."""
+    """N-grams added (True) and removed (False), with counts."""
     old, new = _grams(before, order), _grams(after, order)
     came = {(True, gram): count for gram, count in (new - old).items()}
     return Counter(came | {(False, gram): count for gram, count in (old - new).items()})
@@ -85,7 +85,7 @@ def _f_score(precision: float, recall: float) -> float:
 
 
 def is_exact(actual: str, expected: str) -> bool:
-    """Whether the texts are the same, but for line ends and one at the end."""
+    """Whether the texts are the same, except for the kind of line ends and a final one."""
     return _same_ends(actual) == _same_ends(expected)
 
 
@@ -93,12 +93,12 @@ def _same_ends(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
 
 
-# A replay has time: this is a limit against one that never ends, not a budget of the editor's.
+# A replay has time: this limit only prevents an endless parse; it is not the editor's budget.
 _SECONDS = 2.0
 
 
 def parse_error_delta(before: str, after: str, language_id: str) -> int | None:
-    """Errors of the whole text after a suggestion, less those before it; None without a grammar."""
+    """Syntax errors in the whole text after a suggestion, minus those before it; None without a grammar."""
     trees = SyntaxTrees()
     earlier = trees.error_count(before, language_id, seconds=_SECONDS)
     later = trees.error_count(after, language_id, seconds=_SECONDS)

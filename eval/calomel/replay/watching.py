@@ -1,4 +1,4 @@
-"""What a replay puts between the suggester and the model, and behind its filter: the log's clock, and open eyes."""
+"""What a replay puts between the suggester and the model, and after its filter: the log's clock, and observers."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ class Decisions:
         self.all: list[Decision] = []
 
     def __call__(self, decision: Decision) -> None:
-        """One more."""
+        """Record one decision."""
         self.all.append(decision)
 
     def surest(self, since: int = 0) -> Decision | None:
-        """Of what was decided since so many decisions: one question may have several candidates."""
+        """The surest of the decisions after the first `since`: one question may have several candidates."""
         return max(self.all[since:], key=lambda each: each.probability, default=None)
 
     def about(self, candidate: Candidate) -> Decision | None:
-        """What was decided about a candidate."""
+        """The decision about a candidate."""
         return next((each for each in reversed(self.all) if each.proposed.candidate is candidate), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One question that the model answered: seconds, tokens of the prompt that it read, and that it knew.
+    """One question that the model answered: seconds, prompt tokens that it encoded, and those that were cached.
 
-    `makers`: of candidates that would change something. `steps`, `rows`: what the engine did for it, where that counts;
-    of a question that was dropped meanwhile, as far as it came.
+    `makers`: of candidates that would change something. `steps`, `rows`: what the engine did for it, where it counts
+    them; for a cancelled question, as far as it got.
     """
 
     seconds: float
@@ -50,7 +50,7 @@ class TimedCompleter:
     Args:
         inner: the model.
         log_time: of the log.
-        latency: seconds of every answer; None for those that it really takes.
+        latency: seconds per answer; None for those that it really takes.
     """
 
     def __init__(self, inner: Completer, log_time: LogTime, latency: float | None) -> None:
@@ -64,7 +64,7 @@ class TimedCompleter:
         """Answer one question. Raises CompleterError."""
         self.asked += 1
         if self._latency is not None:
-            # Whoever gives up meanwhile costs nothing. A slow machine must not change what a fixed latency gives.
+            # A request cancelled meanwhile costs nothing. A slow machine must not change results at a fixed latency.
             request = replace(request, deadline=None)
             await self._time.sleep(self._latency)
         began, (steps, rows) = self._time.now, self._done
@@ -85,11 +85,11 @@ class TimedCompleter:
         return answer
 
     async def info(self) -> ModelInfo:
-        """What the model can do."""
+        """Describes the model."""
         return await self._inner.info()
 
     async def aclose(self) -> None:
-        """Nothing: the model belongs to who made it."""
+        """Do nothing: whoever opened the model closes it."""
 
     @property
     def _done(self) -> tuple[int, int]:

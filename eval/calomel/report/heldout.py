@@ -1,4 +1,4 @@
-"""What benches are asked about: files of packages that no training corpus contains, and holes in them."""
+"""The data of the benches: files of packages that no training corpus contains, and holes in them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Hole:
 
 
 def packed_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a file of one JSON object a line, compressed with zstandard. Raises BenchDataError."""
+    """The objects of a JSON-lines file compressed with zstandard. Raises BenchDataError."""
     try:
         with path.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as plain:
             for line in io.TextIOWrapper(plain, encoding="utf-8", newline="\n"):

@@ -1,4 +1,4 @@
-"""How far a command is: one bar on the terminal, which nobody sees where there is none."""
+"""The progress of a command: one bar on the terminal, if there is one."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as Bar
 
-# What takes less needs no bar.
+# A shorter phase needs no bar.
 PATIENCE_SECONDS: Final = 2.0
 
 
 class Progress:
-    """A bar on stderr for the phases of a command; it goes away with the last of them, and is none without a terminal.
+    """A bar on stderr for the phases of a command; it disappears after the last one, and is absent without a terminal.
 
-    What is printed meanwhile stands above it. Whoever may fail within a phase enters it as a context.
+    Text printed meanwhile appears above it. Use it as a context manager where a phase may fail.
 
     Args:
         console: of the bar; None for one on stderr.
 
     Attributes:
-        timer: begins the phase of `later`; None without it.
+        timer: starts the phase of `later`; None without it.
     """
 
     def __init__(self, console: Console | None = None) -> None:
@@ -36,7 +36,7 @@ class Progress:
         self._over = False
 
     def phase(self, name: str, total: int | None = None) -> None:
-        """Begin a phase of `total` steps; None for one whose steps nobody knows."""
+        """Begin a phase of `total` steps; None for an unknown number."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
         from rich.progress import TimeRemainingColumn as TimeLeftColumn
@@ -51,17 +51,17 @@ class Progress:
                 *(TextColumn("{task.description}", markup=False), BarColumn(), *known, TimeElapsedColumn()),
                 console=console,
                 transient=True,
-                # What goes into a file stays in it.
+                # Output into a file stays in it.
                 redirect_stdout=sys.stdout.isatty(),
             )
             self._bar.add_task(name, total=total)
             self._left = total or 0
             self._bar.start()
-            # A program that ends in the middle gives the cursor back.
+            # A program that ends midway must restore the cursor.
             atexit.register(self._stop)
 
     def step(self, done: int | None = None) -> None:
-        """One more step is done, or so many in all."""
+        """Count one more step, or set the number of steps done."""
         if self._bar is not None:
             task = self._bar.tasks[0]
             self._bar.update(task.id, completed=task.completed + 1 if done is None else done)
@@ -74,7 +74,7 @@ class Progress:
         sys.stderr.flush()
 
     def later(self, name: str) -> Self:
-        """Begin a phase without an end if this is not left before somebody gets impatient."""
+        """Begin a phase of unknown length if this context lasts longer than a moment."""
         self.timer = Timer(PATIENCE_SECONDS, self.phase, (name,))
         self.timer.daemon = True
         self.timer.start()
@@ -84,7 +84,7 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self.timer is not None:
             self.timer.cancel()
         with self._lock:

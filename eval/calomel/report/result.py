@@ -26,7 +26,7 @@ from calomel.suggest.edit import TextEdit
 if TYPE_CHECKING:
     import rich.table
 
-# The packages whose code decides a bench's result; a change in any of them makes earlier results another measurement.
+# The packages whose code determines a bench's result; a change in any of them makes earlier results incomparable.
 MEASURED_PACKAGES = (
     "engine", "families", "prompts", "selectivity", "workspace", "context", "suggest", "replay", "bench",
 )  # fmt: skip
@@ -77,7 +77,7 @@ def weights_hash(folder: Path) -> str:
 
 
 def source_hash() -> str:
-    """SHA-256 over the Python sources of the packages that decide a bench's result."""
+    """SHA-256 over the Python sources of the packages that determine a bench's result."""
     digest = hashlib.sha256()
     for portion in sorted(Path(entry) for entry in calomel.__path__):
         for package in MEASURED_PACKAGES:
@@ -125,7 +125,7 @@ CONVERTER.register_structure_hook(TextEdit, lambda values, _: TextEdit(**values)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of ready-made cells under a title; below them, for a terminal or a page, a caption."""
+    """Rows of formatted cells under a title; below them, for a terminal or a page, a caption."""
 
     title: str
     columns: Sequence[str]
@@ -144,7 +144,7 @@ class Table:
         return "\n".join(lines)
 
     def to_rich(self) -> rich.table.Table:
-        """For a terminal; cells are text, whatever they hold."""
+        """For a terminal; cells are plain text, never markup."""
         from rich.table import Column
         from rich.table import Table as RichTable
         from rich.text import Text
@@ -169,7 +169,7 @@ class Report:
         flat: figures by name.
         tables: the same for people.
         notes: sentences: definitions, what was skipped and why.
-        details: what is written beside the figures, such as a row for each case.
+        details: data written beside the figures, such as one row per case.
         provenance: what it was measured with.
     """
 
@@ -225,7 +225,7 @@ def put_interval(flat: dict[str, Value], key: str, interval: Interval | None) ->
 
 
 def figures_table(title: str, flat: Mapping[str, Value]) -> Table:
-    """The keys and their numbers, one a row; what is true or false is no figure."""
+    """The keys and their numbers, one per row; booleans are left out."""
     rows = [
         (key, number_cell(float(value) if isinstance(value, int | float) else None, 3))
         for key, value in flat.items()
@@ -245,7 +245,7 @@ def interval_cell(interval: Interval | None, digits: int | None = 2) -> str:
 
 
 def flat_cell(flat: Flat, key: str, digits: int | None = 2) -> str:
-    """The same of flat keys, where a figure may have no bounds."""
+    """The same from flat keys, where a figure may have no bounds."""
     return _bounded(flat.get(key), flat.get(f"{key}_low"), flat.get(f"{key}_high"), digits)
 
 

@@ -1,4 +1,4 @@
-"""What long runs have in common: a journal to go on from, and a look at the machine's load."""
+"""What long runs have in common: a journal to resume from, and a check of the machine's load."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 
 
 def cache_folder() -> Path:
-    """Where journals lie unless an option says otherwise: `$XDG_CACHE_HOME/calomel/bench`."""
+    """Where journals are stored by default: `$XDG_CACHE_HOME/calomel/bench`."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "calomel" / "bench"
 
@@ -28,9 +28,9 @@ class Journal:
 
     Args:
         bench: whose results they are.
-        depends_on: all that decides them beside the code.
-        resume: go on with what is there, else begin anew.
-        folder: where it lies; None for the user's cache folder.
+        depends_on: everything beside the code that determines them.
+        resume: continue an existing journal, else start over.
+        folder: where it is stored; None for the user's cache folder.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Journal:
         return CONVERTER.structure(self._records[key], kind) if key in self._records else None
 
     def put(self, key: str, record: object) -> None:
-        """Remember `record`, on disk at once."""
+        """Store `record`, on disk at once."""
         self._records[key] = CONVERTER.unstructure(record)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"key": key, "record": self._records[key]}) + "\n")
@@ -72,31 +72,31 @@ class Journal:
 
 # Other processes used more than this many cores on average: the times of the run are marked.
 LOADED_CORES = 0.2
-# Processors count in hundredths of a second; a shorter window would be noise.
+# CPU times have a resolution of a hundredth of a second; a shorter window would be noise.
 WINDOW_SECONDS = 1.0
 
 
 def busy_seconds() -> float:
-    """Seconds that all processors together were busy since boot."""
+    """CPU seconds that all processors were busy since boot."""
     times = psutil().cpu_times()
     waiting = ("idle", "iowait", "guest", "guest_nice")  # a guest's are among the user's
     return float(sum(value for name, value in times._asdict().items() if name not in waiting))
 
 
 def own_seconds() -> float:
-    """Processor seconds of this process, its threads and its ended children."""
+    """CPU seconds of this process, its threads and its ended children."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
 
 class LoadWatch:
-    """Looks at the load of other processes from when it is made."""
+    """Measures the load of other processes since its creation."""
 
     def __init__(self) -> None:
         self._began = (time.monotonic(), busy_seconds(), own_seconds())
 
     def others(self) -> float:
-        """Cores that other processes used since then, on average."""
+        """Cores that other processes have used since then, on average."""
         began, busy_then, own_then = self._began
         others = busy_seconds() - busy_then - (own_seconds() - own_then)
         return max(0.0, others / max(WINDOW_SECONDS, time.monotonic() - began))
@@ -108,7 +108,7 @@ class LoadWatch:
 
 
 def load_before() -> dict[str, Value]:
-    """The same of the next second, for benches whose servers are no children that have ended: to be asked first."""
+    """The same over the next second, for benches whose servers are not ended children: to be called first."""
     watch = LoadWatch()
     time.sleep(WINDOW_SECONDS)
     return watch.keys()

@@ -1,6 +1,6 @@
 """Percentiles and 95 % intervals: Wilson for shares, the percentile bootstrap for everything else.
 
-Single items are drawn by `bootstrap`; items that hang together, such as those of one minute of a log, by `Resampling`.
+Single items are drawn by `bootstrap`; correlated items, such as those of one minute of a log, by `Resampling`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 # The 97.5 % point of the standard normal distribution: two-sided 95 %.
 Z_95: Final = 1.959963984540054
 ROUNDS: Final = 2000
-# Statistics that are not sums are computed anew in each round, which takes longer.
+# Statistics that are not sums are recomputed in each round, which takes longer.
 ROUNDS_OF_STATISTICS: Final = 500
 _BOUNDS: Final = (2.5, 97.5)
 
@@ -56,7 +56,7 @@ def percentile(values: Sequence[float], percent: float) -> float | None:
 def bootstrap(statistic: Callable[..., Any], *columns: Sequence[float], seed: int = 0) -> Interval | None:
     """`statistic` of `columns`, each `[n]`, with bounds from drawing items with replacement, all columns alike.
 
-    The statistic works along the last axis; None where it is no finite number. Rounds in which it is none do not count.
+    The statistic works along the last axis; None where it is not finite. Rounds in which it is not finite do not count.
     """
     values = [np.asarray(column, dtype=np.float64) for column in columns]
     n = len(values[0])
@@ -85,7 +85,7 @@ def ratio_of_sums(above: Sequence[float], below: Sequence[float], *, seed: int =
 def ratio_of_ratios(
     ours: tuple[Sequence[float], Sequence[float]], theirs: tuple[Sequence[float], Sequence[float]]
 ) -> Interval | None:
-    """`ratio_of_sums(*ours) / ratio_of_sums(*theirs)`, items drawn together; None where one of them is unknown."""
+    """`ratio_of_sums(*ours) / ratio_of_sums(*theirs)`, items drawn together; None where either is undefined."""
     return bootstrap(lambda a, b, c, d: _ratio(a, b) / _ratio(c, d), *ours, *theirs)
 
 
@@ -98,7 +98,7 @@ class Resampling:
     """Draws clusters of items with replacement, the same draws for every figure; deterministic under a seed."""
 
     def __init__(self, clusters: Sequence[Hashable], seed: int) -> None:
-        """Of one cluster key for each item."""
+        """Takes one cluster key per item."""
         numbers = {key: number for number, key in enumerate(dict.fromkeys(clusters))}
         self._cluster = np.asarray([numbers[key] for key in clusters], dtype=np.int64)
         self._count = len(numbers)
@@ -119,7 +119,7 @@ class Resampling:
         return found
 
     def rate(self, above: Sequence[float], per: float) -> Interval | None:
-        """`sum(above) / per`, where `per` is not of the items, such as minutes; None when it is zero."""
+        """`sum(above) / per`, where `per` is not a sum over items, such as minutes; None when it is zero."""
         if per <= 0:
             return None
         rounds = self._sums(above) / per if self._count else np.zeros(1)
@@ -131,7 +131,7 @@ class Resampling:
         return self._interval((*ours, *theirs), lambda a, b, c, d: a / b - c / d)
 
     def statistic(self, items: Sequence[int] | Items, function: Callable[[Items], float | None]) -> Interval | None:
-        """Any statistic of some of the items, given by their numbers; None where it is not defined on all of them."""
+        """Any statistic of some of the items, given by their indices; None where it is not defined on all of them."""
         chosen = np.asarray(items, dtype=np.int64)
         value = function(chosen) if len(chosen) else None
         if value is None:
@@ -143,7 +143,7 @@ class Resampling:
         return Interval(value, float(low), float(high), len(chosen))
 
     def _interval(self, columns: Sequence[Sequence[float]], combine: Callable[..., Any]) -> Interval | None:
-        """What `combine` makes of the columns' sums; each second column is a denominator."""
+        """The interval of `combine` over the columns' sums; every second column is a denominator."""
         totals = [float(sum(column)) for column in columns]
         if not all(totals[1::2]):
             return None

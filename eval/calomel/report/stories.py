@@ -19,12 +19,12 @@ from calomel.report.heldout import BenchDataError, packed_rows
 HELDOUT_EDITS: Final = Path(__file__).with_name("data") / "heldout-edits.jsonl.zst"
 
 
-# Of stories that are told in another order, how many go down their file all the same, from another place.
+# The share of reordered stories that still go down their file, from another place.
 _ONWARDS: Final = 0.6
 
 
 def applied(text: str, changes: Iterable[Edit]) -> str:
-    """The text behind all of them, one after the other."""
+    """The text after all changes, applied one after the other."""
     for change in changes:
         text = change.apply(text)
     return text
@@ -39,7 +39,7 @@ class Story:
         language: of the file.
         path: of the file.
         text: before the first change.
-        changes: each in offsets of the text that the earlier ones leave.
+        changes: each in offsets of the text after the earlier ones.
     """
 
     kind: str
@@ -56,7 +56,7 @@ class Story:
         return hashlib.sha256(told.encode()).hexdigest()[:12]
 
     def after(self, count: int) -> str:
-        """The text behind the first `count` changes."""
+        """The text after the first `count` changes."""
         return applied(self.text, self.changes[:count])
 
 
@@ -74,10 +74,10 @@ def read_stories(path: Path | None = None) -> tuple[Story, ...]:
 
 
 def turned(story: Story) -> Story:
-    """The same edits begun elsewhere: from one of them on to the last and then from the first, or upwards.
+    """The same edits in another order: from one of them to the last and then from the first, or upwards.
 
-    Stories go down their file, which people need not do: what is fitted to them as they are learns that nothing comes
-    above the cursor.
+    Stories go down their file, which people need not do: a model fitted to that order learns that nothing comes above
+    the cursor.
     """
     edits = composed(len(story.text), story.changes)
     rng = random.Random(story.id)  # noqa: S311 - a draw that is the same in every run
@@ -113,7 +113,8 @@ class Moment:
     Attributes:
         story: that it is a moment of.
         done: the changes so far, in order; the last one may be half of the story's.
-        coming: what is still to come, in offsets of the text now, sorted and apart; empty where silence is right.
+        coming: the changes still to come, in offsets of the current text, sorted, not overlapping; empty where silence
+            is right.
         half: the last change is only half done.
     """
 
@@ -134,22 +135,22 @@ class Moment:
 
     @cached_property
     def text(self) -> str:
-        """The document now."""
+        """The document at this moment."""
         return applied(self.story.text, self.done)
 
     @property
     def cursor(self) -> int:
-        """Behind what was written last."""
+        """The offset after the text written last."""
         last = self.done[-1]
         return last.start + len(last.text)
 
     def right(self, result: str) -> bool:
         """Whether a suggestion that makes the document `result` is right.
 
-        It is where it carries out at least one change that is still to come, each of them whole, and nothing else. A
-        person may go on at any of the places, and a suggestion may do several.
+        It is if it makes at least one of the changes still to come, each completely, and nothing else. A person may
+        continue at any of the places, and a suggestion may make several changes.
         """
-        # Reachable places of `result` behind each change, each with whether a change was made on the way.
+        # Reachable offsets of `result` after each change, each with whether a change was made on the way.
         reached = {(0, False)}
         at = 0
         for change in self.coming:
@@ -167,7 +168,7 @@ class Moment:
 def moments(story: Story) -> tuple[Moment, ...]:
     """One moment in the middle of a story, and the one at its end.
 
-    The middle is drawn by the story's id: behind some of its changes, but not all. A story of one change is interrupted
+    The middle is drawn by the story's id: after some of its changes, but not all. A story of one change is interrupted
     within it, where there is enough to write.
     """
     rng = random.Random(story.id)  # noqa: S311 - a draw that is the same in every run
@@ -179,12 +180,12 @@ def moments(story: Story) -> tuple[Moment, ...]:
         found += _interrupted(story, change, rng)
     if story.changes:
         found.append(_moment(story, story.changes, ()))
-    # A change that another one takes back leaves nothing to do, and was no story.
+    # If one change undoes another, nothing is left to do, and there is no story.
     return tuple(moment for moment in found if moment.silent == (moment is found[-1]))
 
 
 def chosen(stories: Iterable[Story], kinds: Sequence[str] = (), limit: int | None = None) -> tuple[Moment, ...]:
-    """Moments of stories, of some kinds only, at most `limit`: of each kind and language as many, as far as there are.
+    """At most `limit` moments of stories of some kinds: equally many of each kind and language, as far as there are.
 
     The same for the same stories, whatever their order.
     """
