@@ -14,11 +14,11 @@ from rich.console import Console
 from tests.cli.conftest import Runner, configured
 from tests.server._upstreams import Play, ollama, served
 
-from calomel.cli import checks
+from calomel.cli import upstream_checks
 from calomel.report import progress as bars
 from calomel.report.progress import Progress
 
-CHECK = checks.check_upstream
+CHECK = upstream_checks.check_upstream
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def no_port(monkeypatch: pytest.MonkeyPatch, *ports: tuple[str, int]) -> None:
     """Only these are the usual ports of model servers."""
-    monkeypatch.setattr(checks, "check_upstream", partial(CHECK, ports=ports))
+    monkeypatch.setattr(upstream_checks, "check_upstream", partial(CHECK, ports=ports))
 
 
 def program(folder: Path, name: str) -> None:

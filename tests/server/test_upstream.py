@@ -19,7 +19,7 @@ from tests.server import _upstreams as played
 from tests.server._upstreams import Play, served
 from tests.server.conftest import TOKEN, listening, opened, upstream_app
 
-from calomel.cli.checks import check_upstream
+from calomel.cli.upstream_checks import check_upstream
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.prompts.zeta import parse_zeta
 from calomel.server.errors import StartError

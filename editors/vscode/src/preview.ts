@@ -69,11 +69,8 @@ export class Preview {
     } else if (before !== null && before.editor !== editor) {
       this.painter.clear(before.editor);
     }
-    this.shown = {
-      ...{ suggestion, editor, kind, begun: false, there: null, stale: false },
-      row: editor.selection.active.line,
-      ...more,
-    };
+    const row = editor.selection.active.line;
+    this.shown = { suggestion, editor, kind, begun: false, there: null, row, stale: false, ...more };
     this.server.spoke(editor.document.uri);
     this.draw();
     this.tellTab(editor);

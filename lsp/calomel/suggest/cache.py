@@ -135,7 +135,7 @@ class Entry:
         """Its edits, in offsets of the text that it was made for."""
         return self.decision.edits if isinstance(self.decision, Decision) else ()
 
-    def changed(self, change: TextChange, *, continues: bool = False) -> None:
+    def changed(self, change: TextChange, *, continues: bool) -> None:
         """Rebase over one change of the document, which `continues` the last edit or begins another one."""
         if self.edits:
             along = touches(self.edits, change)

@@ -63,7 +63,7 @@ class Ledger:
             self._finish(oldest)
 
     def changed(
-        self, uri: str, change: TextChange, origin: Origin = Origin.TYPED, *, continues: bool = False
+        self, uri: str, change: TextChange, origin: Origin, *, continues: bool
     ) -> tuple[tuple[Offer, ...], bool]:
         """Follow a change. Returns the suggestions that it accepts, and whether it does a part of one.
 

@@ -13,7 +13,7 @@ import ssl
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from calomel.suggest.completer import CompleterError
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 UpstreamFormat = Literal["auto", "llama.cpp", "ollama", "vllm", "openai", "mercury"]
-FORMAT_NAMES: Final = get_args(UpstreamFormat)
 
 
 class UpstreamError(CompleterError):
