@@ -41,7 +41,7 @@ _ASK_AGAIN: Final = frozenset(
 )
 # The model answered, and nothing of its answer is offered.
 _NOTHING_LEFT: Final = frozenset({
-    SilenceReason.NO_CHANGE, SilenceReason.EMPTY, SilenceReason.LOW_CONFIDENCE, SilenceReason.REJECTED_BEFORE,
+    SilenceReason.NO_CHANGE, SilenceReason.NOT_ASKED, SilenceReason.EMPTY, SilenceReason.LOW_CONFIDENCE, SilenceReason.REJECTED_BEFORE,
     SilenceReason.NOT_TRAINED_FOR_EDITS, *map(SilenceReason, FILTERS),
 })  # fmt: skip
 _REASONS: Final = {
@@ -266,8 +266,16 @@ def question_at(session: Session, asked: Asked, info: ModelInfo) -> Question | N
         making=_masked(session, workspace.history.open_edit()) if asked.kind == "edit" else (),
         place=_place(session, asked),
         errors=errors,
+        scope=partial(_scope, session, document),
         past=session.past(document),
     )
+
+
+def _scope(session: Session, document: Document, offset: int) -> tuple[int, int] | None:
+    """The innermost function or class around an offset."""
+    syntax = session.workspace.syntax
+    scopes = () if syntax is None else syntax.scopes(document, offset)
+    return next(((each.start, each.end) for each in reversed(scopes) if each.kind != "block"), None)
 
 
 def _masked(session: Session, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:

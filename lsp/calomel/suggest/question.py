@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from calomel.prompts.parts import Hunk, RegionBounds
+from calomel.prompts.parts import Hunk, RegionBounds, line_end, line_start, region_around
 from calomel.selectivity.proposal import Recent
 from calomel.suggest.recent import Past
 from calomel.workspace.workspace import Situation
@@ -63,6 +63,7 @@ class Question:
         place: where the cursor is: `code`, `comment` or `string`; empty if unknown.
         errors: how many syntax errors the document has, and how many with `start:end` replaced by a text; None if
             unknown.
+        scope: start and end of the function or class around an offset; None if there is none.
     """
 
     text: str
@@ -79,3 +80,14 @@ class Question:
     place: str = ""
     errors: Callable[[int, int, str], tuple[int, int] | None] | None = None
     past: Past = field(default_factory=Past)
+    scope: Callable[[int], tuple[int, int] | None] | None = None
+
+    def region_at(self, place: int, bounds: RegionBounds) -> tuple[int, int]:
+        """The lines around a place that a model rewrites: a whole function, or the whole text, if it is small."""
+        text = self.text
+        start, end = region_around(text, place, bounds)
+        for low, high in ((0, len(text)), (self.scope and self.scope(place)) or (start, end)):
+            low, high = min(start, line_start(text, low)), max(end, line_end(text, max(low, high - 1)))
+            if text.count("\n", low, high) <= bounds.whole and high - low <= bounds.characters:
+                return low, high
+        return start, end

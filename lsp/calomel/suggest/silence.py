@@ -50,6 +50,7 @@ class SilenceReason(StrEnum):
     NO_RECENT_EDIT = "no_recent_edit", "The cursor moved, but nothing was edited here lately."
     EMPTY = "empty", "The model had nothing to add."
     NO_CHANGE = "no_change", "The model would leave the text as it is."
+    NOT_ASKED = "not_asked", "No model was asked: nothing here follows from the last edits."
     DELETES_TOO_MUCH = (
         "deletes_too_much",
         "The suggestion would delete many lines, as if the model's answer had been cut.",

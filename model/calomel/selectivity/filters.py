@@ -1,6 +1,10 @@
-"""Hard filters: what must never be shown, however sure the model is.
+"""Filters of form, which nobody's text may fail, and of doubt, which weighs as much as its source's record says.
 
-Each is a pure function of a proposal, or of one of its edits. Their cases are in a table: `tests/golden/filters.txt`.
+Form is wrong whoever wrote it: a secret, a prompt's marker, a text that repeats its neighbours or was cut off. Doubt is
+evidence against a suggestion: an unknown name, a syntax error, a recent edit turned back. For a model of a few million
+weights it is as good as proof, for one that was trained on edits it hardly counts (`calomel.selectivity.record`).
+
+Each filter is a pure function of a proposal, or of one of its edits. Their cases: `tests/golden/filters.txt`.
 """
 
 from __future__ import annotations
@@ -387,6 +391,12 @@ FILTERS: Final[dict[str, Filter]] = {
     "unparsable": unparsable,
 }
 
+# Evidence against a suggestion; all others are form.
+DOUBT: Final = (
+    "deletes_too_much", "too_large", "reverts_edit", "resumes_undone", "reinserts_deleted", "deletes_typed",
+    "names_neighbour", "unbalanced", "unknown_name", "unparsable",
+)  # fmt: skip
+FORM: Final = tuple(name for name in FILTERS if name not in DOUBT)
 # Those that compare with the last edits, which may have changed when an answer is reused.
 OF_PAST: Final = ("reverts_edit", "resumes_undone")
 # Those that parse; all others look at a few lines.
