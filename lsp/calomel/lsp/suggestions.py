@@ -110,7 +110,7 @@ class Suggestions:
         if suggestion is None or document is None:
             return {"edits": []}
         self._sent(suggestion)
-        return {"edits": [copilot_edit(suggestion, document)]}
+        return {"edits": [copilot_edit(suggestion, document, chain=self._client.extensions)]}
 
     async def actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
         """Handle `textDocument/codeAction`.
@@ -261,10 +261,15 @@ def inline_item(suggestion: Suggestion, document: Document) -> types.InlineCompl
     return types.InlineCompletionItem(insert_text=edit.text, range=where, command=accept_command(suggestion))
 
 
-def copilot_edit(suggestion: Suggestion, document: Document) -> dict[str, Any]:
-    """For `textDocument/copilotInlineEdit`."""
+def copilot_edit(suggestion: Suggestion, document: Document, *, chain: bool = False) -> dict[str, Any]:
+    """For `textDocument/copilotInlineEdit`; `chain` says where it is among those of one answer, and which follow."""
     edit = joined(document.text, suggestion.edits)
-    return {
+    found: dict[str, Any] = {}
+    if chain and suggestion.total > 1:
+        following = (joined(document.text, edits) for edits in suggestion.rest)
+        rest = [{"range": range_of(document, each), "text": each.text} for each in following]
+        found["chain"] = {"index": suggestion.index, "total": suggestion.total, "rest": rest}
+    return found | {
         "text": edit.text,
         "textDocument": {"uri": document.uri, "version": document.version},
         "range": range_of(document, edit),

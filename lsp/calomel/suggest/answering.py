@@ -41,7 +41,8 @@ _ASK_AGAIN: Final = frozenset(
 )
 # The model answered, and nothing of its answer is offered.
 _NOTHING_LEFT: Final = frozenset({
-    SilenceReason.NO_CHANGE, SilenceReason.NOT_ASKED, SilenceReason.EMPTY, SilenceReason.LOW_CONFIDENCE, SilenceReason.REJECTED_BEFORE,
+    SilenceReason.NO_CHANGE, SilenceReason.NOT_ASKED, SilenceReason.EMPTY, SilenceReason.LOW_CONFIDENCE,
+    SilenceReason.REJECTED_BEFORE,
     SilenceReason.NOT_TRAINED_FOR_EDITS, *map(SilenceReason, FILTERS),
 })  # fmt: skip
 _REASONS: Final = {
@@ -174,7 +175,7 @@ def _known(session: Session, asked: Asked) -> Answer | None:
         return None
     if isinstance(entry.decision, SilenceReason):
         return None if asked.explicit or asked.selected is not None else Silence.of(entry.decision)
-    found = offered(session, asked, entry.decision, entry.edits or ())
+    found = offered(session, asked, entry)
     if isinstance(found, Suggestion):
         return replace(found, cached=True)
     return None if found in _ASK_AGAIN else Silence.of(found)
@@ -225,7 +226,7 @@ async def _from_model(session: Session, asked: Asked) -> Answer:
     if isinstance(entry.decision, SilenceReason):
         found = entry.decision
     elif entry.edits and all(edit.fits(document.text) for edit in entry.edits) and _is_open(session, document):
-        found = offered(session, asked, entry.decision, entry.edits)
+        found = offered(session, asked, entry)
     return Silence.of(found, asked=True) if isinstance(found, SilenceReason) else found
 
 

@@ -10,9 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from calomel.selectivity.calibrator import CALIBRATOR_FILE, OWN, Calibrator, CalibratorError, Subject
 from calomel.prompts.fim_tokens import format_named
 from calomel.prompts.next_edit import class_called
+from calomel.selectivity.calibrator import CALIBRATOR_FILE, OWN, Calibrator, CalibratorError, Subject
 from calomel.selectivity.filters import DOUBT, FORM, QUICK, THOROUGH, fired
 from calomel.selectivity.proposal import Proposal
 from calomel.selectivity.record import Records, Source
@@ -258,7 +258,8 @@ class SuggestionFilter:
         subject = Subject(kind, candidate.maker, language, signals.known())
         proposal = proposal_of(kind, question, proposed)
         certain = self._source(candidate.maker).kind in {"small", "rule"}  # whose doubtful suggestions are wrong
-        refused = tuple(fired(proposal)) if self.audit else tuple(islice(fired(proposal, QUICK if certain else FORM), 1))
+        checks = QUICK if certain else FORM
+        refused = tuple(fired(proposal)) if self.audit else tuple(islice(fired(proposal, checks), 1))
         doubts = () if certain or refused else tuple(fired(proposal, DOUBT))
         probability = self._probability(subject, doubts)
         wanted = question.trigger is Trigger.EXPLICIT and not self.strict
@@ -276,7 +277,6 @@ class SuggestionFilter:
         if self.watch is not None:
             self.watch(decision)
         return reason if reason in _NOTHING else decision
-
 
     def learn(self, kind: Kind, maker: str, signals: OutcomeSignals, *, accepted: bool) -> None:
         """What became of a suggestion that was decided about; models have learned from it at once."""

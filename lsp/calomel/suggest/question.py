@@ -86,8 +86,8 @@ class Question:
         """The lines around a place that a model rewrites: a whole function, or the whole text, if it is small."""
         text = self.text
         start, end = region_around(text, place, bounds)
-        for low, high in ((0, len(text)), (self.scope and self.scope(place)) or (start, end)):
-            low, high = min(start, line_start(text, low)), max(end, line_end(text, max(low, high - 1)))
+        for first, last in ((0, len(text)), (self.scope and self.scope(place)) or (start, end)):
+            low, high = min(start, line_start(text, first)), max(end, line_end(text, max(first, last - 1)))
             if text.count("\n", low, high) <= bounds.whole and high - low <= bounds.characters:
                 return low, high
         return start, end

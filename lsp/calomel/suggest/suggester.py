@@ -15,7 +15,7 @@ from calomel.context.builder import ContextBuilder
 from calomel.suggest.answering import answer
 from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.completer import Completer, Kind
-from calomel.suggest.edit import Answer, Suggestion, apply, edits_of
+from calomel.suggest.edit import Answer, Suggestion, apply, edits_of, grouped
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.offers import Offer, OutcomeSink
@@ -135,14 +135,16 @@ class Suggester(Listener):
             self._was_accepted(offer)
 
     def rejected(self, suggestion_id: str, reason: str | None = None) -> None:
-        """The user dismissed it: it does not come back until the text around it changes."""
+        """The user dismissed it, and what follows it: neither comes back until the text around it changes."""
         offer = self._session.ledger.rejected(suggestion_id, reason)
         if offer is None:
             return
         self._session.cooldown.rejected()
         document = self._session.workspace.documents.get(offer.outcome.uri)
         if document is not None:
-            self._session.rejections.add(document.uri, document.text, offer.edits)
+            text, left = document.text, self._session.cache.beside(document.uri, offer.edits)
+            for edits in (offer.edits, *grouped(text, left)) if offer.edits else ():
+                self._session.rejections.add(document.uri, text, edits)
         offer.edits = ()
 
     def ignored(self, suggestion_id: str, reason: str) -> None:

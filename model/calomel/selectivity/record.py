@@ -43,8 +43,8 @@ _LOST: Final[Mapping[str, float]] = {"quiet": 0.5, "balanced": 0.05, "eager": 0.
 # Nats.
 _FURTHEST: Final = 12.0
 
-# The priors of a model's suggestions, in logits. `bias`: how often an edit, or a text at the cursor, of such a source is
-# right where nothing speaks against it. What the signals mean is the same for all of them.
+# The priors of a model's suggestions, in logits: how often an edit, or a text at the cursor, of such a source is right
+# where nothing speaks against it; and what the signals mean, the same for all of them.
 _BIAS: Final[Mapping[SourceClass, Mapping[str, float]]] = {
     "fim": {"edit": -0.4, "fill": -0.2},
     "edits": {"edit": 0.9, "fill": 0.2},
@@ -268,11 +268,11 @@ def _key(source: Source, kind: str) -> str:
 def _read(path: Path) -> dict[str, SourceRecord]:
     try:
         found: Any = json.loads(path.read_text(encoding="utf-8"))
-        if found["format"] != FORMAT:
-            raise ValueError(f"format {found['format']!r}, this version reads {FORMAT}")
-        return CONVERTER.structure(found["sources"], dict[str, SourceRecord])
+        if found["format"] == FORMAT:
+            return CONVERTER.structure(found["sources"], dict[str, SourceRecord])
+        LOG.warning("%s has another version's records: it is not used", path)
     except FileNotFoundError:
-        return {}
+        pass
     except (KeyError, TypeError, AttributeError, ValueError, OSError, RecursionError) as error:
         LOG.warning("%s is not a file of records (%s): it is not used", path, type(error).__name__)
-        return {}
+    return {}
