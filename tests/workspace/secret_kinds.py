@@ -72,6 +72,8 @@ def _standing() -> Iterator[tuple[str, str, tuple[str, ...]]]:
     words = [word(RNG.randrange(4, 8)) for _ in range(6)]
     yield "password in quotes", 'password = "{}"\n', (password,)
     yield "password in settings", "DB_PASSWORD={}\n", (password,)
+    for name in ("API_KEY", "SIGNING_KEY", "ACCESS_KEY", "CLIENT_KEY"):
+        yield f"{name} below its import", f"from config import {name}\n\n{name} = '{{}}'\n", (some(32),)
     yield "key in json", '{{"clientSecret": "{}"}}\n', (some(32),)
     yield "passphrase", 'passphrase = "{}"\n', (" ".join(words),)
     yield "mnemonic", "MNEMONIC='{}'\n", (" ".join([*words, *map(str.lower, words)]),)

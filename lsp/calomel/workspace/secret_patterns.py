@@ -250,8 +250,7 @@ def _named(text: str, keyword: str, at: int) -> tuple[str, int]:
         return ("key", found.end()) if found else ("", end)
     if keyword in {"key", "phrase", "mnemonic"}:
         kind, name = ("key", "key_name") if keyword == "key" else ("phrase", "phrase_name")
-        named = PATTERNS[name].search(text, max(0, at - _BEFORE), end)
-        return kind if named and named.end() == end else "", end
+        return kind if PATTERNS[name].search(text, max(0, at - _BEFORE), end) else "", end
     return "key", end
 
 

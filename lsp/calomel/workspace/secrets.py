@@ -245,7 +245,7 @@ class SecretFinder:
         if each.count(_CLEAN) == len(each):
             return []
         notable = [(number, known) for number, known in enumerate(each) if known is not _CLEAN]
-        learned = learn({lines[number] for number, known in notable if known is None}, self._pause)
+        learned = learn(dict.fromkeys(lines[number] for number, known in notable if known is None), self._pause)
         if len(cache) + len(learned) > _KEPT_LINES:
             cache.clear()
         cache.update((line, known) for line, known in learned.items() if len(line) <= _LONGEST_KEPT)
