@@ -113,6 +113,32 @@ def _pem() -> tuple[str, ...]:
     return ("-----BEGIN " + "EC PRIVATE KEY-----\n" + "\n".join(lines) + "\n-----END " + "EC PRIVATE KEY-----",)
 
 
+def _below() -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Secrets on other lines than what announces them. `{}` is where they stand."""
+    password = f"{word(5).title()}{word(4)}!{some(3, '123456789')}"
+    yield "text over lines", 'secret = """\n{}\n{}\n"""\n', (some(44), some(40))
+    yield "kubernetes variable", "env:\n  - name: DB_PASSWORD\n    value: {}\n", (password,)
+    yield "kubernetes key", "env:\n  - name: API_KEY\n    value: {}\n", (some(32),)
+    yield "json list", '"api_keys": [\n  "{}",\n  "{}"\n]\n', (some(32), some(32))
+    yield "python list", "API_KEYS = [\n" + "    '{}',\n" * 20 + "]\n", tuple(some(32) for _ in range(20))
+    yield "value in brackets", 'API_KEY = (\n    "{}"\n    "{}"\n)\n', (some(24), some(24))
+    yield "folded yaml", "client_secret: >-\n  {}\nport: 80\n", (some(44),)
+    yield "yaml list", "api_keys:\n  - {}\n  - {}\nport: 80\n", (some(32), some(32))
+    yield "terraform default", 'variable "db_password" {{\n  type    = string\n  default = "{}"\n}}\n', (password,)
+    yield "continuation", "export API_TOKEN=\\\n{}\n", (some(40),)
+    yield "value on the next line", "api_key =\n    '{}'\n", (some(32),)
+    yield "dict", 'const tokens = {{\n  live: "{}",\n  test: "{}",\n}};\n', (some(40), some(40))
+    yield "hadoop", "<name>fs.s3a.secret.key</name>\n<value>{}</value>\n", (some(40),)
+    yield "private key", "KEY = {}\n", _pem()
+    yield "private key in a text", 'KEY = """{}"""\n', _pem()
+
+
+def below() -> list[Kind]:
+    """Secrets on other lines than what announces them; the same ones in every run."""
+    RNG.seed(81)
+    return [Kind(name, text.format(*parts), parts) for name, text, parts in _below()]
+
+
 def kinds() -> list[Kind]:
     """All of them; the same ones in every run."""
     RNG.seed(80)

@@ -232,6 +232,7 @@ class Privacy:
 
     def __init__(self, folders: Sequence[Path] = (), settings: PrivacySettings | None = None) -> None:
         self._git = GitIgnore()
+        self._updates = -1
         self._contents: dict[Path, tuple[tuple[int, int], str | None]] = {}
         self.update(folders, settings or PrivacySettings())
 
@@ -240,13 +241,14 @@ class Privacy:
         # Patterns are relative to the innermost folder that contains a file.
         ordered = sorted((folder.absolute() for folder in folders), key=lambda folder: -len(folder.parts))
         patterns = [pattern for pattern in settings.ignore if is_pattern(pattern)]
+        self._updates += 1
         # All at once: another thread must not see the old folders with the new patterns.
         self._rules = (settings, ordered, patterns, GitIgnoreSpec.from_lines(patterns))
 
     @property
     def changes(self) -> int:
-        """How often files of patterns were found to have changed, such as a .gitignore."""
-        return self._git.changes
+        """How often the rules changed: settings, folders, and files of patterns such as a .gitignore."""
+        return self._updates + self._git.changes
 
     def allowed(self, path: Path | None, language_id: str | None = None) -> Verdict:
         """Whether a model may see a file: judged by its name, by that of a link's target, and by its content.
@@ -269,13 +271,18 @@ class Privacy:
             reason = self._by_content(target, wanted=wanted)
         return _ALLOWED if reason is None else _refused(reason)
 
+    @property
+    def masks(self) -> bool:
+        """Whether secrets are masked; the user can turn it off."""
+        return self._rules[0].mask_secrets
+
     def mask(self, text: str) -> str:
         """The text with every character of a secret replaced by `*`, line ends kept; the same object without any."""
         return secrets.masked(text, self.spans(text))
 
     def spans(self, text: str) -> tuple[secrets.Span, ...]:
         """The secrets in the text, as (start, end, kind), ascending and disjoint."""
-        return secrets.spans(text) if self._rules[0].mask_secrets else ()
+        return secrets.spans(text) if self.masks else ()
 
     def _by_name(self, path: Path, language_id: str | None) -> tuple[str | None, bool]:
         """Why a file is refused, and whether the user allows it whatever our rules say."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -226,7 +226,8 @@ def find_values(text: str, lower: str) -> Iterator[Found]:
                     behind = patience.next(end, given.end())
                 announced = PATTERNS["announces"].match(text, end)
                 if announced and _is_announcement(text, at, announced):
-                    yield end, end, kind
+                    # Behind a colon there may be code.
+                    yield end, end, "key" if announced["open"] else kind
                 part = PATTERNS["connection_part"].match(text, end)
                 if part and (is_password(part["secret"]) or is_key(part["secret"])):
                     yield (*part.span("secret"), "connection_string")
@@ -262,14 +263,35 @@ def find_below(lines: Sequence[str], announced: Sequence[tuple[int, str]]) -> li
         announced: the numbers of those lines, and what they name.
     """
     found: list[tuple[int, int, int]] = []
+    done = -1
     for number, kind in announced:
-        for below in range(number + 1, min(len(lines), number + 1 + _FARTHEST_BELOW)):
-            if PATTERNS["over"].match(lines[below]):
-                break
+        # Every secret leads to the next one: a list may have any number of them.
+        below, last = max(number, done) + 1, number
+        while below < min(len(lines), last + 1 + _FARTHEST_BELOW) and not PATTERNS["over"].match(lines[below]):
             value = PATTERNS["below"].fullmatch(lines[below])
-            if value is not None and _is_secret(value["secret"], kind):
+            if value is not None and _is_secret(value["secret"], "key" if value["child"] else kind):
                 found.append((below, *value.span("secret")))
+                last = done = below
             if value is not None and value["only"]:
+                break
+            below += 1
+    return found
+
+
+def find_unannounced(lines: Iterable[str]) -> list[tuple[int, int, int]]:
+    """The values in the first lines of a text that was cut, as in `find_below`: their name may stand above the cut."""
+    found: list[tuple[int, int, int]] = []
+    left = _FARTHEST_BELOW
+    for number, line in enumerate(lines):
+        if not left or PATTERNS["over"].match(line):
+            break
+        left -= 1
+        for name in ("below", "inside"):
+            value = PATTERNS[name].fullmatch(line)
+            only = value is not None and value.groupdict().get("only")
+            if value is not None and _is_secret(value["secret"], "password" if only else "key"):
+                found.append((number, *value.span("secret")))
+                left = _FARTHEST_BELOW
                 break
     return found
 

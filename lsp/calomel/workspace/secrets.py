@@ -13,7 +13,14 @@ from enum import Enum
 from itertools import accumulate
 from typing import Final
 
-from calomel.workspace.secret_patterns import PATTERNS, find_below, find_phrases, find_shapes, find_values
+from calomel.workspace.secret_patterns import (
+    PATTERNS,
+    find_below,
+    find_phrases,
+    find_shapes,
+    find_unannounced,
+    find_values,
+)
 
 # Two lines of one length may be two hashes; three are a block.
 _FEWEST_LINES: Final = 3
@@ -208,6 +215,16 @@ class SecretFinder:
         """The text with every character of a secret replaced; the same object when there is none."""
         return masked(text, self.spans(text))
 
+    def mask_part(self, text: str) -> str:
+        """The same for a part of an unknown text: what announces its first lines may stand above them."""
+        lines = text.replace("\r", "\n").split("\n")
+        found = list(self.spans(text))
+        unannounced = find_unannounced(lines)
+        if unannounced:
+            starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+            found += [(starts[number] + start, starts[number] + end, "key") for number, start, end in unannounced]
+        return masked(text, joined(found))
+
     def _find(self, text: str) -> tuple[Span, ...]:
         text = text.replace("\r", "\n") if "\r" in text else text
         rows = 0
@@ -259,7 +276,7 @@ spans = _FINDER.spans
 mask = _FINDER.mask
 
 
-def masked(text: str, spans: tuple[Span, ...]) -> str:
+def masked(text: str, spans: Sequence[Span]) -> str:
     """The text with these spans replaced by asterisks."""
     if not spans:
         return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -69,7 +69,7 @@ class Workspace:
     ) -> None:
         self.folders = tuple(folders)
         self.documents = Documents()
-        self.history = History()
+        self.history = History(self.mask)
         self.privacy = privacy
         self.syntax = syntax
         self.related = related
@@ -203,9 +203,9 @@ class Workspace:
             text=text,
             offset=max(0, min(offset, len(document))),
             revision=document.revision,
-            hunks=tuple(map(self._masked_hunk, self.history.settled())),
+            hunks=self.masked(self.history.settled()),
             hops=self.history.hops,
-            related=() if self.related is None else self._masked_excerpts(document, offset, self.related),
+            related=() if self.related is None else self._permitted(self.related.excerpts(document, offset)),
             blocks=() if self.syntax is None else self.syntax.block_starts(document),
             masked=() if self.privacy is None else tuple(span[:2] for span in self.privacy.spans(document.text)),
             withdrawals=self._withdrawals,
@@ -216,13 +216,20 @@ class Workspace:
         """The text without secrets, of the same length; the same object when it has none."""
         return text if self.privacy is None else self.privacy.mask(text)
 
-    def _masked_hunk(self, hunk: Hunk) -> Hunk:
-        return replace(hunk, before=self.mask(hunk.before), after=self.mask(hunk.after))
+    def masked(self, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
+        """Hunks of the history as a model may see them: cut from the whole texts before and after, without secrets."""
+        return tuple(hunks) if self.privacy is None or not self.privacy.masks else self.history.masked(hunks)
 
-    def _masked_excerpts(self, document: Document, offset: int, related: Related) -> tuple[Excerpt, ...]:
-        found = related.excerpts(document, offset)
+    def shows_line(self, document: Document, number: int) -> bool:
+        """Whether a model may see a line as it is: there is no secret in it, and none above that goes on in it."""
+        if not self.shows(document):
+            return False
+        start, end = document.line_start(number), document.line_start(number + 1)
+        return self.mask(document.text)[start:end] == document.text[start:end]
+
+    def _permitted(self, found: Sequence[Excerpt]) -> tuple[Excerpt, ...]:
         permitted = {name for name in {each.path for each in found} if self.permits(name)}
-        return tuple(replace(each, text=self.mask(each.text)) for each in found if each.path in permitted)
+        return tuple(each for each in found if each.path in permitted)
 
     def look_again(self) -> None:
         """Forget whatever no model may see any more: rules, names and links may have changed."""
