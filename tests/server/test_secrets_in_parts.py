@@ -68,7 +68,9 @@ def place(text: str, offset: int) -> tuple[int, int]:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
 @given(edit=changed(TEXTS), closes=st.booleans())
 def test_an_edit_in_a_secret_is_hidden_from_a_question_in_another_file(
-    tmp_path: Path, edit: tuple[str, str], closes: bool
+    tmp_path: Path,
+    edit: tuple[str, str],
+    closes: bool,  # noqa: FBT001
 ) -> None:
     old, new = edit
     folder = Folder(tmp_path, {"keys.py": old, "main.py": "total = count(items)\n\n"})
@@ -112,7 +114,9 @@ def _changes(old: str, new: str) -> Iterator[RangeChange]:
 @pytest.mark.parametrize("opens", [True, False], ids=["open", "on disk"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_an_excerpt_that_begins_below_the_line_that_announces_a_secret_hides_it(
-    tmp_path: Path, kind: Any, opens: bool
+    tmp_path: Path,
+    kind: Any,
+    opens: bool,  # noqa: FBT001
 ) -> None:
     text = f"{TOP}{kind.text}def charge_customer(items):\n    return count(items)\n"
     asked = "from keys import charge_customer\n\n\ncharge_customer(items)\n"

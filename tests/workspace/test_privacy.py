@@ -32,7 +32,12 @@ def verdict(folder: Path, name: str, *patterns: str) -> str:
     [
         (".env .env.local prod.env a/b/server.pem deploy.key id_ed25519 .ssh/config", "secret_file"),
         (".aws/credentials secrets.yaml terraform.tfvars .npmrc a/.netrc", "secret_file"),
+        (".env~ .env.bak .env_prod server.key.old .netrc.orig id_rsa.1 ENV.local .envrc.swp", "secret_file"),
+        ("fish_history .irb_history ssh_host_rsa_key deploy_ed25519 kubeconfig.yaml admin.conf", "secret_file"),
+        ("secret.yaml app-secrets.yml passwords.txt api_keys.json access_token vault.yml", "secret_file"),
+        ("s3cmd.ini rclone.conf wg0.conf .mutt/passwords shadow .sentryclirc home.nmconnection", "secret_file"),
         (".env.example .env.sample settings.json config.yaml src/keys.py environment.py token.rs", "allowed"),
+        ("secrets.py passwords.ts api_key.go history.py tokenizer.json tokens.json vault.go id.rs", "allowed"),
         ("app.min.js package-lock.json Cargo.lock node_modules/a/index.js api_pb2.py", "generated"),
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.workspace.secret_kinds import Kind, kinds, some
+from tests.workspace.secret_kinds import Kind, everyday, kinds, some
 
 import calomel.workspace
 from calomel.workspace import secrets
@@ -156,6 +156,13 @@ def test_what_is_masked_does_not_depend_on_the_order_of_a_set() -> None:
         for seed in ("0", "1", "2")
     }  # fmt: skip
     assert len(masked) == 1
+
+
+def test_nearly_every_form_in_which_a_secret_is_written_down_is_known() -> None:
+    forms = everyday()
+    missed = [kind.name for kind in forms if kind.parts[0][4:12] in mask(kind.text)]
+    assert len(forms) >= 300
+    assert len(missed) <= 10, missed
 
 
 def test_hardly_a_line_of_source_code_is_taken_for_a_secret() -> None:

@@ -56,7 +56,7 @@ def masked(prompt: EditPrompt, mask: Callable[[str], str]) -> EditPrompt:
         region=text[start:end],
         suffix=text[end:],
         edits=_masked_edits(
-            prompt.edits, {each.path: each.text for each in prompt.related} | {prompt.path: whole}, mask
+            prompt.edits, {**{each.path: each.text for each in prompt.related}, prompt.path: whole}, mask
         ),
         # A client's first snippet is its best one; our best one comes last, next to the file.
         related=tuple(replace(each, text=mask(each.text)) for each in reversed(prompt.related)),

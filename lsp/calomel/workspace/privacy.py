@@ -160,6 +160,9 @@ class _Names:
 
 
 _SECRET: Final = _Names(TABLES["secret_files"]["names"])
+_SECRET_DATA: Final = _Names(TABLES["secret_files"]["data"])
+_CODE: Final = frozenset(TABLES["secret_files"]["code"].split())
+_OLDER: Final = re.compile(TABLES["secret_files"]["older"])
 _SAMPLES: Final = _Names(TABLES["secret_files"]["samples"])
 _SECRET_FOLDERS: Final = frozenset(TABLES["secret_files"]["folders"].split())
 _SECRET_LANGUAGES: Final = frozenset(TABLES["secret_files"]["languages"].split())
@@ -175,8 +178,16 @@ def secret_pattern(path: Path) -> str | None:
     if folder is not None:
         return f"{folder.lower()}/"
     # A pattern may include the two nearest parent folders.
-    names = ("/".join(path.parts[-count:]) for count in range(1, min(3, len(path.parts)) + 1))
-    return None if _SAMPLES.find(path.name) else next(filter(None, map(_SECRET.find, names)), None)
+    *above, name = path.parts[-3:]
+    if _SAMPLES.find(name):
+        return None
+    for version in dict.fromkeys((name, _OLDER.sub("", name))):
+        names = ["/".join((*above[-count:], version)) if count else version for count in range(len(above) + 1)]
+        is_code = version.lower().rpartition(".")[2] in _CODE
+        found = next(filter(None, map(_SECRET.find, names)), None) or (None if is_code else _SECRET_DATA.find(version))
+        if found is not None:
+            return found
+    return None
 
 
 def generated_by_name(path: Path, folder: Path | None) -> str | None:

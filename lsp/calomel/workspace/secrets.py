@@ -39,6 +39,7 @@ class Mark(Enum):
     # About a value below the line, other than a private key.
     KEY = "key"
     PASSWORD = "password"  # noqa: S105 (a kind, no value)
+    SECRET = "secret"  # noqa: S105 (a kind, no value)
     PHRASE = "phrase"
 
 
@@ -164,7 +165,7 @@ Span = tuple[int, int, str]
 # What is known about a line: its own secrets, and its role in a block.
 _Known = tuple[tuple[Span, ...], Mark | None]
 
-_ANNOUNCED: Final = frozenset({Mark.KEY, Mark.PASSWORD, Mark.PHRASE})
+_ANNOUNCED: Final = frozenset({Mark.KEY, Mark.PASSWORD, Mark.SECRET, Mark.PHRASE})
 _CLEAN: Final[_Known] = ((), None)
 _MASK: Final = "*"
 # About ten large files; a line is kept once however often it occurs.
@@ -178,6 +179,9 @@ _CHUNK: Final = 32_768
 _KEPT_CHUNKS: Final = 128
 # No secret is longer, including what announces it.
 _OVERLAP: Final = 6_144
+# A shorter value may be a word, too.
+_SHORTEST_REPEATED: Final = 16
+_MOST_REPEATED: Final = 64
 # The same text is requested several times between two keystrokes.
 _KEPT_TEXTS: Final = 8
 _KEPT_CHARACTERS: Final = 2_000_000
@@ -253,7 +257,7 @@ class SecretFinder:
             announced = [(number, at.value) for number, at in marks if at in _ANNOUNCED]
             for kind, parts in (("private_key", find_blocks(lines, marks)), ("key", find_below(lines, announced))):
                 found += [(starts[number] + start, starts[number] + end, kind) for number, start, end in parts]
-        return joined(found)
+        return joined(found + list(_again(text, found)))
 
     def _known(self, lines: list[str]) -> list[tuple[int, _Known]]:
         """What is known about those lines that are not clean."""
@@ -286,6 +290,16 @@ def masked(text: str, spans: Sequence[Span]) -> str:
         parts += [text[at:start], _MASK * (end - start)]
         at = end
     return "".join([*parts, text[at:]])
+
+
+def _again(text: str, found: Sequence[Span]) -> Iterator[Span]:
+    """Where else a generated value stands: what is a secret in one place is one in every other."""
+    values = {text[start:end]: kind for start, end, kind in found if end - start >= _SHORTEST_REPEATED}
+    for value, kind in [*values.items()][:_MOST_REPEATED]:
+        at = text.find(value)
+        while at >= 0:
+            yield at, at + len(value), kind
+            at = text.find(value, at + len(value))
 
 
 def joined(found: list[Span]) -> tuple[Span, ...]:

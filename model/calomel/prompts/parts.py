@@ -174,7 +174,8 @@ def text_hunks(
 
     Args:
         path: of the file.
-        old, new: the texts.
+        old: the text before.
+        new: the text after.
         predicted: whether the user accepted the edit as a suggestion.
         shown: the same two texts with other characters but the same lines, such as masked ones: what hunks are cut
             from.
