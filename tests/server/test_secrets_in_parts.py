@@ -163,3 +163,22 @@ def test_the_first_lines_of_what_a_client_sends_may_go_on_with_a_secret(
     client.post("/infill", json={"input_prefix": cut, "input_suffix": "\n"})
     assert filler.requests
     assert told(repr(filler.requests), kind.text) == []
+
+
+def test_a_file_of_secrets_that_a_client_shows_beside_its_own_is_left_out(
+    client: TestClient, filler: FakeFiller
+) -> None:
+    extra = [{"filename": "deploy/.env", "text": "COLOUR=abracadabra\n"}, {"filename": "a.py", "text": "other = 1\n"}]
+    client.post("/infill", json={"input_prefix": "x = ", "input_suffix": "\n", "input_extra": extra})
+    assert "other = 1" in repr(filler.requests)
+    assert "abracadabra" not in repr(filler.requests)
+
+
+async def test_an_edit_of_a_file_of_secrets_that_a_client_sends_is_left_out() -> None:
+    model = liking()
+    edits = text_hunks(".env", "COLOUR=red\n", "COLOUR=abracadabra\n") + text_hunks("b.py", "x = 1\n", "y = 1\n")
+
+    await rewritten(model, EditPrompt("a.py", "", "z = x\n", "", 4, edits))
+
+    assert model.requests
+    assert "abracadabra" not in repr(model.requests)

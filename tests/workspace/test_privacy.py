@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
-from calomel.workspace.documents import RangeChange
+from calomel.workspace.documents import Position, RangeChange
 from calomel.workspace.longest_match import LongestMatch
 from calomel.workspace.privacy import GitIgnore, Privacy
 from calomel.workspace.related import Related
@@ -294,3 +294,47 @@ class Desk(RuleBasedStateMachine):
 
 def test_nothing_of_an_excluded_file_reaches_a_prompt_in_any_order_of_events() -> None:
     run_state_machine_as_test(Desk, settings=settings(max_examples=40, stateful_step_count=20, deadline=None))
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        'git:/w/.env?{"path":"/w/.env","ref":"~"}',
+        "git:/w/a.py?%7B%22path%22%3A%22%2Fw%2F.env%22%7D",
+        "git:/w/%252Eenv",
+        "scp://host//srv/.env",
+        "sftp://host:22/srv/.ssh/config",
+        "file://server/share/.env",
+        "untitled:.env",
+        "untitled:C:\\work\\.env",
+        "vscode-vfs://github/owner/name/.env",
+        "vscode-remote://ssh-remote+host/srv/id_rsa",
+        "fugitive:///w/.git//0/.env",
+        "gitsigns:///w/.git/HEAD~:.env",
+        "diffview:///w/.git/:0:/.env",
+        "zipfile:///w/x.zip::.env",
+        "git:/w/main.sql?x",
+        "git:/w/ignored.py?x",
+        "/w/.env",
+    ],
+)
+def test_a_document_of_any_scheme_is_judged_by_the_paths_in_its_uri(tmp_path: Path, uri: str) -> None:
+    uri = uri.replace("/w/", f"{tmp_path}/")
+    (tmp_path / ".gitignore").write_text("ignored.py\n")
+    privacy = Privacy([tmp_path], PrivacySettings(ignore=("*.sql",)))
+    workspace = Workspace([tmp_path], lambda: 0.0, privacy=privacy)
+    main = (tmp_path / "main.py").as_uri()
+    workspace.open(main, "python", 1, "")
+    workspace.open(uri, "plaintext", 1, "WORD = 1\n")
+    workspace.change(uri, 2, [RangeChange(Position(0, 7), Position(0, 8), "abracadabra")])
+    assert workspace.situation(uri, 0) is None
+    workspace.close(uri)
+    workspace.focus(main)
+    assert "abracadabra" not in repr(workspace.situation(main, 0))
+
+
+@pytest.mark.parametrize("uri", ["untitled:Untitled-1", "git:/w/a.py?x", "scp://host//srv/.env.example", "nofile"])
+def test_a_document_of_another_scheme_with_an_ordinary_name_is_shown(tmp_path: Path, uri: str) -> None:
+    workspace = Workspace([tmp_path], lambda: 0.0, privacy=Privacy([tmp_path]))
+    workspace.open(uri, "python", 1, "x = 1\n")
+    assert workspace.situation(uri, 0) is not None

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from calomel.context.budget import EstimateCounter
@@ -30,6 +31,7 @@ from calomel.suggest.search import continuations, next_edits
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.documents import Document
 from calomel.workspace.languages import grammar_of
+from calomel.workspace.privacy import secret_pattern
 from calomel.workspace.secrets import SecretFinder
 from calomel.workspace.syntax import SyntaxTrees
 from calomel.workspace.workspace import Situation
@@ -49,18 +51,23 @@ def masked(prompt: EditPrompt, mask: Callable[[str], str]) -> EditPrompt:
     """The prompt as a model may see it; `mask` hides secrets in a text that may be cut, and keeps lengths."""
     whole = prompt.prefix + prompt.region + prompt.suffix
     text = mask(whole)
+    edits = tuple(each for each in prompt.edits if each.path == prompt.path or names_no_secret(each.path))
+    related = tuple(each for each in prompt.related if names_no_secret(each.path))
     start, end = len(prompt.prefix), len(prompt.prefix) + len(prompt.region)
     return replace(
         prompt,
         prefix=text[:start],
         region=text[start:end],
         suffix=text[end:],
-        edits=_masked_edits(
-            prompt.edits, {**{each.path: each.text for each in prompt.related}, prompt.path: whole}, mask
-        ),
+        edits=_masked_edits(edits, {**{each.path: each.text for each in related}, prompt.path: whole}, mask),
         # A client's first snippet is its best one; our best one comes last, next to the file.
-        related=tuple(replace(each, text=mask(each.text)) for each in reversed(prompt.related)),
+        related=tuple(replace(each, text=mask(each.text)) for each in reversed(related)),
     )
+
+
+def names_no_secret(path: str) -> bool:
+    """Whether a file that a client shows beside its own may be shown, by its name: no `.env`, no key."""
+    return secret_pattern(Path(path)) is None
 
 
 def _masked_edits(edits: Sequence[Hunk], texts: dict[str | None, str], mask: Callable[[str], str]) -> tuple[Hunk, ...]:

@@ -282,6 +282,16 @@ class Privacy:
             reason = self._by_content(target, wanted=wanted)
         return _ALLOWED if reason is None else _refused(reason)
 
+    def named(self, paths: Sequence[Path], language_id: str | None = None) -> Verdict | None:
+        """The refusal of a document that is no local file, by the paths in its URI; None when no rule refuses it."""
+        for path in paths:
+            reason, wanted = self._by_name(path, language_id)
+            if wanted:
+                return None
+            if reason is not None and not reason.startswith(("generated", "binary")):
+                return _refused(reason)
+        return None
+
     @property
     def masks(self) -> bool:
         """Whether secrets are masked; the user can turn it off."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from calomel.prompts.parts import Excerpt, Hunk
-from calomel.workspace.documents import Change, Document, Documents, TextChange, file_of, prompt_name
+from calomel.workspace.documents import Change, Document, Documents, TextChange, file_of, paths_in, prompt_name
 from calomel.workspace.history import History, Listener, Origin
 from calomel.workspace.privacy import MAX_BYTES, Privacy, Verdict
 from calomel.workspace.related import Related
@@ -161,7 +161,10 @@ class Workspace:
         rules = self.privacy
         if rules is None:
             return Verdict(allowed=True)
-        verdict = rules.allowed(file_of(document.uri), document.language_id)
+        path, verdict = file_of(document.uri), None
+        if path is None:
+            verdict = rules.named(paths_in(document.uri), document.language_id)
+        verdict = verdict or rules.allowed(path, document.language_id)
         return Verdict(allowed=False, reason="too_large") if verdict.allowed and len(document) > MAX_BYTES else verdict
 
     def shows(self, document: Document) -> bool:
@@ -241,7 +244,12 @@ class Workspace:
         for uri in self.history.uris:
             path = file_of(uri)
             # A deleted file may have been renamed, and its new name is unknown here.
-            if path is None or self.documents.get(uri) is not None:
+            if self.documents.get(uri) is not None:
+                continue
+            if path is None:
+                if rules.named(paths_in(uri)) is not None:
+                    self.history.forget(uri)
+                    self._withdraw()
                 continue
             if not rules.allowed(path).allowed or (path.parent.is_dir() and not path.exists()):
                 self.history.forget(uri)
