@@ -15,16 +15,22 @@ from typing import Final
 from pathspec import GitIgnoreSpec, RegexPattern
 
 from calomel.workspace import secrets
+from calomel.workspace.check_ignore import CheckIgnore, Stamp, stamp
 from calomel.workspace.secret_patterns import PATTERNS, TABLES
 from calomel.workspace.settings import PrivacySettings
 
-_State = tuple[int, int, int] | None
 # Patterns in file order, each with whether it ignores what it matches.
 _Rules = tuple[tuple[re.Pattern[str], bool], ...]
 # A file of patterns: the depth of its folder below the repository's, a stamp to detect changes, its rules.
-_Level = tuple[int, _State, _Rules]
-# The size limit of a .gitignore, in bytes.
+_Level = tuple[int, Stamp, _Rules]
+# How much of a .gitignore is read, in bytes.
 _LARGEST: Final = 1_000_000
+# What the library does not know of fnmatch: `[[:digit:]]`.
+_CLASS: Final = re.compile(r"\[:([a-z]+):\]")
+_CLASSES: Final = {
+    "digit": "0-9", "lower": "a-z", "upper": "A-Z", "alpha": "a-zA-Z", "alnum": "a-zA-Z0-9", "xdigit": "0-9a-fA-F",
+    "space": r"\s", "blank": " \t", "punct": r"!-/:-@\[-`{-~",
+}  # fmt: skip
 _DEEPEST: Final = 64
 _KEPT_CONTENTS: Final = 20_000
 # About 30,000 lines: nobody reads such a file without a program.
@@ -39,17 +45,17 @@ _HEAD: Final = 1_000
 class GitIgnore:
     """Answers as `git check-ignore` does for untracked files. May be used from several threads.
 
-    Every .gitignore from the root of the repository down counts, and is read again when it changes. Patterns above a
-    workspace folder count inside it, too, but cannot ignore the folder as a whole: whoever opens a folder wants to
-    work in it.
+    Git itself is asked where it is installed; without it, or while it does not answer, our own reading decides: every
+    .gitignore from the root of the repository down. A repository within another one, such as a submodule, follows the
+    rules of both. Patterns above a workspace folder count inside it, too, but cannot ignore the folder as a whole:
+    whoever opens a folder wants to work in it.
     """
 
     def __init__(self) -> None:
-        self._files: dict[Path, tuple[_State, _Rules]] = {}
-        # How often a file of patterns was found to have changed.
-        self.changes = 0
-        self._roots: dict[tuple[Path, Path | None], Path | None] = {}
-        self._folders: dict[Path, tuple[tuple[_State, ...], bool]] = {}
+        self._git = CheckIgnore()
+        self._files: dict[Path, tuple[Stamp, _Rules]] = {}
+        self._changes = 0
+        self._folders: dict[Path, tuple[tuple[Stamp, ...], bool]] = {}
 
     def ignores(self, path: Path, folder: Path | None) -> bool:
         """Whether git would ignore the file.
@@ -58,16 +64,31 @@ class GitIgnore:
             path: absolute; need not exist.
             folder: the workspace folder that contains it.
         """
-        root = self._root(path.parent, folder)
-        if root is None:
-            return False
+        roots = self._roots(path.parent, folder)
+        # Of an outer repository, whether it ignores the inner one.
+        return any(
+            self._ignored_in(root, path if inner is None else inner, folder)
+            for root, inner in zip(roots, (None, *roots), strict=False)
+        )
+
+    @property
+    def changes(self) -> int:
+        """How often rules were found to have changed."""
+        return self._changes + self._git.changes
+
+    def _ignored_in(self, root: Path, path: Path, folder: Path | None) -> bool:
         parts = path.relative_to(root).parts
         # A later one overrides an earlier one.
         levels = [self._level(0, _users_own()), self._level(0, root / ".git" / "info" / "exclude")]
         levels += [self._level(depth, root.joinpath(*parts[:depth], ".gitignore")) for depth in range(len(parts))]
+        opened = 0 if folder is None or not folder.is_relative_to(root) else len(folder.relative_to(root).parts)
+        if opened >= len(parts):
+            return False
+        said = self._said(root, parts, opened)
+        if said is not None:
+            return said
         if not any(rules for _, _, rules in levels):
             return False
-        opened = 0 if folder is None or not folder.is_relative_to(root) else len(folder.relative_to(root).parts)
         states = tuple(state for _, state, _ in levels)
         known = self._folders.get(path.parent)
         if known is None or known[0] != states:
@@ -75,23 +96,29 @@ class GitIgnore:
             self._folders[path.parent] = known
         return known[1] or _excluded(parts, levels, "")
 
-    def _root(self, place: Path, folder: Path | None) -> Path | None:
-        """The root of the repository; without one, the workspace folder."""
-        if (place, folder) not in self._roots:
-            above = [place, *place.parents][:_DEEPEST]
-            self._roots[place, folder] = next((each for each in above if (each / ".git").exists()), folder)
-        return self._roots[place, folder]
+    def _said(self, root: Path, parts: tuple[str, ...], opened: int) -> bool | None:
+        """What git says; None when it is not asked or does not say."""
+        files = [root.joinpath(*parts[:depth], ".gitignore") for depth in range(len(parts))]
+        patterns = [(file, stamp(file)) for file in files]
+        # Git would wait for a pipe, and read a device for ever.
+        if not (root / ".git").exists() or not all(each is None or file.is_file() for file, each in patterns):
+            return None
+        if opened and self._git.ignores(root, "/".join(parts[:opened]), patterns) is not False:
+            return None
+        return self._git.ignores(root, "/".join(parts), patterns)
+
+    def _roots(self, place: Path, folder: Path | None) -> list[Path]:
+        """The roots of the repositories around a place, the innermost first; without any, the workspace folder."""
+        above = [place, *place.parents][:_DEEPEST]
+        found = [each for each in above if stamp(f"{each}/.git") is not None]
+        return found or ([] if folder is None else [folder])
 
     def _level(self, depth: int, file: Path) -> _Level:
-        try:
-            found = os.stat(file)  # noqa: PTH116 - asked for every level of every file
-            state: _State = (found.st_mtime_ns, found.st_size, found.st_ino)
-        except (OSError, ValueError):
-            state = None
+        state = stamp(file)
         known = self._files.get(file)
         if known is None or known[0] != state:
-            self.changes += known is not None
-            known = (state, _read(file) if state is not None and state[1] <= _LARGEST else ())
+            self._changes += known is not None
+            known = (state, _read(file) if state is not None else ())
             self._files[file] = known
         return depth, *known
 
@@ -116,9 +143,11 @@ def _read(file: Path) -> _Rules:
     try:
         if not file.is_file():
             return ()
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        with file.open("rb") as opened:
+            text = opened.read(_LARGEST).decode("utf-8-sig", errors="replace")
     except OSError:
         return ()
+    lines = (_CLASS.sub(lambda found: _CLASSES.get(found[1], ""), line) for line in text.splitlines())
     spec = GitIgnoreSpec.from_lines(filter(is_pattern, lines))
     return tuple(
         (_of_itself(each.regex.pattern), each.include)
