@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,6 +13,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from pathspec import GitIgnoreSpec
 
 from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
@@ -338,3 +342,42 @@ def test_a_document_of_another_scheme_with_an_ordinary_name_is_shown(tmp_path: P
     workspace = Workspace([tmp_path], lambda: 0.0, privacy=Privacy([tmp_path]))
     workspace.open(uri, "python", 1, "x = 1\n")
     assert workspace.situation(uri, 0) is not None
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a*" * 12 + "b", "*a" * 12 + "b", "**/a/" * 12 + "b", "[ab]*" * 12 + "c", "a?*" * 9 + "z"]
+)
+@pytest.mark.parametrize("place", ["settings", "file"])
+def test_no_pattern_of_a_repository_takes_long_to_match(
+    tmp_path: Path, pattern: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    (tmp_path / ".gitignore").write_text(f"{pattern}\nb.py\n" if place == "file" else "b.py\n")
+    privacy = Privacy([tmp_path], PrivacySettings(ignore=(pattern,) if place == "settings" else ()))
+    with ends_soon():
+        assert privacy.allowed(tmp_path / ("a" * 200)).allowed
+        assert privacy.allowed(tmp_path / ("a/" * 60 + "d")).allowed
+    assert privacy.allowed(tmp_path / "b.py").reason == "gitignored"
+
+
+@pytest.mark.parametrize("pattern", ["a*b*c", "*.py", "x*y?z*", "[ab]*c*.d", "**/a*b*/c", "src/*a*/**", "a\\*b*c*"])
+@pytest.mark.parametrize("name", ["abc", "axbxc", "x.py", "xyyz", "b1c2.d", "q/a1b2/c", "src/bab/x/y", "a*bxc", "ab/c"])
+def test_patterns_mean_what_the_library_says(tmp_path: Path, pattern: str, name: str) -> None:
+    found = verdict(tmp_path, name, pattern)
+    assert (found == f"excluded:{pattern}") == GitIgnoreSpec.from_lines([pattern]).match_file(name)
+
+
+@contextmanager
+def ends_soon() -> Iterator[None]:
+    """What does not end is ended after ten seconds: it would not in years."""
+
+    def end(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(10)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

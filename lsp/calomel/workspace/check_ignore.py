@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 from typing import Final
 
 # A healthy git answers within a millisecond.
@@ -28,16 +29,22 @@ _KEPT_ANSWERS: Final = 50_000
 _HARMLESS: Final = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false")
 _FIELDS: Final = 4
 
-Stamp = tuple[int, int, int] | None
+# When a file was changed, its size, its number, and what kind of file it is.
+Stamp = tuple[int, int, int, int] | None
 
 
-def stamp(path: Path | str) -> Stamp:
+def stamp(path: str) -> Stamp:
     """What tells whether a file has changed; None when there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116 - asked for every level of every file
     except (OSError, ValueError):
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode
+
+
+def is_regular(found: Stamp) -> bool:
+    """Whether it is the stamp of a regular file, or of none."""
+    return found is None or S_ISREG(found[3])
 
 
 class _NoAnswerError(Exception):
@@ -73,7 +80,7 @@ class CheckIgnore:
         # How often the rules of a repository were found to have changed.
         self.changes = 0
 
-    def ignores(self, root: Path, entry: str, patterns: Sequence[tuple[Path, Stamp]]) -> bool | None:
+    def ignores(self, root: Path, entry: str, patterns: Sequence[tuple[str, Stamp]]) -> bool | None:
         """Whether git ignores a file or folder; None when it does not say.
 
         Args:
@@ -101,12 +108,11 @@ class CheckIgnore:
                 return None
             return known
 
-    def _repository(self, root: Path, patterns: Sequence[tuple[Path, Stamp]]) -> _Repository:
+    def _repository(self, root: Path, patterns: Sequence[tuple[str, Stamp]]) -> _Repository:
         known = self._repositories.get(root)
         if known is not None:
-            now = {str(path): each for path, each in patterns}
             stale = any(stamp(source) != known.stamps[source] for source in known.sources) or any(
-                known.stamps.setdefault(path, each) != each for path, each in now.items()
+                known.stamps.setdefault(path, each) != each for path, each in patterns
             )
             if not stale and known.process.poll() is None:
                 self._repositories[root] = self._repositories.pop(root)
@@ -116,7 +122,7 @@ class CheckIgnore:
         while len(self._repositories) >= _MOST_REPOSITORIES:
             _end(self._repositories, next(iter(self._repositories)))
         sources = self._sources(root)
-        stamps = {source: stamp(source) for source in sources} | {str(path): each for path, each in patterns}
+        stamps = {source: stamp(source) for source in sources} | dict(patterns)
         process = subprocess.Popen(  # noqa: S603 (git, as it is installed)
             [*self._command(root), "check-ignore", "--no-index", "--stdin", "-z", "-v", "-n"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
 from pathspec import GitIgnoreSpec, RegexPattern
 
+from calomel.storage import read_regular
 from calomel.workspace import secrets
-from calomel.workspace.check_ignore import CheckIgnore, Stamp, stamp
+from calomel.workspace.check_ignore import CheckIgnore, Stamp, is_regular, stamp
 from calomel.workspace.secret_patterns import PATTERNS, TABLES
 from calomel.workspace.settings import PrivacySettings
 
@@ -25,6 +27,8 @@ _Rules = tuple[tuple[re.Pattern[str], bool], ...]
 _Level = tuple[int, Stamp, _Rules]
 # How much of a .gitignore is read, in bytes.
 _LARGEST: Final = 1_000_000
+# Reading so many takes half a second.
+_MOST_PATTERNS: Final = 5_000
 # What the library does not know of fnmatch: `[[:digit:]]`.
 _CLASS: Final = re.compile(r"\[:([a-z]+):\]")
 _CLASSES: Final = {
@@ -53,9 +57,9 @@ class GitIgnore:
 
     def __init__(self) -> None:
         self._git = CheckIgnore()
-        self._files: dict[Path, tuple[Stamp, _Rules]] = {}
+        self._files: dict[str, tuple[Stamp, _Rules]] = {}
         self._changes = 0
-        self._folders: dict[Path, tuple[tuple[Stamp, ...], bool]] = {}
+        self._folders: dict[tuple[Path, Path], tuple[tuple[Stamp, ...], bool]] = {}
 
     def ignores(self, path: Path, folder: Path | None) -> bool:
         """Whether git would ignore the file.
@@ -78,30 +82,34 @@ class GitIgnore:
 
     def _ignored_in(self, root: Path, path: Path, folder: Path | None) -> bool:
         parts = path.relative_to(root).parts
-        # A later one overrides an earlier one.
-        levels = [self._level(0, _users_own()), self._level(0, root / ".git" / "info" / "exclude")]
-        levels += [self._level(depth, root.joinpath(*parts[:depth], ".gitignore")) for depth in range(len(parts))]
         opened = 0 if folder is None or not folder.is_relative_to(root) else len(folder.relative_to(root).parts)
         if opened >= len(parts):
             return False
-        said = self._said(root, parts, opened)
+        above = accumulate(parts[:-1], "{}/{}".format, initial=str(root))
+        patterns = [(file, stamp(file)) for file in (f"{each}/.gitignore" for each in above)]
+        said = self._said(root, parts, opened, patterns)
         if said is not None:
             return said
+        # A later one overrides an earlier one.
+        levels = [self._level(0, file, stamp(file)) for file in (_users_own(), f"{root}/.git/info/exclude")]
+        levels += [self._level(depth, *each) for depth, each in enumerate(patterns)]
         if not any(rules for _, _, rules in levels):
             return False
         states = tuple(state for _, state, _ in levels)
-        known = self._folders.get(path.parent)
+        known = self._folders.get((root, path.parent))
         if known is None or known[0] != states:
             known = (states, any(_excluded(parts[:d], levels, "/") for d in range(opened + 1, len(parts))))
-            self._folders[path.parent] = known
+            if len(self._folders) >= _KEPT_CONTENTS:
+                self._folders.clear()
+            self._folders[root, path.parent] = known
         return known[1] or _excluded(parts, levels, "")
 
-    def _said(self, root: Path, parts: tuple[str, ...], opened: int) -> bool | None:
+    def _said(
+        self, root: Path, parts: tuple[str, ...], opened: int, patterns: Sequence[tuple[str, Stamp]]
+    ) -> bool | None:
         """What git says; None when it is not asked or does not say."""
-        files = [root.joinpath(*parts[:depth], ".gitignore") for depth in range(len(parts))]
-        patterns = [(file, stamp(file)) for file in files]
         # Git would wait for a pipe, and read a device for ever.
-        if not (root / ".git").exists() or not all(each is None or file.is_file() for file, each in patterns):
+        if stamp(f"{root}/.git") is None or not all(map(is_regular, (each for _, each in patterns))):
             return None
         if opened and self._git.ignores(root, "/".join(parts[:opened]), patterns) is not False:
             return None
@@ -113,12 +121,13 @@ class GitIgnore:
         found = [each for each in above if stamp(f"{each}/.git") is not None]
         return found or ([] if folder is None else [folder])
 
-    def _level(self, depth: int, file: Path) -> _Level:
-        state = stamp(file)
+    def _level(self, depth: int, file: str, state: Stamp) -> _Level:
         known = self._files.get(file)
         if known is None or known[0] != state:
             self._changes += known is not None
-            known = (state, _read(file) if state is not None else ())
+            known = (state, _read(file) if state is not None and is_regular(state) else ())
+            if len(self._files) >= _KEPT_CONTENTS:
+                self._files.clear()
             self._files[file] = known
         return depth, *known
 
@@ -133,24 +142,21 @@ def _excluded(parts: tuple[str, ...], levels: list[_Level], end: str) -> bool:
     return False
 
 
-def _users_own() -> Path:
+def _users_own() -> str:
     """Where git looks for the patterns of a user who configured no other place."""
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")  # noqa: PTH111, PTH118
-    return Path(base, "git", "ignore")
+    return f"{base}/git/ignore"
 
 
-def _read(file: Path) -> _Rules:
+def _read(file: str) -> _Rules:
     try:
-        if not file.is_file():
-            return ()
-        with file.open("rb") as opened:
-            text = opened.read(_LARGEST).decode("utf-8-sig", errors="replace")
+        text = read_regular(file, _LARGEST).decode("utf-8-sig", errors="replace")
     except OSError:
         return ()
-    lines = (_CLASS.sub(lambda found: _CLASSES.get(found[1], ""), line) for line in text.splitlines())
+    lines = (_CLASS.sub(lambda found: _CLASSES.get(found[1], ""), line) for line in text.splitlines()[:_MOST_PATTERNS])
     spec = GitIgnoreSpec.from_lines(filter(is_pattern, lines))
     return tuple(
-        (_of_itself(each.regex.pattern), each.include)
+        (_of_itself(_quick(each.regex.pattern)), each.include)
         for each in spec.patterns
         if isinstance(each, RegexPattern) and each.regex is not None and each.include is not None
     )
@@ -165,8 +171,34 @@ def _of_itself(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern + "." if pattern.endswith("/") else pattern, re.DOTALL)
 
 
+# A star, and what follows it up to the next one of the same name.
+_STAR: Final = re.compile(r"\[\^/\]\*((?:\\.|\[[^\]]*\](?!\*)|[^\\()\[\]/|?*+^$])+)(?=\[\^/\]\*)")
+# Each more costs as much again as there are folders above a file.
+_MOST_FOLDERS: Final = 2
+
+
+def _quick(pattern: str) -> str:
+    """The same expression without the search through all ways to share a name among several stars.
+
+    The nearest match of what follows a star is as good as any other, as long as another star follows.
+    """
+    return _STAR.sub(r"(?>[^/]*?\1)", pattern)
+
+
+def _spec(patterns: Sequence[str]) -> GitIgnoreSpec:
+    found = GitIgnoreSpec.from_lines(patterns).patterns
+    return GitIgnoreSpec([
+        each
+        if not isinstance(each, RegexPattern) or each.regex is None
+        else type(each)(re.compile(_quick(each.regex.pattern), each.regex.flags), each.include)
+        for each in found
+    ])  # fmt: skip
+
+
 def is_pattern(line: str) -> bool:
     """Whether the line is a valid pattern; for git, an invalid one matches nothing."""
+    if line.strip("!/*").count("**") > _MOST_FOLDERS:
+        return False
     try:
         GitIgnoreSpec.from_lines([line])
     except (ValueError, re.error):
@@ -283,7 +315,7 @@ class Privacy:
         patterns = [pattern for pattern in settings.ignore if is_pattern(pattern)]
         self._updates += 1
         # All at once: another thread must not see the old folders with the new patterns.
-        self._rules = (settings, ordered, patterns, GitIgnoreSpec.from_lines(patterns))
+        self._rules = (settings, ordered, patterns, _spec(patterns))
 
     @property
     def changes(self) -> int:
@@ -378,8 +410,7 @@ def _refused(reason: str) -> Verdict:
 
 def _sniff(path: Path) -> str | None:
     try:
-        with path.open("rb") as file:
-            head = file.read(SNIFFED_BYTES)
+        head = read_regular(path, SNIFFED_BYTES)
     except OSError:
         return "unreadable"
     return content_refusal(head.decode("utf-8", errors="replace"))
