@@ -19,7 +19,7 @@ from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
 from calomel.workspace.documents import Position, RangeChange
 from calomel.workspace.longest_match import LongestMatch
-from calomel.workspace.privacy import GitIgnore, Privacy
+from calomel.workspace.privacy import GitIgnore, Privacy, Verdict
 from calomel.workspace.related import Related
 from calomel.workspace.settings import PrivacySettings
 from calomel.workspace.syntax import SyntaxTrees
@@ -182,7 +182,7 @@ class Desk(RuleBasedStateMachine):
         privacy, syntax = Privacy([self.root]), SyntaxTrees()
         related = Related(syntax, privacy, clock=lambda: self.now, watch=False)
         self.workspace = Workspace([self.root], lambda: self.now, privacy=privacy, syntax=syntax, related=related)
-        self.matches = LongestMatch()
+        self.matches = LongestMatch(shows=self.workspace.shows_line)
         self.workspace.listeners += [syntax, related, self.matches]
         self.builder = ContextBuilder(EstimateCounter())
         self.versions = 0
@@ -381,3 +381,26 @@ def ends_soon() -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_the_rules_are_asked_about_what_is_used_however_many_documents_are_open(tmp_path: Path) -> None:
+    asked: list[Path | None] = []
+
+    class Counting(Privacy):
+        def allowed(self, path: Path | None, language_id: str | None = None) -> Verdict:
+            asked.append(path)
+            return super().allowed(path, language_id)
+
+    privacy, syntax = Counting([tmp_path]), SyntaxTrees()
+    related = Related(syntax, privacy, clock=lambda: 0.0, watch=False)
+    workspace = Workspace([tmp_path], lambda: 0.0, privacy=privacy, syntax=syntax, related=related)
+    workspace.listeners += [syntax, related, LongestMatch(shows=workspace.shows_line)]
+    uris = [(tmp_path / f"m{number}.py").as_uri() for number in range(300)]
+    for uri in uris:
+        workspace.open(uri, "python", 1, "total = count(items)\n")
+    assert len(asked) < 4 * len(uris)
+    asked.clear()
+    for version in range(2, 12):
+        workspace.change(uris[0], version, [RangeChange(Position(0, 0), Position(0, 0), "x")])
+        assert workspace.situation(uris[0], 3) is not None
+    assert len(asked) < 200

@@ -80,6 +80,8 @@ class Workspace:
         self._clock = clock
         # Open documents that no model may see: neither listeners nor history are told about them.
         self._hidden: set[str] = set()
+        # The open documents by their names in prompts; empty until it is needed.
+        self._names: dict[str, list[Document]] = {}
         self._expected: dict[str, tuple[str, float]] = {}
         # The value of `Privacy.changes` at the last check.
         self._rule_changes = 0
@@ -88,6 +90,7 @@ class Workspace:
     def set_folders(self, folders: Sequence[Path]) -> None:
         """Use other folders; open documents are renamed accordingly."""
         self.folders = tuple(folders)
+        self._names.clear()
         for document in tuple(self.documents.values()):
             document.path = prompt_name(document.uri, self.folders)
 
@@ -97,6 +100,7 @@ class Workspace:
         if before is not None:
             self.history.closed(before)
         document = self.documents.open(uri, language_id, version, text, prompt_name(uri, self.folders))
+        self._names.clear()
         was_hidden = uri in self._hidden
         if self.shows(document) and not was_hidden:
             self._tell_opened(document)
@@ -136,6 +140,7 @@ class Workspace:
     def close(self, uri: str) -> None:
         """The editor closed a document."""
         document = self.documents.pop(uri, None)
+        self._names.clear()
         self._expected.pop(uri, None)
         if uri in self._hidden:
             self._hidden.discard(uri)
@@ -183,11 +188,10 @@ class Workspace:
 
     def permits(self, name: str) -> bool:
         """Whether a model may see this name of prompts: every open document and every file that has it."""
-        if any(
-            (document.path or document.uri) == name
-            for document in self.documents.values()
-            if document.uri in self._hidden
-        ):
+        if not self._names:
+            for document in self.documents.values():
+                self._names.setdefault(document.path or document.uri, []).append(document)
+        if not all(map(self.shows, self._names.get(name, ()))):
             return False
         rules = self.privacy
         return rules is None or all(rules.allowed(folder / name).allowed for folder in self.folders)
@@ -195,8 +199,9 @@ class Workspace:
     def situation(self, uri: str, offset: int) -> Situation | None:
         """What is known around a cursor; None for a document that is not open, or that no model may see."""
         document = self.documents.get(uri)
+        shown = document is not None and self.shows(document)
         self.look_again()
-        if document is None or uri in self._hidden:
+        if document is None or not shown:
             return None
         text = self.mask(document.text)
         return Situation(
@@ -235,17 +240,19 @@ class Workspace:
         return tuple(each for each in found if each.path in permitted)
 
     def look_again(self) -> None:
-        """Forget whatever no model may see any more: rules, names and links may have changed."""
+        """Forget edits that no model may see any more: rules, names and links may have changed.
+
+        Any other text of an open document is looked at where it is used: there may be thousands of them.
+        """
         rules = self.privacy
         if rules is None:
             return
-        for document in tuple(self.documents.values()):
-            self.shows(document)
         for uri in self.history.uris:
-            path = file_of(uri)
-            # A deleted file may have been renamed, and its new name is unknown here.
-            if self.documents.get(uri) is not None:
+            path, document = file_of(uri), self.documents.get(uri)
+            if document is not None:
+                self.shows(document)
                 continue
+            # A deleted file may have been renamed, and its new name is unknown here.
             if path is None:
                 if rules.named(paths_in(uri)) is not None:
                     self.history.forget(uri)
