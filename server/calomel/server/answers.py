@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -190,10 +191,11 @@ async def completed(
     """
     if not is_zeta(prompt) or suffix:
         async with visit(request, route) as visiting:
-            wanted = await fill_of(visiting, parse_fim(prompt, suffix), asked())
+            hole = await asyncio.to_thread(parse_fim, prompt, suffix)
+            wanted = await fill_of(visiting, hole, asked())
             return await filled(visiting, wording(visiting), wanted, stream=stream)
     try:
-        zeta = parse_zeta(prompt)
+        zeta = await asyncio.to_thread(parse_zeta, prompt)
     except ForeignPromptError as error:
         raise InvalidParameterError(str(error), "prompt") from None
     async with visit(request, "zeta") as visiting:
