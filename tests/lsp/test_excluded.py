@@ -85,3 +85,17 @@ async def test_an_answer_that_is_kept_goes_with_what_it_was_made_of(editor: Edit
     assert asked == 1
     assert len(editor.script.requests) == 2
     assert WORD not in repr(editor.script.requests[1])
+
+
+async def test_the_rules_of_a_second_folder_count(editor: Editor, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    (second / "calomel.toml").write_text('[privacy]\nignore = ["b.py"]\n[suggest]\nenabled = false\n')
+    both = [{"uri": folder.as_uri(), "name": folder.name} for folder in (first, second)]
+    await editor.initialize(workspaceFolders=both)
+    edit(editor, second / "b.py")
+    editor.open(ASKED, uri=(first / "a.py").as_uri())
+    assert WORD not in await told(editor, first / "a.py")
+    edit(editor, second / "c.py")
+    assert WORD in await told(editor, first / "a.py")

@@ -203,6 +203,34 @@ def test_a_bad_or_huge_schema_is_refused_in_bounded_time_without_being_quoted(
 @pytest.mark.parametrize(
     "pattern",
     [
+        "(a{1000}){1000}",
+        "((a{100}){100}){100}",
+        "(" * 60 + "a" + "{2})" * 60,
+        "(?:[^]a](?:b|c{9}){9}){999}",
+        r"(?P<x>\p{L}{100}){200}",
+        r"(\[[x{2}]{100}){101}",
+        "(a{ 100 }){200}",
+        "(a{0,1000}){,1000}",
+        "(?x) # [\n (a{1000}){1000}",
+    ],
+)
+def test_a_pattern_that_is_huge_once_it_is_written_out_is_refused_before_it_is_compiled(pattern: str) -> None:
+    for make in (lambda: pattern_form(pattern), lambda: json_form({"items": {"type": "string", "pattern": pattern}})):
+        with pytest.raises(GrammarError, match="pattern"):
+            make()
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}", r"[\w.+-]{1,64}@[\w-]{1,255}\.[a-z]{2,63}", "[({]{2}{}", "x{9999}"],
+)
+def test_an_ordinary_pattern_with_repetitions_is_taken(pattern: str) -> None:
+    assert pattern_form(pattern).grammar
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
         "(a+)+$",
         "(([a-z]{1,100}){1,100}){1,100}",
         "(.*a.{20}b.*c.{20}){3}",

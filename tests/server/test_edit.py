@@ -235,3 +235,11 @@ def test_a_file_that_parses_still_parses_whatever_the_update_is(client: TestClie
         assert streamed(client, merge(original, update)) == (text, answer["warning"])
         merged += text != original
     assert merged > 4
+
+
+@pytest.mark.parametrize("unit", ["\n", "-\n", "--- a\n+++ a\n", "\r\n"])
+def test_a_history_of_a_million_lines_keeps_nobody_else_waiting(client: TestClient, unit: str) -> None:
+    """No turn of the event loop takes long: every test of this folder watches it."""
+    history = unit * (1_000_000 // len(unit))
+    body = client.post(URL, json=ask(prompt(history=f"{history}-def area(w, height):\n+def area(width, height):\n")))
+    assert body.is_success

@@ -20,6 +20,7 @@ from tests.server.test_edit import prompt as edit_prompt
 
 from calomel.server.door import Door
 from calomel.suggest.completer import CanvasText
+from calomel.workspace.secrets import Span
 
 SECRET = "sk-live-THE-USERS-OWN-TEXT"
 
@@ -332,9 +333,9 @@ def test_no_route_looks_for_secrets_on_the_event_loop(
     client: TestClient, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rules = client.app.state.door.edits.secrets  # type: ignore[attr-defined]
-    mask, on_loop = rules.mask, list[bool]()
+    spans, on_loop = rules.spans, list[bool]()
 
-    def watched(text: str) -> str:
+    def watched(text: str) -> tuple[Span, ...]:
         if len(text) >= len(LONG):
             try:
                 asyncio.get_running_loop()
@@ -342,9 +343,9 @@ def test_no_route_looks_for_secrets_on_the_event_loop(
                 on_loop.append(False)
             else:
                 on_loop.append(True)
-        return str(mask(text))
+        return spans(text)  # type: ignore[no-any-return]
 
-    monkeypatch.setattr(rules, "mask", watched)
+    monkeypatch.setattr(rules, "spans", watched)
     assert client.post(url, json=LOOKED_AT[url]).is_success
     assert on_loop
     assert not any(on_loop)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calomel.workspace.index import K1, B, Index, search
+from calomel.workspace.index_worker import read_source
 from calomel.workspace.indexer import Indexer
 from calomel.workspace.segment import Segment, SourceFile, analyse, build_segment, count_numbers, words_in
 
@@ -161,3 +162,11 @@ def test_a_mistake_while_reading_is_logged_counted_and_begun_anew(
         assert (len(index), reader.restarts, len(messages)) == (3, 1, 1)
         assert "LookupError at test_index.py" in caplog.text
         assert "secret" not in caplog.text
+
+
+def test_a_pipe_a_device_and_a_folder_in_place_of_a_source_file_keep_the_index_not_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "zero.py").symlink_to("/dev/zero")
+    (tmp_path / "folder.py").mkdir()
+    for name in ("pipe.py", "zero.py", "folder.py"):
+        assert read_source(str(tmp_path / name)) == (None, "unreadable")

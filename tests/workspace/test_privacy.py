@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,12 +13,13 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from pathspec import GitIgnoreSpec
 
 from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
-from calomel.workspace.documents import RangeChange
+from calomel.workspace.documents import Position, RangeChange
 from calomel.workspace.longest_match import LongestMatch
-from calomel.workspace.privacy import GitIgnore, Privacy
+from calomel.workspace.privacy import GitIgnore, Privacy, Verdict
 from calomel.workspace.related import Related
 from calomel.workspace.settings import PrivacySettings
 from calomel.workspace.syntax import SyntaxTrees
@@ -32,7 +36,12 @@ def verdict(folder: Path, name: str, *patterns: str) -> str:
     [
         (".env .env.local prod.env a/b/server.pem deploy.key id_ed25519 .ssh/config", "secret_file"),
         (".aws/credentials secrets.yaml terraform.tfvars .npmrc a/.netrc", "secret_file"),
+        (".env~ .env.bak .env_prod server.key.old .netrc.orig id_rsa.1 ENV.local .envrc.swp", "secret_file"),
+        ("fish_history .irb_history ssh_host_rsa_key deploy_ed25519 kubeconfig.yaml admin.conf", "secret_file"),
+        ("secret.yaml app-secrets.yml passwords.txt api_keys.json access_token vault.yml", "secret_file"),
+        ("s3cmd.ini rclone.conf wg0.conf .mutt/passwords shadow .sentryclirc home.nmconnection", "secret_file"),
         (".env.example .env.sample settings.json config.yaml src/keys.py environment.py token.rs", "allowed"),
+        ("secrets.py passwords.ts api_key.go history.py tokenizer.json tokens.json vault.go id.rs", "allowed"),
         ("app.min.js package-lock.json Cargo.lock node_modules/a/index.js api_pb2.py", "generated"),
     ],
 )
@@ -173,7 +182,7 @@ class Desk(RuleBasedStateMachine):
         privacy, syntax = Privacy([self.root]), SyntaxTrees()
         related = Related(syntax, privacy, clock=lambda: self.now, watch=False)
         self.workspace = Workspace([self.root], lambda: self.now, privacy=privacy, syntax=syntax, related=related)
-        self.matches = LongestMatch()
+        self.matches = LongestMatch(shows=self.workspace.shows_line)
         self.workspace.listeners += [syntax, related, self.matches]
         self.builder = ContextBuilder(EstimateCounter())
         self.versions = 0
@@ -289,3 +298,109 @@ class Desk(RuleBasedStateMachine):
 
 def test_nothing_of_an_excluded_file_reaches_a_prompt_in_any_order_of_events() -> None:
     run_state_machine_as_test(Desk, settings=settings(max_examples=40, stateful_step_count=20, deadline=None))
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        'git:/w/.env?{"path":"/w/.env","ref":"~"}',
+        "git:/w/a.py?%7B%22path%22%3A%22%2Fw%2F.env%22%7D",
+        "git:/w/%252Eenv",
+        "scp://host//srv/.env",
+        "sftp://host:22/srv/.ssh/config",
+        "file://server/share/.env",
+        "untitled:.env",
+        "untitled:C:\\work\\.env",
+        "vscode-vfs://github/owner/name/.env",
+        "vscode-remote://ssh-remote+host/srv/id_rsa",
+        "fugitive:///w/.git//0/.env",
+        "gitsigns:///w/.git/HEAD~:.env",
+        "diffview:///w/.git/:0:/.env",
+        "zipfile:///w/x.zip::.env",
+        "git:/w/main.sql?x",
+        "git:/w/ignored.py?x",
+        "/w/.env",
+    ],
+)
+def test_a_document_of_any_scheme_is_judged_by_the_paths_in_its_uri(tmp_path: Path, uri: str) -> None:
+    uri = uri.replace("/w/", f"{tmp_path}/")
+    (tmp_path / ".gitignore").write_text("ignored.py\n")
+    privacy = Privacy([tmp_path], PrivacySettings(ignore=("*.sql",)))
+    workspace = Workspace([tmp_path], lambda: 0.0, privacy=privacy)
+    main = (tmp_path / "main.py").as_uri()
+    workspace.open(main, "python", 1, "")
+    workspace.open(uri, "plaintext", 1, "WORD = 1\n")
+    workspace.change(uri, 2, [RangeChange(Position(0, 7), Position(0, 8), "abracadabra")])
+    assert workspace.situation(uri, 0) is None
+    workspace.close(uri)
+    workspace.focus(main)
+    assert "abracadabra" not in repr(workspace.situation(main, 0))
+
+
+@pytest.mark.parametrize("uri", ["untitled:Untitled-1", "git:/w/a.py?x", "scp://host//srv/.env.example", "nofile"])
+def test_a_document_of_another_scheme_with_an_ordinary_name_is_shown(tmp_path: Path, uri: str) -> None:
+    workspace = Workspace([tmp_path], lambda: 0.0, privacy=Privacy([tmp_path]))
+    workspace.open(uri, "python", 1, "x = 1\n")
+    assert workspace.situation(uri, 0) is not None
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a*" * 12 + "b", "*a" * 12 + "b", "**/a/" * 12 + "b", "[ab]*" * 12 + "c", "a?*" * 9 + "z"]
+)
+@pytest.mark.parametrize("place", ["settings", "file"])
+def test_no_pattern_of_a_repository_takes_long_to_match(
+    tmp_path: Path, pattern: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    (tmp_path / ".gitignore").write_text(f"{pattern}\nb.py\n" if place == "file" else "b.py\n")
+    privacy = Privacy([tmp_path], PrivacySettings(ignore=(pattern,) if place == "settings" else ()))
+    with ends_soon():
+        assert privacy.allowed(tmp_path / ("a" * 200)).allowed
+        assert privacy.allowed(tmp_path / ("a/" * 60 + "d")).allowed
+    assert privacy.allowed(tmp_path / "b.py").reason == "gitignored"
+
+
+@pytest.mark.parametrize("pattern", ["a*b*c", "*.py", "x*y?z*", "[ab]*c*.d", "**/a*b*/c", "src/*a*/**", "a\\*b*c*"])
+@pytest.mark.parametrize("name", ["abc", "axbxc", "x.py", "xyyz", "b1c2.d", "q/a1b2/c", "src/bab/x/y", "a*bxc", "ab/c"])
+def test_patterns_mean_what_the_library_says(tmp_path: Path, pattern: str, name: str) -> None:
+    found = verdict(tmp_path, name, pattern)
+    assert (found == f"excluded:{pattern}") == GitIgnoreSpec.from_lines([pattern]).match_file(name)
+
+
+@contextmanager
+def ends_soon() -> Iterator[None]:
+    """What does not end is ended after ten seconds: it would not in years."""
+
+    def end(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(10)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_the_rules_are_asked_about_what_is_used_however_many_documents_are_open(tmp_path: Path) -> None:
+    asked: list[Path | None] = []
+
+    class Counting(Privacy):
+        def allowed(self, path: Path | None, language_id: str | None = None) -> Verdict:
+            asked.append(path)
+            return super().allowed(path, language_id)
+
+    privacy, syntax = Counting([tmp_path]), SyntaxTrees()
+    related = Related(syntax, privacy, clock=lambda: 0.0, watch=False)
+    workspace = Workspace([tmp_path], lambda: 0.0, privacy=privacy, syntax=syntax, related=related)
+    workspace.listeners += [syntax, related, LongestMatch(shows=workspace.shows_line)]
+    uris = [(tmp_path / f"m{number}.py").as_uri() for number in range(300)]
+    for uri in uris:
+        workspace.open(uri, "python", 1, "total = count(items)\n")
+    assert len(asked) < 4 * len(uris)
+    asked.clear()
+    for version in range(2, 12):
+        workspace.change(uris[0], version, [RangeChange(Position(0, 0), Position(0, 0), "x")])
+        assert workspace.situation(uris[0], 3) is not None
+    assert len(asked) < 200

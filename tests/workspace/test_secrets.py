@@ -1,17 +1,20 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.workspace.secret_kinds import Kind, kinds, some
+from tests.workspace.secret_kinds import Kind, everyday, kinds, some
 
 import calomel.workspace
 from calomel.workspace import secrets
 from calomel.workspace.secret_patterns import find_values
-from calomel.workspace.secrets import SecretFinder, mask
+from calomel.workspace.secrets import SecretFinder, learn, mask
 
 KINDS = kinds()
 # Those that are known by their shape, wherever they stand.
@@ -20,6 +23,7 @@ SHAPED = {kind.name: kind.parts[0] for kind in KINDS if kind.text == f"x = '{kin
 PEM = "-----BEGIN RSA " + "PRIVATE KEY-----"
 PEM_END = "-----END RSA " + "PRIVATE KEY-----"
 BODY = "\n".join(some(64) for _ in range(6))
+SEED_WORDS = ["basket", "tiger", "lunar", "copper", "violin", "harbour"]
 SOME = "q7Zp" + some(20) + "4xV0"
 
 
@@ -112,6 +116,53 @@ def test_secrets_are_masked_as_they_stand_in_files(kind: Kind) -> None:
         shown = masked[at : at + len(line)].replace("*", "")
         assert len(shown) <= len(line) // 4
         at += len(line)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from config import API_KEY\n\nAPI_KEY = '{}'\n",
+        "const API_KEY = env.API_KEY || '{}';\n",
+        "self.api_key = api_key = '{}'\n",
+        "headers['X-Api-Key'] = environ.get('API_KEY', '{}')\n",
+        "secret_phrase = SECRET_PHRASE = '{}'\n",
+    ],
+)
+def test_a_name_counts_whatever_name_stands_in_front_of_it(text: str) -> None:
+    secret = " ".join(SEED_WORDS) if "PHRASE" in text else SOME
+    assert secret not in mask(text.format(secret))
+
+
+@given(st.lists(st.sampled_from([line for kind in KINDS for line in kind.text.splitlines()]), min_size=1, max_size=12))
+def test_what_a_line_holds_does_not_depend_on_the_lines_that_are_read_with_it(lines: list[str]) -> None:
+    together = learn(dict.fromkeys(lines))
+    assert together == {line: learn([line])[line] for line in lines}
+
+
+_ALL = """
+from tests.workspace.secret_kinds import kinds
+from calomel.workspace.secrets import mask
+print(mask("\\n".join(kind.text for kind in kinds())))
+"""
+
+
+def test_what_is_masked_does_not_depend_on_the_order_of_a_set() -> None:
+    masked = {
+        subprocess.run(
+            [sys.executable, "-c", _ALL],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": seed},
+            capture_output=True, check=True, text=True,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }  # fmt: skip
+    assert len(masked) == 1
+
+
+def test_nearly_every_form_in_which_a_secret_is_written_down_is_known() -> None:
+    forms = everyday()
+    missed = [kind.name for kind in forms if kind.parts[0][4:12] in mask(kind.text)]
+    assert len(forms) >= 300
+    assert len(missed) <= 10, missed
 
 
 def test_hardly_a_line_of_source_code_is_taken_for_a_secret() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +117,69 @@ def test_languages_have_settings_of_their_own() -> None:
     assert (only.language_enabled("python"), only.language_enabled("go")) == (True, False)
     given = {"python": 1, "go": 0.25, "*": "eager"}
     assert options("suggest", aggressiveness_by_language=given).suggest.aggressiveness_by_language == given
+
+
+def _link(file: Path, target: str) -> None:
+    file.symlink_to(target)
+
+
+def _deep(file: Path) -> None:
+    file.write_text("a = " + "[" * 5_000)
+
+
+def _deep_tables(file: Path) -> None:
+    file.write_text("a = " + "{a=" * 5_000)
+
+
+def _loop(file: Path) -> None:
+    file.symlink_to(file)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda file: _link(file, "/dev/zero"),
+        lambda file: _link(file, "/dev/tty"),
+        lambda file: _link(file, "/etc/passwd"),
+        lambda file: _link(file, "../other.toml"),
+        _loop,
+        os.mkfifo,
+        Path.mkdir,
+        _deep,
+        _deep_tables,
+        lambda file: file.write_text("#" * 70_000),
+        lambda file: file.write_text("[privacy]\nignore = [" + '"a",' * 5_000 + "]"),
+    ],
+    ids=["device", "terminal", "system", "outside", "loop", "pipe", "folder", "deep", "deep tables", "large", "many"],
+)
+def test_whatever_a_repository_calls_its_settings_the_others_are_read(tmp_path: Path, make: Any) -> None:
+    (tmp_path / "other.toml").write_text("[suggest]\nenabled = false\n")
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    make(folder / "calomel.toml")
+    settings, found = load_settings(workspace_toml=folder / "calomel.toml", configuration={"log": {"level": "debug"}})
+    assert (settings.log.level, settings.suggest.enabled) == ("debug", True)
+    assert len(found) == 1
+
+
+def test_a_link_within_the_repository_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "shared.toml").write_text("[suggest]\nenabled = false\n")
+    (tmp_path / "calomel.toml").symlink_to("shared.toml")
+    settings, found = load_settings(workspace_toml=tmp_path / "calomel.toml")
+    assert (settings.suggest.enabled, found) == (False, [])
+
+
+def test_of_a_file_that_everybody_may_write_only_what_hides_more_counts(tmp_path: Path) -> None:
+    file = tmp_path / "calomel.toml"
+    file.write_text('[privacy]\nignore = ["*.a"]\n[suggest]\nenabled = false\n')
+    file.chmod(0o666)
+    settings, found = load_settings(workspace_toml=file)
+    assert (settings.privacy.ignore, settings.suggest.enabled) == (("*.a",), True)
+    assert "chmod" in str(found[0])
+    settings, found = load_settings(user_toml=file)
+    assert settings == Settings()
+    assert "chmod" in str(found[0])
+
+
+def test_a_thousand_mistakes_are_told_in_a_few_messages() -> None:
+    assert len(problems(configuration={f"x{number}": {} for number in range(1_000)})) <= 20

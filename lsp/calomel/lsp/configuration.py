@@ -121,6 +121,7 @@ class Configuration(FileSystemEventHandler):
         settings, problems = load_settings(
             user_toml=self._user_file,
             workspace_toml=self._folders[0] / FILE_NAME if self._folders else None,
+            more_tomls=[folder / FILE_NAME for folder in self._folders[1:]],
             initialization_options=self._said,
             configuration=settings_in(self._answered),
         )

@@ -280,8 +280,7 @@ def _scope(session: Session, document: Document, offset: int) -> tuple[int, int]
 
 
 def _masked(session: Session, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
-    mask = session.workspace.mask
-    return tuple(replace(each, before=mask(each.before), after=mask(each.after)) for each in hunks)
+    return session.workspace.masked(hunks)
 
 
 def _imported(session: Session, document: Document) -> tuple[str, ...]:
@@ -291,9 +290,10 @@ def _imported(session: Session, document: Document) -> tuple[str, ...]:
         line
         for other in others_of(workspace.documents, document)
         if workspace.shows(other)
-        for line in import_lines(other.text, near=PurePath(prompt_path(other)).parent == folder)
+        for line in import_lines(workspace.mask(other.text), near=PurePath(prompt_path(other)).parent == folder)
+        if line in other.text
     )
-    return tuple(line for line in dict.fromkeys(lines) if workspace.mask(line) == line)
+    return tuple(dict.fromkeys(lines))
 
 
 async def _entry(session: Session, asked: Asked, question: Question, info: ModelInfo, run: Run) -> Entry | Silence:

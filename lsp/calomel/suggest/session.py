@@ -229,7 +229,7 @@ class Session:
     debounce: Debounce
     switches: Switches
     shows_text: bool = False
-    matches: LongestMatch = field(default_factory=LongestMatch)
+    matches: LongestMatch = field(init=False)
     flight: SingleFlight = field(default_factory=SingleFlight)
     cache: Cache = field(default_factory=Cache)
     rejections: Rejections = field(default_factory=Rejections)
@@ -237,6 +237,10 @@ class Session:
     tally: Status = field(default_factory=Status)
     states: dict[str, DocumentState] = field(default_factory=dict)
     unlikely: dict[str, tuple[int, tuple[EditDraft, ...]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Look for what repeats itself only where a model may see it."""
+        self.matches = LongestMatch(shows=self.workspace.shows_line)
 
     def state(self, uri: str) -> DocumentState:
         """The state kept for a document."""

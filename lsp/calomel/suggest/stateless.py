@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from calomel.context.budget import EstimateCounter
@@ -25,11 +26,12 @@ from calomel.suggest.fitting import splits_word
 from calomel.suggest.in_process import Fills, answer
 from calomel.suggest.judging import Answered, Decision, SuggestionFilter, better, shows
 from calomel.suggest.question import Question, Trigger
-from calomel.suggest.recent import past_of
+from calomel.suggest.recent import past_of, place_of, plain
 from calomel.suggest.search import continuations, next_edits
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.documents import Document
 from calomel.workspace.languages import grammar_of
+from calomel.workspace.privacy import secret_pattern
 from calomel.workspace.secrets import SecretFinder
 from calomel.workspace.syntax import SyntaxTrees
 from calomel.workspace.workspace import Situation
@@ -46,22 +48,56 @@ def named(prompt: EditPrompt) -> EditPrompt:
 
 
 def masked(prompt: EditPrompt, mask: Callable[[str], str]) -> EditPrompt:
-    """The prompt as a model may see it; `mask` hides secrets and keeps lengths."""
-    text = mask(prompt.prefix + prompt.region + prompt.suffix)
+    """The prompt as a model may see it; `mask` hides secrets in a text that may be cut, and keeps lengths."""
+    whole = prompt.prefix + prompt.region + prompt.suffix
+    text = mask(whole)
+    edits = tuple(each for each in prompt.edits if each.path == prompt.path or names_no_secret(each.path))
+    related = tuple(each for each in prompt.related if names_no_secret(each.path))
     start, end = len(prompt.prefix), len(prompt.prefix) + len(prompt.region)
     return replace(
         prompt,
         prefix=text[:start],
         region=text[start:end],
         suffix=text[end:],
-        edits=tuple(replace(each, before=mask(each.before), after=mask(each.after)) for each in prompt.edits),
+        edits=_masked_edits(edits, {**{each.path: each.text for each in related}, prompt.path: whole}, mask),
         # A client's first snippet is its best one; our best one comes last, next to the file.
-        related=tuple(replace(each, text=mask(each.text)) for each in reversed(prompt.related)),
+        related=tuple(replace(each, text=mask(each.text)) for each in reversed(related)),
     )
+
+
+def names_no_secret(path: str) -> bool:
+    """Whether a file that a client shows beside its own may be shown, by its name: no `.env`, no key."""
+    return secret_pattern(Path(path)) is None
+
+
+def _masked_edits(edits: Sequence[Hunk], texts: dict[str | None, str], mask: Callable[[str], str]) -> tuple[Hunk, ...]:
+    """The edits, cut from masked texts: their lines alone do not say what stood around them.
+
+    Args:
+        edits: oldest first.
+        texts: what is known of files, by path; the edits are taken back one after another.
+        mask: as in `masked`.
+    """
+    shown: list[Hunk] = []
+    for number, edit in enumerate(reversed(edits)):
+        before, after, now = plain(edit.before), plain(edit.after), plain(texts.get(edit.path, ""))
+        place = place_of(now, edit.start_line, after) if now and number < _TAKEN_BACK else None
+        if place is None:
+            shown.append(replace(edit, before=mask(edit.before), after=mask(edit.after)))
+            continue
+        old = now[:place] + before + now[place + len(after) :]
+        texts[edit.path] = old
+        before, after = mask(old)[place : place + len(before)], mask(now)[place : place + len(after)]
+        if "\r\n" in edit.before + edit.after:
+            before, after = before.replace("\n", "\r\n"), after.replace("\n", "\r\n")
+        shown.append(replace(edit, before=before, after=after))
+    return tuple(reversed(shown))
 
 
 # Characters considered on either side of a region: all that a model reads, and more than most files have.
 _NEAR: Final = 131_072
+# How many of the last edits are looked at in the whole text: more than a model reads.
+_TAKEN_BACK: Final = 24
 # Error codes of the engine, and of an upstream that timed out.
 _LATE: Final = frozenset({"deadline_exceeded", "timeout"})
 # Seconds between two pieces of a long text that is searched for secrets: a turn for event loop and engine.
@@ -150,7 +186,7 @@ class EditRoom:
         self.filter.know(info)
         shown = named(_near(prompt))
         # Searching megabytes for secrets takes seconds, for which others must not wait.
-        hidden = await asyncio.to_thread(masked, shown, self.secrets.mask)
+        hidden = await asyncio.to_thread(masked, shown, self.secrets.mask_part)
         done: list[CompleteAnswer] = []
 
         async def ask(request: CompleteRequest) -> CompleteAnswer:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from calomel.prompts.parts import changed_span, split_lines
@@ -49,6 +50,20 @@ def file_of(uri: str) -> Path | None:
         return None
     path = unquote(parts.path)
     return Path(path) if path and "\0" not in path else None
+
+
+# What stands between paths in the URIs of other schemes: `git:/w/a.py?{"path":"/w/a.py"}`, `x.zip::a.py`, `HEAD:a.py`.
+_BETWEEN: Final = re.compile(r"""[\0"'{}<>|?\#&=,;]|:+""")
+# As often as clients encode a URI within another one.
+_ENCODED: Final = 3
+
+
+def paths_in(uri: str) -> tuple[Path, ...]:
+    """Every path that a URI of another scheme may name: of a file on another machine, in an archive, of a version."""
+    for _ in range(_ENCODED):
+        uri = unquote(uri)
+    pieces = _BETWEEN.split(uri.replace("\\", "/"))
+    return tuple(Path(piece if piece.startswith("/") else f"/{piece}") for piece in pieces if piece.strip("/ "))
 
 
 def prompt_name(uri: str, folders: Sequence[Path]) -> str | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final
@@ -101,6 +103,10 @@ LINE_SPAN: Final = 8
 PAUSE_SECONDS: Final = 1.0
 
 
+# A hunk, and the same as a model may see it.
+_Edit = tuple[Hunk, Hunk]
+
+
 class Episode:
     """One edit, open until another one begins. It holds whole texts, which Python shares rather than copies.
 
@@ -128,12 +134,17 @@ class Episode:
         self._updated = now
         self._latest = change.start_line + change.inserted.count("\n")
 
-    def hunks(self, text: str) -> tuple[Hunk, ...]:
+    def hunks(self, text: str, mask: Callable[[str], str]) -> tuple[_Edit, ...]:
         """What the edit did until the document had `text`, split where the user paused."""
         states = [self._base, text] if self._paused is None else [self._base, self._paused, text]
-        return tuple(
-            hunk for old, new in pairwise(states) for hunk in text_hunks(self.path, old, new, predicted=self.predicted)
-        )
+        return tuple(edit for old, new in pairwise(states) for edit in self._between(old, new, mask))
+
+    def _between(self, old: str, new: str, mask: Callable[[str], str]) -> Iterator[_Edit]:
+        made = text_hunks(self.path, old, new, predicted=self.predicted)
+        shown = (mask(old), mask(new)) if made else (old, new)
+        if shown[0] is old and shown[1] is new:
+            return zip(made, made, strict=True)
+        return zip(made, text_hunks(self.path, old, new, predicted=self.predicted, shown=shown), strict=True)
 
 
 def prompt_path(document: Document) -> str:
@@ -159,10 +170,17 @@ class History:
 
     The stream is append-only: a returned hunk never changes and keeps its place, until a limit is reached and the older
     half is dropped, or a document is forgotten.
+
+    Args:
+        mask: hides secrets in a document's whole text, and keeps its lines. What announces a secret may stand far above
+            the lines of an edit.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, mask: Callable[[str], str] = lambda text: text) -> None:
+        self._mask = mask
         self._stream: list[Hunk] = []
+        # Hunks of the stream, and of the edit in progress as it was read last, that a model sees differently.
+        self._masked: dict[Hunk, Hunk] = {}
         # The document of each hunk.
         self._uris: list[str] = []
         self._characters = 0
@@ -198,7 +216,22 @@ class History:
         """The edit in progress, as it is now; empty when there is none."""
         if self._open is None or self._document is None:
             return ()
-        return self._open.hunks(self._document.text)
+        return self._known(self._open.hunks(self._document.text, self._mask))
+
+    def masked(self, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
+        """These hunks of the stream and of the edit in progress as a model may see them."""
+        return tuple(
+            self._masked.get(each) or replace(each, before=self._mask(each.before), after=self._mask(each.after))
+            for each in hunks
+        )
+
+    def _known(self, edits: Sequence[_Edit]) -> tuple[Hunk, ...]:
+        news = {each: shown for each, shown in edits if each != shown}
+        if news:
+            # Of the edit in progress, each key makes another one.
+            kept = set(self._stream)
+            self._masked = {each: shown for each, shown in self._masked.items() if each in kept} | news
+        return tuple(each for each, _ in edits)
 
     def settle(self) -> None:
         """Finish the edit in progress: the user went to another file, or saved."""
@@ -238,7 +271,7 @@ class History:
         if self._open is None:
             return
         if self._open.uri == document.uri:
-            self._append(document.uri, self._open.hunks(text_before(document, change)))
+            self._append(document.uri, self._known(self._open.hunks(text_before(document, change), self._mask)))
         else:
             self._append(self._open.uri, self.open_edit())
         self._open = None

@@ -14,9 +14,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from multiprocessing.connection import Connection, Pipe
-from pathlib import Path
 from typing import Final
 
+from calomel.storage import read_regular
 from calomel.storage.system import behind_others
 from calomel.workspace.privacy import content_refusal
 from calomel.workspace.segment import Analysis, Segment, SourceFile, analyse, build_segment
@@ -29,8 +29,7 @@ LONGEST_FILE: Final = 512_000
 def read_source(path: str) -> tuple[str | None, str]:
     """The text of a file with LF line ends; else None, and why it is not read."""
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(LONGEST_FILE + 1)
+        data = read_regular(path, LONGEST_FILE + 1)
     except OSError:
         return None, "unreadable"
     if len(data) > LONGEST_FILE:

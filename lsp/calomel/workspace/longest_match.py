@@ -10,7 +10,7 @@ import re
 import sys
 from bisect import bisect_left, bisect_right
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import Final
@@ -67,7 +67,8 @@ class _Words(dict[str, str]):
 class _Lines:
     """A document's lines, and the tokens of each."""
 
-    def __init__(self) -> None:
+    def __init__(self, document: Document) -> None:
+        self.document = document
         self.texts: list[str] = []
         # None for a line that has not been read yet.
         self.tokens: list[str | None] = []
@@ -104,6 +105,10 @@ class _Lines:
             self.stream = "".join(tokens)
             self.starts = list(accumulate(map(len, tokens), initial=0))
 
+    def row(self, at: int) -> int:
+        """The line of a place in the stream."""
+        return bisect_right(self.starts, at) - 1
+
     def places(self, wanted: str, start: int, end: int) -> Iterator[int]:
         """The places in a part of the stream that follow these tokens, the last one first."""
         at = self.stream.rfind(wanted, start, end)
@@ -115,15 +120,19 @@ class _Lines:
 class LongestMatch(Listener):
     """A listener of the workspace. Used from one thread."""
 
-    def __init__(self, tokens: int = TOKENS) -> None:
+    def __init__(
+        self, tokens: int = TOKENS, shows: Callable[[Document, int], bool] = lambda _document, _row: True
+    ) -> None:
+        """`shows` says of a line of a document whether it may be repeated."""
         self._limit = tokens
+        self._shows = shows
         # The one used last is at the end.
         self._documents: OrderedDict[str, _Lines] = OrderedDict()
         self._words = _Words()
 
     def opened(self, document: Document) -> None:
         """The document was opened, or its text was replaced."""
-        self._documents[document.uri] = lines = _Lines()
+        self._documents[document.uri] = lines = _Lines(document)
         lines.put(0, 0, document.lines(0, document.line_count), self._words)
         self._use(document.uri)
 
@@ -177,9 +186,13 @@ class LongestMatch(Listener):
         best = _FEWEST - 1 + bisect_left(counts, True, key=lambda count: next(places(count), None) is None)
         if best < _FEWEST:
             return None
-        found = (_behind(lines, at, part, head) for lines, at in islice(places(best), _PLACES))
-        text, count = Counter(found).most_common(1)[0]
-        return Match(text, best, count)
+        # Whoever is asked about a document may close it.
+        nearest = list(islice(places(best), _PLACES))
+        found = Counter(
+            _behind(lines, at, part, head) for lines, at in nearest if self._shows(lines.document, lines.row(at))
+        )
+        text, count = found.most_common(1)[0] if found else ("", 0)
+        return Match(text, best, count) if found else None
 
     def _use(self, uri: str) -> None:
         """Make the document the last one to be dropped."""
@@ -198,7 +211,7 @@ def _starts(text: str) -> list[int]:
 
 def _behind(lines: _Lines, at: int, part: str, head: str) -> str:
     """What follows a place on its line, without the `part` that it begins with."""
-    row = bisect_right(lines.starts, at) - 1
+    row = lines.row(at)
     text, starts = lines.texts[row], _starts(lines.texts[row])
     start = starts[at - lines.starts[row]]
     if part:

@@ -9,22 +9,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
 from pathspec import GitIgnoreSpec, RegexPattern
 
+from calomel.storage import read_regular
 from calomel.workspace import secrets
+from calomel.workspace.check_ignore import CheckIgnore, Stamp, is_regular, stamp
 from calomel.workspace.secret_patterns import PATTERNS, TABLES
 from calomel.workspace.settings import PrivacySettings
 
-_State = tuple[int, int, int] | None
 # Patterns in file order, each with whether it ignores what it matches.
 _Rules = tuple[tuple[re.Pattern[str], bool], ...]
 # A file of patterns: the depth of its folder below the repository's, a stamp to detect changes, its rules.
-_Level = tuple[int, _State, _Rules]
-# The size limit of a .gitignore, in bytes.
+_Level = tuple[int, Stamp, _Rules]
+# How much of a .gitignore is read, in bytes.
 _LARGEST: Final = 1_000_000
+# Reading so many takes half a second.
+_MOST_PATTERNS: Final = 5_000
+# What the library does not know of fnmatch: `[[:digit:]]`.
+_CLASS: Final = re.compile(r"\[:([a-z]+):\]")
+_CLASSES: Final = {
+    "digit": "0-9", "lower": "a-z", "upper": "A-Z", "alpha": "a-zA-Z", "alnum": "a-zA-Z0-9", "xdigit": "0-9a-fA-F",
+    "space": r"\s", "blank": " \t", "punct": r"!-/:-@\[-`{-~",
+}  # fmt: skip
 _DEEPEST: Final = 64
 _KEPT_CONTENTS: Final = 20_000
 # About 30,000 lines: nobody reads such a file without a program.
@@ -39,17 +49,17 @@ _HEAD: Final = 1_000
 class GitIgnore:
     """Answers as `git check-ignore` does for untracked files. May be used from several threads.
 
-    Every .gitignore from the root of the repository down counts, and is read again when it changes. Patterns above a
-    workspace folder count inside it, too, but cannot ignore the folder as a whole: whoever opens a folder wants to
-    work in it.
+    Git itself is asked where it is installed; without it, or while it does not answer, our own reading decides: every
+    .gitignore from the root of the repository down. A repository within another one, such as a submodule, follows the
+    rules of both. Patterns above a workspace folder count inside it, too, but cannot ignore the folder as a whole:
+    whoever opens a folder wants to work in it.
     """
 
     def __init__(self) -> None:
-        self._files: dict[Path, tuple[_State, _Rules]] = {}
-        # How often a file of patterns was found to have changed.
-        self.changes = 0
-        self._roots: dict[tuple[Path, Path | None], Path | None] = {}
-        self._folders: dict[Path, tuple[tuple[_State, ...], bool]] = {}
+        self._git = CheckIgnore()
+        self._files: dict[str, tuple[Stamp, _Rules]] = {}
+        self._changes = 0
+        self._folders: dict[tuple[Path, Path], tuple[tuple[Stamp, ...], bool]] = {}
 
     def ignores(self, path: Path, folder: Path | None) -> bool:
         """Whether git would ignore the file.
@@ -58,40 +68,66 @@ class GitIgnore:
             path: absolute; need not exist.
             folder: the workspace folder that contains it.
         """
-        root = self._root(path.parent, folder)
-        if root is None:
-            return False
+        roots = self._roots(path.parent, folder)
+        # Of an outer repository, whether it ignores the inner one.
+        return any(
+            self._ignored_in(root, path if inner is None else inner, folder)
+            for root, inner in zip(roots, (None, *roots), strict=False)
+        )
+
+    @property
+    def changes(self) -> int:
+        """How often rules were found to have changed."""
+        return self._changes + self._git.changes
+
+    def _ignored_in(self, root: Path, path: Path, folder: Path | None) -> bool:
         parts = path.relative_to(root).parts
+        opened = 0 if folder is None or not folder.is_relative_to(root) else len(folder.relative_to(root).parts)
+        if opened >= len(parts):
+            return False
+        above = accumulate(parts[:-1], "{}/{}".format, initial=str(root))
+        patterns = [(file, stamp(file)) for file in (f"{each}/.gitignore" for each in above)]
+        said = self._said(root, parts, opened, patterns)
+        if said is not None:
+            return said
         # A later one overrides an earlier one.
-        levels = [self._level(0, _users_own()), self._level(0, root / ".git" / "info" / "exclude")]
-        levels += [self._level(depth, root.joinpath(*parts[:depth], ".gitignore")) for depth in range(len(parts))]
+        levels = [self._level(0, file, stamp(file)) for file in (_users_own(), f"{root}/.git/info/exclude")]
+        levels += [self._level(depth, *each) for depth, each in enumerate(patterns)]
         if not any(rules for _, _, rules in levels):
             return False
-        opened = 0 if folder is None or not folder.is_relative_to(root) else len(folder.relative_to(root).parts)
         states = tuple(state for _, state, _ in levels)
-        known = self._folders.get(path.parent)
+        known = self._folders.get((root, path.parent))
         if known is None or known[0] != states:
             known = (states, any(_excluded(parts[:d], levels, "/") for d in range(opened + 1, len(parts))))
-            self._folders[path.parent] = known
+            if len(self._folders) >= _KEPT_CONTENTS:
+                self._folders.clear()
+            self._folders[root, path.parent] = known
         return known[1] or _excluded(parts, levels, "")
 
-    def _root(self, place: Path, folder: Path | None) -> Path | None:
-        """The root of the repository; without one, the workspace folder."""
-        if (place, folder) not in self._roots:
-            above = [place, *place.parents][:_DEEPEST]
-            self._roots[place, folder] = next((each for each in above if (each / ".git").exists()), folder)
-        return self._roots[place, folder]
+    def _said(
+        self, root: Path, parts: tuple[str, ...], opened: int, patterns: Sequence[tuple[str, Stamp]]
+    ) -> bool | None:
+        """What git says; None when it is not asked or does not say."""
+        # Git would wait for a pipe, and read a device for ever.
+        if stamp(f"{root}/.git") is None or not all(map(is_regular, (each for _, each in patterns))):
+            return None
+        if opened and self._git.ignores(root, "/".join(parts[:opened]), patterns) is not False:
+            return None
+        return self._git.ignores(root, "/".join(parts), patterns)
 
-    def _level(self, depth: int, file: Path) -> _Level:
-        try:
-            found = os.stat(file)  # noqa: PTH116 - asked for every level of every file
-            state: _State = (found.st_mtime_ns, found.st_size, found.st_ino)
-        except (OSError, ValueError):
-            state = None
+    def _roots(self, place: Path, folder: Path | None) -> list[Path]:
+        """The roots of the repositories around a place, the innermost first; without any, the workspace folder."""
+        above = [place, *place.parents][:_DEEPEST]
+        found = [each for each in above if stamp(f"{each}/.git") is not None]
+        return found or ([] if folder is None else [folder])
+
+    def _level(self, depth: int, file: str, state: Stamp) -> _Level:
         known = self._files.get(file)
         if known is None or known[0] != state:
-            self.changes += known is not None
-            known = (state, _read(file) if state is not None and state[1] <= _LARGEST else ())
+            self._changes += known is not None
+            known = (state, _read(file) if state is not None and is_regular(state) else ())
+            if len(self._files) >= _KEPT_CONTENTS:
+                self._files.clear()
             self._files[file] = known
         return depth, *known
 
@@ -106,22 +142,21 @@ def _excluded(parts: tuple[str, ...], levels: list[_Level], end: str) -> bool:
     return False
 
 
-def _users_own() -> Path:
+def _users_own() -> str:
     """Where git looks for the patterns of a user who configured no other place."""
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")  # noqa: PTH111, PTH118
-    return Path(base, "git", "ignore")
+    return f"{base}/git/ignore"
 
 
-def _read(file: Path) -> _Rules:
+def _read(file: str) -> _Rules:
     try:
-        if not file.is_file():
-            return ()
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        text = read_regular(file, _LARGEST).decode("utf-8-sig", errors="replace")
     except OSError:
         return ()
+    lines = (_CLASS.sub(lambda found: _CLASSES.get(found[1], ""), line) for line in text.splitlines()[:_MOST_PATTERNS])
     spec = GitIgnoreSpec.from_lines(filter(is_pattern, lines))
     return tuple(
-        (_of_itself(each.regex.pattern), each.include)
+        (_of_itself(_quick(each.regex.pattern)), each.include)
         for each in spec.patterns
         if isinstance(each, RegexPattern) and each.regex is not None and each.include is not None
     )
@@ -136,8 +171,34 @@ def _of_itself(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern + "." if pattern.endswith("/") else pattern, re.DOTALL)
 
 
+# A star, and what follows it up to the next one of the same name.
+_STAR: Final = re.compile(r"\[\^/\]\*((?:\\.|\[[^\]]*\](?!\*)|[^\\()\[\]/|?*+^$])+)(?=\[\^/\]\*)")
+# Each more costs as much again as there are folders above a file.
+_MOST_FOLDERS: Final = 2
+
+
+def _quick(pattern: str) -> str:
+    """The same expression without the search through all ways to share a name among several stars.
+
+    The nearest match of what follows a star is as good as any other, as long as another star follows.
+    """
+    return _STAR.sub(r"(?>[^/]*?\1)", pattern)
+
+
+def _spec(patterns: Sequence[str]) -> GitIgnoreSpec:
+    found = GitIgnoreSpec.from_lines(patterns).patterns
+    return GitIgnoreSpec([
+        each
+        if not isinstance(each, RegexPattern) or each.regex is None
+        else type(each)(re.compile(_quick(each.regex.pattern), each.regex.flags), each.include)
+        for each in found
+    ])  # fmt: skip
+
+
 def is_pattern(line: str) -> bool:
     """Whether the line is a valid pattern; for git, an invalid one matches nothing."""
+    if line.strip("!/*").count("**") > _MOST_FOLDERS:
+        return False
     try:
         GitIgnoreSpec.from_lines([line])
     except (ValueError, re.error):
@@ -160,6 +221,9 @@ class _Names:
 
 
 _SECRET: Final = _Names(TABLES["secret_files"]["names"])
+_SECRET_DATA: Final = _Names(TABLES["secret_files"]["data"])
+_CODE: Final = frozenset(TABLES["secret_files"]["code"].split())
+_OLDER: Final = re.compile(TABLES["secret_files"]["older"])
 _SAMPLES: Final = _Names(TABLES["secret_files"]["samples"])
 _SECRET_FOLDERS: Final = frozenset(TABLES["secret_files"]["folders"].split())
 _SECRET_LANGUAGES: Final = frozenset(TABLES["secret_files"]["languages"].split())
@@ -175,8 +239,16 @@ def secret_pattern(path: Path) -> str | None:
     if folder is not None:
         return f"{folder.lower()}/"
     # A pattern may include the two nearest parent folders.
-    names = ("/".join(path.parts[-count:]) for count in range(1, min(3, len(path.parts)) + 1))
-    return None if _SAMPLES.find(path.name) else next(filter(None, map(_SECRET.find, names)), None)
+    *above, name = path.parts[-3:]
+    if _SAMPLES.find(name):
+        return None
+    for version in dict.fromkeys((name, _OLDER.sub("", name))):
+        names = ["/".join((*above[-count:], version)) if count else version for count in range(len(above) + 1)]
+        is_code = version.lower().rpartition(".")[2] in _CODE
+        found = next(filter(None, map(_SECRET.find, names)), None) or (None if is_code else _SECRET_DATA.find(version))
+        if found is not None:
+            return found
+    return None
 
 
 def generated_by_name(path: Path, folder: Path | None) -> str | None:
@@ -232,6 +304,7 @@ class Privacy:
 
     def __init__(self, folders: Sequence[Path] = (), settings: PrivacySettings | None = None) -> None:
         self._git = GitIgnore()
+        self._updates = -1
         self._contents: dict[Path, tuple[tuple[int, int], str | None]] = {}
         self.update(folders, settings or PrivacySettings())
 
@@ -240,13 +313,14 @@ class Privacy:
         # Patterns are relative to the innermost folder that contains a file.
         ordered = sorted((folder.absolute() for folder in folders), key=lambda folder: -len(folder.parts))
         patterns = [pattern for pattern in settings.ignore if is_pattern(pattern)]
+        self._updates += 1
         # All at once: another thread must not see the old folders with the new patterns.
-        self._rules = (settings, ordered, patterns, GitIgnoreSpec.from_lines(patterns))
+        self._rules = (settings, ordered, patterns, _spec(patterns))
 
     @property
     def changes(self) -> int:
-        """How often files of patterns were found to have changed, such as a .gitignore."""
-        return self._git.changes
+        """How often the rules changed: settings, folders, and files of patterns such as a .gitignore."""
+        return self._updates + self._git.changes
 
     def allowed(self, path: Path | None, language_id: str | None = None) -> Verdict:
         """Whether a model may see a file: judged by its name, by that of a link's target, and by its content.
@@ -269,13 +343,28 @@ class Privacy:
             reason = self._by_content(target, wanted=wanted)
         return _ALLOWED if reason is None else _refused(reason)
 
+    def named(self, paths: Sequence[Path], language_id: str | None = None) -> Verdict | None:
+        """The refusal of a document that is no local file, by the paths in its URI; None when no rule refuses it."""
+        for path in paths:
+            reason, wanted = self._by_name(path, language_id)
+            if wanted:
+                return None
+            if reason is not None and not reason.startswith(("generated", "binary")):
+                return _refused(reason)
+        return None
+
+    @property
+    def masks(self) -> bool:
+        """Whether secrets are masked; the user can turn it off."""
+        return self._rules[0].mask_secrets
+
     def mask(self, text: str) -> str:
         """The text with every character of a secret replaced by `*`, line ends kept; the same object without any."""
         return secrets.masked(text, self.spans(text))
 
     def spans(self, text: str) -> tuple[secrets.Span, ...]:
         """The secrets in the text, as (start, end, kind), ascending and disjoint."""
-        return secrets.spans(text) if self._rules[0].mask_secrets else ()
+        return secrets.spans(text) if self.masks else ()
 
     def _by_name(self, path: Path, language_id: str | None) -> tuple[str | None, bool]:
         """Why a file is refused, and whether the user allows it whatever our rules say."""
@@ -321,8 +410,7 @@ def _refused(reason: str) -> Verdict:
 
 def _sniff(path: Path) -> str | None:
     try:
-        with path.open("rb") as file:
-            head = file.read(SNIFFED_BYTES)
+        head = read_regular(path, SNIFFED_BYTES)
     except OSError:
         return "unreadable"
     return content_refusal(head.decode("utf-8", errors="replace"))

@@ -320,8 +320,8 @@ class Related(Listener):
         taken: list[tuple[str, int, list[str]]] = []
         texts: set[str] = set()
         for each in merge(candidates):
-            name, lines = self._read(each)
-            text = "".join(lines)
+            name, lines, shown = self._read(each)
+            text = "".join(shown)
             bare = text.strip()
             if not bare or bare in texts or each.word not in text:
                 continue
@@ -374,13 +374,21 @@ class Related(Listener):
         at = _found_again(document, each.start, lines) if lines else None
         return None if at is None else replace(each, start=at, end=min(at + len(lines), document.line_count))
 
-    def _read(self, each: Candidate) -> tuple[str, list[str]]:
-        """A file's name in prompts, and the candidate's lines."""
-        document = self._documents.get(each.path)
+    def _read(self, each: Candidate) -> tuple[str, list[str], list[str]]:
+        """A file's name in prompts, and the candidate's lines: as they are, and cut from the text without secrets."""
+        document, place = self._documents.get(each.path), self.index.place(each.path)
+        masks = self._privacy is not None and self._privacy.masks
         if document is not None:
-            return document.path or each.path.rpartition("/")[2], document.lines(each.start, each.end)
-        place = self.index.place(each.path)
-        return ("", []) if place is None else (place.file.name, self.index.lines(each.path, each.start, each.end))
+            name, lines = document.path or each.path.rpartition("/")[2], document.lines(each.start, each.end)
+            if self._privacy is None or not lines:
+                return name, lines, lines
+            start, end = document.line_start(each.start), document.line_start(each.end)
+            return name, lines, [self._privacy.mask(document.text)[start:end]]
+        if place is None:
+            return "", [], []
+        lines = place.segment.lines(place.number, each.start, each.end)
+        shown = place.segment.masked_lines(place.number, each.start, each.end) if masks else lines
+        return place.file.name, lines, shown
 
     def _elsewhere(self, uri: str) -> tuple[int, int]:
         """What the user did in other documents, as numbers that only grow."""

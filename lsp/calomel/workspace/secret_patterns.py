@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -190,7 +190,7 @@ def _goes_on_from(text: str, at: int) -> bool:
 
 
 # Cheap to find; their surroundings decide.
-_KEYWORDS: Final = ("pass", "pwd", "secret", "token", "key", "credential", "auth", "phrase", "mnemonic")
+_KEYWORDS: Final = ("pass", "pwd", "pw", "psk", "secret", "token", "key", "credential", "auth", "phrase", "mnemonic")
 # The name up to and including the keyword, searched this many characters before it.
 _BEFORE: Final = 24
 _FEWEST_WORDS: Final = 4
@@ -202,6 +202,9 @@ _MOST_PARTS: Final = 8
 _FARTHEST: Final = 1_000
 _SHORTEST_PASSWORD: Final = 5
 _SHORTEST_MIXED: Final = 8
+_SHORTEST_STRONG: Final = 10
+# How far behind a name a generated value still belongs to it.
+_ALONG: Final = 240
 # 64 bits in hexadecimal are a checksum or a short id.
 _SHORTEST_HEX: Final = 24
 # The beginning of a generated value is enough to recognise it.
@@ -220,13 +223,15 @@ def find_values(text: str, lower: str) -> Iterator[Found]:
             kind, end = _named(text, keyword, at)
             behind = end
             if kind:
+                yield from _along(text, end, kind)
                 given = PATTERNS["given"].match(text, end)
                 if given:
                     yield from _judged(text, at, given, kind)
                     behind = patience.next(end, given.end())
                 announced = PATTERNS["announces"].match(text, end)
                 if announced and _is_announcement(text, at, announced):
-                    yield end, end, kind
+                    # Behind a colon there may be code.
+                    yield end, end, "key" if announced["open"] else kind
                 part = PATTERNS["connection_part"].match(text, end)
                 if part and (is_password(part["secret"]) or is_key(part["secret"])):
                     yield (*part.span("secret"), "connection_string")
@@ -240,7 +245,7 @@ def find_values(text: str, lower: str) -> Iterator[Found]:
 def _named(text: str, keyword: str, at: int) -> tuple[str, int]:
     """What a name with this keyword holds: `password`, `key`, or nothing; and where the keyword ends."""
     end = at + len(keyword)
-    if keyword in {"pass", "pwd"}:
+    if keyword in {"pass", "pwd", "pw", "psk"}:
         found = PATTERNS["password_name"].match(text, at)
         if not found or (found.end() == end and keyword == "pass" and text[end : end + 1].isalpha()):
             return "", end
@@ -250,9 +255,35 @@ def _named(text: str, keyword: str, at: int) -> tuple[str, int]:
         return ("key", found.end()) if found else ("", end)
     if keyword in {"key", "phrase", "mnemonic"}:
         kind, name = ("key", "key_name") if keyword == "key" else ("phrase", "phrase_name")
-        named = PATTERNS[name].search(text, max(0, at - _BEFORE), end)
-        return kind if named and named.end() == end else "", end
-    return "key", end
+        return kind if PATTERNS[name].search(text, max(0, at - _BEFORE), end) else "", end
+    if keyword == "token":
+        # A tokenizer has no secret.
+        return "" if text[end : end + 2].lower() == "iz" else "key", end
+    return "secret", end
+
+
+def _along(text: str, end: int, kind: str) -> Iterator[Found]:
+    """What stands farther behind a name on its line: a default, an item of a list, a value within a text of JSON.
+
+    What was surely generated, whatever else is between them; in a list or a call, what may be a password.
+    """
+    part = PATTERNS["part"].match(text, end)
+    if part and _is_strong(part["secret"]):
+        yield (*part.span("secret"), kind)
+    stop = text.find("\n", end, end + _ALONG)
+    stop = min(len(text), end + _ALONG) if stop < 0 else stop
+    tail = PATTERNS["tail"].match(text, end)
+    if tail and PATTERNS["harmless_tail"].search(tail[0]):
+        return
+    for found in PATTERNS["generated"].finditer(text, end, stop):
+        called = text[found.end() : found.end() + 1] in {"(", "[", "."} or text[found.start() - 1] in {".", "*", "&"}
+        if not called and is_key(found[0]):
+            yield (*found.span(), kind)
+    opens = PATTERNS["opens"].match(text, end, stop)
+    if opens:
+        for item in PATTERNS["strings"].finditer(text, opens.end(), stop):
+            if _is_strong(item["secret"]):
+                yield (*item.span("secret"), kind)
 
 
 def find_below(lines: Sequence[str], announced: Sequence[tuple[int, str]]) -> list[tuple[int, int, int]]:
@@ -263,14 +294,41 @@ def find_below(lines: Sequence[str], announced: Sequence[tuple[int, str]]) -> li
         announced: the numbers of those lines, and what they name.
     """
     found: list[tuple[int, int, int]] = []
+    done = -1
     for number, kind in announced:
-        for below in range(number + 1, min(len(lines), number + 1 + _FARTHEST_BELOW)):
-            if PATTERNS["over"].match(lines[below]):
-                break
+        # Every secret leads to the next one: a list may have any number of them.
+        below, last = max(number, done) + 1, number
+        while below < min(len(lines), last + 1 + _FARTHEST_BELOW) and not PATTERNS["over"].match(lines[below]):
             value = PATTERNS["below"].fullmatch(lines[below])
-            if value is not None and _is_secret(value["secret"], kind):
+            if value is not None and _is_below(value, kind):
                 found.append((below, *value.span("secret")))
+                last = done = below
             if value is not None and value["only"]:
+                break
+            below += 1
+    return found
+
+
+def _is_below(value: re.Match[str], kind: str) -> bool:
+    if value["child"]:
+        return PATTERNS["child"].fullmatch(value["secret"]) is not None and is_key(value["secret"])
+    return _is_secret(value["secret"], kind)
+
+
+def find_unannounced(lines: Iterable[str]) -> list[tuple[int, int, int]]:
+    """The values in the first lines of a text that was cut, as in `find_below`: their name may stand above the cut."""
+    found: list[tuple[int, int, int]] = []
+    left = _FARTHEST_BELOW
+    for number, line in enumerate(lines):
+        if not left or PATTERNS["over"].match(line):
+            break
+        left -= 1
+        for name in ("below", "inside"):
+            value = PATTERNS[name].fullmatch(line)
+            only = value is not None and value.groupdict().get("only")
+            if value is not None and _is_secret(value["secret"], "password" if only else "key"):
+                found.append((number, *value.span("secret")))
+                left = _FARTHEST_BELOW
                 break
     return found
 
@@ -287,6 +345,8 @@ def _is_secret(value: str, kind: str) -> bool:
     """Whether a value may be what its name says: `password`, `key` or `phrase`."""
     if kind == "key":
         return is_key(value)
+    if kind == "secret":
+        return is_key(value) or _is_strong(value)
     return is_password(value) or (kind == "phrase" and is_phrase(value))
 
 
@@ -313,10 +373,11 @@ def _judged(text: str, at: int, given: re.Match[str], kind: str) -> Iterator[Fou
     near = max(0, at - _FARTHEST)
     # If the line begins farther away, only the nearer part of it counts.
     line_start = max(near, text.rfind("\n", near, at) + 1)
-    option = text.startswith("--", max(line_start, text.rfind(" ", line_start, at) + 1))
+    option = text.startswith("-", max(line_start, text.rfind(" ", line_start, at) + 1))
     statement = PATTERNS["statement"].match(text, line_start) if given["apart"] and not option else None
     if given["apart"] and not (option or statement):
         return
+
     if given["quoted"] is not None:
         spans = _parts(text, given)
         if _is_secret("".join(text[start:end] for start, end in spans), kind):
@@ -356,7 +417,18 @@ def _bare_setting(text: str, line_start: int, at: int, given: re.Match[str]) -> 
     if value[-1] in ",;" or PATTERNS["call"].match(value) or not is_whole:
         return None
     spaced = given["sign"] == "=" and text[found.start() - 1].isspace()
-    return None if spaced and value.isidentifier() and PATTERNS["namelike"].search(value) else found
+    named = value.isidentifier() and PATTERNS["namelike"].search(value) and not _is_strong(value)
+    return None if spaced and named else found
+
+
+def _is_strong(value: str) -> bool:
+    """Whether a value without quotes around it is a password rather than code, or a name."""
+    if is_key(value):
+        return True
+    if len(value) < _SHORTEST_STRONG or not is_password(value) or PATTERNS["constant"].fullmatch(value):
+        return False
+    mixed = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return mixed and (PATTERNS["special"].search(value) is not None or ("_" not in value and looks_random(value)))
 
 
 def is_password(value: str) -> bool:

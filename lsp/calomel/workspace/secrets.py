@@ -13,7 +13,14 @@ from enum import Enum
 from itertools import accumulate
 from typing import Final
 
-from calomel.workspace.secret_patterns import PATTERNS, find_below, find_phrases, find_shapes, find_values
+from calomel.workspace.secret_patterns import (
+    PATTERNS,
+    find_below,
+    find_phrases,
+    find_shapes,
+    find_unannounced,
+    find_values,
+)
 
 # Two lines of one length may be two hashes; three are a block.
 _FEWEST_LINES: Final = 3
@@ -32,6 +39,7 @@ class Mark(Enum):
     # About a value below the line, other than a private key.
     KEY = "key"
     PASSWORD = "password"  # noqa: S105 (a kind, no value)
+    SECRET = "secret"  # noqa: S105 (a kind, no value)
     PHRASE = "phrase"
 
 
@@ -157,7 +165,7 @@ Span = tuple[int, int, str]
 # What is known about a line: its own secrets, and its role in a block.
 _Known = tuple[tuple[Span, ...], Mark | None]
 
-_ANNOUNCED: Final = frozenset({Mark.KEY, Mark.PASSWORD, Mark.PHRASE})
+_ANNOUNCED: Final = frozenset({Mark.KEY, Mark.PASSWORD, Mark.SECRET, Mark.PHRASE})
 _CLEAN: Final[_Known] = ((), None)
 _MASK: Final = "*"
 # About ten large files; a line is kept once however often it occurs.
@@ -171,6 +179,9 @@ _CHUNK: Final = 32_768
 _KEPT_CHUNKS: Final = 128
 # No secret is longer, including what announces it.
 _OVERLAP: Final = 6_144
+# A shorter value may be a word, too.
+_SHORTEST_REPEATED: Final = 16
+_MOST_REPEATED: Final = 64
 # The same text is requested several times between two keystrokes.
 _KEPT_TEXTS: Final = 8
 _KEPT_CHARACTERS: Final = 2_000_000
@@ -208,6 +219,16 @@ class SecretFinder:
         """The text with every character of a secret replaced; the same object when there is none."""
         return masked(text, self.spans(text))
 
+    def mask_part(self, text: str) -> str:
+        """The same for a part of an unknown text: what announces its first lines may stand above them."""
+        lines = text.replace("\r", "\n").split("\n")
+        found = list(self.spans(text))
+        unannounced = find_unannounced(lines)
+        if unannounced:
+            starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+            found += [(starts[number] + start, starts[number] + end, "key") for number, start, end in unannounced]
+        return masked(text, joined(found))
+
     def _find(self, text: str) -> tuple[Span, ...]:
         text = text.replace("\r", "\n") if "\r" in text else text
         rows = 0
@@ -236,7 +257,7 @@ class SecretFinder:
             announced = [(number, at.value) for number, at in marks if at in _ANNOUNCED]
             for kind, parts in (("private_key", find_blocks(lines, marks)), ("key", find_below(lines, announced))):
                 found += [(starts[number] + start, starts[number] + end, kind) for number, start, end in parts]
-        return joined(found)
+        return joined(found + list(_again(text, found)))
 
     def _known(self, lines: list[str]) -> list[tuple[int, _Known]]:
         """What is known about those lines that are not clean."""
@@ -245,7 +266,7 @@ class SecretFinder:
         if each.count(_CLEAN) == len(each):
             return []
         notable = [(number, known) for number, known in enumerate(each) if known is not _CLEAN]
-        learned = learn({lines[number] for number, known in notable if known is None}, self._pause)
+        learned = learn(dict.fromkeys(lines[number] for number, known in notable if known is None), self._pause)
         if len(cache) + len(learned) > _KEPT_LINES:
             cache.clear()
         cache.update((line, known) for line, known in learned.items() if len(line) <= _LONGEST_KEPT)
@@ -259,7 +280,7 @@ spans = _FINDER.spans
 mask = _FINDER.mask
 
 
-def masked(text: str, spans: tuple[Span, ...]) -> str:
+def masked(text: str, spans: Sequence[Span]) -> str:
     """The text with these spans replaced by asterisks."""
     if not spans:
         return text
@@ -269,6 +290,16 @@ def masked(text: str, spans: tuple[Span, ...]) -> str:
         parts += [text[at:start], _MASK * (end - start)]
         at = end
     return "".join([*parts, text[at:]])
+
+
+def _again(text: str, found: Sequence[Span]) -> Iterator[Span]:
+    """Where else a generated value stands: what is a secret in one place is one in every other."""
+    values = {text[start:end]: kind for start, end, kind in found if end - start >= _SHORTEST_REPEATED}
+    for value, kind in [*values.items()][:_MOST_REPEATED]:
+        at = text.find(value)
+        while at >= 0:
+            yield at, at + len(value), kind
+            at = text.find(value, at + len(value))
 
 
 def joined(found: list[Span]) -> tuple[Span, ...]:

@@ -25,6 +25,7 @@ from calomel.workspace.documents import Document
 from calomel.workspace.indentation import outline_by_lines
 from calomel.workspace.languages import COMMON_KEYWORDS, Grammar, grammar_of, parser_for
 from calomel.workspace.lazy_tree import parse_within, parser_text
+from calomel.workspace.secrets import masked, spans
 
 _WORD: Final = re.compile(r"[^\W\d]\w+")
 # fooBar, FOOBar, foo_bar and foo2bar are two words each.
@@ -82,19 +83,23 @@ class Analysis:
     Attributes:
         lines: with their line ends.
         starts: lines that are good beginnings of an excerpt.
+        secrets: what no model may see, as (start, end) in the whole text.
     """
 
     lines: list[str]
     starts: tuple[int, ...]
     chunks: tuple[Chunk, ...]
     definitions: tuple[Definition, ...]
+    secrets: tuple[tuple[int, int], ...]
 
 
 def analyse(text: str, path: str) -> Analysis:
     """Analyse a file's text; `path` tells its language."""
     starts, definitions = _structure(text, path)
     lines = _whole_lines(text)
-    return Analysis(lines, starts, _chunks(lines, starts), definitions)
+    # As a whole: what announces a secret may stand far above it.
+    secrets = tuple((start, end) for start, end, _ in spans(text))
+    return Analysis(lines, starts, _chunks(lines, starts), definitions, secrets)
 
 
 def _whole_lines(text: str) -> list[str]:
@@ -175,6 +180,7 @@ class IndexedFile:
         family: shared by languages that call each other.
         text: compressed.
         starts: lines that are good beginnings of an excerpt, ascending.
+        secrets: as in `Analysis`.
     """
 
     path: str
@@ -183,6 +189,7 @@ class IndexedFile:
     family: str
     text: bytes
     starts: Numbers
+    secrets: tuple[tuple[int, int], ...] = ()
 
 
 class Found(NamedTuple):
@@ -247,11 +254,21 @@ class Segment:
         """Lines of a file from `start` up to `end`, as they were when it was read."""
         known = self._lines.get(file)
         if known is None:
-            known = _whole_lines(decompress(self.files[file].text).decode("utf-8", "surrogatepass"))
+            known = _whole_lines(self._text(file))
             if len(self._lines) >= _KEPT:
                 self._lines.clear()
             self._lines[file] = known
         return known[start:end]
+
+    def masked_lines(self, file: int, start: int, end: int) -> list[str]:
+        """The same without secrets."""
+        secrets = self.files[file].secrets
+        if not secrets:
+            return self.lines(file, start, end)
+        return _whole_lines(masked(self._text(file), [(*span, "") for span in secrets]))[start:end]
+
+    def _text(self, file: int) -> str:
+        return decompress(self.files[file].text).decode("utf-8", "surrogatepass")
 
 
 def build_segment(files: Sequence[tuple[SourceFile, Analysis]]) -> Segment:
@@ -264,7 +281,8 @@ def build_segment(files: Sequence[tuple[SourceFile, Analysis]]) -> Segment:
     for number, (file, analysis) in enumerate(files):
         text = compress("".join(analysis.lines).encode("utf-8", "surrogatepass"), 1)
         starts = np.array(analysis.starts, dtype="<u4")
-        indexed.append(IndexedFile(file.path, file.name, len(analysis.lines), family_of(file.path), text, starts))
+        family = family_of(file.path)
+        indexed.append(IndexedFile(file.path, file.name, len(analysis.lines), family, text, starts, analysis.secrets))
         for line, end, counted in analysis.chunks:
             words.extend(counted)
             places.extend([len(chunks)] * len(counted))

@@ -12,6 +12,9 @@ from typing import Any, Final, Literal, get_args, get_type_hints
 
 import platformdirs
 
+from calomel.storage import read_regular
+from calomel.storage.system import is_own, rights_of_others
+
 Aggressiveness = Literal["quiet", "balanced", "eager"] | float
 LogLevel = Literal["debug", "info", "warning", "error"]
 ReadAhead = Literal["always", "plugged_in", "never"]
@@ -185,7 +188,12 @@ def user_settings_path() -> Path:
 
 
 # A settings file is a page long; something larger is something else.
-_MAX_BYTES: Final = 256 * 1024
+_MAX_BYTES: Final = 64 * 1024
+_OTHERS_WRITE: Final = 0o002
+# Every file is compared with every pattern.
+_MOST_PATTERNS: Final = 1_000
+# Nobody reads more messages about one start.
+_MOST_PROBLEMS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,41 +213,69 @@ def load_settings(
     *,
     user_toml: Path | None = None,
     workspace_toml: Path | None = None,
+    more_tomls: Sequence[Path] = (),
     initialization_options: Mapping[str, Any] | None = None,
     configuration: Mapping[str, Any] | None = None,
 ) -> tuple[Settings, list[SettingProblem]]:
-    """The settings of all sources, later ones override earlier ones; a missing file sets nothing."""
+    """The settings of all sources, later ones override earlier ones; a missing file sets nothing.
+
+    `more_tomls` are the files of the workspace's other folders, of which only the rules about privacy count: they add
+    to the others, and hold in every folder.
+    """
     problems: list[SettingProblem] = []
     settings = Settings()
-    for path, label, trusted in (
-        (user_toml, "calomel.toml", True),
-        (workspace_toml, "the workspace's calomel.toml", False),
-    ):
-        values = {} if path is None else _read(path, label, problems)
-        if trusted:
-            # The user's own file is also that of `calomel serve`.
-            values = {name: value for name, value in values.items() if name != "serve"}
+    # The user's own file is also that of `calomel serve`.
+    sources = [(user_toml, "calomel.toml", True, lambda name: name != "serve")]
+    sources += [(workspace_toml, "the workspace's calomel.toml", False, lambda _name: True)]
+    sources += [(path, str(path), False, lambda name: name == "privacy") for path in more_tomls]
+    for path, label, trusted, counts in sources:
+        values = {} if path is None else _read(path, label, problems, trusted=trusted)
+        values = {name: value for name, value in values.items() if counts(name)}
         settings = _merged(settings, values, label, problems, trusted=trusted)
     for said, label in ((initialization_options, "initializationOptions"), (configuration, "the editor's settings")):
         settings = _merged(settings, said or {}, label, problems, trusted=True)
-    return settings, problems
+    return settings, problems[:_MOST_PROBLEMS]
 
 
-def _read(path: Path, label: str, problems: list[SettingProblem]) -> Mapping[str, Any]:
+def _read(path: Path, label: str, problems: list[SettingProblem], *, trusted: bool) -> Mapping[str, Any]:
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            problems.append(SettingProblem(label, "", f"larger than {_MAX_BYTES // 1024} KB, so it was not read"))
-            return {}
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        values, problem = _said(path, trusted=trusted)
     except FileNotFoundError:
         return {}
-    except OSError as error:
-        problems.append(SettingProblem(label, "", f"could not be read ({error.strerror})"))
+    except RecursionError:
+        values, problem = {}, "is nested too deeply, so it was not read"
+    except (OSError, RuntimeError) as error:
+        # A link that leads to itself is an error of either kind.
+        values, problem = {}, f"could not be read ({getattr(error, 'strerror', None) or 'a link to itself'})"
     except UnicodeDecodeError:
-        problems.append(SettingProblem(label, "", "is not UTF-8"))
+        values, problem = {}, "is not UTF-8"
     except tomllib.TOMLDecodeError as error:
-        problems.append(SettingProblem(label, "", f"is no TOML: {error}"))
-    return {}
+        values, problem = {}, f"is no TOML: {error}"
+    if problem:
+        problems.append(SettingProblem(label, "", problem))
+    return values
+
+
+def _said(path: Path, *, trusted: bool) -> tuple[Mapping[str, Any], str]:
+    """What a file says, and why less than all of it counts.
+
+    A workspace's may be anybody's: it must lie in its folder. Whatever others may write at any time only hides more.
+    """
+    if not trusted and not path.resolve().is_relative_to(path.parent.resolve()):
+        return {}, "is a link out of the folder, so it was not read"
+    data = read_regular(path, _MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        return {}, f"larger than {_MAX_BYTES // 1024} KB, so it was not read"
+    values = tomllib.loads(data.decode("utf-8"))
+    found = path.stat()
+    if not rights_of_others(found, _OTHERS_WRITE) and (is_own(found) or found.st_uid == 0):
+        return values, ""
+    if trusted:
+        return {}, "may be written by others, so it was not read; `chmod o-w` helps, or `chown`"
+    return (
+        {name: value for name, value in values.items() if name == "privacy"},
+        "may be written by others, so only its rules about privacy count; `chmod o-w` helps, or `chown`",
+    )
 
 
 def _merged(
@@ -337,5 +373,7 @@ def _allowed_to_workspace(value: Any, spec: Field[Any], now: Any) -> Any:
     if spec.metadata.get("of") is str:
         if any(pattern.lstrip().startswith("!") for pattern in value):
             raise ValueError("a workspace may add patterns, not let files in again with `!`")
+        if len(value) > _MOST_PATTERNS:
+            raise ValueError(f"a workspace may add {_MOST_PATTERNS} patterns, not {len(value)}")
         return (*now, *value)
     return value

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from calomel.prompts.parts import Excerpt, Hunk
-from calomel.workspace.documents import Change, Document, Documents, TextChange, file_of, prompt_name
+from calomel.workspace.documents import Change, Document, Documents, TextChange, file_of, paths_in, prompt_name
 from calomel.workspace.history import History, Listener, Origin
 from calomel.workspace.privacy import MAX_BYTES, Privacy, Verdict
 from calomel.workspace.related import Related
@@ -69,7 +69,7 @@ class Workspace:
     ) -> None:
         self.folders = tuple(folders)
         self.documents = Documents()
-        self.history = History()
+        self.history = History(self.mask)
         self.privacy = privacy
         self.syntax = syntax
         self.related = related
@@ -80,6 +80,8 @@ class Workspace:
         self._clock = clock
         # Open documents that no model may see: neither listeners nor history are told about them.
         self._hidden: set[str] = set()
+        # The open documents by their names in prompts; empty until it is needed.
+        self._names: dict[str, list[Document]] = {}
         self._expected: dict[str, tuple[str, float]] = {}
         # The value of `Privacy.changes` at the last check.
         self._rule_changes = 0
@@ -88,6 +90,7 @@ class Workspace:
     def set_folders(self, folders: Sequence[Path]) -> None:
         """Use other folders; open documents are renamed accordingly."""
         self.folders = tuple(folders)
+        self._names.clear()
         for document in tuple(self.documents.values()):
             document.path = prompt_name(document.uri, self.folders)
 
@@ -97,6 +100,7 @@ class Workspace:
         if before is not None:
             self.history.closed(before)
         document = self.documents.open(uri, language_id, version, text, prompt_name(uri, self.folders))
+        self._names.clear()
         was_hidden = uri in self._hidden
         if self.shows(document) and not was_hidden:
             self._tell_opened(document)
@@ -136,6 +140,7 @@ class Workspace:
     def close(self, uri: str) -> None:
         """The editor closed a document."""
         document = self.documents.pop(uri, None)
+        self._names.clear()
         self._expected.pop(uri, None)
         if uri in self._hidden:
             self._hidden.discard(uri)
@@ -161,7 +166,10 @@ class Workspace:
         rules = self.privacy
         if rules is None:
             return Verdict(allowed=True)
-        verdict = rules.allowed(file_of(document.uri), document.language_id)
+        path, verdict = file_of(document.uri), None
+        if path is None:
+            verdict = rules.named(paths_in(document.uri), document.language_id)
+        verdict = verdict or rules.allowed(path, document.language_id)
         return Verdict(allowed=False, reason="too_large") if verdict.allowed and len(document) > MAX_BYTES else verdict
 
     def shows(self, document: Document) -> bool:
@@ -180,11 +188,10 @@ class Workspace:
 
     def permits(self, name: str) -> bool:
         """Whether a model may see this name of prompts: every open document and every file that has it."""
-        if any(
-            (document.path or document.uri) == name
-            for document in self.documents.values()
-            if document.uri in self._hidden
-        ):
+        if not self._names:
+            for document in self.documents.values():
+                self._names.setdefault(document.path or document.uri, []).append(document)
+        if not all(map(self.shows, self._names.get(name, ()))):
             return False
         rules = self.privacy
         return rules is None or all(rules.allowed(folder / name).allowed for folder in self.folders)
@@ -192,8 +199,9 @@ class Workspace:
     def situation(self, uri: str, offset: int) -> Situation | None:
         """What is known around a cursor; None for a document that is not open, or that no model may see."""
         document = self.documents.get(uri)
+        shown = document is not None and self.shows(document)
         self.look_again()
-        if document is None or uri in self._hidden:
+        if document is None or not shown:
             return None
         text = self.mask(document.text)
         return Situation(
@@ -203,9 +211,9 @@ class Workspace:
             text=text,
             offset=max(0, min(offset, len(document))),
             revision=document.revision,
-            hunks=tuple(map(self._masked_hunk, self.history.settled())),
+            hunks=self.masked(self.history.settled()),
             hops=self.history.hops,
-            related=() if self.related is None else self._masked_excerpts(document, offset, self.related),
+            related=() if self.related is None else self._permitted(self.related.excerpts(document, offset)),
             blocks=() if self.syntax is None else self.syntax.block_starts(document),
             masked=() if self.privacy is None else tuple(span[:2] for span in self.privacy.spans(document.text)),
             withdrawals=self._withdrawals,
@@ -216,25 +224,39 @@ class Workspace:
         """The text without secrets, of the same length; the same object when it has none."""
         return text if self.privacy is None else self.privacy.mask(text)
 
-    def _masked_hunk(self, hunk: Hunk) -> Hunk:
-        return replace(hunk, before=self.mask(hunk.before), after=self.mask(hunk.after))
+    def masked(self, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
+        """Hunks of the history as a model may see them: cut from the whole texts before and after, without secrets."""
+        return tuple(hunks) if self.privacy is None or not self.privacy.masks else self.history.masked(hunks)
 
-    def _masked_excerpts(self, document: Document, offset: int, related: Related) -> tuple[Excerpt, ...]:
-        found = related.excerpts(document, offset)
+    def shows_line(self, document: Document, number: int) -> bool:
+        """Whether a model may see a line as it is: there is no secret in it, and none above that goes on in it."""
+        if not self.shows(document):
+            return False
+        start, end = document.line_start(number), document.line_start(number + 1)
+        return self.mask(document.text)[start:end] == document.text[start:end]
+
+    def _permitted(self, found: Sequence[Excerpt]) -> tuple[Excerpt, ...]:
         permitted = {name for name in {each.path for each in found} if self.permits(name)}
-        return tuple(replace(each, text=self.mask(each.text)) for each in found if each.path in permitted)
+        return tuple(each for each in found if each.path in permitted)
 
     def look_again(self) -> None:
-        """Forget whatever no model may see any more: rules, names and links may have changed."""
+        """Forget edits that no model may see any more: rules, names and links may have changed.
+
+        Any other text of an open document is looked at where it is used: there may be thousands of them.
+        """
         rules = self.privacy
         if rules is None:
             return
-        for document in tuple(self.documents.values()):
-            self.shows(document)
         for uri in self.history.uris:
-            path = file_of(uri)
+            path, document = file_of(uri), self.documents.get(uri)
+            if document is not None:
+                self.shows(document)
+                continue
             # A deleted file may have been renamed, and its new name is unknown here.
-            if path is None or self.documents.get(uri) is not None:
+            if path is None:
+                if rules.named(paths_in(uri)) is not None:
+                    self.history.forget(uri)
+                    self._withdraw()
                 continue
             if not rules.allowed(path).allowed or (path.parent.is_dir() and not path.exists()):
                 self.history.forget(uri)

@@ -21,6 +21,7 @@ from calomel.prompts.parts import Excerpt, Hunk, text_hunks
 _KEPT: Final = 64
 # The newest edits are at the end; a diff of a whole working tree may be long.
 _READ: Final = 262_144
+_LINES: Final = 16_384
 _NUMBERS: Final = re.compile(r"@@+ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))?")
 # How one editor marks an accepted prediction; as a comment of any language.
 _ACCEPTED: Final = re.compile(r"(?://+|#+|;+|<!--)[ \t]{0,8}User accepted prediction")
@@ -114,7 +115,9 @@ class _Reader:
         lines = _end_of(text).split("\n")
         if lines[-1] == "":
             lines.pop()
-        at = 0
+        first = max(0, len(lines) - _LINES)
+        # Lines before the names of a file are of an unknown one.
+        at = next((at for at in range(first, len(lines)) if lines[at].startswith("--- ")), first) if first else 0
         while at < len(lines):
             at += self._take(lines, at)
         self._flush()

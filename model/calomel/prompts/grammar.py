@@ -25,6 +25,9 @@ MAX_CHARACTERS: Final = 65_536
 MAX_PARTS: Final = 4_000
 MAX_DEPTH: Final = 64
 MAX_PATTERN_CHARACTERS: Final = 4_096
+# The library writes repetitions of repetitions out before its own budgets count: `(a{1000}){1000}` took seven seconds
+# and half a gigabyte, one of ten thousand takes milliseconds.
+MAX_EXPANDED: Final = 10_000
 
 # The grammar library keeps bounds as 64-bit numbers, and silently truncates larger ones.
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
@@ -101,6 +104,7 @@ def pattern_form(pattern: str) -> AnswerForm:
 
     if len(pattern) > MAX_PATTERN_CHARACTERS:
         raise GrammarError(f"the pattern is longer than {MAX_PATTERN_CHARACTERS} characters")
+    _check_pattern(pattern)
     return AnswerForm(LLMatcher.grammar_from_regex(pattern))
 
 
@@ -142,10 +146,62 @@ def _check_part(part: Mapping[str, Any]) -> None:
     reference = part.get("$ref", "#")
     if isinstance(reference, str) and not reference.startswith("#"):
         raise GrammarError("the schema refers to another document; put its definitions into `$defs`")
+    pattern = part.get("pattern")
+    if isinstance(pattern, str):
+        _check_pattern(pattern)
     for bound in _BOUNDS:
         number = part.get(bound, 0)
         if isinstance(number, int | float) and not -_LARGEST <= number <= _LARGEST:
             raise GrammarError(f"the schema's {bound} is beyond 2**53, up to which numbers are exact")
+
+
+# A piece of a regular expression: an escape, what opens and closes a group, an alternative, a repetition, a character.
+_PIECE: Final = re.compile(
+    r"\\[pPxuU]\{[^}]*\}|\\.|\(\?[^:)>]*[:>)]?|[()|]|\{[ \t]*(\d*)[ \t]*(?:,[ \t]*(\d*)[ \t]*)?\}|.", re.DOTALL
+)
+
+
+def _check_pattern(pattern: str) -> None:
+    """Raises GrammarError for a pattern that is too large once its repetitions are written out."""
+    if re.search(r"\(\?[a-zA-Z]*x", pattern):
+        raise GrammarError("a pattern with comments and blanks (`(?x)`) is not supported")
+    # Of each open group: its size, and that of its last piece.
+    groups, last = [0], 0
+    at = 0
+    while at < len(pattern):
+        if pattern[at] == "[":
+            at = _class_end(pattern, at)
+            groups[-1], last = groups[-1] + 1, 1
+            continue
+        found = _PIECE.match(pattern, at)
+        if found is None:
+            break
+        at = found.end()
+        piece = found[0]
+        if piece[0] == "(" and piece[-1] != ")":
+            groups.append(0)
+        elif piece == ")" and len(groups) > 1:
+            last = groups.pop()
+            groups[-1] += last
+        elif piece[0] == "{" and len(piece) > 1:
+            times = max([1, *(int(number[:9]) for number in found.groups() if number)])
+            groups[-1] += last * (times - 1)
+            last *= times
+        elif piece not in {"|", "*", "+", "?"}:
+            groups[-1], last = groups[-1] + 1, 1
+        if groups[-1] > MAX_EXPANDED:
+            raise GrammarError(f"a pattern has more than {MAX_EXPANDED} parts once its repetitions are written out")
+
+
+def _class_end(pattern: str, start: int) -> int:
+    """The end of the character class that begins at `start`; classes may hold classes."""
+    depth, at = 1, start + 1
+    at += pattern.startswith("^", at)
+    at += pattern.startswith("]", at)
+    while depth and at < len(pattern):
+        depth += {"[": 1, "]": -1}.get(pattern[at], 0)
+        at += 2 if pattern[at] == "\\" else 1
+    return at
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -171,10 +171,20 @@ def _before_line_end(text: str, start: int) -> int:
     return start - (2 if text[start - 2 : start] == "\r\n" else 1)
 
 
-def text_hunks(path: str, old: str, new: str, *, predicted: bool = False) -> tuple[Hunk, ...]:
+def text_hunks(
+    path: str, old: str, new: str, *, predicted: bool = False, shown: tuple[str, str] | None = None
+) -> tuple[Hunk, ...]:
     """The differences of two texts as hunks of whole lines.
 
     None for whitespace-only differences, nor for those too large to be one person's edit.
+
+    Args:
+        path: of the file.
+        old: the text before.
+        new: the text after.
+        predicted: whether the user accepted the edit as a suggestion.
+        shown: the same two texts with other characters but the same lines, such as masked ones: what hunks are cut
+            from.
     """
     start, old_lines, new_lines = _changed_lines(old, new)
     if max(sum(map(len, old_lines)), sum(map(len, new_lines))) > SIZE_LIMIT:
@@ -184,12 +194,14 @@ def text_hunks(path: str, old: str, new: str, *, predicted: bool = False) -> tup
     else:
         matcher = SequenceMatcher(None, old_lines, new_lines, autojunk=False)
         blocks = [(a, b, c, d) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal"]
-    hunks = []
-    for low, high, first, last in blocks:
-        before, after = "".join(old_lines[low:high]), "".join(new_lines[first:last])
-        if before.split() != after.split():
-            hunks.append(Hunk(path, start + low, before, after, predicted))
-    return tuple(hunks)
+    olds, news = old_lines, new_lines
+    if shown is not None:
+        olds, news = (split_lines(text)[start:] for text in shown)
+    return tuple(
+        Hunk(path, start + low, "".join(olds[low:high]), "".join(news[first:last]), predicted)
+        for low, high, first, last in blocks
+        if "".join(old_lines[low:high]).split() != "".join(new_lines[first:last]).split()
+    )
 
 
 def _changed_lines(old: str, new: str) -> tuple[int, list[str], list[str]]:

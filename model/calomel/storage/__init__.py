@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,18 @@ def write_whole(path: Path, data: str | bytes, *, mode: int | None = None) -> No
             _replace(target, raw, mode)
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+
+
+def read_regular(path: Path | str, most: int) -> bytes:
+    """The first bytes of a regular file, at most so many.
+
+    Raises OSError for anything else: a pipe keeps its reader waiting, and a device has no end.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        return file.read(most)
 
 
 def read_object(path: Path, error: type[Exception]) -> dict[str, Any]:

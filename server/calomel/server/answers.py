@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -21,7 +22,7 @@ from calomel.server.wire import Chunk, Completion, FinishReason, Usage
 from calomel.suggest.candidates import context_tokens
 from calomel.suggest.completer import CanvasText, Fill, FillRequest
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.stateless import RegionAnswer, language_of
+from calomel.suggest.stateless import RegionAnswer, language_of, names_no_secret
 
 # The published default.
 DEFAULT_MAX_TOKENS: Final = 512
@@ -50,9 +51,10 @@ async def fill_of(visiting: Visit, shown: PromptParts, asked: FillRequest) -> Fi
     """The request for a hole as a client shows it; secrets are masked."""
     most = context_tokens(visiting.info, visiting.door.settings.context_tokens, asked.max_tokens)
     prefix, suffix = nearest(shown.prefix, shown.suffix, most)
-    texts = (prefix + suffix, *(each.text for each in shown.related))
+    beside = [each for each in shown.related if names_no_secret(each.path)]
+    texts = (prefix + suffix, *(each.text for each in beside))
     text, *others = [await visiting.prepare(None, visiting.door.mask, each) for each in texts]
-    related = tuple(replace(each, text=hidden) for each, hidden in zip(shown.related, others, strict=True))
+    related = tuple(replace(each, text=hidden) for each, hidden in zip(beside, others, strict=True))
     at = len(prefix)
     parts = PromptParts(related=related, path=shown.path, prefix=text[:at], suffix=text[at:])
     return replace(asked, parts=parts, max_context=most, fitted=True)
@@ -189,10 +191,11 @@ async def completed(
     """
     if not is_zeta(prompt) or suffix:
         async with visit(request, route) as visiting:
-            wanted = await fill_of(visiting, parse_fim(prompt, suffix), asked())
+            hole = await asyncio.to_thread(parse_fim, prompt, suffix)
+            wanted = await fill_of(visiting, hole, asked())
             return await filled(visiting, wording(visiting), wanted, stream=stream)
     try:
-        zeta = parse_zeta(prompt)
+        zeta = await asyncio.to_thread(parse_zeta, prompt)
     except ForeignPromptError as error:
         raise InvalidParameterError(str(error), "prompt") from None
     async with visit(request, "zeta") as visiting:

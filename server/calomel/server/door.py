@@ -116,7 +116,7 @@ class Door:
 
     def mask(self, text: str) -> str:
         """`text` with every character of a secret replaced; the same length."""
-        return self.edits.secrets.mask(text)
+        return self.edits.secrets.mask_part(text)
 
     def refusal(self, error: Exception) -> DoorError | None:
         """The error response for `error`; None for an error that nothing declares."""

@@ -56,9 +56,17 @@ def continuation(
     text, row = document.text, document.line_of(offset)
     start = document.line_start(row)
     rest = document.line(row)[offset - start :].rstrip("\r\n")
-    draft = _beside(text, offset, offset - start, rest.rstrip())
-    if draft is None:
-        draft = _between(text, offset) if rest.strip() else _behind(matches, document, offset)
+
+    def within(text: str) -> Draft | None:
+        draft = _beside(text, offset, offset - start, rest.rstrip())
+        return _between(text, offset) if draft is None and rest.strip() else draft
+
+    shown, draft = mask(text), within(text)
+    if draft is None and not rest.strip():
+        draft = _behind(matches, document, offset)
+    elif shown is not text and within(shown) != draft:
+        # It repeats a secret, of which another line may say that it is one.
+        return ()
     if draft is None or not draft.text.strip() or len(draft.text) > _LONGEST_CONTINUATION:
         return ()
     line = text[start:offset] + draft.text + rest

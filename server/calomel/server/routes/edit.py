@@ -126,7 +126,7 @@ router = protected_router()
 async def create_edit_completion(body: EditRequest, request: Request) -> Response:
     """Rewrite the region between the tags; unchanged if no edit is probable enough. With `stream`, as events."""
     try:
-        prompt = parse_mercury(body.messages[0].content)
+        prompt = await asyncio.to_thread(parse_mercury, body.messages[0].content)
     except ForeignPromptError as error:
         raise InvalidParameterError(str(error), "messages") from None
     async with visit(request, "edit") as visiting:

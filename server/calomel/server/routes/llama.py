@@ -160,7 +160,9 @@ def indented(text: str, least: int) -> str:
 async def _fill_request(visiting: Visit, body: InfillRequest) -> FillRequest:
     extras = (Excerpt(each.filename or "", 0, each.text) for each in body.input_extra or ())
     if body.input_prefix is None and body.input_suffix is None:
-        hole = parse_fim(body.prompt or "", None)  # the prompt of `/completion` contains tokens
+        hole = await asyncio.to_thread(
+            parse_fim, body.prompt or "", None
+        )  # the prompt of `/completion` contains tokens
     else:
         hole = PromptParts(prefix=(body.input_prefix or "") + (body.prompt or ""), suffix=body.input_suffix or "")
     hole = replace(hole, related=(*hole.related, *(extra for extra in extras if extra.text.strip())))
