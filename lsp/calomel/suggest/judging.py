@@ -187,9 +187,9 @@ class SuggestionFilter:
     Args:
         aggressiveness: a name of `THRESHOLDS`, or the probability itself.
         by_language: the same by language; `*` for all that are not named.
-        records: what became of earlier suggestions.
 
     Attributes:
+        records: what became of earlier suggestions; learned from outcomes.
         calibrator: computes the probability, as far as it was fitted to the model.
         watch: called with every decision.
         strict: the threshold applies to explicit questions, too.
@@ -200,12 +200,11 @@ class SuggestionFilter:
         self,
         aggressiveness: Aggressiveness = "balanced",
         by_language: Mapping[str, Aggressiveness] | None = None,
-        records: Records | None = None,
     ) -> None:
         self.aggressiveness = aggressiveness
         self.by_language = by_language or {}
         self.calibrator = Calibrator()
-        self.records = records or Records()
+        self.records = Records()
         self.model = Source("", "small")
         self.watch: Callable[[Decision], None] | None = None
         self.strict = False
@@ -279,7 +278,7 @@ class SuggestionFilter:
         return reason if reason in _NOTHING else decision
 
     def learn(self, kind: Kind, maker: str, signals: OutcomeSignals, *, accepted: bool) -> None:
-        """What became of a suggestion that was decided about; models have learned from it at once."""
+        """What became of a suggestion that was decided about: its source's record has it at once."""
         if signals.likely is None:
             return
         subject = Subject(kind, maker, "", signals.known())

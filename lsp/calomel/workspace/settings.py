@@ -224,13 +224,13 @@ def load_settings(
     """
     problems: list[SettingProblem] = []
     settings = Settings()
-    # The user's own file is also that of `calomel serve`.
-    sources = [(user_toml, "calomel.toml", True, lambda name: name != "serve")]
-    sources += [(workspace_toml, "the workspace's calomel.toml", False, lambda _name: True)]
-    sources += [(path, str(path), False, lambda name: name == "privacy") for path in more_tomls]
-    for path, label, trusted, counts in sources:
-        values = {} if path is None else _read(path, label, problems, trusted=trusted)
-        values = {name: value for name, value in values.items() if counts(name)}
+    sources = [(user_toml, "calomel.toml", True), (workspace_toml, "the workspace's calomel.toml", False)]
+    for path, label, trusted in (*sources, *((path, str(path), False) for path in more_tomls)):
+        values = {} if path is None else dict(_read(path, label, problems, trusted=trusted))
+        if trusted:
+            values.pop("serve", None)  # the user's own file is also that of `calomel serve`
+        if path in more_tomls:
+            values = {name: value for name, value in values.items() if name == "privacy"}
         settings = _merged(settings, values, label, problems, trusted=trusted)
     for said, label in ((initialization_options, "initializationOptions"), (configuration, "the editor's settings")):
         settings = _merged(settings, said or {}, label, problems, trusted=True)

@@ -73,8 +73,8 @@ def format_called(name: str) -> str | None:
 # Vendors' services, and whatever else was trained on edits, in formats that are not ours to write.
 _HOSTED: Final = re.compile(r"mercury|copilot|sweepapi", re.IGNORECASE)
 _EDITS: Final = re.compile(r"zeta|sweep|instinct|next[-_ ]?edit", re.IGNORECASE)
-# Documented for Mercury: from 5 lines above the cursor to 10 below it, and no more than 25 lines, which a whole function
-# or file may have, as its own clients show it.
+# Documented for Mercury: from 5 lines above the cursor to 10 below it, and at most 25 lines. A function or file that is
+# no larger is shown whole, as its own clients do.
 MERCURY_REGION: Final = RegionBounds(above=5, below=10, whole=25)
 
 
