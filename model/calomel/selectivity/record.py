@@ -5,8 +5,9 @@ log-probabilities, learned online: its weights begin at the prior of the source'
 less the more outcomes there are (assumed-density filtering with independent weights; Murphy, *Probabilistic Machine
 Learning*, 2022, 8.5). Where a calibrator was fitted to the model, its probability takes the place of the prior.
 
-The names `quiet`, `balanced` and `eager` stand for probabilities. People accept one suggestion in two, or in ten: so
-these probabilities move with those of the suggestions that were accepted.
+The names `quiet`, `balanced` and `eager` stand for probabilities. One person accepts every second suggestion of a
+model, another one in ten, and both want to see those that are likelier than most: so these probabilities follow, in
+part, how much less often a source is accepted than others of its class.
 """
 
 from __future__ import annotations
@@ -35,11 +36,9 @@ _BIAS_WORTH: Final = 4.0
 _WORTH: Final = 8.0
 # With each outcome, what was learned before counts this much less: people and projects change.
 _MEMORY: Final = 0.998
-# Accepted suggestions whose probability is kept, and those that the usual thresholds are worth.
-_ACCEPTED: Final = 100
-_THRESHOLDS_WORTH: Final = 20.0
-# The share of accepted suggestions below a threshold.
-_LOST: Final[Mapping[str, float]] = {"quiet": 0.5, "balanced": 0.05, "eager": 0.01}
+# How much of what a source lost, in logits, its thresholds give way: `balanced` shows nothing usual any more of a source
+# of which less than one in thirty is accepted.
+_YIELDS: Final[Mapping[str, float]] = {"quiet": 0.5, "balanced": 0.6, "eager": 0.8}
 # Nats.
 _FURTHEST: Final = 12.0
 
@@ -149,7 +148,6 @@ class SourceRecord:
         accepted: those that were accepted, wholly or in part, or typed by hand.
         shifts: by name, how far a weight has moved from its prior.
         worth: by name, the evidence behind that.
-        probabilities: of the last accepted suggestions, as they were when they were decided about.
         title: of the source, for people.
     """
 
@@ -157,7 +155,6 @@ class SourceRecord:
     accepted: float = 0.0
     shifts: Mapping[str, float] = field(default_factory=dict)
     worth: Mapping[str, float] = field(default_factory=dict)
-    probabilities: tuple[float, ...] = ()
     title: str = ""
 
     def learn(self, found: Mapping[str, float], probability: float, *, accepted: bool) -> Self:
@@ -169,25 +166,13 @@ class SourceRecord:
             worth[name] = worth.get(name, 0.0) + doubt * value * value
             least = _BIAS_WORTH if name == "bias" else _WORTH
             shifts[name] = shifts.get(name, 0.0) + error * value / (least + worth[name])
-        kept = (*self.probabilities, probability)[-_ACCEPTED:] if accepted else self.probabilities
-        return replace(
-            self,
-            shown=self.shown + 1,
-            accepted=self.accepted + accepted,
-            shifts=shifts,
-            worth=worth,
-            probabilities=kept,
-        )
+        shown, taken = self.shown + 1, self.accepted + accepted
+        return replace(self, shown=shown, accepted=taken, shifts=shifts, worth=worth)
 
     def threshold(self, name: str, usual: float) -> float:
-        """The probability that `name` stands for: `usual`, and more and more what the accepted suggestions had."""
-        count = len(self.probabilities)
-        if not count or name not in _LOST:
-            return usual
-        ordered = sorted(self.probabilities)
-        own = ordered[min(count - 1, int(_LOST[name] * count))]
-        own = min(own, usual) if name == "quiet" else own
-        return (_THRESHOLDS_WORTH * usual + count * own) / (_THRESHOLDS_WORTH + count)
+        """The probability that `name` stands for; `usual` without a record."""
+        shift = min(0.0, self.shifts.get("bias", 0.0)) * _YIELDS.get(name, 0.0)
+        return usual if not shift else sigmoid(_logit(usual) + shift)
 
 
 _Outcome = tuple[Source, str, dict[str, float], float, bool]
@@ -221,7 +206,7 @@ class Records:
         prior = _prior(source, subject.kind, fitted=fit is not None)
         if fit is not None and not record.shown and not doubts:
             return fit
-        score = 0.0 if fit is None else math.log(max(fit, 1e-9) / max(1 - fit, 1e-9))
+        score = 0.0 if fit is None else _logit(fit)
         for name, value in evidence(subject, doubts).items():
             score += (prior.get(name, 0.0) + record.shifts.get(name, 0.0)) * value
         return sigmoid(max(-_FURTHEST, min(_FURTHEST, score)))
@@ -252,6 +237,10 @@ class Records:
         for key, record in sorted(self._known.items()):
             kind, _, name = key.partition(":")
             yield record.title or name, kind, record
+
+
+def _logit(probability: float) -> float:
+    return math.log(max(probability, 1e-9) / max(1 - probability, 1e-9))
 
 
 def _learn(known: dict[str, SourceRecord], outcome: _Outcome) -> None:
