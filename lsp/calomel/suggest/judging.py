@@ -13,7 +13,8 @@ from typing import Final
 from calomel.prompts.fim_tokens import format_named
 from calomel.prompts.next_edit import class_called
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, OWN, Calibrator, CalibratorError, Subject
-from calomel.selectivity.filters import DOUBT, FORM, QUICK, THOROUGH, fired
+from calomel.selectivity.filters import FORM, QUICK, THOROUGH, fired
+from calomel.selectivity.filters import doubts as doubts_of
 from calomel.selectivity.proposal import Proposal
 from calomel.selectivity.record import Records, Source
 from calomel.suggest.completer import Candidate, Kind, ModelInfo
@@ -259,7 +260,7 @@ class SuggestionFilter:
         certain = self._source(candidate.maker).kind in {"small", "rule"}  # whose doubtful suggestions are wrong
         checks = QUICK if certain else FORM
         refused = tuple(fired(proposal)) if self.audit else tuple(islice(fired(proposal, checks), 1))
-        doubts = () if certain or refused else tuple(fired(proposal, DOUBT))
+        doubts = () if certain or refused else doubts_of(proposal)
         probability = self._probability(subject, doubts)
         wanted = question.trigger is Trigger.EXPLICIT and not self.strict
         least = self.threshold(kind, language)

@@ -160,7 +160,7 @@ async def next_edits(
         if situation is None:
             return [SilenceReason.STALE]
         bounds = question.region.extended() if extended and not asked else question.region
-        start, end = question.region_at(place, bounds)
+        start, end = question.region_at(place, bounds.within(bounds.context or question.context_tokens))
         asked.append((max(start, low), min(end, high)))
         answered = await source.rewrite(question, situation, asked[-1], drafts)
         best = better(best, answered)

@@ -29,7 +29,7 @@ from calomel.selectivity.proposal import (
     rest_of,
     split_lines,
 )
-from calomel.selectivity.syntax import unbalanced, unparsable
+from calomel.selectivity.syntax import TRUSTED, unbalanced, unparsable
 
 
 def no_change(proposal: Proposal, edit: Edit) -> bool:
@@ -402,6 +402,14 @@ OF_PAST: Final = ("reverts_edit", "resumes_undone")
 # Those that parse; all others look at a few lines.
 THOROUGH: Final = ("unparsable",)
 QUICK: Final = tuple(name for name in FILTERS if name not in THOROUGH)
+
+
+def doubts(proposal: Proposal) -> tuple[str, ...]:
+    """The filters of doubt that a proposal fails. Among errors that were there before, new ones say nothing."""
+    found = tuple(fired(proposal, DOUBT))
+    counted = proposal.errors("") if "unparsable" in found else None
+    guessed = proposal.kind == "edit" and counted is not None and counted[0] > TRUSTED
+    return tuple(name for name in found if not (guessed and name == "unparsable"))
 
 
 def fired(proposal: Proposal, names: Iterable[str] = tuple(FILTERS)) -> Iterator[str]:

@@ -36,8 +36,8 @@ _BIAS_WORTH: Final = 4.0
 _WORTH: Final = 8.0
 # With each outcome, what was learned before counts this much less: people and projects change.
 _MEMORY: Final = 0.998
-# How much of what a source lost, in logits, its thresholds give way: `balanced` shows nothing usual any more of a source
-# of which less than one in thirty is accepted.
+# How much of what a source lost, in logits, its thresholds give way: of a source of which less than one in thirty is
+# accepted, `balanced` shows nothing usual.
 _YIELDS: Final[Mapping[str, float]] = {"quiet": 0.5, "balanced": 0.6, "eager": 0.8}
 # Nats.
 _FURTHEST: Final = 12.0
