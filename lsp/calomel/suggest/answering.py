@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import Final
 
+from calomel.prompts.next_edit import region_called
 from calomel.prompts.parts import Hunk, RegionBounds, region_around
 from calomel.selectivity.filters import FILTERS
 from calomel.suggest.cache import Entry
@@ -263,7 +264,7 @@ def question_at(session: Session, asked: Asked, info: ModelInfo) -> Question | N
         max_tokens=settings.max_tokens,
         context_tokens=context_tokens(info, settings.context_tokens, settings.max_tokens),
         mask=workspace.mask,
-        region=info.region,
+        region=info.region if info.region != RegionBounds() else region_called(info.id),
         making=_masked(session, workspace.history.open_edit()) if asked.kind == "edit" else (),
         place=_place(session, asked),
         errors=errors,

@@ -288,7 +288,9 @@ class CandidateSource:
             for each in proposed
         }
         read = [(each, read_rewrite(each, situation.text, start, end)) for each in answer.candidates]
-        rewrite = None if answer.judged else next((_edits(edits) for each, edits in read if each.maker == CANVAS), None)
+        # What a model makes of a region speaks for a rule or against it, if it was trained to rewrite regions.
+        trained = not answer.judged and self.filter.model.kind in {"edits", "hosted"}
+        rewrite = next((_edits(edits) for each, edits in read if trained and each.maker == CANVAS), None)
         drafted = tuple(_edits(edits) for each, edits in read if each.maker != CANVAS)
         best: Answered | None = None
         for candidate, edits in read:

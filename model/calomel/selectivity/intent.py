@@ -68,8 +68,8 @@ def reverts_edit(proposal: Proposal) -> bool:
     past = [(each.start, each.end, each.removed) for each in (*proposal.edited, *proposal.recent)]
     if past:
         ours = {each for each in bare(text, proposal.edits) if _says_something(text[each.start : each.end], each.text)}
-        back = {back for each in past for back in bare(text, [each]) if back in ours}
-        if any(not _mends_slip(text, each) for each in back):
+        undone = {back for each in past for back in bare(text, [each]) if back in ours}
+        if any(not _mends_slip(text, each) for each in undone):
             return True
     if not proposal.recent:
         return False
