@@ -121,6 +121,7 @@ async function acceptPiece(parts: Parts, size: "word" | "line"): Promise<void> {
 async function dismiss({ preview, inline, watch }: Parts): Promise<void> {
   const editor = vscode.window.activeTextEditor;
   watch.cancel();
+  inline.cancel();
   if (editor === undefined || !preview.dismiss(editor)) {
     await inline.dismiss();
   }

@@ -4,7 +4,7 @@
 import * as vscode from "vscode";
 import { isCancelled } from "./cancelled";
 import type { Change } from "./edit";
-import type { Asked, Inline } from "./inline";
+import type { Asked, Inline, Made } from "./inline";
 import type { Preview } from "./preview";
 import type { NextEdit, Server } from "./server";
 import { Suggestion } from "./suggestion";
@@ -61,7 +61,7 @@ export class Watch implements vscode.Disposable {
   }
 
   /** Ask for the next edit, for a question of the editor that the server had no text for. */
-  async otherwise({ document, position, invoked, token }: Asked): Promise<vscode.InlineCompletionItem | null> {
+  async otherwise({ document, position, invoked, token }: Asked): Promise<Made | null> {
     this.cancel();
     const editor = vscode.window.activeTextEditor;
     if (editor?.document !== document || !this.server.serves(document)) {
@@ -74,8 +74,7 @@ export class Watch implements vscode.Disposable {
     const made = this.asItem(document, position, found);
     if (made !== null) {
       this.preview.hide();
-      this.inline.keep(document, [made.ghost]);
-      return made.item;
+      return made;
     }
     this.present(editor, found);
     return null;
@@ -84,6 +83,7 @@ export class Watch implements vscode.Disposable {
   /** Ask now, whatever came before. */
   async ask(editor: vscode.TextEditor, invoked: boolean): Promise<void> {
     this.cancel();
+    this.inline.cancel();
     const { document, selection } = editor;
     if (!this.server.serves(document) || editor.selections.length > 1 || !selection.isEmpty) {
       return;
@@ -101,7 +101,7 @@ export class Watch implements vscode.Disposable {
     const made = shows ? this.asItem(document, position, found) : null;
     if (made !== null) {
       this.preview.hide();
-      await this.inline.push(document, position, made);
+      await this.inline.push(document, position, [made]);
     } else {
       this.present(editor, found);
     }
@@ -119,6 +119,7 @@ export class Watch implements vscode.Disposable {
   /** Take away whatever is shown. */
   hide(reason: string): void {
     this.cancel();
+    this.inline.cancel();
     this.preview.ignore(reason);
     this.inline.ignore(reason);
   }
@@ -134,7 +135,7 @@ export class Watch implements vscode.Disposable {
     document: vscode.TextDocument,
     position: vscode.Position,
     found: NextEdit | null,
-  ): ReturnType<Inline["item"]> {
+  ): Made | null {
     if (found?.document !== document) {
       return null;
     }
@@ -203,6 +204,7 @@ export class Watch implements vscode.Disposable {
 
   private entered(editor: vscode.TextEditor | undefined): void {
     this.cancel();
+    this.inline.cancel();
     this.row = editor?.selection.active.line ?? -1;
     if (this.preview.in(editor) === null) {
       this.preview.ignore("left_buffer");

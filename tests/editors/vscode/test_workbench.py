@@ -35,6 +35,43 @@ def test_it_appears_while_typing_and_tab_takes_it(workbench: Workbench) -> None:
         workbench.until_saved("def add(a, b):\n    return a + b\n")
 
 
+# The editor itself waits 0.75 s for ghost text; then it opens its menu, or would if it had anything for it.
+@pytest.mark.parametrize("seconds", [0.2, 0.7, 1.5])
+@pytest.mark.parametrize(("typed", "rest"), [("return ", "a + b"), ("re", "turn a + b")], ids=["place", "word"])
+def test_however_long_the_model_takes_its_text_is_shown_where_the_cursor_waits(
+    workbench: Workbench, seconds: float, typed: str, rest: str
+) -> None:
+    workbench.offered(HEAD, (2, 5), typed, rest, seconds=seconds)
+    with workbench.learns("accepted"):
+        workbench.press("Tab")
+        workbench.until_saved("def add(a, b):\n    return a + b\n")
+
+
+@pytest.mark.parametrize("seconds", [0.2, 0.7, 1.5, 3.0])
+def test_however_long_the_model_takes_its_edit_is_shown_where_the_cursor_waits(
+    workbench: Workbench, seconds: float
+) -> None:
+    workbench.edited(FAR, seconds=seconds)
+    until_hint(workbench, f"Tab: edit on line {LAST} ↓")
+    with workbench.learns("accepted"):
+        workbench.press("Tab")
+        until_place(workbench, LAST, 7)
+        workbench.press("Tab")
+
+
+def test_text_that_does_not_go_on_with_the_menu_is_shown_once_that_is_closed(workbench: Workbench) -> None:
+    workbench.script(fill={"return to": "day()"}, seconds=1.5)
+    workbench.open("total = 1\n\n")
+    workbench.go(2)
+    workbench.type("return to")
+    workbench.until(lambda: workbench.see("menuIsOpen"), "the menu is open")
+    workbench.until(lambda: workbench.asked(), "the model answers")
+    workbench.until(lambda: workbench.asked()[-1]["prefix"].endswith("return to"), "the model answers")
+    assert workbench.ghost() == ""
+    workbench.press("Escape")
+    workbench.until_ghost("day()")
+
+
 def test_escape_rejects_it_and_it_does_not_come_back(workbench: Workbench) -> None:
     workbench.offered(HEAD, (2, 5), "re", "turn a + b")
     with workbench.learns("rejected"):
