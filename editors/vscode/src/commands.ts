@@ -39,6 +39,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
       parts.inline.taken(id);
     },
     "calomel.accept": (by?: { key?: string }) => accept(parts, by?.key === "tab"),
+    "calomel.acceptAll": () => acceptAll(parts),
     "calomel.acceptWord": () => acceptPiece(parts, "word"),
     "calomel.acceptLine": () => acceptPiece(parts, "line"),
     "calomel.dismiss": () => dismiss(parts),
@@ -102,6 +103,16 @@ async function accept(parts: Parts, byTab: boolean): Promise<void> {
   const taken = editor !== undefined && !indents && (await preview.accept(editor));
   if (!taken && byTab) {
     await vscode.commands.executeCommand("tab");
+  }
+}
+
+async function acceptAll(parts: Parts): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  if (editor !== undefined) {
+    parts.watch.cancel();
+    if (!(await asksAnew(parts, editor))) {
+      await parts.preview.acceptAll(editor);
+    }
   }
 }
 

@@ -44,6 +44,11 @@ export class Preview {
   /** What was shown when the user typed on. */
   private passed: Suggestion | null = null;
   private indents = false;
+  /** Where an edit is being taken that others of the same answer follow. */
+  private goesOn: vscode.TextEditor | null = null;
+  private readonly takings = new vscode.EventEmitter<vscode.TextEditor>();
+  /** An edit was taken, and the next one of the same answer is to be asked for. */
+  readonly onGoingOn = this.takings.event;
   private last = { version: -1, row: -1 };
 
   constructor(
@@ -59,6 +64,11 @@ export class Preview {
   /** The name of what is shown. */
   get id(): string | null {
     return this.shown?.suggestion.id ?? null;
+  }
+
+  /** Whether a change of a document is an edit that was taken and that others follow. */
+  isGoingOn(document: vscode.TextDocument): boolean {
+    return this.goesOn?.document === document;
   }
 
   /** Show an edit in the place of what is shown. */
@@ -183,8 +193,33 @@ export class Preview {
       return true;
     }
     this.hide();
-    if (await put(editor, suggestion.edit, suggestion.behind)) {
+    const { chain } = suggestion;
+    const goesOn = chain !== null && chain.index < chain.total;
+    this.goesOn = goesOn ? editor : null;
+    const done = await put(editor, suggestion.edits, suggestion.behind);
+    this.goesOn = null;
+    if (done) {
       this.server.tell("accept", suggestion.id);
+    }
+    if (done && goesOn) {
+      this.takings.fire(editor);
+    }
+    return true;
+  }
+
+  /** Take it with all that follow from the same answer, as one step. False: nothing is shown here. */
+  async acceptAll(editor: vscode.TextEditor): Promise<boolean> {
+    const suggestion = this.in(editor);
+    const rest = suggestion?.chain?.rest ?? [];
+    if (suggestion === null || rest.length === 0 || (this.shown?.there ?? null) !== null) {
+      return this.accept(editor);
+    }
+    const { all, behind } = suggestion;
+    // Whoever has not gone there stays.
+    const place = this.isFar(editor) ? null : behind + growth(rest.filter((each) => each.end <= suggestion.edit.start));
+    this.hide();
+    if (await put(editor, all, place)) {
+      this.server.tell("accept", suggestion.id, "all");
     }
     return true;
   }
@@ -202,7 +237,7 @@ export class Preview {
     }
     const { piece, rest, accepted } = split;
     this.hide();
-    if (!(await put(editor, piece, piece.start + piece.text.length))) {
+    if (!(await put(editor, [piece], piece.start + piece.text.length))) {
       return true;
     }
     const { item } = suggestion;
@@ -271,6 +306,7 @@ export class Preview {
     const scene = {
       ...sceneOf(editor),
       key: this.tabIndents(editor) ? "Alt+L" : "Tab",
+      chain: suggestion.chain,
       passed: this.isPassed(editor),
     };
     const painted =
@@ -303,18 +339,24 @@ function setContext(name: string, value: boolean): void {
   void vscode.commands.executeCommand("setContext", name, value);
 }
 
-async function put(editor: vscode.TextEditor, edit: Edit, behind: number): Promise<boolean> {
+async function put(editor: vscode.TextEditor, edits: readonly Edit[], behind: number | null): Promise<boolean> {
   const { document } = editor;
-  const range = new vscode.Range(document.positionAt(edit.start), document.positionAt(edit.end));
   const done = await editor.edit((builder) => {
-    builder.replace(range, edit.text);
+    for (const { start, end, text } of edits) {
+      builder.replace(new vscode.Range(document.positionAt(start), document.positionAt(end)), text);
+    }
   });
-  if (done) {
+  if (done && behind !== null) {
     const place = document.positionAt(behind);
     editor.selection = new vscode.Selection(place, place);
     editor.revealRange(editor.selection);
   }
   return done;
+}
+
+/** Units that edits add to a text. */
+function growth(edits: readonly Edit[]): number {
+  return edits.reduce((sum, { start, end, text }) => sum + text.length - (end - start), 0);
 }
 
 function viewOf(editor: vscode.TextEditor): View | null {
@@ -330,7 +372,7 @@ function viewOf(editor: vscode.TextEditor): View | null {
   return { first: first.start.line, last: bottom - cut };
 }
 
-function sceneOf(editor: vscode.TextEditor): Omit<Scene, "key" | "passed"> {
+function sceneOf(editor: vscode.TextEditor): Omit<Scene, "key" | "passed" | "chain"> {
   const configuration = vscode.workspace.getConfiguration("calomel.editor", editor.document.uri);
   const { tabSize } = editor.options;
   return {

@@ -44,6 +44,9 @@ export class Watch implements vscode.Disposable {
       window.onDidChangeTextEditorSelection(({ textEditor }) => {
         this.moved(textEditor);
       }),
+      preview.onGoingOn((editor) => {
+        void this.ask(editor, false);
+      }),
       window.onDidChangeTextEditorVisibleRanges(({ textEditor }) => {
         this.preview.moved(textEditor);
       }),
@@ -141,9 +144,10 @@ export class Watch implements vscode.Disposable {
     }
     const { item } = found;
     const suggestion = Suggestion.of(item, document.getText(), position.line);
-    return suggestion === null
-      ? null
-      : this.inline.item(document, position, suggestion.edit, { id: suggestion.id, kind: "edit", item });
+    // Ghost text has no room for what is said of several.
+    return suggestion?.chain === null
+      ? this.inline.item(document, position, suggestion.edit, { id: suggestion.id, kind: "edit", item })
+      : null;
   }
 
   private present(editor: vscode.TextEditor, found: NextEdit | null): void {
@@ -162,6 +166,9 @@ export class Watch implements vscode.Disposable {
     this.preview.changed(document, changes);
     this.inline.changed(document, changes);
     const editor = vscode.window.activeTextEditor;
+    if (this.preview.isGoingOn(document)) {
+      this.inline.leave(document);
+    }
     if (editor?.document === document) {
       this.edited = Date.now();
       this.askSoon(editor, TYPED_MS);

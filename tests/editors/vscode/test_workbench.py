@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.editors.shared import FAR, HEAD, RENAME
+from tests.editors.shared import CHAIN, CHAINED, CHANGED, FAR, HEAD, RENAME
 from tests.editors.vscode.workbench import Workbench
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -186,6 +186,52 @@ def test_taken_piece_by_piece(workbench: Workbench) -> None:
         workbench.until(lambda: workbench.shown("box") == ["max(y)"], "the rest stays")
         workbench.press("Control+l")
         workbench.until_saved("new = 1\nmin(y)\nmax(y)\nprint(old)\ny = 3\n")
+
+
+def test_what_follows_from_one_answer_is_counted_and_comes_at_once(workbench: Workbench) -> None:
+    workbench.edited(CHAINED, **CHAIN)
+    until_hint(workbench, "Tab · 1 of 2 · Alt+A: all")
+    asked = len(workbench.asked())
+    workbench.press("Tab")
+    until_hint(workbench, "Tab: edit on line 6 ↓ · 2 of 2")
+    workbench.press("Tab")
+    until_hint(workbench, "Tab · 2 of 2")
+    assert len(workbench.asked()) == asked, "the model is not asked again"
+    workbench.press("Tab")
+    workbench.until_saved(CHANGED)
+
+
+def test_one_key_takes_all_that_follows_as_one_step(workbench: Workbench) -> None:
+    workbench.edited(CHAINED, **CHAIN)
+    until_hint(workbench, "Tab · 1 of 2 · Alt+A: all")
+    with workbench.learns("accepted"):
+        workbench.press("Alt+a")
+        workbench.until_saved(CHANGED)
+    until_gone(workbench)
+    assert workbench.place() == (1, 14)
+    workbench.press("Control+z")
+    workbench.until_saved(CHAINED.replace("old", "new"))
+
+
+def test_a_rejected_edit_takes_what_follows_with_it(workbench: Workbench) -> None:
+    workbench.edited(CHAINED, **CHAIN)
+    until_hint(workbench, "Tab · 1 of 2 · Alt+A: all")
+    with workbench.learns("rejected"):
+        workbench.press("Escape")
+    until_gone(workbench)
+    workbench.type("x")
+    workbench.press("Backspace")
+    workbench.until_silent_because("rejected before")
+
+
+def test_unchanged_lines_between_changes_are_not_marked(workbench: Workbench) -> None:
+    before = "old = alpha(1)\nkeep()\nkeep()\nbeta(1)\n"
+    workbench.edited(before, **CHAIN)
+    workbench.until(lambda: workbench.shown("insertion") == ["2", "2"], "what comes in both lines")
+    assert workbench.struck() == ["1", "1"]
+    until_hint(workbench, "Tab")
+    workbench.press("Tab")
+    workbench.until_saved(before.replace("old", "new").replace("(1)", "(2)"))
 
 
 def typing(workbench: Workbench, text: str = "def f(x):") -> None:

@@ -91,6 +91,13 @@ end
 ---@param state calomel.State
 ---@return {row: integer, text: string}?
 local function hint(state)
+    local function counted(said)
+        local chain, all = state.shown.chain, config.current.keys.accept_all
+        if chain then
+            said = ("%s · %d of %d"):format(said, chain.index, chain.total)
+        end
+        return chain and all and #state.shown.rest > 0 and ("%s · %s: all"):format(said, all) or said
+    end
     local s, row, key = state.shown, state.row, config.current.keys.accept
     local yields = config.accepts_by_tab() and not M.takes_tab(state)
     if config.current.hint and state.chosen and #state.offered > 1 then
@@ -111,9 +118,9 @@ local function hint(state)
         if s.elsewhere then
             what = ("edit in %s:%d"):format(vim.fs.basename(vim.api.nvim_buf_get_name(s.buf)), first + 1)
         end
-        return { row = row, text = key and ("%s: %s"):format(key, what) or what }
+        return { row = row, text = counted(key and ("%s: %s"):format(key, what) or what) }
     end
-    return key and not state.stale and { row = first, text = key } or nil
+    return key and not state.stale and { row = first, text = counted(key) } or nil
 end
 
 ---@param state calomel.State

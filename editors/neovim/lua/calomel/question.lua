@@ -138,6 +138,12 @@ function M.ask(state, kind)
     end
 end
 
+--- Ask for the edit that follows one that was taken: the server has it.
+---@param state calomel.State
+function M.follow(state)
+    ask_edit(state, M.AUTOMATIC)
+end
+
 --- Take the question back that is on its way.
 ---@param state calomel.State
 function M.cancel(state)
