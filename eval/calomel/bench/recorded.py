@@ -122,7 +122,7 @@ def recorded_text(path: Path, document: str) -> str | None:
         return None
     try:
         return _decoded(path.stem, document, asked, json.loads(answered))
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise SuiteError(f"{path}: its answer cannot be read: {error!r}") from error
 
 
