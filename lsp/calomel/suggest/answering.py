@@ -347,7 +347,10 @@ async def _next_edit(session: Session, asked: Asked, question: Question, info: M
     hunks = () if undone else session.last_edits(document)
     own = [hunk for hunk in hunks if hunk.path == path]
     places = continuations(question.text, own, situation.offset, asked.diagnostics)
-    proposed = drafts(situation.text, _masked(session, hunks), situation.offset, path, _imported(session, document))
+    # What a model made of a region that it was trained to rewrite is whole: rules go on with what the person did.
+    trained = session.source.filter.model.kind in {"edits", "hosted"}
+    done = tuple(hunk for hunk in hunks if not (trained and hunk.predicted))
+    proposed = drafts(situation.text, _masked(session, done), situation.offset, path, _imported(session, document))
     if "edit" not in info.kinds:
         return (await agreed(session.source, question, proposed, there))[0]
     extended, state.extended = state.extended, False

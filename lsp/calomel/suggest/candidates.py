@@ -312,7 +312,10 @@ class CandidateSource:
                     else accord_of(edits, None if candidate.maker == CANVAS else rewrite, drafted)
                 ),
             )
-            best = better(best, self.filter.decide("edit", question, found))
+            decided = self.filter.decide("edit", question, found)
+            if candidate.maker != CANVAS and found.accord.backed and shows(best):
+                continue  # the model's own, which came first, has all of it
+            best = better(best, decided)
         return best or SilenceReason.NO_CHANGE
 
     async def finish(self, question: Question) -> Answered:

@@ -265,7 +265,9 @@ def repeats_above(proposal: Proposal, edit: Edit) -> bool:
         own, others = own[1:], [*others, head]
     if len(own) == 1 and own[0][0] in "([{" and others and others[-1].rstrip().endswith(own[0]):
         return True
-    # A blank line in between separates on purpose.
+    if len(own) >= _COMPARED_LINES and filled(others)[-len(own) :] == own and _letters("".join(own)) >= _LEAST_IN_LINES:
+        return True
+    # A blank line in between separates a line or two on purpose.
     others = [line.strip() for line in others[-len(own) :]]
     return bool(own) and own == others and _letters("".join(own)) >= _LEAST_IN_LINES
 

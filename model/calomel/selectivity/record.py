@@ -38,7 +38,7 @@ _WORTH: Final = 8.0
 _MEMORY: Final = 0.998
 # How much of what a source lost, in logits, its thresholds give way: of a source of which less than one in thirty is
 # accepted, `balanced` shows nothing usual.
-_YIELDS: Final[Mapping[str, float]] = {"quiet": 0.5, "balanced": 0.6, "eager": 0.8}
+_YIELDS: Final[Mapping[str, float]] = {"quiet": 0.5, "balanced": 0.55, "eager": 0.8}
 # Nats.
 _FURTHEST: Final = 12.0
 
@@ -50,7 +50,7 @@ _BIAS: Final[Mapping[SourceClass, Mapping[str, float]]] = {
     "hosted": {"edit": 1.0, "fill": 0.4},
 }
 _SIGNALS: Final[Mapping[str, float]] = {
-    "likely": 1.2, "size": -0.25, "distance": -0.1, "known": 0.4, "typed": 0.0, "since": -0.1, "lately": 0.6,
+    "likely": 1.2, "size": -0.1, "known": 1.2, "flow": 0.6, "replaces": 0.3, "since": -0.3, "lately": 1.0,
     "agrees": 0.8, "cut": -0.8,
 }  # fmt: skip
 # What a filter of doubt takes away, by class. Suggestions of a `small` model and of a rule are dropped.
@@ -61,9 +61,9 @@ DOUBTS: Final[Mapping[SourceClass, Mapping[str, float]]] = {
         "unknown_name": -0.5, "unparsable": -1.5,
     },
     "edits": {
-        "deletes_too_much": -0.8, "too_large": -1.0, "reverts_edit": -1.2, "resumes_undone": -1.2,
-        "reinserts_deleted": -1.0, "deletes_typed": -1.0, "names_neighbour": -0.2, "unbalanced": -1.2,
-        "unknown_name": -0.3, "unparsable": -0.8,
+        "deletes_too_much": -0.3, "too_large": -0.8, "reverts_edit": -0.5, "resumes_undone": -0.8,
+        "reinserts_deleted": -0.8, "deletes_typed": -0.8, "names_neighbour": -0.2, "unbalanced": -0.8,
+        "unknown_name": -0.3, "unparsable": -0.2,
     },
 }  # fmt: skip
 # A rule knows no more than its evidence: what a model says of the same lines weighs more.
@@ -115,7 +115,8 @@ def evidence(subject: Subject, doubts: Collection[str] = ()) -> dict[str, float]
         "size": math.log1p(subject.count("characters_inserted") + subject.count("characters_removed")) / 3 - 1.1,
         "distance": math.log1p(subject.count("distance")) / 2,
         "known": 0.0 if signals.get("known_words") is None else number("known_words") - 0.6,
-        "typed": float(bool(number("last_inserted")) and not number("last_removed")) - 0.5,
+        "flow": math.log1p(subject.count("recent_edits")) / 2 - 0.6,
+        "replaces": float(bool(number("characters_removed"))) - 0.5,
         "since": 0.0 if signals.get("since_edit") is None else math.log1p(min(60.0, subject.count("since_edit"))) / 2,
         "lately": (subject.count("accepted") + 1) / (subject.count("accepted") + subject.count("rejected") + 2) - 0.5,
         "agrees": math.log1p(subject.count("backed")),
@@ -148,6 +149,7 @@ class SourceRecord:
         accepted: those that were accepted, wholly or in part, or typed by hand.
         shifts: by name, how far a weight has moved from its prior.
         worth: by name, the evidence behind that.
+        usual: by name, the mean of the evidence.
         title: of the source, for people.
     """
 
@@ -155,6 +157,7 @@ class SourceRecord:
     accepted: float = 0.0
     shifts: Mapping[str, float] = field(default_factory=dict)
     worth: Mapping[str, float] = field(default_factory=dict)
+    usual: Mapping[str, float] = field(default_factory=dict)
     title: str = ""
 
     def learn(self, found: Mapping[str, float], probability: float, *, accepted: bool) -> Self:
@@ -167,11 +170,15 @@ class SourceRecord:
             least = _BIAS_WORTH if name == "bias" else _WORTH
             shifts[name] = shifts.get(name, 0.0) + error * value / (least + worth[name])
         shown, taken = self.shown + 1, self.accepted + accepted
-        return replace(self, shown=shown, accepted=taken, shifts=shifts, worth=worth)
+        names = self.usual.keys() | found.keys()
+        usual = {name: self.usual.get(name, 0.0) for name in names}
+        usual = {name: mean + (found.get(name, 0.0) - mean) / shown for name, mean in usual.items()}
+        return replace(self, shown=shown, accepted=taken, shifts=shifts, worth=worth, usual=usual)
 
     def threshold(self, name: str, usual: float) -> float:
         """The probability that `name` stands for; `usual` without a record."""
-        shift = min(0.0, self.shifts.get("bias", 0.0)) * _YIELDS.get(name, 0.0)
+        moved = sum(shift * self.usual.get(each, 0.0) for each, shift in self.shifts.items())
+        shift = min(0.0, moved) * _YIELDS.get(name, 0.0)
         return usual if not shift else sigmoid(_logit(usual) + shift)
 
 
