@@ -65,7 +65,7 @@ def test_text_that_does_not_go_on_with_the_menu_is_shown_once_that_is_closed(wor
     workbench.go(2)
     workbench.type("return to")
     workbench.until(lambda: workbench.see("menuIsOpen"), "the menu is open")
-    workbench.until(lambda: workbench.asked(), "the model answers")
+    workbench.until(workbench.asked, "the model answers")
     workbench.until(lambda: workbench.asked()[-1]["prefix"].endswith("return to"), "the model answers")
     assert workbench.ghost() == ""
     workbench.press("Escape")
@@ -167,7 +167,7 @@ def test_every_kind_of_change_is_shown_and_taken_as_shown(
     workbench: Workbench, after: str, struck: list[str], kind: str, text: str
 ) -> None:
     before = "old = 1\nprint(old)\ny = 3\n"
-    workbench.edited(before, **{"print(old)": after})
+    workbench.edited(before, {"print(old)": after})
     workbench.until(lambda: workbench.shown(kind) == [text], f"the {kind}")
     assert workbench.shown("foot") == (["Tab to accept, Esc to dismiss"] if kind == "box" else [])
     assert workbench.struck() == struck
@@ -176,7 +176,7 @@ def test_every_kind_of_change_is_shown_and_taken_as_shown(
 
 
 def test_taken_piece_by_piece(workbench: Workbench) -> None:
-    workbench.edited("old = 1\nprint(old)\ny = 3\n", **{"print(old)": "min(y)\nmax(y)\nprint(old)"})
+    workbench.edited("old = 1\nprint(old)\ny = 3\n", {"print(old)": "min(y)\nmax(y)\nprint(old)"})
     asked = len(workbench.asked())
     with workbench.learns("accepted"):
         workbench.press("Control+l")
@@ -189,7 +189,7 @@ def test_taken_piece_by_piece(workbench: Workbench) -> None:
 
 
 def test_what_follows_from_one_answer_is_counted_and_comes_at_once(workbench: Workbench) -> None:
-    workbench.edited(CHAINED, **CHAIN)
+    workbench.edited(CHAINED, CHAIN)
     until_hint(workbench, "Tab · 1 of 2 · Alt+A: all")
     asked = len(workbench.asked())
     workbench.press("Tab")
@@ -202,7 +202,7 @@ def test_what_follows_from_one_answer_is_counted_and_comes_at_once(workbench: Wo
 
 
 def test_one_key_takes_all_that_follows_as_one_step(workbench: Workbench) -> None:
-    workbench.edited(CHAINED, **CHAIN)
+    workbench.edited(CHAINED, CHAIN)
     until_hint(workbench, "Tab · 1 of 2 · Alt+A: all")
     with workbench.learns("accepted"):
         workbench.press("Alt+a")
@@ -214,7 +214,7 @@ def test_one_key_takes_all_that_follows_as_one_step(workbench: Workbench) -> Non
 
 
 def test_a_rejected_edit_takes_what_follows_with_it(workbench: Workbench) -> None:
-    workbench.edited(CHAINED, **CHAIN)
+    workbench.edited(CHAINED, CHAIN)
     until_hint(workbench, "Tab · 1 of 2 · Alt+A: all")
     with workbench.learns("rejected"):
         workbench.press("Escape")
@@ -226,7 +226,7 @@ def test_a_rejected_edit_takes_what_follows_with_it(workbench: Workbench) -> Non
 
 def test_unchanged_lines_between_changes_are_not_marked(workbench: Workbench) -> None:
     before = "old = alpha(1)\nkeep()\nkeep()\nbeta(1)\n"
-    workbench.edited(before, **CHAIN)
+    workbench.edited(before, CHAIN)
     workbench.until(lambda: workbench.shown("insertion") == ["2", "2"], "what comes in both lines")
     assert workbench.struck() == ["1", "1"]
     until_hint(workbench, "Tab")
