@@ -207,3 +207,25 @@ def test_a_damaged_file_of_records_is_not_used(tmp_path: Path, content: str) -> 
     path = tmp_path / "records.json"
     path.write_text(content, encoding="utf-8")
     assert list(Records(path).rows()) == []
+
+
+async def test_what_is_turned_off_is_still_answered_when_a_person_asks() -> None:
+    for settings in (
+        SuggestSettings(enabled=False),
+        SuggestSettings(languages={"python": False}),
+        SuggestSettings(show="on_request"),
+    ):
+        async with editing("x = |\n", "1", settings=settings) as editor:
+            editor.type(" ")
+            assert isinstance(await editor.inline(), Silence)
+            assert editor.model.requests == []
+            assert isinstance(await editor.inline(Trigger.EXPLICIT), Suggestion)
+
+
+@pytest.mark.parametrize(("lines", "shown"), [(1, "if x:"), (2, "if x:\n    y()"), (None, "if x:\n    y()\n    z()")])
+async def test_a_text_has_no_more_lines_than_a_person_wants(lines: int | None, shown: str) -> None:
+    settings = SuggestSettings(debounce_seconds=0.0, lines=lines)
+    async with editing("|\n", "if x:\n    y()\n    z()", settings=settings) as editor:
+        answer = await editor.inline(Trigger.EXPLICIT)
+        assert isinstance(answer, Suggestion)
+        assert answer.edits[0].text == shown

@@ -126,11 +126,13 @@ async def _elsewhere(session: Session, asked: Asked) -> Suggestion | None:
 def forbidden(session: Session, asked: Asked) -> Silence | None:
     """Why nothing may be suggested there; None when something may.
 
-    An explicit question is answered in comments and strings too, but a file that is off or ignored is never read.
+    An explicit question is answered whatever is turned off, but a file that is ignored is never read.
     """
     document, settings, workspace = asked.document, session.settings, session.workspace
-    reason = session.switches.off(settings, document)
-    if reason is None and asked.kind == "edit" and not settings.next_edit:
+    reason = None if asked.explicit else session.switches.off(settings, document)
+    if reason is None and not asked.explicit and settings.show == "on_request":
+        reason = SilenceReason.ON_REQUEST
+    if reason is None and not asked.explicit and asked.kind == "edit" and not settings.next_edit:
         reason = SilenceReason.OFF_NEXT_EDIT
     if reason is None:
         unfit = workspace.verdict(document).reason or session.state(document.uri).unfit(document)
@@ -262,6 +264,7 @@ def question_at(session: Session, asked: Asked, info: ModelInfo) -> Question | N
         since_edit=recent.age,
         decisions=session.cooldown.counts,
         max_tokens=settings.max_tokens,
+        lines=settings.lines,
         context_tokens=context_tokens(info, settings.context_tokens, settings.max_tokens),
         mask=workspace.mask,
         region=info.region if info.region != RegionBounds() else region_called(info.id),

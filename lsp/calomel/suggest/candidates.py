@@ -152,6 +152,12 @@ def read_rewrite(candidate: Candidate, text: str, start: int, end: int) -> tuple
     return tuple(edit for edit in edits if not changes_only_space(edit.removed, edit.text)) or edits
 
 
+def _first_lines(text: str, most: int) -> str:
+    """The text up to the end of its line number `most`; blank lines do not count."""
+    found = re.compile(rf"(?:\s*\S[^\r\n]*){{0,{most}}}").match(text)
+    return text if found is None or not found[0] else found[0]
+
+
 def _edits(edits: tuple[Planned, ...] | SilenceReason) -> tuple[Planned, ...]:
     return () if isinstance(edits, SilenceReason) else edits
 
@@ -233,7 +239,13 @@ class CandidateSource:
             filled = read_fill(candidate, text[:offset], text[offset:], situation.language_id, refuses)
             if isinstance(filled, SilenceReason):
                 best = better(best, filled)
-            elif filled.text.strip() or selected is None:  # the item alone is not a suggestion
+                continue
+            if question.lines is not None:
+                short = _first_lines(filled.text, question.lines)
+                filled = Filled(
+                    short, filled.cut + len(filled.text) - len(short), filled.cut_off and short == filled.text
+                )
+            if filled.text.strip() or selected is None:  # the item alone is not a suggestion
                 proposed = Proposed(
                     candidate,
                     edits(filled.text),

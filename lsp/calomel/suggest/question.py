@@ -57,6 +57,7 @@ class Question:
         decisions: how many of the last suggestions were accepted, and how many rejected.
         max_tokens: limit of the answer.
         context_tokens: limit of the prompt.
+        lines: limit of a text at the cursor; None without one.
         mask: masks secrets in a text.
         region: how much the model may rewrite at once.
         making: the edit in progress, masked. It has not settled, but says most about the next one.
@@ -81,6 +82,7 @@ class Question:
     errors: Callable[[int, int, str], tuple[int, int] | None] | None = None
     past: Past = field(default_factory=Past)
     scope: Callable[[int], tuple[int, int] | None] | None = None
+    lines: int | None = None
 
     def region_at(self, place: int, bounds: RegionBounds) -> tuple[int, int]:
         """The lines around a place that a model rewrites: a whole function, or the whole text, if it is small."""

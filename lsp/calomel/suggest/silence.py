@@ -31,6 +31,7 @@ class SilenceReason(StrEnum):
     OFF_FILE = "off_file", "Suggestions are turned off for this file."
     OFF_NEXT_EDIT = "off_next_edit", "Next-edit suggestions are turned off."
     SNOOZED = "snoozed", "Suggestions are snoozed."
+    ON_REQUEST = "on_request", "Suggestions are shown when you ask for them."
     IGNORED_PATH = "ignored_path", "This file is excluded by an ignore rule, so no model sees it."
     UNKNOWN_DOCUMENT = "unknown_document", "The editor has not opened this document here."
     NO_MODEL = "no_model", "No model can be reached."

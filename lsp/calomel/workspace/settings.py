@@ -16,12 +16,14 @@ from calomel.storage import read_regular
 from calomel.storage.system import is_own, rights_of_others
 
 Aggressiveness = Literal["quiet", "balanced", "eager"] | float
+Show = Literal["always", "on_request"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 ReadAhead = Literal["always", "plugged_in", "never"]
 
 AGGRESSIVENESS: Final = ("quiet", "balanced", "eager")
 LOG_LEVELS: Final[tuple[str, ...]] = get_args(LogLevel)
 READ_AHEAD: Final[tuple[str, ...]] = get_args(ReadAhead)
+SHOW: Final[tuple[str, ...]] = get_args(Show)
 
 
 def setting(default: Any, why: str, **rules: Any) -> Any:
@@ -66,7 +68,10 @@ class PrivacySettings:
 class SuggestSettings:
     """When to suggest, and how much."""
 
-    enabled: bool = setting(True, "Suggest at all. Off: nothing is suggested anywhere.")
+    enabled: bool = setting(True, "Suggest by itself. Off: only where you ask by the key.")
+    show: Show = setting(
+        "always", "Show suggestions by themselves (always), or when you ask by the key (on_request).", choices=SHOW
+    )
     languages: Mapping[str, bool] = setting(
         {}, "Turn suggestions on or off for a language, by its id; `*` stands for all that you do not name.", of=bool
     )
@@ -100,6 +105,10 @@ class SuggestSettings:
         high=1024,
         limit=True,
     )
+    lines: int | None = setting(
+        None, "The most lines of a text at the cursor; 1: one line only. Unset: as many as the model writes.",
+        low=1, high=1000, optional=True,
+    )  # fmt: skip
     context_tokens: int | None = setting(
         None, "How much of your code the model reads, in tokens. Unset: what it is good and quick with.",
         low=64, high=32_768, limit=True, optional=True,
