@@ -66,6 +66,7 @@ export class Inline implements vscode.Disposable {
   private server: Server | null = null;
   private otherwise: Otherwise = () => Promise.resolve(null);
   private replaces: () => void = () => undefined;
+  private marks: (document: vscode.TextDocument, row: number) => void = () => undefined;
   private readonly answers = new vscode.EventEmitter<number>();
   /** Milliseconds that an answer took. */
   readonly onAnswer = this.answers.event;
@@ -115,9 +116,18 @@ export class Inline implements vscode.Disposable {
     },
   };
 
-  /** What it works with; they need each other. `replaces` is called when ghost text takes the place of what is shown. */
-  connect(server: Server, otherwise: Otherwise, replaces: () => void): void {
+  /**
+   * What it works with; they need each other. `replaces` is called when ghost text takes the place of what is shown,
+   * `marks` when the user is to see that there is some, and no more.
+   */
+  connect(
+    server: Server,
+    otherwise: Otherwise,
+    replaces: () => void,
+    marks: (document: vscode.TextDocument, row: number) => void,
+  ): void {
     this.server = server;
+    this.marks = marks;
     this.otherwise = otherwise;
     this.replaces = replaces;
   }
@@ -347,6 +357,10 @@ export class Inline implements vscode.Disposable {
     const items = answer instanceof vscode.InlineCompletionList ? answer.items : (answer ?? []);
     if (items.length > 0) {
       this.answers.fire(Date.now() - began);
+      if (this.server?.isHint(idOf(items[0]?.command)) === true) {
+        this.marks(document, position.line);
+        return [];
+      }
       const made = items.map((each) => this.prepare(document, position, each)).filter((each) => each !== null);
       if (made.length > 0) {
         return made;

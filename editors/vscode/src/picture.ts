@@ -113,6 +113,12 @@ export function picture(lines: Lines, changes: readonly Hunk[], scene: Scene): P
   return { struck, insertions, boxes, seams, hints, signs, far };
 }
 
+/** A sign in the margin of a row, and nothing else. */
+export function mark(row: number): Picture {
+  const signs = [{ row, sign: "here" as const }];
+  return { struck: [], insertions: [], boxes: [], seams: [], hints: [], signs, far: false };
+}
+
 /** What announces an edit of another file at a place such as `helper.py:12`. */
 export function announcement(place: string, scene: Scene): Picture {
   const { cursor, hints, key, passed } = scene;

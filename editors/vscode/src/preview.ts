@@ -4,7 +4,7 @@ import { posix } from "node:path";
 import * as vscode from "vscode";
 import type { Change, Edit } from "./edit";
 import type { Painter } from "./painter";
-import { announcement, picture } from "./picture";
+import { announcement, mark, picture } from "./picture";
 import type { Scene } from "./picture";
 import type { View } from "./placement";
 import { isFar, rowsAway } from "./placement";
@@ -46,6 +46,8 @@ export class Preview {
   private indents = false;
   /** Where an edit is being taken that others of the same answer follow. */
   private goesOn: vscode.TextEditor | null = null;
+  /** Where a mark says that there is something to ask for. */
+  private marked: vscode.TextEditor | null = null;
   private readonly takings = new vscode.EventEmitter<vscode.TextEditor>();
   /** An edit was taken, and the next one of the same answer is to be asked for. */
   readonly onGoingOn = this.takings.event;
@@ -74,6 +76,9 @@ export class Preview {
   /** Show an edit in the place of what is shown. */
   show(editor: vscode.TextEditor, suggestion: Suggestion, kind: Kind, more: Partial<Shown> = {}): void {
     const before = this.shown;
+    if (this.marked !== null) {
+      this.hide();
+    }
     if (before !== null && before.suggestion.id !== suggestion.id) {
       this.ignore("replaced");
     } else if (before !== null && before.editor !== editor) {
@@ -87,8 +92,20 @@ export class Preview {
     setContext(CONTEXT, true);
   }
 
+  /** Show that there is something for a row, in the place of what is shown. */
+  mark(editor: vscode.TextEditor, row: number): void {
+    this.hide();
+    this.marked = editor;
+    this.server.spoke(editor.document.uri);
+    this.painter.paint(editor, mark(row));
+  }
+
   /** Take it away; the server sees from the text what became of it, or was told. */
   hide(): void {
+    if (this.marked !== null) {
+      this.painter.clear(this.marked);
+      this.marked = null;
+    }
     const shown = this.shown;
     if (shown !== null) {
       this.shown = null;
@@ -109,8 +126,8 @@ export class Preview {
   /** Take it away, and tell the server that the user did not decide about it. */
   ignore(reason: string): void {
     const id = this.id;
+    this.hide();
     if (id !== null) {
-      this.hide();
       this.server.tell("ignore", id, reason);
     }
   }
@@ -118,6 +135,9 @@ export class Preview {
   /** Go along with changes of a document. */
   changed(document: vscode.TextDocument, changes: readonly Change[]): void {
     const shown = this.shown;
+    if (this.marked?.document === document) {
+      this.hide();
+    }
     const own = document === (shown?.there ?? shown?.editor.document);
     if (shown === null || (!own && document !== shown.editor.document)) {
       return;
@@ -137,6 +157,9 @@ export class Preview {
   moved(editor: vscode.TextEditor): void {
     const { version } = editor.document;
     const row = editor.selection.active.line;
+    if (row !== this.last.row && this.marked === editor) {
+      this.hide();
+    }
     if (version === this.last.version && row !== this.last.row) {
       // Whoever goes elsewhere without typing is done with what was typed.
       this.passed = null;

@@ -20,6 +20,8 @@ interface TextEdit {
 export interface EditItem extends TextEdit {
   readonly textDocument?: { readonly uri: string; readonly version?: number | null };
   readonly command?: { readonly command: string; readonly arguments?: readonly unknown[] };
+  /** The user is to see no more than a mark until they ask. */
+  readonly hint?: boolean;
   /** Where it is among those of one answer, and those that follow. */
   readonly chain?: { readonly index: number; readonly total: number; readonly rest: readonly TextEdit[] };
 }

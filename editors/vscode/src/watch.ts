@@ -1,5 +1,5 @@
 // When to ask for the next edit: with the editor's own questions, behind changes that no such question follows, and when
-// the cursor goes elsewhere soon after an edit.
+// the cursor goes elsewhere soon after an edit, or to a problem.
 
 import * as vscode from "vscode";
 import { isCancelled } from "./cancelled";
@@ -145,7 +145,7 @@ export class Watch implements vscode.Disposable {
     const { item } = found;
     const suggestion = Suggestion.of(item, document.getText(), position.line);
     // Ghost text has no room for what is said of several.
-    return suggestion?.chain === null
+    return suggestion?.chain === null && item.hint !== true
       ? this.inline.item(document, position, suggestion.edit, { id: suggestion.id, kind: "edit", item })
       : null;
   }
@@ -156,6 +156,8 @@ export class Watch implements vscode.Disposable {
     const suggestion = found === null ? null : Suggestion.of(found.item, found.document.getText(), row);
     if (suggestion === null || found === null) {
       this.preview.yield();
+    } else if (found.item.hint === true) {
+      this.preview.mark(editor, here ? suggestion.rows.first : row);
     } else {
       this.inline.ignore("replaced");
       this.preview.show(editor, suggestion, "edit", here ? {} : { there: found.document });
@@ -182,7 +184,8 @@ export class Watch implements vscode.Disposable {
     const elsewhere = row !== this.row;
     this.row = row;
     const busy = this.timer !== undefined || this.preview.in(editor) !== null || this.inline.id !== null;
-    if (elsewhere && !busy && Date.now() - this.edited < AFTER_EDIT_MS) {
+    const recently = elsewhere && Date.now() - this.edited < AFTER_EDIT_MS;
+    if (!busy && (recently || isAtProblem(editor))) {
       this.askSoon(editor, MOVE_MS);
     } else if (elsewhere && editor === vscode.window.activeTextEditor) {
       this.focused(editor);
@@ -219,6 +222,12 @@ export class Watch implements vscode.Disposable {
     this.inline.ignore("left_buffer");
     this.focused(editor);
   }
+}
+
+/** Whether the editor shows a problem where the cursor is: whoever goes there is offered what solves it. */
+function isAtProblem({ document, selection }: vscode.TextEditor): boolean {
+  const problems = vscode.languages.getDiagnostics(document.uri);
+  return selection.isEmpty && problems.some(({ range }) => range.contains(selection.active));
 }
 
 function isAt(editor: vscode.TextEditor, position: vscode.Position): boolean {

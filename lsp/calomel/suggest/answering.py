@@ -130,7 +130,7 @@ def forbidden(session: Session, asked: Asked) -> Silence | None:
     """
     document, settings, workspace = asked.document, session.settings, session.workspace
     reason = None if asked.explicit else session.switches.off(settings, document)
-    if reason is None and not asked.explicit and settings.show == "on_request":
+    if reason is None and not asked.explicit and settings.show == "on_request" and asked.drafts is None:
         reason = SilenceReason.ON_REQUEST
     if reason is None and not asked.explicit and asked.kind == "edit" and not settings.next_edit:
         reason = SilenceReason.OFF_NEXT_EDIT
@@ -166,6 +166,8 @@ def _unwelcome(session: Session, asked: Asked) -> Silence | None:
     ):
         return Silence.of(SilenceReason.MID_WORD)
     age, moved = session.state(asked.document.uri).recent.age, asked.trigger is Trigger.CURSOR
+    if any(each.start <= asked.offset <= each.end for each in asked.diagnostics):
+        age = 0.0  # going to a problem says as much as an edit
     if (age is None and (moved or asked.kind == "edit")) or (age is not None and moved and age > _AFTER_EDIT):
         return Silence.of(SilenceReason.NO_RECENT_EDIT)
     return Silence.of(SilenceReason.COOLDOWN) if session.cooldown.left else None

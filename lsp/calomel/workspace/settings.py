@@ -16,9 +16,9 @@ from calomel.storage import read_regular
 from calomel.storage.system import is_own, rights_of_others
 
 Aggressiveness = Literal["quiet", "balanced", "eager"] | float
-Show = Literal["always", "on_request"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 ReadAhead = Literal["always", "plugged_in", "never"]
+Show = Literal["always", "hint", "on_request"]
 
 AGGRESSIVENESS: Final = ("quiet", "balanced", "eager")
 LOG_LEVELS: Final[tuple[str, ...]] = get_args(LogLevel)
@@ -70,7 +70,10 @@ class SuggestSettings:
 
     enabled: bool = setting(True, "Suggest by itself. Off: only where you ask by the key.")
     show: Show = setting(
-        "always", "Show suggestions by themselves (always), or when you ask by the key (on_request).", choices=SHOW
+        "always",
+        "What you see before you ask by the key: suggestions (always), a mark beside the line (hint), or nothing "
+        "(on_request).",
+        choices=SHOW,
     )
     languages: Mapping[str, bool] = setting(
         {}, "Turn suggestions on or off for a language, by its id; `*` stands for all that you do not name.", of=bool

@@ -152,6 +152,25 @@ def test_unchanged_lines_between_changes_are_not_marked(neovim: Neovim) -> None:
     neovim.holds(before.replace("old", "new").replace("(1)", "(2)")[:-1])
 
 
+PROBLEM = """
+local namespace = vim.api.nvim_create_namespace("test")
+vim.diagnostic.set(namespace, 0, { { lnum = 9, col = 6, end_lnum = 9, end_col = 9, message = "unknown name" } })
+"""
+
+
+def test_it_is_offered_at_a_problem_that_one_goes_to_without_typing_anything(neovim: Neovim) -> None:
+    neovim.script(edit=RENAME)
+    neovim.open(FAR.replace("old = 1", "new = 1"))
+    neovim.lua(PROBLEM)
+    neovim.type("jk")
+    neovim.settle()
+    assert neovim.marks() == []
+    neovim.lua("vim.diagnostic.jump({ count = 1, float = false })")
+    neovim.until(lambda: neovim.struck() == ["old"], "the edit is shown there")
+    neovim.type("<Tab>")
+    neovim.holds(DONE[:-1])
+
+
 def test_it_moves_along_with_lines_typed_above_it(neovim: Neovim) -> None:
     neovim.edited(FAR)
     neovim.script(seconds=5, edit={})

@@ -288,6 +288,20 @@ def test_the_status_says_that_it_is_off_in_this_file_and_why(workbench: Workbenc
     assert (len(workbench.asked()), workbench.toasts()) == (before, [])
 
 
+def test_an_edit_is_offered_at_a_problem_that_one_goes_to_without_typing_anything(workbench: Workbench) -> None:
+    workbench.script(edit={"tru": "true"})
+    workbench.open('{\n  "a": 1,\n\n\n\n  "b": tru\n}\n', "problem.json")
+
+    def landed() -> bool:
+        # The problem is there a moment after the file.
+        workbench.press("F8")
+        return workbench.place() == (6, 8)
+
+    workbench.until(landed, "the cursor is at the problem")
+    workbench.until_ghost("e")
+    workbench.press("Escape")
+
+
 def choose(workbench: Workbench, title: str, row: str) -> None:
     """Run a command that asks, and choose a row."""
     workbench.command(title)

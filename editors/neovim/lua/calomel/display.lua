@@ -27,8 +27,17 @@ function M.hide(state)
         suggestion.release(state.shown)
         state.shown = nil
     end
-    state.offered, state.chosen = nil, nil
+    state.offered, state.chosen, state.marked = nil, nil, nil
     render.clear(state.buf)
+end
+
+--- Show no more than a sign that there is a suggestion for a row: the user asks for it.
+---@param state calomel.State
+---@param row integer
+function M.mark(state, row)
+    M.ignore(state, "replaced")
+    state.marked = true
+    render.sign(state.buf, row)
 end
 
 --- Hide it, and tell the server that the user did not decide about it.
@@ -183,7 +192,7 @@ function M.show(state, s)
         suggestion.release(before)
     end
     same = same and not state.stale
-    state.shown, state.stale = s, false
+    state.shown, state.stale, state.marked = s, false, nil
     if not same then
         M.draw(state)
     end
