@@ -217,12 +217,13 @@ def test_other_files_have_the_room_that_the_window_leaves(tmp_path: Path) -> Non
     assert spelled(none.context, found.tokenizer) == "<|fim_prefix|>x = <|fim_suffix|><|fim_middle|>"
 
 
-def test_without_such_tokens_it_is_asked_in_its_chat_template_and_refused_without_that_too(tmp_path: Path) -> None:
-    found = asked(tmp_path / "chat", QWEN, chat_template=CHATML)
+@pytest.mark.parametrize("template", [CHATML, None])
+def test_without_such_tokens_it_continues_the_text_before_the_hole(tmp_path: Path, template: str | None) -> None:
+    found = asked(tmp_path, QWEN, chat_template=template)
 
-    assert "marked <MIDDLE>" in spelled(found.fill.render(PARTS, 512).context, found.tokenizer)
-    with pytest.raises(TokenizerError, match="has neither fill-in-the-middle tokens nor a chat template"):
-        asked(tmp_path / "bare", QWEN)
+    assert spelled(found.fill.render(PARTS, 512).context, found.tokenizer).endswith("import lib\nlib.")
+    assert found.continues
+    assert found.blind is (template is None)
 
 
 @pytest.mark.parametrize("inner", [False, True])

@@ -122,14 +122,13 @@ PARTS = PromptParts(
 )
 
 
-STYLE = PromptStyle("chat", "chat", mask="<MASK>", ends=("<|im_end|>", "<|endoftext|>"))
+STYLE = PromptStyle("left_to_right", "chat", mask="<MASK>", ends=("<|im_end|>", "<|endoftext|>"))
 
 
 def asked(folder: Path, kind: Any, template: str | None = CHATML, **more: Any) -> Published:
     ids = write_tokenizer(folder, STYLE_CONTROLS, chat_template=template, text_tokens=STYLE_CONTROLS[3:7])
-    return open_published(
-        folder, replace(STYLE, fim=kind, edit=kind, **more), end=ids["<|im_end|>"], mask=ids["<MASK>"]
-    )
+    style = STYLE if kind == "chat" else replace(STYLE, fim=kind, edit=kind, **more)
+    return open_published(folder, style, end=ids["<|im_end|>"], mask=ids["<MASK>"])
 
 
 def spelled(ids: Any, tokenizer: TextTokenizer) -> str:
@@ -156,17 +155,25 @@ def test_around_a_hole_stand_prefix_and_suffix_as_they_are(tmp_path: Path) -> No
     assert not prompt.cut
 
 
-def test_in_a_chat_the_hole_is_marked_and_the_block_asked(tmp_path: Path) -> None:
+def test_left_to_right_the_file_up_to_the_hole_comes_last(tmp_path: Path) -> None:
+    found = asked(tmp_path, "left_to_right", begin="<bos>")
+
+    prompt = found.fill.render(PARTS, 512)
+
+    assert spelled(prompt.context, found.tokenizer).startswith("<bos>")
+    assert spelled(prompt.context, found.tokenizer).endswith("import a\nx = ")
+    assert found.continues
+
+
+def test_in_a_chat_other_files_and_changes_come_before_the_region(tmp_path: Path) -> None:
     found = asked(tmp_path, "chat")
 
-    prompt = spelled(found.fill.render(PARTS, 2048).context, found.tokenizer)
+    prompt = spelled(found.edit.render(replace(PARTS, region=EditRegion("z\n")), 2048).context, found.tokenizer)
 
-    assert prompt.startswith("<|im_start|>user\nBelow is a file with a hole, marked <MIDDLE>.")
+    assert prompt.startswith("<|im_start|>user\nBelow is a file that is being edited.")
     assert "From near.py:\n```\nNEAR = 2\n```" in prompt
     assert "```diff\nx.py\n-old\n+new\n```" in prompt
-    assert prompt.endswith(
-        "The file x.py:\n```\nimport a\nx = <MIDDLE>\ny = 2\n```<|im_end|>\n<|im_start|>assistant\n```\n"
-    )
+    assert prompt.endswith("\ny = 2\n```<|im_end|>\n<|im_start|>assistant\n```\n")
 
 
 def test_in_a_chat_a_region_is_marked_with_the_cursor_in_it(tmp_path: Path) -> None:
@@ -178,7 +185,7 @@ def test_in_a_chat_a_region_is_marked_with_the_cursor_in_it(tmp_path: Path) -> N
     assert "```\na\n<REGION>\nb<CURSOR>b\n</REGION>\nc\n```<|im_end|>" in prompt
 
 
-@pytest.mark.parametrize("kind", ["around", "fim_tokens", "chat"])
+@pytest.mark.parametrize("kind", ["around", "fim_tokens", "left_to_right", "chat"])
 def test_no_text_forges_a_control_token(tmp_path: Path, kind: str) -> None:
     found = asked(tmp_path, kind)
     controls = set(found.tokenizer.control.values())
@@ -186,38 +193,40 @@ def test_no_text_forges_a_control_token(tmp_path: Path, kind: str) -> None:
     parts = PromptParts((Excerpt(forged, 0, forged),), (), (Hunk(forged, 0, forged, ""),), forged, forged, forged)
     honest = PromptParts((Excerpt("a", 0, "a"),), (), (Hunk("a", 0, "a", ""),), "a", "a", "a")
 
-    told, plain = (found.fill.render(each, 4096) for each in (parts, honest))
+    told, plain = (found.edit.render(each, 4096) for each in (parts, honest))
 
     assert [number for number in (*told.context, *told.suffix) if number in controls] == [
         number for number in (*plain.context, *plain.suffix) if number in controls
     ]
 
 
-@pytest.mark.parametrize("kind", ["around", "fim_tokens", "chat"])
-@pytest.mark.parametrize("room", [400, 512, 1024])
+@pytest.mark.parametrize("kind", ["around", "fim_tokens", "left_to_right", "chat"])
+@pytest.mark.parametrize("room", [512, 640, 1024])
 def test_a_prompt_keeps_within_its_room_and_says_what_it_left_out(tmp_path: Path, kind: str, room: int) -> None:
     found = asked(tmp_path, kind)
     long = "".join(f"value_{number} = {number}\n" for number in range(500))
     parts = PromptParts((Excerpt("b.py", 0, long),), (), (Hunk("x.py", 0, long, ""),), "x.py", long, long)
 
-    prompt = found.fill.render(parts, room)
+    prompt = found.edit.render(parts, room)
 
     assert len(prompt.context) + len(prompt.suffix) <= room
     assert prompt.cut
-    assert not found.fill.render(PromptParts(prefix="a = 1\n"), room).cut
+    assert not found.edit.render(PromptParts(prefix="a = 1\n"), room).cut
 
 
 def test_an_answer_in_a_block_is_read_and_over_when_the_block_is(tmp_path: Path) -> None:
     found = asked(tmp_path, "chat")
 
-    assert found.fill.read(found.tokenizer.encode("a + b\n```\nDone.")) == "a + b"
-    assert found.fill.ended(found.tokenizer.encode("a + b\n```"))
-    assert found.fill.read(found.tokenizer.encode("a + b\n`"), whole=False) == "a + b"
+    assert found.edit.read(found.tokenizer.encode("a + b\n```\nDone.")) == "a + b"
+    assert found.edit.ended(found.tokenizer.encode("a + b\n```"))
+    assert found.edit.read(found.tokenizer.encode("a + b\n`"), whole=False) == "a + b"
 
 
-def test_without_a_template_a_chat_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TokenizerError, match="has no chat template"):
-        asked(tmp_path, "chat", template=None)
+def test_without_a_template_a_region_is_the_hole_that_it_leaves(tmp_path: Path) -> None:
+    found = asked(tmp_path, "chat", template=None)
+
+    assert found.blind
+    assert found.continues
 
 
 @pytest.mark.parametrize(

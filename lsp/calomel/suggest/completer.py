@@ -134,7 +134,8 @@ class FillRequest(CompleteRequest):
         canvas_lengths: candidate canvas lengths; None for the default.
         constraint: grammar of the answer, see `Filler.grammars`; by default it gets as many steps as it needs.
         whole_word: token healing: the answer is generated from the start of the word at the cursor, and must begin with
-            what is there of it. Only for our own checkpoints, and not with a constraint.
+            what is there of it. Only for our own checkpoints and for those without fill-in-the-middle tokens, and not
+            with a constraint.
         recall: text found elsewhere between the same neighbours may be the answer, if it is likelier right than the
             model's own; not with a temperature, penalties, a `policy` or a constraint.
         fitted: what does not fit the hole is cut off the answer, see `calomel.suggest.fitting`; not with a constraint,
@@ -394,6 +395,8 @@ class GenerationConfig:
         sampling: None for the most probable tokens.
         ended: whether an answer is complete without an end token; None if nothing else ends one.
         blind: for regions: the model does not see their current text.
+        continues: for holes: the model only continues the text before them. An answer is generated from the start of
+            the word at the cursor, and what follows the hole decides where it ends.
     """
 
     renderer: PromptRenderer
@@ -403,6 +406,7 @@ class GenerationConfig:
     sampling: SamplingParams | None = None
     ended: Callable[[Sequence[int]], bool] | None = None
     blind: bool = False
+    continues: bool = False
 
     def lengths(self, longest: int, max_tokens: int) -> tuple[int, ...]:
         """The canvas lengths for an answer of `max_tokens` and its end, none longer than `longest`; each once."""

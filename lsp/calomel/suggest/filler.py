@@ -25,6 +25,7 @@ from calomel.suggest.completer import (
     CompleteAnswer,
     CompleteRequest,
     Drawing,
+    Ending,
     Fill,
     FillRequest,
     FinishReason,
@@ -36,6 +37,7 @@ from calomel.suggest.completer import (
     settled,
     settled_ids,
 )
+from calomel.suggest.continuation import continuation
 from calomel.suggest.recall import CopyCandidate, CopyScorer, recall
 from calomel.suggest.rewriter import Rewriter
 from calomel.suggest.scoring import Drafted, RequestGroup, expected_characters, expected_of_draft, judge_drafts
@@ -121,7 +123,7 @@ class Filler:
         own_edits = GenerationConfig(self.generation.renderer, _EDIT_POLICY, _EDIT_STEPS, (_EDIT_CANVAS,))
         self._rewriter = Rewriter(tokenizer, edits or own_edits)
         self._copies = copies
-        if isinstance(tokenizer, Tokenizer):
+        if self._heals:
             pieces_of(tokenizer)  # now, and not at the first half word: it takes 20 ms
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
@@ -207,7 +209,7 @@ class Filler:
                 else:
                     text = canvas_text(item, self.tokenizer, request.max_tokens)
                     shown = healing.rest(self.generation.renderer.shown(text.text))
-                    yield replace(text, text=cut_at_stop(shown, request.stop)[0])
+                    yield replace(text, text=self._cut(request, shown)[0])
 
     def judging(self, request: FillRequest, text: str, prompt: FimTokens | None = None) -> tuple[Request, int]:
         """A request for the likelihood of `text` in the hole, and how many of its first tokens are there already."""
@@ -278,11 +280,35 @@ class Filler:
 
     def _healing(self, request: FillRequest) -> TokenHealing:
         """What the answer must begin with: nothing, unless it is generated from the start of a word."""
-        asked = request.whole_word and request.constraint is None
-        fits = asked and isinstance(self.tokenizer, Tokenizer)
-        if not fits or self.generation.ended is not None:
+        if not (self._heals and request.whole_word and request.constraint is None):
             return NO_HEALING
         return TokenHealing.before(request.parts.prefix, self.tokenizer, request.stop)
+
+    @property
+    def _heals(self) -> bool:
+        """Whether prompts may end before the word at the cursor: other formats were trained with halves of words."""
+        return self.generation.continues or (self.generation.ended is None and isinstance(self.tokenizer, Tokenizer))
+
+    def _cut(self, request: FillRequest, text: str) -> tuple[str, bool]:
+        """The text up to where the answer is over, and whether it is."""
+        text, stopped = cut_at_stop(text, request.stop)
+        end = continuation(request.parts).end(text) if self._goes_on(request) else None
+        return (text, stopped) if end is None else (text[:end], True)
+
+    def _goes_on(self, request: FillRequest) -> bool:
+        """Whether only what follows the hole tells where an answer ends."""
+        return self.generation.continues and request.constraint is None and request.min_tokens <= 1
+
+    def _until(self, request: FillRequest, healing: TokenHealing) -> Ending | None:
+        until = ending(self.generation, request.stop)
+        if until is None or not self._goes_on(request):
+            return until
+        own, read = self.generation.ended, self.generation.renderer.read
+
+        def ended(ids: Sequence[int]) -> bool:
+            return (own is not None and own(ids)) or self._cut(request, healing.rest(read(ids)))[1]
+
+        return replace(until, ended=ended)
 
     def _request(self, request: FillRequest, prompt: FimTokens, *, record: bool = False) -> Request:
         from calomel.engine import Request, SamplingParams  # imports torch
@@ -312,7 +338,7 @@ class Filler:
             deadline=None if request.deadline is None else time.monotonic() + request.deadline,
             record_canvases=record,
             reuse=prompt.reuse,
-            until=ending(self.generation, request.stop),
+            until=self._until(request, healing),
             hopeless=None if request.floor is None else hopeless,
             constraint=constraint,
             suffix=prompt.suffix,
@@ -378,7 +404,7 @@ class Filler:
         owed = healing.tokens(result.ids, self.tokenizer)
         said = slice(owed, owed + request.max_tokens)
         cut = len(result.ids) > said.stop
-        text, stopped = cut_at_stop(healing.rest(self.generation.renderer.read(result.ids[: said.stop])), request.stop)
+        text, stopped = self._cut(request, healing.rest(self.generation.renderer.read(result.ids[: said.stop])))
         result = told(result, said)
         hole, shorter = request.hole, stopped
         if hole is not None:
@@ -415,8 +441,11 @@ class Filler:
         # A canvas also has room for the end token, which is one more than the answer may have.
         most = healing.tokens(settled_ids(state), self.tokenizer) + request.max_tokens
         ids = settled_ids(state, most, self.tokenizer.end)
-        text, stopped = cut_at_stop(healing.rest(self.generation.renderer.read(ids, whole=False)), request.stop)
-        return text if stopped else settled(text, request.stop)
+        text, stopped = self._cut(request, healing.rest(self.generation.renderer.read(ids, whole=False)))
+        if stopped:
+            return text
+        # Where the answer may end, the next line tells.
+        return settled(text[: text.rfind("\n") + 1].rstrip() if self._goes_on(request) else text, request.stop)
 
 
 def own_renderer(tokenizer: TextTokenizer) -> ContextRenderer:

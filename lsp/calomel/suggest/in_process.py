@@ -90,7 +90,13 @@ def open_folder(folder: Path, options: OpenOptions) -> Filler:
     sampling = SamplingParams(temperature=generation.temperature, top_p=generation.top_p, top_k=generation.top_k)
     steps = generation.max_steps
     fill = GenerationConfig(
-        published.fill, generation.policy, steps, generation.fill_canvases, sampling, published.fill.ended
+        published.fill,
+        generation.policy,
+        steps,
+        generation.fill_canvases,
+        sampling,
+        published.fill.ended,
+        continues=published.continues,
     )
     edits = GenerationConfig(
         published.edit,

@@ -72,7 +72,7 @@ A2D_BD3LM: Final = Blocks(
     _BLOCK,
     "low_confidence",
     "examples/a2d/bd3lm/sample.py of ZHZisZZ/dllm: low_confidence, a step a token, temperature 0",
-    PromptStyle(fim="chat", edit="chat", mask=_MASK, ends=_ENDS),
+    PromptStyle(fim="left_to_right", edit="chat", mask=_MASK, ends=_ENDS),
     usual=_bd3lm_usual,
     network=_a2d_network,
 ).family("a2d-bd3lm", _is_a2d)
@@ -85,7 +85,7 @@ DREAM_REASONER: Final = Blocks(
     "low_confidence_dynamic:0.9",
     "block_diffusion_generate of the checkpoint: low_confidence_dynamic, threshold 0.9, a step a position; README: "
     "temperature 0 under SGLang",
-    PromptStyle(fim="chat", edit="chat", mask=_MASK, ends=_ENDS),
+    PromptStyle(fim="left_to_right", edit="chat", mask=_MASK, ends=_ENDS),
     network=lambda _: {"qk_norm": True},
     # Dream's names; only this one has blocks.
 ).family("dream-reasoner", lambda raw: named(raw, "dream") and raw.get("block_size") is not None)
@@ -140,7 +140,7 @@ NEMOTRON: Final = Blocks(
     "threshold:0.9",
     "generate of modeling_nemotron_labs_diffusion.py: blocks of 32, threshold 0.9, a causal context, temperature 0",
     # The names of its mask and end tokens are in its tokenizer; config.json has their ids.
-    PromptStyle(fim="chat", edit="chat", mask=None, ends=("</s>",)),
+    PromptStyle(fim="left_to_right", edit="chat", mask=None, ends=("</s>",)),
     opens=True,
     usual=_nemotron_usual,
     end_id=2,

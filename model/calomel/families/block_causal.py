@@ -202,7 +202,7 @@ _SDAR: Final = Blocks(
     _SDAR_BLOCK,
     "low_confidence_dynamic:0.85",
     "generate.py of JetAstra/SDAR: remasking, threshold, a step a position; sampling: generation_config.json",
-    PromptStyle(fim="chat", edit="chat", mask="<|MASK|>", ends=(TURN_END, TEXT_END)),
+    PromptStyle(fim="left_to_right", edit="chat", mask="<|MASK|>", ends=(TURN_END, TEXT_END)),
     usual=_sdar_usual,
     network=lambda _: {"qk_norm": True},
     # The --mask_id of generate.py.
@@ -228,7 +228,7 @@ FAST_DLLM_V2: Final = Blocks(
     "threshold:0.9",
     # Its generation_config.json is Qwen2.5's, which samples.
     "model card (threshold 0.9, small_block_size 8); the published loop takes the best token",
-    PromptStyle(fim="chat", edit="chat", mask="|<MASK>|", ends=(TURN_END, TEXT_END)),
+    PromptStyle(fim="left_to_right", edit="chat", mask="|<MASK>|", ends=(TURN_END, TEXT_END)),
     shift=True,
     sub_block=SUB_BLOCK,
     network=lambda _: {"qkv_bias": True},
@@ -311,7 +311,7 @@ _LLADA2: Final = Blocks(
     32,
     "threshold:0.95",
     "generate of modeling_llada2_moe.py (LLaDA2.0): threshold 0.95, blocks of 32, temperature 0",
-    PromptStyle(fim="chat", edit="chat", mask="<|mask|>", ends=(TEXT_END, "<|role_end|>")),
+    PromptStyle(fim="left_to_right", edit="chat", mask="<|mask|>", ends=(TEXT_END, "<|role_end|>")),
     usual=_llada2_usual,
     network=_llada2_network,
     # As published; a checkpoint's own files take precedence.

@@ -207,7 +207,7 @@ DIFFUSION_GEMMA: Final = Family(
     config=_config,
     open=_open,
     estimate=_estimate,
-    prompts=PromptStyle(fim="chat", edit="chat", mask=None, ends=("<eos>", "<turn|>"), begin="<bos>"),
+    prompts=PromptStyle(fim="left_to_right", edit="chat", mask=None, ends=("<eos>", "<turn|>"), begin="<bos>"),
     generation=Generation(
         policy=f"entropy_bound:{_BOUND}",
         max_steps=_STEPS,

@@ -1,4 +1,4 @@
-"""A hole or a region to rewrite as an instruction in a model's own chat template, answered in a fenced block.
+"""A region to rewrite as an instruction in a model's own chat template, answered in a fenced block.
 
 The block is opened for the model, so that its first token is code. Control tokens in a user's text are plain text
 (`calomel.prompts.chat_template`).
@@ -21,13 +21,8 @@ _OPENING: Final = re.compile(r"\s*(?P<fence>`{3,})[^\n`]*\n")
 _CLOSING: Final = re.compile(r"(?:^|(?<=\n))(?P<fence>`{3,})[ \t]*(?=\n|$)")
 # The end of an unfinished text that may become the closing fence.
 _MAY_CLOSE: Final = re.compile(r"\n?`*[ \t]*\Z")
-_HOLE: Final = "<MIDDLE>"
 _START, _END, _CURSOR = "<REGION>", "</REGION>", "<CURSOR>"
 
-_FILL: Final = (
-    f"Below is a file with a hole, marked {_HOLE}. Write the text that belongs in place of the mark. It may begin and "
-    "end within a line. Repeat nothing of what stands before or behind the mark, and explain nothing."
-)
 _REWRITE: Final = (
     f"Below is a file that is being edited. Rewrite the lines between {_START} and {_END} as they should be after the "
     f"next edit; {_CURSOR} is where the cursor is. Follow the recent changes. If nothing is to be changed, repeat the "
@@ -36,7 +31,7 @@ _REWRITE: Final = (
 
 
 class ChatRenderer:
-    """Asks for a hole or a region in words.
+    """Asks for a region in words.
 
     Args:
         template: the checkpoint's.
@@ -52,16 +47,14 @@ class ChatRenderer:
         self._tokenizer = tokenizer
         self._plain = PlainAnswer(tokenizer, ends)
         try:
-            self._around = len(self._ids(PromptParts(), ""))
-            self._around_region = len(self._ids(PromptParts(region=EditRegion("", 0)), ""))
+            self._around = len(self._ids(PromptParts(), EditRegion("")))
         except ChatTemplateError as error:
             raise TokenizerError(f"the checkpoint can not be asked in its chat template: {error}") from error
 
     def render(self, parts: PromptParts, max_context: int) -> FimTokens:
         """The window gets three quarters of the room, and any rest; then recent changes, then other files."""
-        region = "" if parts.region is None else parts.region.text
-        around = self._around if parts.region is None else self._around_region
-        fixed = around + SEAMS + self._count(parts.path or "") + self._count(region)
+        region = parts.region or EditRegion("")
+        fixed = self._around + SEAMS + self._count(parts.path or "") + self._count(region.text)
         shown, ids, cut = fit(
             parts, max_context, max_context - fixed, self._tokenizer, lambda shown: self._ids(shown, region)
         )
@@ -79,9 +72,9 @@ class ChatRenderer:
         """A canvas' text without what belongs to the fences."""
         return inside(text)
 
-    def _ids(self, parts: PromptParts, region: str) -> list[int]:
+    def _ids(self, parts: PromptParts, region: EditRegion) -> list[int]:
         fence = _fence(parts, region)
-        message = Message("user", _words(parts, fence))
+        message = Message("user", _words(parts, region, fence))
         # Qwen3 and its kin think aloud unless told not to; other templates ignore the variable.
         ids = self._prompt.render([message], enable_thinking=False)
         return [*ids, *self._tokenizer.encode(f"{fence}\n")]
@@ -90,18 +83,14 @@ class ChatRenderer:
         return len(self._tokenizer.encode(text)) if text else 0
 
 
-def _words(parts: PromptParts, fence: str) -> str:
-    """The instruction and the surroundings of the hole."""
-    said = [_FILL if parts.region is None else _REWRITE]
-    said += [f"Answer with one block between lines of {fence} alone."]
+def _words(parts: PromptParts, region: EditRegion, fence: str) -> str:
+    """The instruction and the surroundings of the region."""
+    said = [_REWRITE, f"Answer with one block between lines of {fence} alone."]
     said += [_file("From", excerpt, fence) for excerpt in parts.related]
     if parts.edits:
         changes = "".join(f"{hunk.path}\n{diff_text(hunk)}" for hunk in parts.edits)
         said.append(f"Recent changes, the last one last:\n{fence_for(changes)}diff\n{changes}{fence_for(changes)}")
-    if parts.region is None:
-        body = f"{parts.prefix}{_HOLE}{parts.suffix}"
-    else:
-        body = f"{parts.prefix}{_START}\n{_marked(parts.region)}{_END}\n{parts.suffix}"
+    body = f"{parts.prefix}{_START}\n{_marked(region)}{_END}\n{parts.suffix}"
     name = f"The file {parts.path}" if parts.path else "The file"
     said.append(f"{name}:\n{fence}\n{_ended(body)}{fence}")
     return "\n\n".join(said)
@@ -122,8 +111,8 @@ def _ended(text: str) -> str:
     return text if not text or text.endswith("\n") else text + "\n"
 
 
-def _fence(parts: PromptParts, region: str) -> str:
-    return fence_for(f"{parts.prefix}{parts.suffix}{region}")
+def _fence(parts: PromptParts, region: EditRegion) -> str:
+    return fence_for(f"{parts.prefix}{parts.suffix}{region.text}")
 
 
 def fence_for(text: str) -> str:

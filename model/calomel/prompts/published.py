@@ -21,6 +21,7 @@ from tokenizers.models import BPE
 from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
 from calomel.prompts.fim_tokens import FimTokensRenderer, format_of, token_names
 from calomel.prompts.instruction import ChatRenderer
+from calomel.prompts.left_to_right import LeftToRightRenderer
 from calomel.prompts.next_edit import EDIT_FORMATS, NextEditRenderer
 from calomel.prompts.renderer import AroundRenderer, EndingRenderer, PromptStyle
 from calomel.prompts.tokenizer import TextTokenizer, TokenizerError, byte_level
@@ -247,6 +248,11 @@ class Published:
         """Whether a region is asked for as the hole that it leaves: the model does not see its text."""
         return not isinstance(self.edit, ChatRenderer | NextEditRenderer)
 
+    @property
+    def continues(self) -> bool:
+        """Whether a hole is asked for by the text before it alone."""
+        return isinstance(self.fill, LeftToRightRenderer)
+
 
 def open_published(folder: Path, style: PromptStyle, *, end: int, mask: int) -> Published:
     """Tokenizer and renderers of the checkpoint in `folder`.
@@ -281,13 +287,12 @@ def _renderer(kind: str, folder: Path, style: PromptStyle, tokenizer: PublishedT
         return FimTokensRenderer(tokenizer, ends, form, begin or tokenizer.ids_of(_beginning(folder)))
     if kind == "around":
         return AroundRenderer(tokenizer, ends, begin, tokenizer.ids_of([] if style.close is None else [style.close]))
-    if kind in {"chat", "fim_tokens"}:
-        template = _template(folder)
-        if template is None:
-            none = "no chat template" if kind == "chat" else "neither fill-in-the-middle tokens nor a chat template"
-            raise TokenizerError(f"{folder} has {none}: nothing tells how it is asked")
+    template = _template(folder) if kind == "chat" else None
+    if template is not None:
         return ChatRenderer(template, tokenizer, ends)
-    raise TokenizerError(f"no published checkpoint is asked in the style {kind!r}")
+    if kind == "calomel":
+        raise TokenizerError(f"no published checkpoint is asked in the style {kind!r}")
+    return LeftToRightRenderer(tokenizer, ends, begin or tokenizer.ids_of(_beginning(folder)))
 
 
 def _template(folder: Path) -> ChatTemplate | None:

@@ -17,7 +17,7 @@ from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import TextTokenizer
 
 EditKind = Literal["zeta2", "zeta2.1", "sweep", "sweep-v2"]
-Kind = Literal["calomel", "fim_tokens", "around", "chat", EditKind]
+Kind = Literal["calomel", "fim_tokens", "left_to_right", "around", "chat", EditKind]
 # A token of code is rarely longer than this on average.
 _CHARACTERS_PER_TOKEN: Final = 12
 # The suffix gets this part of the room, if the prefix wants the rest.
@@ -35,12 +35,12 @@ class PromptStyle:
 
     Attributes:
         fim: how a hole is shown. `calomel`: our own format. `fim_tokens`: with the fill-in-the-middle tokens of its
-            tokenizer; if that has none, as in `chat`. `around`: the prefix as context and the suffix as the request's
-            `suffix`, for models that read in both directions. `chat`: as an instruction in the checkpoint's chat
-            template, answered in a fenced block.
-        edit: how a region that may be rewritten is shown, in the same ways. Without instructions (`fim_tokens`,
-            `around`) the model fills the hole that the region leaves: it does not see the region's text. Or the name of
-            a format that it was trained on (`calomel.prompts.next_edit`).
+            tokenizer; if that has none, as in `left_to_right`. `left_to_right`: the text before it alone. `around`: the
+            prefix as context and the suffix as the request's `suffix`, for models that read in both directions.
+        edit: how a region that may be rewritten is shown. `chat`: as an instruction in the checkpoint's chat template,
+            answered in a fenced block. Or the name of a format that it was trained on (`calomel.prompts.next_edit`).
+            Otherwise, and without a template, the model fills the hole that the region leaves, as in `fim`: it does not
+            see the region's text.
         mask: name of the mask token, so that text never forges it; None if there is none.
         ends: names of the tokens that end an answer, the first is the engine's end token.
         begin: name of a token at the start of every context; None if there is none, or (`fim_tokens`) if the tokenizer

@@ -174,13 +174,19 @@ NO_HEALING: Final = TokenHealing()
 def cut_back(prefix: str, tokenizer: TextTokenizer) -> int:
     """Where the last word of a prefix begins, in characters, including a space before it if tokens have it so.
 
-    The end of the prefix if its line is blank: an indentation is not half of a word.
+    An indentation is not half of a word: nothing of it is cut off, or its last blank, for tokenizers that give that to
+    the word after it.
     """
     start = max(prefix.rfind("\n") + 1, len(prefix) - _FARTHEST)
     # In a longer line, words are the same from any space on.
     start = max(start, prefix.find(" ", start, -_FARTHEST // 2)) if len(prefix) - start == _FARTHEST else start
     line = prefix[start:]
-    return start + tokenizer.boundary(line) if line.strip() else len(prefix)
+    if tokenizer.indents_apart:
+        return start + tokenizer.boundary(line) if line.strip() else len(prefix)
+    if not line.strip():
+        return max(0, len(prefix) - 1)
+    found = start + tokenizer.boundary(line)
+    return len(prefix) - 1 if prefix[found:].isspace() else found
 
 
 def _overlap(text: str, stop: str) -> bool:

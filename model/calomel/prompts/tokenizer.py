@@ -59,7 +59,11 @@ class TextTokenizer:
     Attributes:
         vocab_size: number of tokens that text is made of; `size` counts added ones too.
         control: the control tokens, name to id.
+        indents_apart: the indentation of a line is one pre-token with the line end before it, whatever follows. Others
+            give its last blank to what follows.
     """
+
+    indents_apart = False
 
     def __init__(
         self,
@@ -128,7 +132,8 @@ class TextTokenizer:
     def boundary(self, text: str) -> int:
         """Where, in characters, the last pre-token of `text` starts: adding text never changes the tokens before it."""
         if self._fast.pre_tokenizer is None:
-            return 0
+            # Such vocabularies take the space before a word with it.
+            return max(0, text.rfind(" "))
         pieces = self._fast.pre_tokenizer.pre_tokenize_str(encodable(text))
         return int(pieces[-1][1][0]) if pieces else 0
 
@@ -206,6 +211,8 @@ def encodable(text: str) -> str:
 
 class Tokenizer(TextTokenizer):
     """The tokenizer of Calomel's own checkpoints, with the tokens of their prompts."""
+
+    indents_apart = True
 
     def __init__(self, fast: FastTokenizer) -> None:
         named = {name: token for name in SPECIAL_TOKENS if (token := fast.token_to_id(name)) is not None}

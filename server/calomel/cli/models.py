@@ -319,6 +319,7 @@ _GUIDE: Final = (
 _WAYS: Final = {
     "calomel": "our own format",
     "fim_tokens": "its fill-in-the-middle tokens",
+    "left_to_right": "the text before a hole",
     "around": "prefix and suffix as they are",
     "chat": "an instruction in its chat template",
 }

@@ -18,7 +18,7 @@ from calomel.suggest.completer import CompleterError
 USUAL_PORTS: Final = (("llama.cpp", 8080), ("Ollama", 11434), ("LM Studio", 1234), ("vLLM", 8000))
 # If several programs speak the same format, the port tells which one it is.
 _NAMES: Final = {"llama.cpp": "llama.cpp", "ollama": "Ollama", "vllm": "vLLM"}
-_SECONDS: Final = 1.0
+_SECONDS: Final = 5.0
 
 
 def check_upstream(settings: ServerSettings, ports: Sequence[tuple[str, int]] = USUAL_PORTS) -> Iterator[Finding]:
