@@ -27,7 +27,6 @@ from calomel.families.table import find
 from calomel.prompts.next_edit import EDIT_FORMATS
 from calomel.prompts.parts import EditRegion, Excerpt, PromptParts
 from calomel.prompts.published import Published, open_published
-from calomel.prompts.tokenizer import TokenizerError
 from calomel.suggest.completer import CANVAS, CompleteRequest, Draft
 from calomel.suggest.in_process import open_filler
 from calomel.suggest.launch import describe

@@ -19,7 +19,6 @@ from tests.server._llama_cpp import BUILT, SPECIAL, Llama, ready
 from tests.server.conftest import TOKEN, listening, until, upstream_app
 
 from calomel.prompts.parts import Excerpt, PromptParts
-from calomel.server.errors import StartError
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest
 from calomel.suggest.wire import COMPLETE_PATH, decode, encode
 
@@ -110,10 +109,11 @@ def test_tokens_that_a_real_llama_cpp_does_not_know_are_found(llama: Any, asked:
     assert client.post("/v1/fim/completions", json=SHORT).json()["usage"]["completion_tokens"] > 0
 
 
-def test_a_real_llama_cpp_without_tokens_of_a_hole_is_told(llama: Any) -> None:
-    url = llama(special=SPECIAL[:1])
-    with pytest.raises(StartError, match="tiny-coder has no fill-in-the-middle tokens that are known"):
-        upstream_app(url)
+def test_a_real_llama_cpp_without_tokens_of_a_hole_continues_the_text_before_it(llama: Any, asked: Any) -> None:
+    client = asked(llama(special=SPECIAL[:1]))
+
+    assert client.post("/v1/fim/completions", json=SHORT).json()["usage"]["completion_tokens"] > 0
+    assert "it has no fill-in-the-middle tokens" in client.get("/calomel/v1/status").json()["model"]["note"]
 
 
 def test_a_real_llama_cpp_server_without_log_probabilities_is_asked_without_them(llama: Any, asked: Any) -> None:

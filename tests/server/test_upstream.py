@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -497,6 +498,71 @@ def test_a_prompt_fits_the_servers_window(name: str, window: int, asked: Open) -
     assert "far.py" not in sent
 
 
+NO_HOLES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "llama.cpp": ("llama.cpp", {"failing": {"/infill": (501, NO_TOKENS)}}, "/completion"),
+    "Ollama": ("ollama", {"models": ("llama3.2",), "capabilities": ("completion",)}, "/api/generate"),
+    "vLLM": ("vllm", {"models": ("llama",)}, "/v1/completions"),
+    "LM Studio": ("openai", {"models": ("llama",)}, "/v1/completions"),
+}
+
+
+@pytest.mark.parametrize(("name", "more", "route"), NO_HOLES.values(), ids=NO_HOLES)
+def test_a_model_without_tokens_for_holes_continues_the_text_before_them(
+    name: str, more: dict[str, Any], route: str, asked: Open
+) -> None:
+    play = Play(tokens=(" n", " *", " 2", "\n\n", "def thrice"), log_probs=(-0.1,) * 5, **more)
+    client = asked(name, play)
+
+    answer = client.post(FIM, json=HOLE).json()
+
+    # The blank before the cursor was the model's to write, and what comes after the function is not wanted.
+    assert answer["choices"][0]["text"] == "n * 2"
+    assert play.last(route)["prompt"].endswith("def twice(n):\n    return")
+    assert "it has no fill-in-the-middle tokens" in client.get("/calomel/v1/status").json()["model"]["note"]
+
+
+def test_a_model_that_writes_another_word_than_the_one_at_the_cursor_is_asked_from_there(asked: Open) -> None:
+    play = Play(models=("llama",), tokens=(" nothing",), log_probs=(-0.1,))
+    answer = asked("openai", play).post(FIM, json={**HOLE, "prompt": "value = tot"}).json()
+
+    assert [body["prompt"] for path, body in play.asked if path == "/v1/completions"][-2:] == ["value =", "value = tot"]
+    assert answer["choices"][0]["text"] == " nothing"
+
+
+# The text before and behind a hole, what a model goes on with, and what of it belongs there.
+GOING_ON: dict[str, tuple[str, str, str, str]] = {
+    "the rest of a line": ("x = f(", ", 2)\ny = 1\n", "1, 2)\ny = 2\n", "1"),
+    "what the text behind closes": ("x = f(", ")\n", "1, 2)\nprint(x)\n", "1, 2"),
+    "one statement before others": (
+        "def f():\n    a = 1\n    ", "\n    return a\n", "b = 2\n    c = 3\n    d = 4\n", "b = 2",
+    ),
+    "a statement over several lines": (
+        "def f():\n    ", "\n    return b\n", "b = [\n        1,\n    ]\n    c = 3\n", "b = [\n        1,\n    ]",
+    ),
+    "the end of a block": (
+        "def f():\n    ", "\n\n\ndef g():\n    pass\n", "a = 1\n    return a\n\n\ndef h():\n", "a = 1\n    return a",
+    ),
+    "a block of its own": ("def f(a):\n    if a", "\n", " > 1:\n        pass\n    return 2\n", " > 1:\n        pass"),
+    "what ends the line already": ("return ", ";\n}\n", "f(x);\n}\n", "f(x)"),
+    "the block that is there": ("if a", ":\n    print(1)\n", " > 1:\n    print(2)\n", " > 1"),
+    "brackets in strings": ("x = ", "\n", "')' + y\nz = 2\n", "')' + y"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "behind", "said", "kept"), GOING_ON.values(), ids=GOING_ON)
+def test_what_follows_a_hole_tells_where_the_answer_of_a_model_ends_that_goes_on(
+    before: str, behind: str, said: str, kept: str, asked: Open
+) -> None:
+    owed = re.search(r" ?(?:\w+|[^\w\s]+)\Z|\s\Z", before)
+    tokens = re.findall(r"\s*\S+|\s+", (owed[0] if owed else "") + said)
+    play = Play(models=("llama",), tokens=tokens, log_probs=(-0.1,) * len(tokens))
+
+    body = {"model": "m", "prompt": f"<|file_sep|>f.py\n<|fim_prefix|>{before}<|fim_suffix|>{behind}<|fim_middle|>"}
+    answer = asked("openai", play).post("/v1/completions", json=body).json()
+
+    assert answer["choices"][0]["text"] == kept
+
+
 BAD: dict[str, tuple[str, Play, dict[str, Any], str]] = {
     "wrong model name": (
         "ollama", Play(), {"upstream_model": "qwen3"},
@@ -510,16 +576,13 @@ BAD: dict[str, tuple[str, Play, dict[str, Any], str]] = {
         "has several models: name one with upstream-model (qwen-a, qwen-b)",
     ),
     "no model": ("openai", Play(models=()), {}, "has no model: load one there"),
-    "no tokens, llama.cpp": (
-        "llama.cpp", Play(failing={"/infill": (501, NO_TOKENS)}), {},
-        "Qwen2.5-Coder-1.5B-Q8_0 has no fill-in-the-middle tokens that are known: serve a coder model",
+    "tokens that the model has not, llama.cpp": (
+        "llama.cpp", Play(), {"upstream_fim": "qwen"},
+        "Qwen2.5-Coder-1.5B-Q8_0 has no tokens <|fim_prefix|> <|fim_suffix|> <|fim_middle|>: leave upstream-fim out",
     ),
-    "no tokens, Ollama": (
-        "ollama", Play(models=("llama3.2",), capabilities=("completion",)), {},
-        "llama3.2 has no fill-in-the-middle tokens that are known: serve a coder model",
-    ),
-    "no tokens, vLLM": (
-        "vllm", Play(models=("llama",)), {}, "or name its format with upstream-fim (qwen, starcoder,",
+    "tokens that the model has not, vLLM": (
+        "vllm", Play(models=("llama",)), {"upstream_fim": "starcoder"},
+        "llama has no tokens <fim_prefix> <fim_suffix> <fim_middle>: leave upstream-fim out",
     ),
     "chat only": (
         "openai", Play(failing={"/v1/completions": (404, {"error": "not found"})}), {},
@@ -714,7 +777,7 @@ def test_the_doctor_finds_servers_of_this_machine_and_says_the_line_that_uses_th
 
 def test_the_doctor_says_what_the_named_server_gives(stack: ExitStack) -> None:
     silent = stack.enter_context(served(played.ollama(Play(log_probs=None))))
-    chats = stack.enter_context(served(played.ollama(Play(capabilities=(), models=("llama3",)))))
+    chats = stack.enter_context(served(played.openai(Play(failing={"/v1/completions": (404, {})}))))
 
     ((level, found, advice),) = told({"upstream": silent})
     assert (level, advice) == ("ok", "")

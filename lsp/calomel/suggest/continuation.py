@@ -22,6 +22,10 @@ from calomel.workspace.languages import grammar_of
 _CLOSES: Final = {"(": ")", "[": "]", "{": "}"}
 _NOTABLE: Final = re.compile(r"[()\[\]{}\n]")
 _LINE: Final = re.compile(r"^([ \t]*)(\S[^\r\n]*)", re.MULTILINE)
+# What tokenizers do not know how to split before they have read on: a word or a run of signs with the space before it,
+# or the last blank of an indentation.
+_LAST_PIECE: Final = re.compile(r" ?(?:\w+|[^\w\s]+)\Z|\s\Z")
+_LONGEST_PIECE: Final = 64
 # Characters considered around a hole.
 _BEFORE: Final = 24_000
 _BEHIND: Final = 8_000
@@ -36,6 +40,7 @@ class Continuation:
         indent: columns before the cursor's line; before the cursor if the line is blank up to there.
         blank: the line is blank up to the cursor.
         within: more than closers follows the cursor on its line.
+        tail: what follows on the cursor's line, up to the first bracket there that closes one before the cursor.
         waiting: what closes the brackets that are open at the cursor and that the text after the hole leaves open, the
             innermost last.
         owed: how many of them were opened on the cursor's line: the answer has to close these.
@@ -47,6 +52,7 @@ class Continuation:
     indent: int
     blank: bool
     within: bool
+    tail: str
     waiting: tuple[str, ...]
     owed: int
     following: str
@@ -60,9 +66,12 @@ class Continuation:
                 waiting.append(_CLOSES[mark])
             elif mark != "\n":
                 if not waiting or waiting.pop() != mark:
-                    return _trimmed(text, at)
+                    again = self.tail.endswith(mark) and text[: at + 1].endswith(self.tail)
+                    return at + 1 - len(self.tail) if again else _trimmed(text, at)
             elif self.within or self._is_over(text, at, waiting):
-                return at
+                line = text[:at].rstrip()
+                again = self.tail[-1:] not in _CLOSES.values() and line.endswith(self.tail)
+                return len(line) - len(self.tail) if again else at
         return None
 
     def _is_over(self, text: str, at: int, waiting: Sequence[str]) -> bool:
@@ -96,6 +105,9 @@ def _continuation(prefix: str, suffix: str, path: str | None) -> Continuation:
     opened, _ = _unmatched(prefix, language_id)
     owed = len(_unmatched(line, language_id)[0])
     _, closed = _unmatched(suffix, language_id)
+    first = next(
+        (at for at, mark in _marks(rest, language_id) if _unmatched(rest[: at + 1], language_id)[1]), len(rest)
+    )
     waiting = tuple(opened[min(len(closed), len(opened)) :])
     following = _LINE.search(suffix, len(rest))
     return Continuation(
@@ -103,11 +115,19 @@ def _continuation(prefix: str, suffix: str, path: str | None) -> Continuation:
         _columns(line[: len(line) - len(line.lstrip())]),
         not line.strip(),
         not is_inert(rest),
+        rest[: first + 1].rstrip(),
         waiting,
         min(owed, len(waiting)),
         "" if following is None else following[2].rstrip(),
         -1 if following is None else _columns(following[1]),
     )
+
+
+def last_piece(prefix: str, stops: Sequence[str]) -> str:
+    """The end of a prefix that may be half of a token, for a model to write again; none with a stop string."""
+    found = _LAST_PIECE.search(prefix, len(prefix) - _LONGEST_PIECE)
+    text = "" if found is None else found[0]
+    return "" if any(stop and (stop in text or text.endswith(stop[0])) for stop in stops) else text
 
 
 def _marks(text: str, language_id: str) -> Iterator[tuple[int, str]]:

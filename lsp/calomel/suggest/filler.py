@@ -43,7 +43,7 @@ from calomel.suggest.rewriter import Rewriter
 from calomel.suggest.scoring import Drafted, RequestGroup, expected_characters, expected_of_draft, judge_drafts
 
 if TYPE_CHECKING:
-    from calomel.engine import CanvasState, Engine, Request, Result, SamplingParams
+    from calomel.engine import CanvasState, Engine, Handle, Request, Result, SamplingParams
 
 # Revealing sure tokens from left to right fills more holes than revealing them anywhere, and copied text is often sure
 # at once (docs/decisions/013 and 022).
@@ -55,6 +55,8 @@ DEFAULT_CANVAS: Final = 8
 _EDIT_CANVAS: Final = 48
 _EDIT_POLICY: Final = "threshold:0.5"
 _EDIT_STEPS: Final = 2
+# Characters whose first token tells what follows a hole.
+_FOLLOWING: Final = 64
 _SHARED: Final = tuple(each.name for each in fields(CompleteRequest))
 
 
@@ -166,11 +168,16 @@ class Filler:
         asked = self._asked(request)
         *judging, last = self.engine.submit_all(asked.requests)
         own = last.result()
-        try:
-            judged = judging[0].result() if judging else None
-        except DeadlineExceededError:
-            judged = None
-        return self._chosen(asked, own, judged)
+
+        def judgement(handles: Sequence[Handle]) -> Result | None:
+            try:
+                return handles[0].result() if handles else None
+            except DeadlineExceededError:
+                return None
+
+        fill = self._chosen(asked, own, judgement(judging))
+        following = self._following(asked, fill)
+        return _ending_there(fill, judgement(self.engine.submit_all(following) if following else ()))
 
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the task cancels the engine's requests."""
@@ -351,7 +358,28 @@ class Filler:
         async with RequestGroup(self.engine) as group:
             *judging, last = group.send(asked.requests)
             own = await last.wait()
-            return await self._aside(asked.request, self._chosen, asked, own, *await group.wait(judging))
+            fill = await self._aside(asked.request, self._chosen, asked, own, *await group.wait(judging))
+            following = await asyncio.to_thread(self._following, asked, fill)
+            (judged,) = await group.wait(group.send(following)) or (None,)
+            return _ending_there(fill, judged)
+
+    def _following(self, asked: _Asked, fill: Fill) -> tuple[Request, ...]:
+        """For the likelihood of what follows the hole behind an answer, if only that tells whether it ends there.
+
+        The last token of the answer may be another one where the two meet.
+        """
+        if not (fill.text and self._goes_on(asked.request) and self.engine.config.diffusion.verifiable):
+            return ()
+        text = f"{self._healing(asked.request).text}{fill.text}"
+        own, both = (self.tokenizer.encode(text + after) for after in ("", asked.request.parts.suffix[:_FOLLOWING]))
+        same = next((at for at, pair in enumerate(zip(own, both, strict=False)) if pair[0] != pair[1]), len(own))
+        if same == len(both):
+            return ()
+        like = replace(asked.requests[0], constraint=None, until=None, hopeless=None, record_canvases=False)
+        count = same + 1
+        while len(self.tokenizer.decode_bytes(both[:count])) <= len(text.encode()) and count < len(both):
+            count += 1
+        return (replace(like, context=(*asked.prompt.context, *both[:same]), given=tuple(both[same:count])),)
 
     async def _watch(self, asked: _Asked) -> AsyncGenerator[CanvasState | Fill]:
         async with RequestGroup(self.engine) as group:
@@ -469,6 +497,19 @@ def told(result: Result, said: slice) -> Result:
         log_probs=result.log_probs[said],
         entropies=result.entropies[said],
     )
+
+
+def _ending_there(fill: Fill, judged: Result | None) -> Fill:
+    """`fill`, with the probability of what follows it as that of its end."""
+    if judged is None:
+        return fill
+    # The tokens in which the answer meets what follows replace the last ones of the answer.
+    replaced = len(judged.log_probs) - 1
+    kept = fill.result.log_probs[: fill.completion_tokens]
+    end = min(0.0, sum(judged.log_probs) - sum(kept[len(kept) - replaced :]))
+    result = replace(told(fill.result, slice(0, fill.completion_tokens)), end_log_prob=end)
+    scores = (*result.log_probs, end)
+    return replace(fill, result=result, confidence=math.exp(sum(scores) / len(scores)))
 
 
 def _candidate(fill: Fill) -> Candidate:

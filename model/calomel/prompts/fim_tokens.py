@@ -117,7 +117,9 @@ _FORMATS: Final = (
     _CODESTRAL,
 )
 _NAMES: Final = ("qwen", "starcoder", "santacoder", "deepseek", "glm", "codellama", "seed", "codestral")
-FORMATS: Final[Mapping[str, FimFormat]] = dict(zip(_NAMES, _FORMATS, strict=True))
+# Without such tokens a model continues the text before the hole.
+LEFT_TO_RIGHT: Final = FimFormat("", "", "")
+FORMATS: Final[Mapping[str, FimFormat]] = {**dict(zip(_NAMES, _FORMATS, strict=True)), "left-to-right": LEFT_TO_RIGHT}
 # Parts of model names, in lower case, for models of which nothing else is known.
 _MODELS: Final[Mapping[str, str]] = {
     "starcoder": "starcoder", "granite": "starcoder", "stable-code": "starcoder", "santacoder": "santacoder",
@@ -125,6 +127,8 @@ _MODELS: Final[Mapping[str, str]] = {
     "seed-coder": "seed", "seed_coder": "seed", "zeta": "seed", "codestral": "codestral", "sweep": "qwen",
     "codegemma": "qwen", "qwen": "qwen",
 }  # fmt: skip
+# What most makers' control tokens look like.
+_CONTROL: Final = re.compile(r"(<)(\|[^\s<>|]+\|>|/s>)")
 # Names of repositories say nothing about code.
 _REPOSITORY: Final = re.compile(r"\A(?:<\|repo_name\|>|<repo_name>|<reponame>)[^\n]*\n?")
 # Some clients add the token that their server would put before the text.
@@ -218,6 +222,10 @@ def write_fim(parts: PromptParts, form: FimFormat) -> str:
         for mark in (*form.marks, *form.ends, *form.files, *form.repository):
             text = text.replace(mark, f"{mark[:1]} {mark[1:]}")
         return text
+
+    if form is LEFT_TO_RIGHT:
+        # Which tokens the model has is unknown.
+        return _CONTROL.sub(r"\1 \2", parts.prefix)
 
     before, behind, blank = plain(parts.prefix), plain(parts.suffix), " " * form.padded
     front = ""

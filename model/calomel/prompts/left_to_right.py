@@ -29,18 +29,10 @@ class LeftToRightRenderer(PlainAnswer):
         self._begin = tuple(begin)
 
     def render(self, parts: PromptParts, max_context: int) -> FimTokens:
-        """The text before the hole; other files get the room that it leaves."""
-        room = max_context - len(self._begin)
-        before, cut = last_tokens(parts.prefix, room, self._tokenizer)
-        room -= len(before)
-        front = self._tokenizer.encode(write_front(parts)) if not cut else []
-        context = (*self._begin, *front[-room:] * (len(front) <= room), *before)
+        """The end of the text before the hole."""
+        before, cut = last_tokens(parts.prefix, max_context - len(self._begin), self._tokenizer)
+        context = (*self._begin, *before)
         if not context:
             # A model needs something to begin with: an empty line is what most files could have there.
             context = tuple(self._tokenizer.encode("\n"))
         return FimTokens(context, reuse=len(context), cut=cut)
-
-
-def write_front(parts: PromptParts) -> str:
-    """What stands before the file."""
-    return ""

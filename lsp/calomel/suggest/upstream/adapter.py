@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import isfinite, nan
 from typing import Any, Final
 
-from calomel.prompts.fim_tokens import FORMATS, FimFormat, write_fim
+from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, write_fim
 from calomel.prompts.parts import PromptParts
 from calomel.suggest.completer import Drawing, FinishReason
 from calomel.suggest.upstream.exchange import LOADING_SECONDS, READ_SECONDS, Exchange, Target, UpstreamError
@@ -72,6 +72,11 @@ class Adapter(ABC):
         self._target: Target = exchange.target
         self._form: FimFormat | None = None if exchange.target.fim is None else FORMATS[exchange.target.fim]
 
+    @property
+    def continues(self) -> bool:
+        """Whether a hole is asked for by the text before it alone: the model has no tokens for more."""
+        return self._form is LEFT_TO_RIGHT
+
     async def names(self) -> list[str]:
         """The models that can be named; empty if the server has only one and ignores names."""
         return []
@@ -95,12 +100,14 @@ class Adapter(ABC):
         async with aclosing(self.fill(trial, LOADING_SECONDS)) as pieces:
             return any([isfinite(value) async for piece in pieces for value in piece.log_probs])
 
-    def _no_tokens(self, model: str) -> UpstreamError:
-        message = (
-            f"{model or 'the model'} has no fill-in-the-middle tokens that are known: serve a coder model such as "
-            f"Qwen2.5-Coder, or name its format with upstream-fim ({', '.join(FORMATS)})"
-        )
-        return UpstreamError("refused", message)
+    def _check_tokens(self, model: str, counted: int, form: FimFormat) -> None:
+        """Raise UpstreamError unless the model has the tokens of the named format, which it counts as one each."""
+        if counted != len(form.marks):
+            message = (
+                f"{model or 'the model'} has no tokens {' '.join(form.marks)}: leave upstream-fim out, so that the "
+                "server says which it has"
+            )
+            raise UpstreamError("refused", message)
 
     def _one_of(self, names: Sequence[str]) -> str:
         """The model that was named, or the only one."""

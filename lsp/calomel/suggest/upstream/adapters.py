@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Final
 
-from calomel.prompts.fim_tokens import FORMATS, FimFormat, format_named
+from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, format_named
 from calomel.prompts.mercury import read_answer, write_mercury
 from calomel.suggest.completer import FinishReason
 from calomel.suggest.upstream.adapter import (
@@ -62,8 +62,8 @@ class OpenAi(Adapter):
         window = windows[self._model]
         if self._form is None:
             self._form = format_named(self._model) or await self._asked()
-        if self._form is None:
-            raise self._no_tokens(self._model)
+        else:
+            await self._check()
         try:
             log_probs = await self._try()
         except UpstreamError as error:
@@ -82,7 +82,7 @@ class OpenAi(Adapter):
 
     async def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
         """As `Adapter.fill`."""
-        form = self._form or FORMATS["qwen"]
+        form = self._form or LEFT_TO_RIGHT
         body = drawn(ask.drawing, top_k="") | {
             "model": self._model, "prompt": prompt_of(ask, form), "max_tokens": ask.max_tokens, "stream": True,
             "stream_options": {"include_usage": True}, "stop": (*ask.stop, *form.ends)[:_MOST_STOPS],
@@ -129,8 +129,11 @@ class OpenAi(Adapter):
         models = [record(each) for each in items(record(await self._exchange.get("/v1/models")).get("data"))]
         return {str(each.get("id")): whole(each.get("max_model_len")) for each in models}
 
-    async def _asked(self) -> FimFormat | None:
-        return None
+    async def _asked(self) -> FimFormat:
+        return LEFT_TO_RIGHT
+
+    async def _check(self) -> None:
+        """Raise UpstreamError if the model has not the tokens of the named format, as far as the server can tell."""
 
 
 class Vllm(OpenAi):
@@ -138,13 +141,20 @@ class Vllm(OpenAi):
 
     name = "vllm"
 
-    async def _asked(self) -> FimFormat | None:
+    async def _asked(self) -> FimFormat:
         """The format whose tokens are each one token of the model."""
         for form in FORMATS.values():
-            body = {"model": self._model, "prompt": "".join(form.marks), "add_special_tokens": False}
-            if record(await self._exchange.post("/tokenize", body)).get("count") == len(form.marks):
+            if form.marks and await self._counted(form) == len(form.marks):
                 return form
-        return None
+        return LEFT_TO_RIGHT
+
+    async def _check(self) -> None:
+        if self._form is not None:
+            self._check_tokens(self._model, await self._counted(self._form), self._form)
+
+    async def _counted(self, form: FimFormat) -> int:
+        body = {"model": self._model, "prompt": "".join(form.marks), "add_special_tokens": False}
+        return whole(record(await self._exchange.post("/tokenize", body)).get("count"))
 
 
 class Mercury(Adapter):

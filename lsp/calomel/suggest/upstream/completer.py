@@ -37,6 +37,7 @@ from calomel.suggest.completer import (
     cut_at_stop,
     settled,
 )
+from calomel.suggest.continuation import continuation, last_piece
 from calomel.suggest.launch import version
 from calomel.suggest.upstream.adapter import Adapter, Ask, Known, Piece
 from calomel.suggest.upstream.adapters import adapter_of
@@ -59,6 +60,9 @@ _CHANGED: Final = frozenset({404, 501})
 _NONE: Final = "it gives no log-probabilities: filters, and what rules know of their drafts, decide alone"
 
 
+_CONTINUES: Final = "it has no fill-in-the-middle tokens that are known, and continues the text before a hole"
+
+
 @dataclass(frozen=True, slots=True)
 class _Account:
     """The part of an engine's `Result` that is known here."""
@@ -69,9 +73,14 @@ class _Account:
 
 @dataclass(slots=True)
 class _Answer:
-    """A growing answer: pieces of text, each with the log-probabilities of its tokens."""
+    """A growing answer: pieces of text, each with the log-probabilities of its tokens.
 
-    text: str = ""
+    Attributes:
+        owed: what it must begin with: the end of the text before the hole.
+    """
+
+    owed: str = ""
+    said: str = ""
     pieces: list[Piece] = field(default_factory=list)
     finish: FinishReason | None = None
     prompt_tokens: int = 0
@@ -79,27 +88,45 @@ class _Answer:
     trimmed: bool = False
 
     def take(self, piece: Piece) -> None:
-        self.text += piece.text
+        self.said += piece.text
         self.pieces.append(piece)
         self.finish = piece.finish or self.finish
         self.prompt_tokens = piece.prompt_tokens or self.prompt_tokens
         self.cached_tokens = piece.cached_tokens or self.cached_tokens
 
     @property
+    def text(self) -> str:
+        """Beyond what it owes; empty while that is incomplete."""
+        return self.said[len(self.owed) :] if self.said.startswith(self.owed) else ""
+
+    @property
+    def strays(self) -> bool:
+        """Whether it begins otherwise than it must."""
+        return not self.said.startswith(self.owed) and (bool(self.finish) or not self.owed.startswith(self.said))
+
+    @property
+    def own_pieces(self) -> list[tuple[int, Piece]]:
+        """The pieces that say anything beyond what is owed, and where they begin in `text`."""
+        found, at = [], -len(self.owed)
+        for piece in self.pieces:
+            if piece.text and at + len(piece.text) > 0:
+                found.append((at, piece))
+            at += len(piece.text)
+        return found
+
+    @property
     def tokens(self) -> int:
         """Estimate: servers send about one token per piece."""
-        return sum(max(len(piece.log_probs), 1) for piece in self.pieces if piece.text)
+        return sum(max(len(piece.log_probs), 1) for _, piece in self.own_pieces)
 
     def log_probs(self, length: int) -> tuple[float, ...]:
         """Those of the tokens that start in the first `length` characters; empty if any is missing or NaN."""
         found: list[float] = []
-        at = 0
-        for piece in self.pieces:
-            if at < length and piece.text:
+        for at, piece in self.own_pieces:
+            if at < length:
                 if not piece.log_probs or not all(math.isfinite(value) for value in piece.log_probs):
                     return ()
                 found += [min(0.0, value) for value in piece.log_probs]
-            at += len(piece.text)
         return tuple(found)
 
 
@@ -135,7 +162,8 @@ class UpstreamCompleter:
     def model(self) -> ModelInfo:
         """What is known of the model so far, without waiting."""
         known, form = self._last, self._trained
-        source: SourceClass = "hosted" if known.edits else "fim" if form is None else "edits"
+        source: SourceClass = "edits" if form is not None else "small" if self._continues else "fim"
+        source = "hosted" if known.edits else source
         identity = hashlib.sha256(f"{self.target.base}\0{known.model}".encode()).hexdigest()[:16]
         window = min(known.window, MAX_CONTEXT)
         return ModelInfo(
@@ -144,7 +172,7 @@ class UpstreamCompleter:
             kinds=("fill", "edit"),
             max_context=window,
             # Prompts of other makers' servers cost no time of this machine's engine.
-            default_context=min(DEFAULT_CONTEXT if source == "fim" else _EDITS_CONTEXT, window),
+            default_context=min(_EDITS_CONTEXT if source in {"edits", "hosted"} else DEFAULT_CONTEXT, window),
             tokenizer=None,
             version=version(),
             region=MERCURY_REGION if known.edits else RegionBounds() if form is None else form.region,
@@ -157,6 +185,9 @@ class UpstreamCompleter:
         if self._adapter is None:
             return self._trouble or f"the server at {self.target.base} was not asked yet"
         known = "it gives log-probabilities" if self._last.log_probs else _NONE
+        known += (
+            "; it has no fill-in-the-middle tokens, and continues the text before a hole" if self._continues else ""
+        )
         return f"{self._adapter.name} at {self.target.base} with {self._last.model}; {known}"
 
     async def info(self) -> ModelInfo:
@@ -181,7 +212,7 @@ class UpstreamCompleter:
         else:
             async for _ in self._grown(request, answer, until, ask):
                 pass
-            text = cut_at_stop(answer.text, request.stop)[0]
+            text = self._cut(request, answer.text)[0]
             own = (Candidate(text, answer.log_probs(len(text)), finish_reason=answer.finish or "stop"),)
         return CompleteAnswer(
             (*own, *(Candidate(draft.text, maker=draft.maker) for draft in request.drafts)),
@@ -206,8 +237,10 @@ class UpstreamCompleter:
         until = None if request.deadline is None else began + request.deadline
         async with aclosing(self._grown(request, answer, until)) as growing:
             async for _ in growing:
-                text, stopped = cut_at_stop(answer.text, request.stop)
-                text = text if stopped else settled(text, request.stop)
+                text, stopped = self._cut(request, answer.text)
+                if not stopped:
+                    # Where the answer of a model ends that continues a text, the next line tells.
+                    text = text[: text.rfind("\n") + 1].rstrip() if self._continues else settled(text, request.stop)
                 if request.hole is not None:
                     text = await asyncio.to_thread(request.hole.settled, text)
                 if text.startswith(sent) and len(text) > len(sent):
@@ -224,8 +257,8 @@ class UpstreamCompleter:
         until = None if request.deadline is None else began + request.deadline
         async with aclosing(self._grown(request, answer, until)) as growing:
             async for _ in growing:
-                text = cut_at_stop(answer.text, request.stop)[0]
-                pieces = tuple(piece.text for piece in answer.pieces if piece.text)
+                text = self._cut(request, answer.text)[0]
+                pieces = tuple(piece.text[max(0, -at) :] for at, piece in answer.own_pieces)
                 yield CanvasText(len(pieces), text, pieces, (True,) * len(pieces))
         yield await self._finished(request, answer, began)
 
@@ -307,16 +340,34 @@ class UpstreamCompleter:
     async def _grown(
         self, request: CompleteRequest, answer: _Answer, until: float | None, ask: Ask | None = None
     ) -> AsyncGenerator[None]:
-        """Extend `answer` piece by piece, until the first stop string, its end or the deadline."""
+        """Extend `answer` piece by piece, until the first stop string, its end or the deadline.
+
+        A model that continues a text writes the word at the cursor again; if it writes another one, it is asked anew.
+        """
         adapter = await self._within(until, self._ready())
         ask = ask or self._ask(request)
         answer.trimmed = len(ask.parts.prefix) < len(request.parts.prefix)
+        heals = adapter.continues and ask.prompt is None
+        answer.owed = last_piece(ask.parts.prefix, request.stop) if heals else ""
+        async with aclosing(self._written(adapter, request, answer, until, _healed(ask, answer.owed))) as states:
+            async for _ in states:
+                yield
+        if answer.strays:
+            answer.owed, answer.said, answer.finish = "", "", None
+            answer.pieces.clear()
+            async with aclosing(self._written(adapter, request, answer, until, ask)) as states:
+                async for _ in states:
+                    yield
+
+    async def _written(
+        self, adapter: Adapter, request: CompleteRequest, answer: _Answer, until: float | None, ask: Ask
+    ) -> AsyncGenerator[None]:
         try:
             async with aclosing(adapter.fill(ask)) as pieces:
-                while answer.finish is None:
+                while answer.finish is None and not answer.strays:
                     answer.take(await self._within(until, anext(pieces)))
                     self._heard = time.monotonic()
-                    if answer.finish is None and cut_at_stop(answer.text, request.stop)[1]:
+                    if answer.finish is None and self._cut(request, answer.text)[1]:
                         answer.finish = "stop"
                     yield
         except UpstreamError as error:
@@ -326,6 +377,17 @@ class UpstreamCompleter:
                 return
             self._doubt(error)
             raise
+
+    @property
+    def _continues(self) -> bool:
+        return self._adapter is not None and self._adapter.continues
+
+    def _cut(self, request: CompleteRequest, text: str) -> tuple[str, bool]:
+        """The text up to where the answer is over, and whether it is."""
+        text, stopped = cut_at_stop(text, request.stop)
+        goes_on = self._continues and request.kind == "fill" and request.min_tokens <= 1
+        end = continuation(request.parts).end(text) if goes_on else None
+        return (text, stopped) if end is None else (text[:end], True)
 
     def _doubt(self, error: UpstreamError) -> None:
         """Ask anew what the server can do: it may come back with another model, or has to load an idle one first.
@@ -347,7 +409,7 @@ class UpstreamCompleter:
             raise UpstreamError("timeout", message) from None
 
     async def _finished(self, request: FillRequest, answer: _Answer, began: float) -> Fill:
-        text, stopped = cut_at_stop(answer.text, request.stop)
+        text, stopped = self._cut(request, answer.text)
         finish = "stop" if stopped else answer.finish or "stop"
         if request.hole is not None:
             text = await asyncio.to_thread(request.hole.fitted, text, truncated=finish != "stop")
@@ -365,6 +427,14 @@ class UpstreamCompleter:
             result=cast("Result", _Account(denoise_seconds=seconds)),
             trimmed=answer.trimmed,
         )
+
+
+def _healed(ask: Ask, owed: str) -> Ask:
+    """The question for the text from the start of the word at the cursor."""
+    if not owed:
+        return ask
+    prefix = ask.parts.prefix.removesuffix(owed)
+    return replace(ask, parts=replace(ask.parts, prefix=prefix), max_tokens=ask.max_tokens + len(owed))
 
 
 def _told(task: asyncio.Task[Adapter]) -> None:

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from calomel.prompts.fim_tokens import FORMATS, FimFormat, format_named
+from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, format_named
 from calomel.suggest.upstream.adapter import (
     DEFAULT_WINDOW,
     Adapter,
@@ -31,7 +31,10 @@ _NOT_IMPLEMENTED: Final = 501
 
 
 class LlamaCpp(Adapter):
-    """llama.cpp's server: `/infill`, or `/completion` if it does not know the model's fill-in-the-middle tokens."""
+    """llama.cpp's server: `/infill`, or `/completion` if it does not know the model's fill-in-the-middle tokens.
+
+    Without any, the model continues the text before a hole.
+    """
 
     name = "llama.cpp"
 
@@ -56,14 +59,14 @@ class LlamaCpp(Adapter):
         model = path.replace("\\", "/").rpartition("/")[2].removesuffix(".gguf")
         if self._target.model not in {None, path, *self._named.values()}:
             self._one_of([model])
+        if self._form is not None:
+            self._check_tokens(model, await self._counted(self._form), self._form)
         try:
             log_probs = await self._try()
         except UpstreamError as error:
             if error.status != _NOT_IMPLEMENTED:
                 raise
             self._form = await self._asked()
-            if self._form is None:
-                raise self._no_tokens(model) from None
             log_probs = await self._try()
         window = whole(record(props.get("default_generation_settings")).get("n_ctx"))
         return Known(model, window or DEFAULT_WINDOW, log_probs)
@@ -100,14 +103,17 @@ class LlamaCpp(Adapter):
                     return
         raise self._exchange.broken()
 
-    async def _asked(self) -> FimFormat | None:
+    async def _asked(self) -> FimFormat:
         """The format whose tokens are each one token of the model."""
         for form in FORMATS.values():
-            body = {"content": "".join(form.marks), "parse_special": True, **self._named}
-            found = record(await self._exchange.post("/tokenize", body)).get("tokens")
-            if len(items(found)) == len(form.marks):
+            if form.marks and await self._counted(form) == len(form.marks):
                 return form
-        return None
+        return LEFT_TO_RIGHT
+
+    async def _counted(self, form: FimFormat) -> int:
+        """The number of tokens that the model has for those of a format."""
+        body = {"content": "".join(form.marks), "parse_special": True, **self._named}
+        return len(items(record(await self._exchange.post("/tokenize", body)).get("tokens")))
 
 
 class Ollama(Adapter):
@@ -131,7 +137,7 @@ class Ollama(Adapter):
         known = format_named(f"{self._model} {shown.get('template')}") if self._target.fim is None else self._form
         self._form = known
         if known is None and "insert" not in items(shown.get("capabilities")):
-            raise self._no_tokens(self._model)
+            self._form = LEFT_TO_RIGHT
         return Known(self._model, _num_ctx(str(shown.get("parameters") or "")), await self._try())
 
     async def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
