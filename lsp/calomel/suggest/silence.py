@@ -59,7 +59,7 @@ class SilenceReason(StrEnum):
     LOW_CONFIDENCE = "low_confidence", "The model was not sure enough."
     WHITESPACE_ONLY = "whitespace_only", "The suggestion was only white space."
     DUPLICATE_OF_SUFFIX = "duplicate_of_suffix", "The suggestion repeats what already follows the cursor."
-    CUT_OFF = "cut_off", "The model's answer was cut off at its limit before a whole line of it was there."
+    CUT_OFF = "cut_off", "The model's answer reached its limit or its deadline before a whole line of it was there."
     TOO_LARGE = "too_large", "The suggestion has more lines than anybody reads."
     WRONG_REGION = "wrong_region", "The suggestion changes other lines than those it was asked for."
     PROMPT_MARKER = "prompt_marker", "The suggestion contains marks of a prompt, which are no part of any file."

@@ -328,7 +328,9 @@ def errors(root: Node, grammar: Grammar | None = None) -> int | None:
     left = [root]
     while left:
         node = left.pop()
-        if node.is_error or node.is_missing:
+        # A missing token without a name of its own, such as Python's line end, is in no list of children.
+        hidden = node.has_error and not any(child.has_error for child in node.children)
+        if node.is_error or node.is_missing or hidden:
             count += 1
         if node.has_error:
             if len(left) + node.child_count > _WIDEST:

@@ -182,9 +182,13 @@ class Job(Generic[P, C, B]):
         return count_tokens(context, [*self.answer, *known], following, rows, vocab, device)
 
     def extend(self, found: Sequence[Prediction]) -> None:
-        """Append final tokens to the answer; an end token ends it, and what is beyond `room` is dropped."""
+        """Append final tokens to the answer; an end token ends it, and what is beyond `room` is dropped.
+
+        A given answer may contain tokens that would end another one.
+        """
+        given = self.request.given is not None
         for each in found:
-            if each.token in self.ends:
+            if each.token in self.ends and not (given and self.room):
                 self.end_log_prob = each.log_prob
                 return
             if not self.room:

@@ -19,6 +19,7 @@ from itertools import chain
 from typing import Final
 
 from calomel.prompts.edit_prompt import split_files
+from calomel.prompts.left_to_right import write_front
 from calomel.prompts.own import FimTokens
 from calomel.prompts.parts import Excerpt, PromptParts
 from calomel.prompts.renderer import PlainAnswer, window
@@ -225,7 +226,7 @@ def write_fim(parts: PromptParts, form: FimFormat) -> str:
 
     if form is LEFT_TO_RIGHT:
         # Which tokens the model has is unknown.
-        return _CONTROL.sub(r"\1 \2", parts.prefix)
+        return _CONTROL.sub(r"\1 \2", f"{write_front(parts.related, parts.path)}{parts.prefix}")
 
     before, behind, blank = plain(parts.prefix), plain(parts.suffix), " " * form.padded
     front = ""
