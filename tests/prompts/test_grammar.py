@@ -215,9 +215,10 @@ def test_a_bad_or_huge_schema_is_refused_in_bounded_time_without_being_quoted(
     ],
 )
 def test_a_pattern_that_is_huge_once_it_is_written_out_is_refused_before_it_is_compiled(pattern: str) -> None:
-    for make in (lambda: pattern_form(pattern), lambda: json_form({"items": {"type": "string", "pattern": pattern}})):
-        with pytest.raises(GrammarError, match="pattern"):
-            make()
+    with pytest.raises(GrammarError, match="pattern"):
+        pattern_form(pattern)
+    with pytest.raises(GrammarError, match="pattern"):
+        json_form({"items": {"type": "string", "pattern": pattern}})
 
 
 @pytest.mark.parametrize(

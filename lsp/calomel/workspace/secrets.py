@@ -168,8 +168,8 @@ _Known = tuple[tuple[Span, ...], Mark | None]
 _ANNOUNCED: Final = frozenset({Mark.KEY, Mark.PASSWORD, Mark.SECRET, Mark.PHRASE})
 _CLEAN: Final[_Known] = ((), None)
 _MASK: Final = "*"
-# About ten large files; a line is kept once however often it occurs.
-_KEPT_LINES: Final = 40_000
+# About four large files; a line is kept once however often it occurs.
+_KEPT_LINES: Final = 16_000
 # A longer line is not source code, and would fill the memory.
 _LONGEST_KEPT: Final = 2_000
 # Characters searched at once: more would delay the other threads too long.

@@ -224,13 +224,16 @@ def load_settings(
     """
     problems: list[SettingProblem] = []
     settings = Settings()
-    # The user's own file is also that of `calomel serve`.
-    sources = [(user_toml, "calomel.toml", True, lambda name: name != "serve")]
-    sources += [(workspace_toml, "the workspace's calomel.toml", False, lambda _name: True)]
-    sources += [(path, str(path), False, lambda name: name == "privacy") for path in more_tomls]
-    for path, label, trusted, counts in sources:
+    for path, label, trusted in (
+        (user_toml, "calomel.toml", True),
+        (workspace_toml, "the workspace's calomel.toml", False),
+        *((path, str(path), False) for path in more_tomls),
+    ):
         values = {} if path is None else _read(path, label, problems, trusted=trusted)
-        values = {name: value for name, value in values.items() if counts(name)}
+        # The user's own file is also that of `calomel serve`.
+        values = {name: value for name, value in values.items() if name != "serve" or not trusted}
+        if path in more_tomls:
+            values = {name: value for name, value in values.items() if name == "privacy"}
         settings = _merged(settings, values, label, problems, trusted=trusted)
     for said, label in ((initialization_options, "initializationOptions"), (configuration, "the editor's settings")):
         settings = _merged(settings, said or {}, label, problems, trusted=True)
