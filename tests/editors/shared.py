@@ -24,6 +24,10 @@ REST = "turn a + b\n\n\ndef sub(a, b):\n    return a - b"
 # A name to be changed in the first line, whose other use is far below, and how the scripted model goes on.
 FAR = "old = 1\n" + "\n" * 8 + "print(old)\n"
 RENAME = {"print(old)": "print(new)"}
+# How the scripted model goes on once the name in the first line has changed: in two places with nothing in common.
+CHAINED = "old = alpha(1)\n\n\n\n\nbeta(1)\n"
+CHAIN = {"alpha(1)": "alpha(2)", "beta(1)": "beta(2)"}
+CHANGED = CHAINED.replace("old", "new").replace("(1)", "(2)")
 # A function to be renamed, and a file that calls it.
 SHOP = "def total(prices):\n    return sum(prices)\n"
 HELPER = "from shop import total\n" + "\n" * 8 + "print(total([]))\n"

@@ -24,7 +24,8 @@ def environment(folder: Path, script: dict[str, Any] | None = None) -> dict[str,
         **os.environ,
         **private,
         "XDG_RUNTIME_DIR": str(runtime),
-        "PYTHONPATH": str(Path(__file__).parents[2]),
+        # What the tests themselves were told to take comes with them.
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")))),
         "CALOMEL_TEST_SCRIPT": str(folder / "script.json"),
         "CALOMEL_TEST_ASKED": str(folder / "asked.jsonl"),
     }

@@ -93,7 +93,8 @@ async def test_ids_that_nobody_knows_and_reports_of_a_strange_form_change_nothin
 async def test_suggestions_are_turned_off_and_on(editor: Editor, wish: dict[str, Any]) -> None:
     await suggested(editor)
     assert (await editor.command("calomel.toggle", wish))["enabled"] is False
-    assert await editor.inline(1, 4) is None
+    assert await editor.inline(1, 4, kind=2) is None
+    assert await editor.inline(1, 4) is not None, "who asks is answered"
     assert (await editor.command("calomel.toggle", wish | {"enabled": True}))["enabled"] is True
     assert await editor.inline(1, 4) is not None
 
@@ -110,7 +111,7 @@ async def test_turning_everything_off_is_told_to_the_client(editor: Editor) -> N
 async def test_a_snooze_begins_and_ends(editor: Editor) -> None:
     await suggested(editor)
     await editor.command("calomel.snooze", 5)
-    assert await editor.inline(1, 4) is None
+    assert await editor.inline(1, 4, kind=2) is None
     assert (await editor.command("calomel.status"))["off"] == "snoozed"
     await editor.command("calomel.snooze", 0)
     assert await editor.inline(1, 4) is not None

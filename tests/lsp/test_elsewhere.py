@@ -11,7 +11,8 @@ from tests.lsp.editor import Editor, edit_params, span
 
 A, B, C = (f"file:///shop/{name}.py" for name in ("cart", "helper", "other"))
 CART = "def total(prices):\n    return sum(prices)\n"
-HELPER = "from cart import total\n\n\ndef show(prices):\n    print(total(prices))\n"
+# Too far from each other to be shown together.
+HELPER = "from cart import total\n" + 30 * "\n" + "def show(prices):\n    print(total(prices))\n"
 RENAMED = {"range": span(0, 4, 9), "text": "amount"}
 
 
@@ -49,7 +50,7 @@ async def test_taken_it_is_an_acceptance_and_the_next_one_follows_in_that_docume
     await editor.command("calomel.accept", *edit["command"]["arguments"])
     assert (await editor.outcomes())["accepted"] == 1
     (following,) = (await editor.next_edit(0, 23, 2, B))["edits"]
-    assert (following["textDocument"]["uri"], following["range"]["start"]["line"]) == (B, 4)
+    assert (following["textDocument"]["uri"], following["range"]["start"]["line"]) == (B, 32)
 
 
 @pytest.mark.parametrize("options", [{}, {"calomel": {"extensions": True}}, {"editorPluginInfo": {"name": "x"}}])

@@ -11,7 +11,8 @@ from typing import Literal
 
 from calomel.context.budget import EstimateCounter
 from calomel.context.builder import BuiltContext, ContextBuilder
-from calomel.prompts.parts import PromptParts
+from calomel.prompts.parts import PromptParts, RegionBounds
+from calomel.selectivity.record import SourceClass
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, Kind, ModelInfo
 from calomel.suggest.edit import Answer, Suggestion, apply
 from calomel.suggest.offers import Outcome
@@ -90,6 +91,8 @@ class ScriptedModel:
     log_prob: float = -0.1
     finish_reason: Literal["stop", "length", "deadline"] = "stop"
     reads_ahead: bool = False
+    source: SourceClass = "small"
+    region: RegionBounds = field(default_factory=RegionBounds)
     hold: asyncio.Event | None = None
     loading: asyncio.Event | None = None
     asked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -121,7 +124,7 @@ class ScriptedModel:
     async def info(self) -> ModelInfo:
         if self.loading is not None:
             await self.loading.wait()
-        return ModelInfo("scripted", "0", self.kinds, 8192, 2048, None, "1", reads_ahead=self.reads_ahead)
+        return ModelInfo("scripted", "0", self.kinds, 8192, 2048, None, "1", self.region, self.reads_ahead, self.source)
 
     async def aclose(self) -> None:
         self.closed += 1

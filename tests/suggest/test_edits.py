@@ -13,11 +13,12 @@ from calomel.suggest.edit import (
     Planned,
     TextEdit,
     apply,
+    at_cursor,
     common_prefix,
     edits_of,
+    grouped,
     is_boundary,
     minimal_edits,
-    near_cursor,
     plan,
     row_of,
     slid,
@@ -43,17 +44,28 @@ def test_applying_the_edits_gives_the_rewritten_text(front: str, old: str, new: 
     assert all(left.end < right.start for left, right in pairwise(found))
 
 
-def test_the_nearest_edit_comes_first_with_its_neighbours() -> None:
-    text = "".join(f"line {number}\n" for number in range(12))
-    found = minimal_edits(text, 0, len(text), text.replace("2", "two").replace("3", "three").replace("9", "nine"))
-    chosen, rest = near_cursor(text, found, text.index("line 1\n"))
-    assert [edit.text for edit in chosen] == ["two", "three"]
-    assert [edit.text for edit in rest] == ["nine"]
+def test_edits_of_near_lines_or_of_the_same_names_belong_together() -> None:
+    text = "".join(f"line {number}\n" for number in range(40))
+
+    def groups(**changes: str) -> list[list[str]]:
+        new = text
+        for old, word in changes.items():
+            new = new.replace(f" {old[1:]}\n", f" {word}\n")
+        return [[edit.text for edit in group] for group in grouped(text, minimal_edits(text, 0, len(text), new))]
+
+    assert groups(_2="two", _5="five", _15="fifteen") == [["two", "five"], ["fifteen"]]
+    assert groups(_2="total", _15="total", _30="ten") == [["total", "total"], ["ten"]]
+    assert groups(_2="total", _38="total") == [["total"], ["total"]]  # not to be seen at once
+    assert grouped(
+        text,
+        minimal_edits(text, 0, len(text), text.replace(" 2\n", " 2 self\n").replace(" 20\n", " 20 self\n")),
+        {"self"},
+    )[1:]
 
 
 def test_a_line_inserted_below_the_cursor_is_shown_at_the_cursor() -> None:
     text = "def f():\n\nx\n"
-    chosen, _ = near_cursor(text, minimal_edits(text, 0, len(text), "def f():\n    return\n\nx\n"), 8)
+    chosen = at_cursor(text, minimal_edits(text, 0, len(text), "def f():\n    return\n\nx\n"), 8)
     assert edits_of(chosen) == (TextEdit(8, 8, "\n    return"),)
 
 

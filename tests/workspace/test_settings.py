@@ -61,7 +61,7 @@ def test_unknown_names_are_said_with_the_known_ones() -> None:
     assert problems(initialization_options={"sugest": {}}) == [
         "initializationOptions: sugest: unknown; there are workspace, privacy, suggest, server, log"
     ]
-    assert "there are enabled, languages" in problems(configuration={"suggest": {"enable": True}})[0]
+    assert "there are enabled, show, languages" in problems(configuration={"suggest": {"enable": True}})[0]
 
 
 def test_problems_never_repeat_a_value() -> None:

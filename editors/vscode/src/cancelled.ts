@@ -4,3 +4,15 @@ import type { CancellationToken } from "vscode";
 export function isCancelled(token: CancellationToken): boolean {
   return token.isCancellationRequested;
 }
+
+/** Null as soon as nobody waits any more. */
+export async function cancellation(token: CancellationToken): Promise<null> {
+  return new Promise((done) => {
+    if (isCancelled(token)) {
+      done(null);
+    }
+    token.onCancellationRequested(() => {
+      done(null);
+    });
+  });
+}

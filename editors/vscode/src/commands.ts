@@ -39,6 +39,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
       parts.inline.taken(id);
     },
     "calomel.accept": (by?: { key?: string }) => accept(parts, by?.key === "tab"),
+    "calomel.acceptAll": () => acceptAll(parts),
     "calomel.acceptWord": () => acceptPiece(parts, "word"),
     "calomel.acceptLine": () => acceptPiece(parts, "line"),
     "calomel.dismiss": () => dismiss(parts),
@@ -105,6 +106,16 @@ async function accept(parts: Parts, byTab: boolean): Promise<void> {
   }
 }
 
+async function acceptAll(parts: Parts): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  if (editor !== undefined) {
+    parts.watch.cancel();
+    if (!(await asksAnew(parts, editor))) {
+      await parts.preview.acceptAll(editor);
+    }
+  }
+}
+
 async function acceptPiece(parts: Parts, size: "word" | "line"): Promise<void> {
   const { preview, inline, watch } = parts;
   const editor = vscode.window.activeTextEditor;
@@ -121,6 +132,7 @@ async function acceptPiece(parts: Parts, size: "word" | "line"): Promise<void> {
 async function dismiss({ preview, inline, watch }: Parts): Promise<void> {
   const editor = vscode.window.activeTextEditor;
   watch.cancel();
+  inline.cancel();
   if (editor === undefined || !preview.dismiss(editor)) {
     await inline.dismiss();
   }

@@ -32,6 +32,12 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     () => {
       preview.ignore("replaced");
     },
+    (document, row) => {
+      const editor = vscode.window.activeTextEditor;
+      if (editor?.document === document) {
+        preview.mark(editor, row);
+      }
+    },
   );
   const statusBar = new StatusBar(started, latency);
   context.subscriptions.push(

@@ -184,6 +184,19 @@ export function pieceOf(before: Lines, hunk: Hunk, whole: boolean): Edit {
   return all(before, hunk, lineEnd);
 }
 
+/** The changes of an edit as edits of their own, in order; the edit itself where that is all there is. */
+export function editsOf(before: Lines, edit: Edit, changes: readonly Hunk[]): readonly Edit[] {
+  if (changes.length === 1) {
+    return [edit];
+  }
+  const lineEnd = before.text.includes("\r\n") ? "\r\n" : "\n";
+  return changes.flatMap((hunk) => {
+    const start = before.offset({ line: hunk.row, column: 0 });
+    const parts = hunk.parts.map((part) => ({ start: start + part.start, end: start + part.end, text: part.text }));
+    return hunk.kind === "line" ? parts : [all(before, hunk, lineEnd)];
+  });
+}
+
 /** A whole change as one edit. */
 function all(before: Lines, hunk: Hunk, lineEnd: string): Edit {
   const next = hunk.row + hunk.count;

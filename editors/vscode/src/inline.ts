@@ -2,7 +2,7 @@
 
 import * as vscode from "vscode";
 import type { Middleware } from "vscode-languageclient/node";
-import { isCancelled } from "./cancelled";
+import { cancellation, isCancelled } from "./cancelled";
 import type { Change, Edit } from "./edit";
 import { trimmed, withLineEnds } from "./edit";
 import { Ghost } from "./ghost";
@@ -18,9 +18,14 @@ const CONTEXT = "calomel.ghost";
 export const TAKEN = "calomel.taken";
 // Nobody tells an extension that its ghost text is drawn; it is within a frame or two.
 const DRAWN_MS = 80;
+// The editor drops what reaches it while it stops waiting, which it does about 0.75 s after a key, without a word.
+const STOPS_MS = { from: 550, to: 1000 };
 
 /** The part of a language client that stands between the editor's questions and the server. */
 export type InlineMiddleware = Required<Pick<Middleware, "provideInlineCompletionItems">>;
+
+/** Asks the server for text. */
+type Next = Parameters<InlineMiddleware["provideInlineCompletionItems"]>[4];
 
 /** What the editor asked. */
 export interface Asked {
@@ -31,64 +36,98 @@ export interface Asked {
 }
 
 /** Answers with the next edit where the server has no text for the cursor; null where that is shown elsewhere. */
-export type Otherwise = (asked: Asked) => Promise<vscode.InlineCompletionItem | null>;
+export type Otherwise = (asked: Asked) => Promise<Made | null>;
+
+/**
+ * A question to the server. The editor stops waiting after 0.75 s and whenever its menu opens: the answer comes to the
+ * screen all the same while the cursor waits for it.
+ */
+interface Question {
+  readonly place: string;
+  readonly invoked: boolean;
+  /** The menu's entry that it is asked for. */
+  readonly selected: string | undefined;
+  readonly source: vscode.CancellationTokenSource;
+  readonly answer: Promise<readonly Made[]>;
+  /** Of the editor's latest question for this place. */
+  editor: vscode.CancellationToken;
+}
 
 export class Inline implements vscode.Disposable {
   /** What the editor has to show, the first one first: it does not tell which of them it shows. */
   private ghosts: readonly Ghost[] = [];
   private document: vscode.TextDocument | null = null;
-  private offer: { asked: string; item: vscode.InlineCompletionItem; ghost: Ghost } | null = null;
+  private offer: { place: string; made: readonly Made[] } | null = null;
+  private question: Question | null = null;
   private latest = "";
+  private left = "";
   private told: string | null = null;
   private timer: NodeJS.Timeout | undefined;
   private server: Server | null = null;
   private otherwise: Otherwise = () => Promise.resolve(null);
   private replaces: () => void = () => undefined;
+  private marks: (document: vscode.TextDocument, row: number) => void = () => undefined;
   private readonly answers = new vscode.EventEmitter<number>();
   /** Milliseconds that an answer took. */
   readonly onAnswer = this.answers.event;
 
   readonly middleware: InlineMiddleware = {
     provideInlineCompletionItems: async (document, position, context, token, next) => {
-      const invoked = context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke;
       const { offer } = this;
       this.offer = null;
       this.latest = keyOf(document);
-      if (offer?.asked === placeOf(document, position)) {
-        this.keep(document, [offer.ghost]);
-        return [offer.item];
-      }
       const editor = vscode.window.activeTextEditor;
       const cursors = editor?.document === document ? editor.selections.length : 1;
-      if (cursors > 1) {
+      const invoked = context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke;
+      if (cursors > 1 || (!invoked && this.left === keyOf(document))) {
         return null;
       }
-      const wanted = vscode.workspace.getConfiguration("calomel.editor", document.uri).get<boolean>("ghostText", true);
-      const began = Date.now();
-      const answer = wanted ? await next(document, position, context, token) : null;
-      if (isCancelled(token)) {
-        return null;
-      }
-      const items = answer instanceof vscode.InlineCompletionList ? answer.items : (answer ?? []);
-      if (items.length > 0) {
-        this.answers.fire(Date.now() - began);
-        const made = items.map((each) => this.prepare(document, position, each)).filter((each) => each !== null);
-        if (made.length > 0) {
-          this.keep(
-            document,
-            made.map(({ ghost }) => ghost),
-          );
-          return made.map(({ item }) => item);
+      const entry = context.selectedCompletionInfo;
+      const agreeing = (made: readonly Made[]): readonly Made[] =>
+        entry === undefined ? made : made.filter(({ item }) => goesOn(document, item, entry));
+      const place = placeOf(document, position);
+      const ask = async (known: Question | null): Promise<readonly Made[]> => {
+        const question = known ?? this.ask(document, position, context, next);
+        question.editor = token;
+        return (await Promise.race([question.answer, cancellation(token)])) ?? [];
+      };
+      const { question } = this;
+      const known = question?.place === place && (question.invoked || !invoked) ? question : null;
+      let made = offer?.place === place ? offer.made : await ask(known);
+      if (made.length > 0 && agreeing(made).length === 0 && known !== null && known.selected !== entry?.text) {
+        const others = await ask(null);
+        if (others.length === 0) {
+          // It is shown once the menu is closed.
+          if (this.question?.place === place) {
+            this.cancel();
+          }
+          void this.push(document, position, made);
         }
+        made = others;
       }
-      const item = await this.otherwise({ document, position, invoked, token });
-      return item === null || isCancelled(token) ? null : [item];
+      if (made.length === 0 || isCancelled(token)) {
+        return null;
+      }
+      this.keep(
+        document,
+        agreeing(made).map(({ ghost }) => ghost),
+      );
+      return made.map(({ item }) => item);
     },
   };
 
-  /** What it works with; they need each other. `replaces` is called when ghost text takes the place of what is shown. */
-  connect(server: Server, otherwise: Otherwise, replaces: () => void): void {
+  /**
+   * What it works with; they need each other. `replaces` is called when ghost text takes the place of what is shown,
+   * `marks` when the user is to see that there is some, and no more.
+   */
+  connect(
+    server: Server,
+    otherwise: Otherwise,
+    replaces: () => void,
+    marks: (document: vscode.TextDocument, row: number) => void,
+  ): void {
     this.server = server;
+    this.marks = marks;
     this.otherwise = otherwise;
     this.replaces = replaces;
   }
@@ -96,6 +135,11 @@ export class Inline implements vscode.Disposable {
   /** Whether the editor has asked about a document as it is. */
   wasAsked(document: vscode.TextDocument): boolean {
     return this.latest === keyOf(document);
+  }
+
+  /** Ask nothing by itself about a document as it is: what is shown next is known already. */
+  leave(document: vscode.TextDocument): void {
+    this.left = keyOf(document);
   }
 
   /** The name of what should be on the screen. */
@@ -120,9 +164,17 @@ export class Inline implements vscode.Disposable {
     return { item, ghost: new Ghost(said, cursor, shown.text, 0) };
   }
 
-  /** Have the editor ask, and answer with this item. */
-  async push(document: vscode.TextDocument, position: vscode.Position, made: Made): Promise<void> {
-    this.offer = { asked: placeOf(document, position), ...made };
+  /** Have the editor ask, and answer with these items. */
+  async push(document: vscode.TextDocument, position: vscode.Position, made: readonly Made[]): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    if (editor?.document !== document || !editor.selection.isEmpty) {
+      return;
+    }
+    const place = placeOf(document, position);
+    if (placeOf(document, editor.selection.active) !== place) {
+      return;
+    }
+    this.offer = { place, made };
     await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
   }
 
@@ -165,6 +217,14 @@ export class Inline implements vscode.Disposable {
 
   /** The cursor moved. */
   moved(editor: vscode.TextEditor): void {
+    // A change is followed by a question, which takes the place of this one.
+    const { question } = this;
+    if (question !== null && this.wasAsked(editor.document)) {
+      const place = placeOf(editor.document, editor.selection.active);
+      if (!editor.selection.isEmpty || question.place !== place) {
+        this.cancel();
+      }
+    }
     const ghost = this.ghosts[0];
     if (ghost === undefined || this.document !== editor.document) {
       return;
@@ -173,6 +233,12 @@ export class Inline implements vscode.Disposable {
     if (!selection.isEmpty || editor.document.offsetAt(selection.active) !== ghost.offset) {
       this.ignore("moved_away");
     }
+  }
+
+  /** Let no answer come. */
+  cancel(): void {
+    this.question?.source.cancel();
+    this.question = null;
   }
 
   /** It went away without a decision of the user. */
@@ -220,8 +286,88 @@ export class Inline implements vscode.Disposable {
   }
 
   dispose(): void {
+    this.cancel();
     clearTimeout(this.timer);
     this.answers.dispose();
+  }
+
+  private ask(
+    document: vscode.TextDocument,
+    position: vscode.Position,
+    context: vscode.InlineCompletionContext,
+    next: Next,
+  ): Question {
+    const before = this.question;
+    const began = Date.now();
+    const source = new vscode.CancellationTokenSource();
+    const place = placeOf(document, position);
+    const invoked = context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke;
+    const asked = { document, position, invoked, token: source.token };
+    const answer = this.find(asked, context, next).catch(() => []);
+    const selected = context.selectedCompletionInfo?.text;
+    const question: Question = { place, invoked, selected, source, answer, editor: source.token };
+    this.question = question;
+    // Behind the new question: a server that knows of it can go on with what it computes for the old one.
+    setTimeout(() => before?.source.cancel(), 0);
+    void answer.then((made) => {
+      if (this.question === question) {
+        this.question = null;
+        this.seeToIt(document, position, made, {
+          late: isCancelled(question.editor),
+          after: Date.now() - began,
+          selected,
+        });
+      }
+    });
+    return question;
+  }
+
+  /** An answer reaches the screen though the editor stopped waiting. */
+  private seeToIt(
+    document: vscode.TextDocument,
+    position: vscode.Position,
+    made: readonly Made[],
+    { late, after, selected }: { late: boolean; after: number; selected: string | undefined },
+  ): void {
+    if (made.length > 0 && late && selected === undefined) {
+      void this.push(document, position, made);
+    } else if (made.length > 0 && after > STOPS_MS.from && after < STOPS_MS.to) {
+      setTimeout(() => {
+        if (this.ghosts[0] === made[0]?.ghost) {
+          void this.push(document, position, made);
+        }
+      }, STOPS_MS.to - after);
+    }
+  }
+
+  /** Text for the cursor, else the next edit, as the editor can show it. */
+  private async find(
+    asked: Asked,
+    context: vscode.InlineCompletionContext,
+    next: Next,
+  ): Promise<readonly Made[]> {
+    const { document, position, token } = asked;
+    const place = placeOf(document, position);
+    const wanted = vscode.workspace.getConfiguration("calomel.editor", document.uri).get<boolean>("ghostText", true);
+    const began = Date.now();
+    const answer = wanted ? await next(document, position, context, token) : null;
+    if (isCancelled(token) || placeOf(document, position) !== place) {
+      return [];
+    }
+    const items = answer instanceof vscode.InlineCompletionList ? answer.items : (answer ?? []);
+    if (items.length > 0) {
+      this.answers.fire(Date.now() - began);
+      if (this.server?.isHint(idOf(items[0]?.command)) === true) {
+        this.marks(document, position.line);
+        return [];
+      }
+      const made = items.map((each) => this.prepare(document, position, each)).filter((each) => each !== null);
+      if (made.length > 0) {
+        return made;
+      }
+    }
+    const made = await this.otherwise(asked);
+    return made === null || isCancelled(token) ? [] : [made];
   }
 
   /** The server's item with our command in it; null where the editor would not show it. */
@@ -268,6 +414,16 @@ export class Inline implements vscode.Disposable {
 export interface Made {
   readonly item: vscode.InlineCompletionItem;
   readonly ghost: Ghost;
+}
+
+/** Whether an item goes on with an entry of the editor's menu: the editor shows no other while that is selected. */
+function goesOn(
+  document: vscode.TextDocument,
+  { insertText, range }: vscode.InlineCompletionItem,
+  entry: vscode.SelectedCompletionInfo,
+): boolean {
+  const before = new vscode.Range(entry.range.start, range?.start ?? entry.range.end);
+  return typeof insertText === "string" && `${document.getText(before)}${insertText}`.startsWith(entry.text);
 }
 
 function plain({ line, character }: vscode.Position): { line: number; character: number } {

@@ -58,11 +58,14 @@ export interface Scene {
   readonly hints: boolean;
   /** The key that takes it, or goes there. */
   readonly key: string;
+  /** Where the edit is among those of one answer, and whether others follow; null where it is the only one. */
+  readonly chain: { readonly index: number; readonly total: number; readonly rest: readonly unknown[] } | null;
   /** The user types past it: where it is far away, it is not announced. */
   readonly passed: boolean;
 }
 
 const GAP = 3;
+const ALL_KEY = "Alt+A";
 // Beside a line that is longer a box would often lie beyond the right edge, which nobody tells an extension.
 const LONGEST_BESIDE = 64;
 const MOST_LINES = 30;
@@ -73,7 +76,7 @@ export function picture(lines: Lines, changes: readonly Hunk[], scene: Scene): P
   const bottom = lines.rows.length - 1;
   const rows = rowsOf(changes, bottom);
   const far = isFar(scene.cursor, rows, scene.view);
-  const foot = scene.hints && !far ? `${scene.key} to accept, Esc to dismiss` : "";
+  const foot = scene.hints && !far ? `${scene.key} to accept, Esc to dismiss${counted(scene)}` : "";
   const struck: Stretch[] = [];
   const insertions: Insertion[] = [];
   const boxes: Box[] = [];
@@ -110,10 +113,26 @@ export function picture(lines: Lines, changes: readonly Hunk[], scene: Scene): P
   return { struck, insertions, boxes, seams, hints, signs, far };
 }
 
+/** A sign in the margin of a row, and nothing else. */
+export function mark(row: number): Picture {
+  const signs = [{ row, sign: "here" as const }];
+  return { struck: [], insertions: [], boxes: [], seams: [], hints: [], signs, far: false };
+}
+
 /** What announces an edit of another file at a place such as `helper.py:12`. */
-export function announcement(place: string, { cursor, hints, key, passed }: Scene): Picture {
-  const said = hints && !passed ? [{ row: cursor, text: `${key}: edit in ${place}` }] : [];
+export function announcement(place: string, scene: Scene): Picture {
+  const { cursor, hints, key, passed } = scene;
+  const said = hints && !passed ? [{ row: cursor, text: `${key}: edit in ${place}${counted(scene)}` }] : [];
   return { struck: [], insertions: [], boxes: [], seams: [], hints: said, signs: [], far: true };
+}
+
+/** Which of several it is, and the key that takes all that are left. */
+function counted({ chain }: Scene): string {
+  if (chain === null) {
+    return "";
+  }
+  const all = chain.rest.length > 0 ? ` · ${ALL_KEY}: all` : "";
+  return ` · ${chain.index} of ${chain.total}${all}`;
 }
 
 function boxOf(lines: Lines, hunk: Hunk, scene: Scene, foot: string): Box {
@@ -141,13 +160,13 @@ function boxOf(lines: Lines, hunk: Hunk, scene: Scene, foot: string): Box {
 
 function hintsOf(rows: View, scene: Scene, far: boolean, boxed: boolean): Hint[] {
   if (!far) {
-    return boxed ? [] : [{ row: rows.first, text: scene.key }];
+    return boxed ? [] : [{ row: rows.first, text: `${scene.key}${counted(scene)}` }];
   }
   if (scene.passed) {
     return [];
   }
   const up = rows.first < scene.cursor;
-  const text = `${scene.key}: edit on line ${rows.first + 1} ${up ? "↑" : "↓"}`;
+  const text = `${scene.key}: edit on line ${rows.first + 1} ${up ? "↑" : "↓"}${counted(scene)}`;
   const hints: Hint[] = [{ row: scene.cursor, text }];
   const { view } = scene;
   if (view !== null) {

@@ -17,7 +17,8 @@ export interface View {
 
 /**
  * The edit as the editor's own ghost text can show it, from the cursor on; null where it cannot. It shows what only
- * inserts, at the cursor or behind it in its line, and drops everything else without a word.
+ * inserts, at the cursor or behind it in its line, and drops everything else without a word; so it does with whole lines
+ * before one that is not blank.
  */
 export function asGhost(lines: Lines, edit: Edit, cursor: number): Edit | null {
   if (edit.start !== edit.end || edit.text === "") {
@@ -26,7 +27,8 @@ export function asGhost(lines: Lines, edit: Edit, cursor: number): Edit | null {
   const here = lines.place(cursor);
   const there = Math.abs(edit.start - cursor) <= SLIDE ? slid(lines.text, edit, cursor) : null;
   if (there !== null) {
-    return there;
+    const behind = lines.row(here.line).slice(here.column);
+    return /[\r\n]$/.test(there.text) && behind.trim() !== "" ? null : there;
   }
   const place = lines.place(edit.start);
   if (place.line !== here.line || edit.start < cursor || /[\r\n]/.test(edit.text)) {

@@ -4,7 +4,7 @@ import { posix } from "node:path";
 import * as vscode from "vscode";
 import type { Change, Edit } from "./edit";
 import type { Painter } from "./painter";
-import { announcement, picture } from "./picture";
+import { announcement, mark, picture } from "./picture";
 import type { Scene } from "./picture";
 import type { View } from "./placement";
 import { isFar, rowsAway } from "./placement";
@@ -44,6 +44,13 @@ export class Preview {
   /** What was shown when the user typed on. */
   private passed: Suggestion | null = null;
   private indents = false;
+  /** Where an edit is being taken that others of the same answer follow. */
+  private goesOn: vscode.TextEditor | null = null;
+  /** Where a mark says that there is something to ask for. */
+  private marked: vscode.TextEditor | null = null;
+  private readonly takings = new vscode.EventEmitter<vscode.TextEditor>();
+  /** An edit was taken, and the next one of the same answer is to be asked for. */
+  readonly onGoingOn = this.takings.event;
   private last = { version: -1, row: -1 };
 
   constructor(
@@ -61,9 +68,17 @@ export class Preview {
     return this.shown?.suggestion.id ?? null;
   }
 
+  /** Whether a change of a document is an edit that was taken and that others follow. */
+  isGoingOn(document: vscode.TextDocument): boolean {
+    return this.goesOn?.document === document;
+  }
+
   /** Show an edit in the place of what is shown. */
   show(editor: vscode.TextEditor, suggestion: Suggestion, kind: Kind, more: Partial<Shown> = {}): void {
     const before = this.shown;
+    if (this.marked !== null) {
+      this.hide();
+    }
     if (before !== null && before.suggestion.id !== suggestion.id) {
       this.ignore("replaced");
     } else if (before !== null && before.editor !== editor) {
@@ -77,8 +92,20 @@ export class Preview {
     setContext(CONTEXT, true);
   }
 
+  /** Show that there is something for a row, in the place of what is shown. */
+  mark(editor: vscode.TextEditor, row: number): void {
+    this.hide();
+    this.marked = editor;
+    this.server.spoke(editor.document.uri);
+    this.painter.paint(editor, mark(row));
+  }
+
   /** Take it away; the server sees from the text what became of it, or was told. */
   hide(): void {
+    if (this.marked !== null) {
+      this.painter.clear(this.marked);
+      this.marked = null;
+    }
     const shown = this.shown;
     if (shown !== null) {
       this.shown = null;
@@ -99,8 +126,8 @@ export class Preview {
   /** Take it away, and tell the server that the user did not decide about it. */
   ignore(reason: string): void {
     const id = this.id;
+    this.hide();
     if (id !== null) {
-      this.hide();
       this.server.tell("ignore", id, reason);
     }
   }
@@ -108,6 +135,9 @@ export class Preview {
   /** Go along with changes of a document. */
   changed(document: vscode.TextDocument, changes: readonly Change[]): void {
     const shown = this.shown;
+    if (this.marked?.document === document) {
+      this.hide();
+    }
     const own = document === (shown?.there ?? shown?.editor.document);
     if (shown === null || (!own && document !== shown.editor.document)) {
       return;
@@ -127,6 +157,9 @@ export class Preview {
   moved(editor: vscode.TextEditor): void {
     const { version } = editor.document;
     const row = editor.selection.active.line;
+    if (row !== this.last.row && this.marked === editor) {
+      this.hide();
+    }
     if (version === this.last.version && row !== this.last.row) {
       // Whoever goes elsewhere without typing is done with what was typed.
       this.passed = null;
@@ -183,8 +216,33 @@ export class Preview {
       return true;
     }
     this.hide();
-    if (await put(editor, suggestion.edit, suggestion.behind)) {
+    const { chain } = suggestion;
+    const goesOn = chain !== null && chain.index < chain.total;
+    this.goesOn = goesOn ? editor : null;
+    const done = await put(editor, suggestion.edits, suggestion.behind);
+    this.goesOn = null;
+    if (done) {
       this.server.tell("accept", suggestion.id);
+    }
+    if (done && goesOn) {
+      this.takings.fire(editor);
+    }
+    return true;
+  }
+
+  /** Take it with all that follow from the same answer, as one step. False: nothing is shown here. */
+  async acceptAll(editor: vscode.TextEditor): Promise<boolean> {
+    const suggestion = this.in(editor);
+    const rest = suggestion?.chain?.rest ?? [];
+    if (suggestion === null || rest.length === 0 || (this.shown?.there ?? null) !== null) {
+      return this.accept(editor);
+    }
+    const { all, behind } = suggestion;
+    // Whoever has not gone there stays.
+    const place = this.isFar(editor) ? null : behind + growth(rest.filter((each) => each.end <= suggestion.edit.start));
+    this.hide();
+    if (await put(editor, all, place)) {
+      this.server.tell("accept", suggestion.id, "all");
     }
     return true;
   }
@@ -202,7 +260,7 @@ export class Preview {
     }
     const { piece, rest, accepted } = split;
     this.hide();
-    if (!(await put(editor, piece, piece.start + piece.text.length))) {
+    if (!(await put(editor, [piece], piece.start + piece.text.length))) {
       return true;
     }
     const { item } = suggestion;
@@ -271,6 +329,7 @@ export class Preview {
     const scene = {
       ...sceneOf(editor),
       key: this.tabIndents(editor) ? "Alt+L" : "Tab",
+      chain: suggestion.chain,
       passed: this.isPassed(editor),
     };
     const painted =
@@ -303,18 +362,24 @@ function setContext(name: string, value: boolean): void {
   void vscode.commands.executeCommand("setContext", name, value);
 }
 
-async function put(editor: vscode.TextEditor, edit: Edit, behind: number): Promise<boolean> {
+async function put(editor: vscode.TextEditor, edits: readonly Edit[], behind: number | null): Promise<boolean> {
   const { document } = editor;
-  const range = new vscode.Range(document.positionAt(edit.start), document.positionAt(edit.end));
   const done = await editor.edit((builder) => {
-    builder.replace(range, edit.text);
+    for (const { start, end, text } of edits) {
+      builder.replace(new vscode.Range(document.positionAt(start), document.positionAt(end)), text);
+    }
   });
-  if (done) {
+  if (done && behind !== null) {
     const place = document.positionAt(behind);
     editor.selection = new vscode.Selection(place, place);
     editor.revealRange(editor.selection);
   }
   return done;
+}
+
+/** Units that edits add to a text. */
+function growth(edits: readonly Edit[]): number {
+  return edits.reduce((sum, { start, end, text }) => sum + text.length - (end - start), 0);
 }
 
 function viewOf(editor: vscode.TextEditor): View | null {
@@ -330,7 +395,7 @@ function viewOf(editor: vscode.TextEditor): View | null {
   return { first: first.start.line, last: bottom - cut };
 }
 
-function sceneOf(editor: vscode.TextEditor): Omit<Scene, "key" | "passed"> {
+function sceneOf(editor: vscode.TextEditor): Omit<Scene, "key" | "passed" | "chain"> {
   const configuration = vscode.workspace.getConfiguration("calomel.editor", editor.document.uri);
   const { tabSize } = editor.options;
   return {

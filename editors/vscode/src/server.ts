@@ -14,6 +14,7 @@ import type { Found } from "./program";
 import { described, explicit } from "./settings";
 import { isUnasked } from "./state";
 import type { ServerState, Silence } from "./state";
+import { idOf } from "./suggestion";
 import type { EditItem } from "./suggestion";
 
 /** How the editor's own agreement with the server is called. */
@@ -53,6 +54,7 @@ export class Server implements vscode.Disposable {
   /** Where the extension installs a program. */
   readonly storage: string;
   private readonly told = new Set<string>();
+  private hints: ReadonlySet<string> = new Set();
   private ends: number[] = [];
   private readonly started = new WeakSet<Client>();
   private restarts: Promise<void> = Promise.resolve();
@@ -83,6 +85,11 @@ export class Server implements vscode.Disposable {
   /** Why nothing was shown last in a document, text first. */
   silences(uri: vscode.Uri | undefined): readonly Silence[] {
     return this.silent.get(uri?.toString() ?? "") ?? [];
+  }
+
+  /** Whether the user is to see no more than a mark of a suggestion of the last answer. */
+  isHint(id: string | null): boolean {
+    return id !== null && this.hints.has(id);
   }
 
   /** Something is shown there. */
@@ -250,6 +257,12 @@ export class Server implements vscode.Disposable {
   private connect(program: string): Client {
     const middleware: Middleware = {
       ...this.inline,
+      // A client of the library's own knows no hints.
+      sendRequest: async (type, params, token, next) => {
+        const result = await next(type, params, token);
+        this.hints = hintsOf(result) ?? this.hints;
+        return result;
+      },
       workspace: {
         configuration: (params) =>
           params.items.map(({ section, scopeUri }) =>
@@ -349,6 +362,16 @@ export class Server implements vscode.Disposable {
   }
 }
 
+/** The names of hints in an answer with items; null in any other. */
+function hintsOf(result: unknown): Set<string> | null {
+  const items = (result as { items?: unknown } | null)?.items;
+  if (!Array.isArray(items)) {
+    return null;
+  }
+  const hints = (items as (EditItem & { hint?: boolean })[]).filter(({ hint }) => hint === true);
+  return new Set(hints.map(({ command }) => idOf(command)).filter((id) => id !== null));
+}
+
 const NEAR_LINES = 40;
 const MOST_DIAGNOSTICS = 16;
 const SEVERITIES = ["error", "warning", "information", "hint"];
@@ -358,6 +381,7 @@ function near(document: vscode.TextDocument, position: vscode.Position): unknown
   return vscode.languages
     .getDiagnostics(document.uri)
     .filter(({ range }) => Math.abs(range.start.line - position.line) <= NEAR_LINES)
+    .sort((a, b) => Math.abs(a.range.start.line - position.line) - Math.abs(b.range.start.line - position.line))
     .slice(0, MOST_DIAGNOSTICS)
     .map(({ range, message, severity }) => ({
       range: { start: { ...place(range.start) }, end: { ...place(range.end) } },

@@ -3,20 +3,34 @@
 import type { Change, Edit } from "./edit";
 import { applied, isIdle, rebased, trimmed, withLineEnds } from "./edit";
 import type { Hunk } from "./hunk";
-import { hunks, pieceOf, rowsOf } from "./hunk";
+import { editsOf, hunks, pieceOf, rowsOf } from "./hunk";
 import { Lines } from "./lines";
 import type { View } from "./placement";
 import { rowsAway } from "./placement";
 
-/** An edit as the server sends it. */
-export interface EditItem {
+interface TextEdit {
   readonly text: string;
   readonly range: {
     readonly start: { readonly line: number; readonly character: number };
     readonly end: { readonly line: number; readonly character: number };
   };
+}
+
+/** An edit as the server sends it. */
+export interface EditItem extends TextEdit {
   readonly textDocument?: { readonly uri: string; readonly version?: number | null };
   readonly command?: { readonly command: string; readonly arguments?: readonly unknown[] };
+  /** The user is to see no more than a mark until they ask. */
+  readonly hint?: boolean;
+  /** Where it is among those of one answer, and those that follow. */
+  readonly chain?: { readonly index: number; readonly total: number; readonly rest: readonly TextEdit[] };
+}
+
+/** Where an edit is among those of one answer, counted from 1, and those that follow. */
+export interface Chain {
+  readonly index: number;
+  readonly total: number;
+  readonly rest: readonly Edit[];
 }
 
 /** The name of a suggestion, as its command carries it. */
@@ -34,6 +48,8 @@ export class Suggestion {
     readonly hunks: readonly Hunk[],
     /** Rows from the cursor when it was shown first. */
     readonly distance: number,
+    /** Null where the answer has no other edit. */
+    readonly chain: Chain | null,
   ) {}
 
   /** From an answer of the server to a question about this text; null where it changes nothing or has no name. */
@@ -43,18 +59,15 @@ export class Suggestion {
       return null;
     }
     const lines = new Lines(text);
-    const { start, end } = item.range;
-    const edit = trimmed(text, {
-      start: lines.offset({ line: start.line, column: start.character }),
-      end: lines.offset({ line: end.line, column: end.character }),
-      text: withLineEnds(item.text, text.includes("\r\n") ? "\r\n" : "\n"),
-    });
+    const edit = placed(lines, item);
     const changes = hunks(lines, edit);
     if (isIdle(text, edit) || changes.length === 0) {
       return null;
     }
     const away = rowsAway(cursorRow, rowsOf(changes, lines.rows.length - 1));
-    return new Suggestion(id, item, lines, edit, changes, away);
+    const { index, total, rest } = item.chain ?? { index: 1, total: 1, rest: [] };
+    const chain = total > 1 ? { index, total, rest: rest.map((each) => placed(lines, each)) } : null;
+    return new Suggestion(id, item, lines, edit, changes, away, chain);
   }
 
   /** The rows that it changes or stands at. */
@@ -67,6 +80,17 @@ export class Suggestion {
     const hunk = this.hunks[0];
     const row = Math.min(hunk?.row ?? 0, this.lines.rows.length - 1);
     return this.lines.offset({ line: row, column: hunk?.parts[0]?.start ?? 0 });
+  }
+
+  /** What is put into the text when it is taken: unchanged lines between changes stay as they are. */
+  get edits(): readonly Edit[] {
+    return editsOf(this.lines, this.edit, this.hunks);
+  }
+
+  /** The same with all that follow. */
+  get all(): readonly Edit[] {
+    const rest = this.chain?.rest ?? [];
+    return [...this.edits, ...rest.flatMap((each) => editsOf(this.lines, each, hunks(this.lines, each)))];
   }
 
   /** Where the cursor belongs once it was taken: behind what the last change put in, as an offset afterwards. */
@@ -118,6 +142,18 @@ export class Suggestion {
   private with(text: string, edit: Edit): Suggestion | null {
     const lines = new Lines(text);
     const changes = hunks(lines, edit);
-    return changes.length === 0 ? null : new Suggestion(this.id, this.item, lines, edit, changes, this.distance);
+    // What follows is as old as the text before: the server tells it anew.
+    const chain = this.chain === null ? null : { ...this.chain, rest: [] };
+    return changes.length === 0
+      ? null
+      : new Suggestion(this.id, this.item, lines, edit, changes, this.distance, chain);
   }
+}
+
+function placed(lines: Lines, { range: { start, end }, text }: TextEdit): Edit {
+  return trimmed(lines.text, {
+    start: lines.offset({ line: start.line, column: start.character }),
+    end: lines.offset({ line: end.line, column: end.character }),
+    text: withLineEnds(text, lines.text.includes("\r\n") ? "\r\n" : "\n"),
+  });
 }

@@ -1,10 +1,10 @@
 // When to ask for the next edit: with the editor's own questions, behind changes that no such question follows, and when
-// the cursor goes elsewhere soon after an edit.
+// the cursor goes elsewhere soon after an edit, or to a problem.
 
 import * as vscode from "vscode";
 import { isCancelled } from "./cancelled";
 import type { Change } from "./edit";
-import type { Asked, Inline } from "./inline";
+import type { Asked, Inline, Made } from "./inline";
 import type { Preview } from "./preview";
 import type { NextEdit, Server } from "./server";
 import { Suggestion } from "./suggestion";
@@ -44,6 +44,9 @@ export class Watch implements vscode.Disposable {
       window.onDidChangeTextEditorSelection(({ textEditor }) => {
         this.moved(textEditor);
       }),
+      preview.onGoingOn((editor) => {
+        void this.ask(editor, false);
+      }),
       window.onDidChangeTextEditorVisibleRanges(({ textEditor }) => {
         this.preview.moved(textEditor);
       }),
@@ -61,7 +64,7 @@ export class Watch implements vscode.Disposable {
   }
 
   /** Ask for the next edit, for a question of the editor that the server had no text for. */
-  async otherwise({ document, position, invoked, token }: Asked): Promise<vscode.InlineCompletionItem | null> {
+  async otherwise({ document, position, invoked, token }: Asked): Promise<Made | null> {
     this.cancel();
     const editor = vscode.window.activeTextEditor;
     if (editor?.document !== document || !this.server.serves(document)) {
@@ -74,8 +77,7 @@ export class Watch implements vscode.Disposable {
     const made = this.asItem(document, position, found);
     if (made !== null) {
       this.preview.hide();
-      this.inline.keep(document, [made.ghost]);
-      return made.item;
+      return made;
     }
     this.present(editor, found);
     return null;
@@ -84,6 +86,7 @@ export class Watch implements vscode.Disposable {
   /** Ask now, whatever came before. */
   async ask(editor: vscode.TextEditor, invoked: boolean): Promise<void> {
     this.cancel();
+    this.inline.cancel();
     const { document, selection } = editor;
     if (!this.server.serves(document) || editor.selections.length > 1 || !selection.isEmpty) {
       return;
@@ -101,7 +104,7 @@ export class Watch implements vscode.Disposable {
     const made = shows ? this.asItem(document, position, found) : null;
     if (made !== null) {
       this.preview.hide();
-      await this.inline.push(document, position, made);
+      await this.inline.push(document, position, [made]);
     } else {
       this.present(editor, found);
     }
@@ -119,6 +122,7 @@ export class Watch implements vscode.Disposable {
   /** Take away whatever is shown. */
   hide(reason: string): void {
     this.cancel();
+    this.inline.cancel();
     this.preview.ignore(reason);
     this.inline.ignore(reason);
   }
@@ -134,15 +138,16 @@ export class Watch implements vscode.Disposable {
     document: vscode.TextDocument,
     position: vscode.Position,
     found: NextEdit | null,
-  ): ReturnType<Inline["item"]> {
+  ): Made | null {
     if (found?.document !== document) {
       return null;
     }
     const { item } = found;
     const suggestion = Suggestion.of(item, document.getText(), position.line);
-    return suggestion === null
-      ? null
-      : this.inline.item(document, position, suggestion.edit, { id: suggestion.id, kind: "edit", item });
+    // Ghost text has no room for what is said of several.
+    return suggestion?.chain === null && item.hint !== true
+      ? this.inline.item(document, position, suggestion.edit, { id: suggestion.id, kind: "edit", item })
+      : null;
   }
 
   private present(editor: vscode.TextEditor, found: NextEdit | null): void {
@@ -151,6 +156,8 @@ export class Watch implements vscode.Disposable {
     const suggestion = found === null ? null : Suggestion.of(found.item, found.document.getText(), row);
     if (suggestion === null || found === null) {
       this.preview.yield();
+    } else if (found.item.hint === true) {
+      this.preview.mark(editor, here ? suggestion.rows.first : row);
     } else {
       this.inline.ignore("replaced");
       this.preview.show(editor, suggestion, "edit", here ? {} : { there: found.document });
@@ -161,6 +168,9 @@ export class Watch implements vscode.Disposable {
     this.preview.changed(document, changes);
     this.inline.changed(document, changes);
     const editor = vscode.window.activeTextEditor;
+    if (this.preview.isGoingOn(document)) {
+      this.inline.leave(document);
+    }
     if (editor?.document === document) {
       this.edited = Date.now();
       this.askSoon(editor, TYPED_MS);
@@ -174,7 +184,8 @@ export class Watch implements vscode.Disposable {
     const elsewhere = row !== this.row;
     this.row = row;
     const busy = this.timer !== undefined || this.preview.in(editor) !== null || this.inline.id !== null;
-    if (elsewhere && !busy && Date.now() - this.edited < AFTER_EDIT_MS) {
+    const recently = elsewhere && Date.now() - this.edited < AFTER_EDIT_MS;
+    if (!busy && (recently || isAtProblem(editor))) {
       this.askSoon(editor, MOVE_MS);
     } else if (elsewhere && editor === vscode.window.activeTextEditor) {
       this.focused(editor);
@@ -203,6 +214,7 @@ export class Watch implements vscode.Disposable {
 
   private entered(editor: vscode.TextEditor | undefined): void {
     this.cancel();
+    this.inline.cancel();
     this.row = editor?.selection.active.line ?? -1;
     if (this.preview.in(editor) === null) {
       this.preview.ignore("left_buffer");
@@ -210,6 +222,12 @@ export class Watch implements vscode.Disposable {
     this.inline.ignore("left_buffer");
     this.focused(editor);
   }
+}
+
+/** Whether the editor shows a problem where the cursor is: whoever goes there is offered what solves it. */
+function isAtProblem({ document, selection }: vscode.TextEditor): boolean {
+  const problems = vscode.languages.getDiagnostics(document.uri);
+  return selection.isEmpty && problems.some(({ range }) => range.contains(selection.active));
 }
 
 function isAt(editor: vscode.TextEditor, position: vscode.Position): boolean {

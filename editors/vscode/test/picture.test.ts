@@ -5,7 +5,7 @@ import { Lines } from "../src/lines";
 import { announcement, picture } from "../src/picture";
 import type { Picture, Scene } from "../src/picture";
 
-const SCENE: Scene = { cursor: 0, view: { first: 0, last: 50 }, tabSize: 4, preview: "auto", hints: true, key: "Tab", passed: false };
+const SCENE: Scene = { cursor: 0, view: { first: 0, last: 50 }, tabSize: 4, preview: "auto", hints: true, key: "Tab", chain: null, passed: false };
 
 function drawn(before: string, after: string, scene: Partial<Scene> = {}): Picture {
   const lines = new Lines(before);
@@ -18,6 +18,13 @@ test("a renamed name is struck, the new one stands behind it, and the hint names
   assert.deepEqual(found.insertions, [{ row: 0, column: 9, text: "new" }]);
   assert.deepEqual(found.hints, [{ row: 0, text: "Tab" }]);
   assert.deepEqual([found.boxes, found.far], [[], false]);
+});
+
+test("of several edits of one answer, it says which it is, and the key for all that are left", () => {
+  const chain = { index: 1, total: 3, rest: [1, 2] };
+  assert.deepEqual(drawn("print(old)\n", "print(new)\n", { chain }).hints, [{ row: 0, text: "Tab · 1 of 3 · Alt+A: all" }]);
+  const last = drawn("a = 1\n", "first(x)\nsecond(y)\n", { chain: { index: 3, total: 3, rest: [] } });
+  assert.equal(last.boxes[0]?.foot, "Tab to accept, Esc to dismiss · 3 of 3");
 });
 
 test("a rewriting stands in a box beside the longest of its lines", () => {

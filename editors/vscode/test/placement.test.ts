@@ -28,6 +28,7 @@ test("what the editor would drop is no ghost text", () => {
   assert.equal(asGhost(lines, { start: 14, end: 17, text: "new" }, 7), null, "it removes text");
   assert.equal(asGhost(lines, { start: 0, end: 0, text: "x" }, 7), null, "it stands before the cursor");
   assert.equal(asGhost(lines, { start: 18, end: 18, text: "x" }, 7), null, "it stands in another line");
+  assert.equal(asGhost(lines, { start: 8, end: 8, text: "x = 2\n" }, 8), null, "it is a line before one that is not blank");
   assert.equal(asGhost(lines, { start: 3, end: 3, text: "a\nb" }, 1), null, "it breaks the line behind the cursor");
 });
 

@@ -26,6 +26,19 @@ test("what the server sends becomes the least edit", () => {
   assert.equal(found.behind, 20);
 });
 
+test("all that follow from one answer are put in with it, until the text changes", () => {
+  const text = "a(1)\nkeep\nb(1)\n\nc(1)\n";
+  const { range, text: last } = item(4, 2, 3, "2");
+  const first = { ...item(0, 2, 3, "2)\nkeep\nb(2"), chain: { index: 1, total: 2, rest: [{ range, text: last }] } };
+  first.range.end = { line: 2, character: 3 };
+  const found = Suggestion.of(first, text, 0);
+  assert.ok(found !== null);
+  const places = [2, 12, 18].map((start) => ({ start, end: start + 1, text: "2" }));
+  assert.deepEqual([found.edits, found.all], [places.slice(0, 2), places]);
+  const later = found.follow(`x${text}`, [{ start: 0, removed: 0, text: "x" }]);
+  assert.deepEqual([later?.chain?.total, later?.chain?.rest], [2, []]);
+});
+
 test("an answer without a name, or that changes nothing, is none", () => {
   assert.equal(Suggestion.of({ ...item(4, 0, 10, "x"), command: { command: "c" } }, TEXT, 0), null);
   assert.equal(Suggestion.of(item(4, 0, 10, "print(old)"), TEXT, 0), null);

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -125,6 +126,9 @@ class Configuration(FileSystemEventHandler):
             initialization_options=self._said,
             configuration=settings_in(self._answered),
         )
+        if settings.suggest.show == "hint" and not self._editor.client.extensions:
+            # It could show no mark.
+            settings = replace(settings, suggest=replace(settings.suggest, show="on_request"))
         self.problems = [str(problem) for problem in problems]
         for problem in self.problems:
             self._editor.warn(problem)

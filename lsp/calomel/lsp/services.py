@@ -14,7 +14,9 @@ from calomel.lsp.client import Client
 from calomel.lsp.log import describe
 from calomel.lsp.protocol import State
 from calomel.prompts.tokenizer import Tokenizer, TokenizerError
+from calomel.selectivity.record import Records
 from calomel.suggest.completer import CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
+from calomel.suggest.judging import records_path
 from calomel.suggest.launch import version
 from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
@@ -227,6 +229,8 @@ class Services:
         self.suggester = Suggester(
             self.workspace, self.builder, model, settings.suggest, clock=clock, outcomes=self._outcomes
         )
+        # What is not to be noted is learned from in this session alone.
+        self.suggester.filter.records = Records(records_path() if settings.log.outcomes else None)
         if client.inline_completion:
             self.suggester.shows_text()
 
@@ -306,5 +310,13 @@ class Services:
     async def aclose(self) -> None:
         """Settle outcomes and end threads."""
         await self.suggester.aclose()
-        # These wait for threads to end.
-        await asyncio.gather(asyncio.to_thread(self._outcomes.close), asyncio.to_thread(self._related.stop))
+        # These wait for threads to end, or for the disk.
+        await asyncio.gather(
+            *(asyncio.to_thread(work) for work in (self._outcomes.close, self._related.stop, self._save))
+        )
+
+    def _save(self) -> None:
+        try:
+            self.suggester.filter.records.save()
+        except OSError as error:
+            LOG.warning("what became of suggestions could not be kept: %s", error)

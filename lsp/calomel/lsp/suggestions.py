@@ -61,19 +61,20 @@ class Suggestions:
         # Whether the client has a better way to ask for edits, and to show them.
         self._spoken = editor.client.extensions and editor.client.inline_completion
 
-    async def inline(self, params: types.InlineCompletionParams) -> types.InlineCompletionList | None:
+    async def inline(self, params: types.InlineCompletionParams) -> dict[str, Any] | None:
         """Handle `textDocument/inlineCompletion`."""
         invoked = params.context.trigger_kind == types.InlineCompletionTriggerKind.Invoked
         found = await self._fill(params, params.context.selected_completion_info, invoked=invoked)
         if found is None:
             return None
+        said = self._hint(invoked=invoked)
         items = [inline_item(each, found[1]) for each in (found[0], *found[0].others)]
         if items[0] is None:
             # Rare: a fill that replaces a line end. Only the next-edit method can carry it.
             self._editor.tell_silence(params.text_document.uri, "fill", Silence.of(SilenceReason.STALE))
             return None
         self._sent(found[0])
-        return types.InlineCompletionList(items=[item for item in items if item is not None])
+        return {"items": [item | said for item in items if item is not None]}
 
     async def popup(self, params: types.CompletionParams) -> types.CompletionList:
         """Handle `textDocument/completion`; always incomplete, since the next key makes another suggestion."""
@@ -110,7 +111,8 @@ class Suggestions:
         if suggestion is None or document is None:
             return {"edits": []}
         self._sent(suggestion)
-        return {"edits": [copilot_edit(suggestion, document)]}
+        found = copilot_edit(suggestion, document, chain=self._client.extensions)
+        return {"edits": [found | self._hint(invoked=invoked)]}
 
     async def actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
         """Handle `textDocument/codeAction`.
@@ -216,6 +218,10 @@ class Suggestions:
             return None
         return answer
 
+    def _hint(self, *, invoked: bool) -> dict[str, bool]:
+        """What says that the client shows no more than a mark until its user asks."""
+        return {"hint": True} if self._suggester.settings.show == "hint" and not invoked else {}
+
     def _sent(self, suggestion: Suggestion) -> None:
         if not self._reports[suggestion.kind]:
             self._suggester.shown(suggestion.id)
@@ -252,19 +258,24 @@ def accept_command(suggestion: Suggestion) -> types.Command:
     return types.Command(title=TITLE, command="calomel.accept", arguments=[suggestion.id])
 
 
-def inline_item(suggestion: Suggestion, document: Document) -> types.InlineCompletionItem | None:
+def inline_item(suggestion: Suggestion, document: Document) -> dict[str, Any] | None:
     """For `textDocument/inlineCompletion`; None when the range would leave its line, which the protocol forbids."""
     edit = joined(document.text, suggestion.edits)
     where = range_of(document, edit)
     if where.start.line != where.end.line:
         return None
-    return types.InlineCompletionItem(insert_text=edit.text, range=where, command=accept_command(suggestion))
+    return {"insertText": edit.text, "range": where, "command": accept_command(suggestion)}
 
 
-def copilot_edit(suggestion: Suggestion, document: Document) -> dict[str, Any]:
-    """For `textDocument/copilotInlineEdit`."""
+def copilot_edit(suggestion: Suggestion, document: Document, *, chain: bool = False) -> dict[str, Any]:
+    """For `textDocument/copilotInlineEdit`; `chain` says where it is among those of one answer, and which follow."""
     edit = joined(document.text, suggestion.edits)
-    return {
+    found: dict[str, Any] = {}
+    if chain and suggestion.total > 1:
+        following = (joined(document.text, edits) for edits in suggestion.rest)
+        rest = [{"range": range_of(document, each), "text": each.text} for each in following]
+        found["chain"] = {"index": suggestion.index, "total": suggestion.total, "rest": rest}
+    return found | {
         "text": edit.text,
         "textDocument": {"uri": document.uri, "version": document.version},
         "range": range_of(document, edit),

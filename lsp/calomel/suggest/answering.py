@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import Final
 
+from calomel.prompts.next_edit import region_called
 from calomel.prompts.parts import Hunk, RegionBounds, region_around
 from calomel.selectivity.filters import FILTERS
 from calomel.suggest.cache import Entry
@@ -41,7 +42,8 @@ _ASK_AGAIN: Final = frozenset(
 )
 # The model answered, and nothing of its answer is offered.
 _NOTHING_LEFT: Final = frozenset({
-    SilenceReason.NO_CHANGE, SilenceReason.EMPTY, SilenceReason.LOW_CONFIDENCE, SilenceReason.REJECTED_BEFORE,
+    SilenceReason.NO_CHANGE, SilenceReason.NOT_ASKED, SilenceReason.EMPTY, SilenceReason.LOW_CONFIDENCE,
+    SilenceReason.REJECTED_BEFORE,
     SilenceReason.NOT_TRAINED_FOR_EDITS, *map(SilenceReason, FILTERS),
 })  # fmt: skip
 _REASONS: Final = {
@@ -124,11 +126,13 @@ async def _elsewhere(session: Session, asked: Asked) -> Suggestion | None:
 def forbidden(session: Session, asked: Asked) -> Silence | None:
     """Why nothing may be suggested there; None when something may.
 
-    An explicit question is answered in comments and strings too, but a file that is off or ignored is never read.
+    An explicit question is answered whatever is turned off, but a file that is ignored is never read.
     """
     document, settings, workspace = asked.document, session.settings, session.workspace
-    reason = session.switches.off(settings, document)
-    if reason is None and asked.kind == "edit" and not settings.next_edit:
+    reason = None if asked.explicit else session.switches.off(settings, document)
+    if reason is None and not asked.explicit and settings.show == "on_request" and asked.drafts is None:
+        reason = SilenceReason.ON_REQUEST
+    if reason is None and not asked.explicit and asked.kind == "edit" and not settings.next_edit:
         reason = SilenceReason.OFF_NEXT_EDIT
     if reason is None:
         unfit = workspace.verdict(document).reason or session.state(document.uri).unfit(document)
@@ -162,6 +166,8 @@ def _unwelcome(session: Session, asked: Asked) -> Silence | None:
     ):
         return Silence.of(SilenceReason.MID_WORD)
     age, moved = session.state(asked.document.uri).recent.age, asked.trigger is Trigger.CURSOR
+    if any(each.start <= asked.offset <= each.end for each in asked.diagnostics):
+        age = 0.0  # going to a problem says as much as an edit
     if (age is None and (moved or asked.kind == "edit")) or (age is not None and moved and age > _AFTER_EDIT):
         return Silence.of(SilenceReason.NO_RECENT_EDIT)
     return Silence.of(SilenceReason.COOLDOWN) if session.cooldown.left else None
@@ -174,7 +180,7 @@ def _known(session: Session, asked: Asked) -> Answer | None:
         return None
     if isinstance(entry.decision, SilenceReason):
         return None if asked.explicit or asked.selected is not None else Silence.of(entry.decision)
-    found = offered(session, asked, entry.decision, entry.edits or ())
+    found = offered(session, asked, entry)
     if isinstance(found, Suggestion):
         return replace(found, cached=True)
     return None if found in _ASK_AGAIN else Silence.of(found)
@@ -225,7 +231,7 @@ async def _from_model(session: Session, asked: Asked) -> Answer:
     if isinstance(entry.decision, SilenceReason):
         found = entry.decision
     elif entry.edits and all(edit.fits(document.text) for edit in entry.edits) and _is_open(session, document):
-        found = offered(session, asked, entry.decision, entry.edits)
+        found = offered(session, asked, entry)
     return Silence.of(found, asked=True) if isinstance(found, SilenceReason) else found
 
 
@@ -260,14 +266,23 @@ def question_at(session: Session, asked: Asked, info: ModelInfo) -> Question | N
         since_edit=recent.age,
         decisions=session.cooldown.counts,
         max_tokens=settings.max_tokens,
+        lines=settings.lines,
         context_tokens=context_tokens(info, settings.context_tokens, settings.max_tokens),
         mask=workspace.mask,
-        region=info.region,
+        region=info.region if info.region != RegionBounds() else region_called(info.id),
         making=_masked(session, workspace.history.open_edit()) if asked.kind == "edit" else (),
         place=_place(session, asked),
         errors=errors,
+        scope=partial(_scope, session, document),
         past=session.past(document),
     )
+
+
+def _scope(session: Session, document: Document, offset: int) -> tuple[int, int] | None:
+    """The innermost function or class around an offset."""
+    syntax = session.workspace.syntax
+    scopes = () if syntax is None else syntax.scopes(document, offset)
+    return next(((each.start, each.end) for each in reversed(scopes) if each.kind != "block"), None)
 
 
 def _masked(session: Session, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
@@ -337,7 +352,10 @@ async def _next_edit(session: Session, asked: Asked, question: Question, info: M
     hunks = () if undone else session.last_edits(document)
     own = [hunk for hunk in hunks if hunk.path == path]
     places = continuations(question.text, own, situation.offset, asked.diagnostics)
-    proposed = drafts(situation.text, _masked(session, hunks), situation.offset, path, _imported(session, document))
+    # What a model made of a region that it was trained to rewrite is whole: rules go on with what the person did.
+    trained = session.source.filter.model.kind in {"edits", "hosted"}
+    done = tuple(hunk for hunk in hunks if not (trained and hunk.predicted))
+    proposed = drafts(situation.text, _masked(session, done), situation.offset, path, _imported(session, document))
     if "edit" not in info.kinds:
         return (await agreed(session.source, question, proposed, there))[0]
     extended, state.extended = state.extended, False

@@ -116,6 +116,8 @@ class Entry:
         edits: rebased to the current text; None when the text disagrees, and without any to show.
         agreed: every change since then followed the answer.
         goal: hash of the resulting text, compared with the result of the rebased edits.
+        total: how many suggestions its edits were offered as; 0 before the first.
+        begun: some of its edits are done, so what is left follows wherever the cursor is.
     """
 
     uri: str
@@ -126,6 +128,8 @@ class Entry:
     edits: tuple[Planned, ...] | None = None
     agreed: bool = True
     goal: int = 0
+    total: int = 0
+    begun: bool = False
 
     def __post_init__(self) -> None:
         self.edits = self.original or None
@@ -143,7 +147,9 @@ class Entry:
                 self.edits = None  # it followed from an edit that was half done
                 return
             self.agreed = self.agreed and along
+            count = len(self.edits)
             self.edits = rebase(self.edits, change, kind=self.kind)
+            self.begun |= self.edits is not None and len(self.edits) < count
             self.window = _moved(self.window, change)
 
 
@@ -175,7 +181,7 @@ class Cache:
         entry = self._entries.get(state)
         if entry is not None and all(edit.fits(text) for edit in entry.original):
             self._entries.move_to_end(state)
-            entry.edits, entry.agreed = entry.original or None, True
+            entry.edits, entry.agreed, entry.begun = entry.original or None, True, False
             return entry
         for known, other in reversed(self._entries.items()):
             if other.uri == uri and other.kind == kind and self._holds(other, text, cursor):
@@ -190,6 +196,13 @@ class Cache:
                 entry.edits, entry.agreed = entry.original or None, True
             if (entry.uri, entry.kind) == (uri, kind) and self._holds(entry, text, cursor):
                 yield entry
+
+    def beside(self, uri: str, edits: Sequence[Planned]) -> tuple[Planned, ...]:
+        """What else the answer that has these edits of a document would change."""
+        for entry in reversed(self._entries.values()):
+            if entry.uri == uri and entry.kind == "edit" and entry.edits and set(edits) <= set(entry.edits):
+                return tuple(edit for edit in entry.edits if edit not in edits)
+        return ()
 
     def changed(self, uri: str, change: TextChange, *, continues: bool) -> None:
         """Rebase the entries of a document over one change; see `Entry.changed`."""
@@ -214,7 +227,7 @@ class Cache:
             near = len(entry.edits) == 1 and entry.edits[0].start == cursor and not entry.edits[0].removed
         else:
             low, high = entry.window
-            near = low <= cursor <= high or any(_beside(text, edit, cursor) for edit in entry.edits)
+            near = entry.begun or low <= cursor <= high or any(_beside(text, edit, cursor) for edit in entry.edits)
         return near and (not entry.agreed or hash(apply(text, edits_of(entry.edits))) == entry.goal)
 
 

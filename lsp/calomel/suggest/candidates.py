@@ -57,7 +57,7 @@ from calomel.suggest.judging import (
 )
 from calomel.suggest.pace import within
 from calomel.suggest.question import Question, Selected, Trigger
-from calomel.suggest.signals import Drafted, agreement_of
+from calomel.suggest.signals import Accord, Drafted, accord_of, agreement_of
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.workspace import Situation
 
@@ -118,20 +118,13 @@ def read_fill(
     return Filled(text, len(whole) - len(text), cut_off)
 
 
-def region_parts(
-    parts: PromptParts, text: str, offset: int, start: int, end: int, cursor: int | None
-) -> PromptParts | None:
-    """The parts of a prompt for `offset`, with `start:end` of `text` as the region to rewrite.
-
-    None when the window of `parts` does not hold the region.
-    """
-    above, below = offset - start, end - offset
-    if above > len(parts.prefix) or below > len(parts.suffix):
-        return None
+def region_parts(parts: PromptParts, text: str, offset: int, start: int, end: int, cursor: int | None) -> PromptParts:
+    """The parts of a prompt for `offset`, with `start:end` of `text` as the region to rewrite, all of it."""
+    low, high = min(offset - len(parts.prefix), start), max(offset + len(parts.suffix), end)
     return replace(
         parts,
-        prefix=parts.prefix[: len(parts.prefix) - above],
-        suffix=parts.suffix[below:],
+        prefix=text[low:start],
+        suffix=text[end:high],
         region=EditRegion(text[start:end], cursor - start if cursor is not None and start <= cursor <= end else None),
     )
 
@@ -157,6 +150,16 @@ def read_rewrite(candidate: Candidate, text: str, start: int, end: int) -> tuple
         return SilenceReason.EMPTY
     edits = minimal_edits(text, start, end, new)
     return tuple(edit for edit in edits if not changes_only_space(edit.removed, edit.text)) or edits
+
+
+def _first_lines(text: str, most: int) -> str:
+    """The text up to the end of its line number `most`; blank lines do not count."""
+    found = re.compile(rf"(?:\s*\S[^\r\n]*){{0,{most}}}").match(text)
+    return text if found is None or not found[0] else found[0]
+
+
+def _edits(edits: tuple[Planned, ...] | SilenceReason) -> tuple[Planned, ...]:
+    return () if isinstance(edits, SilenceReason) else edits
 
 
 # Partial results by then are better than nothing; a user who asked explicitly waits longer.
@@ -236,7 +239,13 @@ class CandidateSource:
             filled = read_fill(candidate, text[:offset], text[offset:], situation.language_id, refuses)
             if isinstance(filled, SilenceReason):
                 best = better(best, filled)
-            elif filled.text.strip() or selected is None:  # the item alone is not a suggestion
+                continue
+            if question.lines is not None:
+                short = _first_lines(filled.text, question.lines)
+                filled = Filled(
+                    short, filled.cut + len(filled.text) - len(short), filled.cut_off and short == filled.text
+                )
+            if filled.text.strip() or selected is None:  # the item alone is not a suggestion
                 proposed = Proposed(
                     candidate,
                     edits(filled.text),
@@ -282,7 +291,7 @@ class CandidateSource:
         hopeless = CANVAS in self.filter.calibrator.hopeless("edit")
         own = question.trigger is Trigger.EXPLICIT or not hopeless
         if not own and not proposed:
-            return SilenceReason.NO_CHANGE
+            return SilenceReason.NOT_ASKED
         texts = tuple(each.draft for each in proposed)
         answer = await self._ask("edit", question, situation, region=region, drafts=texts, own=own)
         counts = Counter(draft.maker for draft in drafts)
@@ -290,11 +299,15 @@ class CandidateSource:
             (each.draft.text, each.draft.maker): Drafted(each.support, each.likeness, counts[each.draft.maker])
             for each in proposed
         }
+        read = [(each, read_rewrite(each, situation.text, start, end)) for each in answer.candidates]
+        # What a model makes of a region speaks for a rule or against it, if it was trained to rewrite regions.
+        trained = not answer.judged and self.filter.model.kind in {"edits", "hosted"}
+        rewrite = next((_edits(edits) for each, edits in read if trained and each.maker == CANVAS), None)
+        drafted = tuple(_edits(edits) for each, edits in read if each.maker != CANVAS)
         best: Answered | None = None
-        for candidate in answer.candidates:
+        for candidate, edits in read:
             if self._alone:
                 await asyncio.sleep(0)
-            edits = read_rewrite(candidate, situation.text, start, end)
             if isinstance(edits, SilenceReason):
                 best = better(best, edits)
                 continue
@@ -305,8 +318,16 @@ class CandidateSource:
                 cut_off=candidate.finish_reason != "stop",
                 drafted=known.get((candidate.text, candidate.maker), Drafted()),
                 agreement=agreement_of(candidate, answer, old),
+                accord=(
+                    Accord()
+                    if rewrite is None
+                    else accord_of(edits, None if candidate.maker == CANVAS else rewrite, drafted)
+                ),
             )
-            best = better(best, self.filter.decide("edit", question, found))
+            decided = self.filter.decide("edit", question, found)
+            if candidate.maker != CANVAS and found.accord.backed and shows(best):
+                continue  # the model's own, which came first, has all of it
+            best = better(best, decided)
         return best or SilenceReason.NO_CHANGE
 
     async def finish(self, question: Question) -> Answered:
@@ -377,8 +398,6 @@ class CandidateSource:
         if region is not None:
             most = min(most, question.region.context or most)
             with_region = region_parts(parts, situation.text, situation.offset, *region, question.situation.offset)
-            if with_region is None:
-                return CompleteAnswer(())
             parts = replace(with_region, edits=(*with_region.edits, *question.making))
             # A region has fewer tokens than half its bytes, and rewriting it takes about as many.
             limit = min(_REGION_TOKENS, (region[1] - region[0]) // 2 + question.max_tokens)

@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from calomel.prompts.parts import PromptParts, RegionBounds
 from calomel.prompts.tokenizer import TextTokenizer
+from calomel.selectivity.record import SourceClass
 from calomel.suggest.fitting import HoleText, hole_text
 
 if TYPE_CHECKING:
@@ -285,6 +286,7 @@ class ModelInfo:
         version: of the Calomel that runs it.
         region: how much it may rewrite at once.
         reads_ahead: the encoded prompt of one question can be reused by the next.
+        source: its class, which says how much doubts about its suggestions weigh; empty where only its name can tell.
     """
 
     id: _Name
@@ -296,6 +298,7 @@ class ModelInfo:
     version: _Name
     region: RegionBounds = field(default_factory=RegionBounds)
     reads_ahead: bool = False
+    source: SourceClass | Literal[""] = ""
 
 
 class CompleterError(Exception):

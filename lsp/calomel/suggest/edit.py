@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import pairwise
@@ -127,6 +127,8 @@ class Suggestion:
         waited: seconds of debounce before the model was asked.
         cached: no model was asked for this answer.
         others: alternatives, likeliest first.
+        total: how many suggestions the answer that it belongs to had, itself included; they follow each other.
+        rest: the edits of those that follow this one, in offsets of the same text.
     """
 
     id: str
@@ -141,6 +143,13 @@ class Suggestion:
     waited: float = 0.0
     cached: bool = False
     others: tuple[Suggestion, ...] = ()
+    total: int = 1
+    rest: tuple[tuple[TextEdit, ...], ...] = ()
+
+    @property
+    def index(self) -> int:
+        """Its place among those of its answer, from 1."""
+        return self.total - len(self.rest)
 
     @property
     def maker(self) -> str:
@@ -149,10 +158,6 @@ class Suggestion:
 
 
 Answer = Suggestion | Silence
-
-
-# Edits at most this many rows apart are shown together (one row in Zed, too).
-NEIGHBOUR_ROWS: Final = 1
 
 
 def split_lines(text: str) -> list[str]:
@@ -185,25 +190,53 @@ def minimal_edits(text: str, start: int, end: int, rewritten: str) -> tuple[Plan
     return _joined(plan(text, edits))
 
 
-def near_cursor(text: str, edits: Sequence[Planned], cursor: int) -> tuple[tuple[Planned, ...], tuple[Planned, ...]]:
-    """The edit nearest to the cursor with its neighbours, and the other edits, each in order.
+# Edits with no more unchanged lines between them are shown together: those that a unified diff shows around a hunk.
+TOGETHER_ROWS: Final = 3
+# Lines from the first to the last of edits that are shown together: what one sees without looking for it.
+_IN_SIGHT: Final = 25
+_NAME: Final = re.compile(r"[^\W\d]\w{2,}")
 
-    Of two equally near ones, the one at or after the cursor wins: people work downwards.
+
+def grouped(text: str, edits: Sequence[Planned], usual: Collection[str] = ()) -> tuple[tuple[Planned, ...], ...]:
+    """The edits that belong together, in the order of the text: of lines close to each other, or of the same names.
+
+    Args:
+        text: of the document.
+        edits: sorted, not adjacent.
+        usual: words that are in any text of the language, so that they do not connect edits.
     """
     if not edits:
-        return (), ()
-    row = row_of(text, cursor)
-    rows = [rows_of(text, edit) for edit in edits]
-    nearest = min(range(len(edits)), key=lambda at: (rows_between(rows[at], row), rows[at][1] < row, at))
-    first = last = nearest
-    while first > 0 and rows[first][0] - rows[first - 1][1] <= NEIGHBOUR_ROWS:
-        first -= 1
-    while last + 1 < len(edits) and rows[last + 1][0] - rows[last][1] <= NEIGHBOUR_ROWS:
-        last += 1
-    chosen = [slid(edit, text, cursor) for edit in edits[first : last + 1]]
-    if any(left.end > right.start for left, right in pairwise(chosen)):
-        chosen = list(edits[first : last + 1])
-    return tuple(chosen), (*edits[:first], *edits[last + 1 :])
+        return ()
+    near: list[list[Planned]] = [[edits[0]]]
+    for edit in edits[1:]:
+        if row_of(text, edit.start) - row_of(text, near[-1][-1].end) <= TOGETHER_ROWS + 1:
+            near[-1].append(edit)
+        else:
+            near.append([edit])
+    found: list[list[Planned]] = [near[0]]
+    for group in near[1:]:
+        rows = row_of(text, group[-1].end) - row_of(text, found[-1][0].start)
+        if rows < _IN_SIGHT and not _names(text, found[-1], usual).isdisjoint(_names(text, group, usual)):
+            found[-1] += group
+        else:
+            found.append(group)
+    return tuple(map(tuple, found))
+
+
+def _names(text: str, edits: Sequence[Planned], usual: Collection[str]) -> set[str]:
+    """The names that come with some edits, or go."""
+    found: set[str] = set()
+    for edit in edits:
+        start, end = parts.line_start(text, edit.start), line_end(text, edit.end)
+        old, new = text[start:end], text[start : edit.start] + edit.text + text[edit.end : end]
+        found |= set(_NAME.findall(old)) ^ set(_NAME.findall(new))
+    return found.difference(usual)
+
+
+def at_cursor(text: str, edits: Sequence[Planned], cursor: int) -> tuple[Planned, ...]:
+    """The same edits, with insertions moved to the cursor where the result is the same."""
+    chosen = [slid(edit, text, cursor) for edit in edits]
+    return tuple(edits if any(left.end > right.start for left, right in pairwise(chosen)) else chosen)
 
 
 def joined(text: str, edits: Sequence[tuple[int, int, str]]) -> TextEdit:
@@ -225,11 +258,6 @@ def row_of(text: str, offset: int) -> int:
     if text.find("\r", 0, offset) >= 0:
         rows += text.count("\r", 0, offset) - text.count("\r\n", 0, offset)
     return rows
-
-
-def rows_of(text: str, edit: Planned) -> tuple[int, int]:
-    """The first and the last line that an edit touches."""
-    return row_of(text, edit.start), row_of(text, edit.end)
 
 
 def rows_between(rows: tuple[int, int], row: int) -> int:

@@ -1,4 +1,4 @@
-"""Whether a candidate is offered: hard filters, then the calibrated probability of acceptance."""
+"""Whether a candidate is offered: filters of form, then the probability of acceptance, with doubts as evidence."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, CalibratorError, Subject
-from calomel.selectivity.filters import QUICK, THOROUGH, fired
+from calomel.prompts.fim_tokens import format_named
+from calomel.prompts.next_edit import class_called
+from calomel.selectivity.calibrator import CALIBRATOR_FILE, OWN, Calibrator, CalibratorError, Subject
+from calomel.selectivity.filters import FORM, QUICK, THOROUGH, fired
+from calomel.selectivity.filters import doubts as doubts_of
 from calomel.selectivity.proposal import Proposal
+from calomel.selectivity.record import Records, Source
 from calomel.suggest.completer import Candidate, Kind, ModelInfo
 from calomel.suggest.edit import Planned, TextEdit, edits_of, joined, row_of, rows_between
 from calomel.suggest.question import Question, Trigger
 from calomel.suggest.signals import (
+    Accord,
     CandidateAgreement,
     Drafted,
     Kinship,
@@ -46,6 +51,20 @@ def user_calibrator_path(weights: str) -> Path:
 
     folder = platformdirs.user_state_path("calomel", appauthor=False) / "calibrators"
     return folder / f"{''.join(filter(str.isalnum, weights)) or 'unknown'}.json"
+
+
+def records_path() -> Path:
+    """The path of the records of all sources, in the XDG state folder."""
+    import platformdirs
+
+    return platformdirs.user_state_path("calomel", appauthor=False) / "records.json"
+
+
+def source_of(info: ModelInfo) -> Source:
+    """A model as a source of suggestions; its class from its name if it tells none."""
+    kind = info.source or class_called(info.id) or ("fim" if format_named(info.id) else "small")
+    # What a server calls a model is all that is known of it there.
+    return Source(info.weights if kind == "small" else info.id, kind, info.id)
 
 
 def calibrator_for(info: ModelInfo) -> Calibrator:
@@ -80,6 +99,7 @@ class Proposed:
         cut_off: the model reached its limit, so the text ends within a line.
         drafted: for a draft.
         agreement: with the other candidates of the answer.
+        accord: of the model and the rules.
     """
 
     candidate: Candidate
@@ -89,6 +109,7 @@ class Proposed:
     cut_off: bool = False
     drafted: Drafted = field(default_factory=Drafted)
     agreement: CandidateAgreement = field(default_factory=CandidateAgreement)
+    accord: Accord = field(default_factory=Accord)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +122,7 @@ class Decision:
         signals: what was known of it.
         probability: of acceptance.
         reason: why it is not shown; None if it may be.
-        filters: the hard filters that drop it; only the first one, except in an audit.
+        filters: the filters that drop it; only the first one, except in an audit.
         seconds: that filters and calibrator took.
         others: alternatives that may be shown in its place, likeliest first.
     """
@@ -169,18 +190,23 @@ class SuggestionFilter:
         by_language: the same by language; `*` for all that are not named.
 
     Attributes:
-        calibrator: computes the probability.
+        records: what became of earlier suggestions; learned from outcomes.
+        calibrator: computes the probability, as far as it was fitted to the model.
         watch: called with every decision.
         strict: the threshold applies to explicit questions, too.
         audit: nothing is shown, and every filter is applied to everything.
     """
 
     def __init__(
-        self, aggressiveness: Aggressiveness = "balanced", by_language: Mapping[str, Aggressiveness] | None = None
+        self,
+        aggressiveness: Aggressiveness = "balanced",
+        by_language: Mapping[str, Aggressiveness] | None = None,
     ) -> None:
         self.aggressiveness = aggressiveness
         self.by_language = by_language or {}
         self.calibrator = Calibrator()
+        self.records = Records()
+        self.model = Source("", "small")
         self.watch: Callable[[Decision], None] | None = None
         self.strict = False
         self.audit = False
@@ -190,7 +216,7 @@ class SuggestionFilter:
         """Load the calibrator for this model."""
         if info.weights != self._weights:
             self._weights = info.weights
-            self.calibrator = calibrator_for(info)
+            self.calibrator, self.model = calibrator_for(info), source_of(info)
 
     def forget(self) -> None:
         """Load the calibrator again before the next question: it may have been fitted again."""
@@ -202,7 +228,9 @@ class SuggestionFilter:
         if not isinstance(wanted, str):
             return wanted
         names = self.calibrator.thresholds(kind)
-        return names.get(wanted, names["balanced"])
+        usual = names.get(wanted, names["balanced"])
+        # A fit has thresholds of its own.
+        return usual if self.model.kind == "small" else self.records.of(self.model, kind).threshold(wanted, usual)
 
     def floor(self, trigger: Trigger, language_id: str = "") -> float | None:
         """The least sum of log-probabilities, in nats, with which text for the cursor may be shown; None for no limit.
@@ -227,21 +255,47 @@ class SuggestionFilter:
             return SilenceReason.SECRET
         language = question.situation.language_id
         signals = _signals(kind, question, proposed)
-        probability = self.calibrator.probability(Subject(kind, candidate.maker, language, signals.known()))
-        wanted = question.trigger is Trigger.EXPLICIT and not self.strict
-        sure = not self.audit and (wanted or probability >= self.threshold(kind, language))
+        subject = Subject(kind, candidate.maker, language, signals.known())
         proposal = proposal_of(kind, question, proposed)
-        refused = tuple(fired(proposal)) if self.audit else tuple(islice(fired(proposal, QUICK), 1))
-        if sure and not refused:
+        certain = self._source(candidate.maker).kind in {"small", "rule"}  # whose doubtful suggestions are wrong
+        checks = QUICK if certain else FORM
+        refused = tuple(fired(proposal)) if self.audit else tuple(islice(fired(proposal, checks), 1))
+        doubts = () if certain or refused else doubts_of(proposal)
+        probability = self._probability(subject, doubts)
+        wanted = question.trigger is Trigger.EXPLICIT and not self.strict
+        least = self.threshold(kind, language)
+        sure = not self.audit and (wanted or probability >= least)
+        if sure and not refused and certain:
             # Filters that need a parse only run on what would be shown otherwise.
             refused = tuple(islice(fired(proposal, THOROUGH), 1))
+        if doubts and not sure and self._probability(subject, ()) >= least:
+            refused = (self._gravest(subject, doubts),)
         reason = SilenceReason(refused[0]) if refused else None if sure else SilenceReason.LOW_CONFIDENCE
-        signals = replace(signals, likely=probability)
+        signals = replace(signals, doubts=doubts, likely=probability)
         seconds = time.perf_counter() - began
         decision = Decision(proposed, kind, signals, probability, reason, refused, seconds)
         if self.watch is not None:
             self.watch(decision)
         return reason if reason in _NOTHING else decision
+
+    def learn(self, kind: Kind, maker: str, signals: OutcomeSignals, *, accepted: bool) -> None:
+        """What became of a suggestion that was decided about: its source's record has it at once."""
+        if signals.likely is None:
+            return
+        subject = Subject(kind, maker, "", signals.known())
+        self.records.learn(self._source(maker), subject, signals.doubts, signals.likely, accepted=accepted)
+
+    def _probability(self, subject: Subject, doubts: tuple[str, ...]) -> float:
+        # Without a fit, a small model's own numbers are used.
+        fitted = self.model.kind == "small" or subject.kind in self.calibrator.kinds
+        fit = self.calibrator.probability(subject) if fitted else None
+        return self.records.probability(self._source(subject.maker), subject, doubts, fit)
+
+    def _source(self, maker: str) -> Source:
+        return self.model if maker in OWN else Source(maker, "rule", maker)
+
+    def _gravest(self, subject: Subject, doubts: tuple[str, ...]) -> str:
+        return min(doubts, key=lambda doubt: self._probability(subject, (doubt,)))
 
 
 def _signals(kind: Kind, question: Question, proposed: Proposed) -> OutcomeSignals:
@@ -259,6 +313,7 @@ def _signals(kind: Kind, question: Question, proposed: Proposed) -> OutcomeSigna
         drafted=proposed.drafted,
         kinship=kinship(text, edits, question.past.edited) if kind == "edit" else Kinship(),
         agreement=proposed.agreement,
+        accord=proposed.accord,
         activity=RecentActivity.of(question.recent),
         place=question.place or None,
         around=surroundings(text, cursor, edits),

@@ -23,6 +23,7 @@ from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
 from calomel.prompts.parts import RegionBounds
+from calomel.selectivity.record import SourceClass
 from calomel.storage.system import only_one, open_private
 from calomel.suggest import runtime_file
 from calomel.suggest.completer import PROTOCOL_VERSION, Completer, CompleterError, Kind, ModelInfo
@@ -201,7 +202,7 @@ def describe(folder: Path | None) -> ModelInfo:
     place = folder or nano_path()
     config = json.loads((place / "config.json").read_text(encoding="utf-8"))
     own = isinstance(config, dict) and ("diffusion" in config or not config.keys() & {"model_type", "architectures"})
-    positions, region = (config.get("max_position_embeddings"), _region(config)) if own else _published(place)
+    positions, region, source = _made_here(config) if own else _published(place)
     if not isinstance(positions, int):
         message = f"{place / 'config.json'} has no max_position_embeddings"
         raise ValueError(message)  # noqa: TRY004 (the file is wrong, not a caller's type)
@@ -215,11 +216,16 @@ def describe(folder: Path | None) -> ModelInfo:
         tokenizer=str((place / "tokenizer.json").resolve()) if own else None,
         version=version(),
         region=region,
+        source=source,
     )
 
 
-def _published(folder: Path) -> tuple[int, RegionBounds]:
-    """Positions and region of another maker's checkpoint. Raises ValueError if its family or files are wrong."""
+def _made_here(config: dict[str, Any]) -> tuple[object, RegionBounds, SourceClass]:
+    return config.get("max_position_embeddings"), _region(config), "small"
+
+
+def _published(folder: Path) -> tuple[object, RegionBounds, SourceClass]:
+    """Positions, region and class of another maker's checkpoint. Raises ValueError if its family or files are wrong."""
     from calomel.engine import CheckpointError  # these import torch
     from calomel.families.configuration import read_config
     from calomel.families.table import find
@@ -231,7 +237,7 @@ def _published(folder: Path) -> tuple[int, RegionBounds]:
         positions = family.config(read_config(folder), folder).max_position_embeddings
     except CheckpointError as error:
         raise ValueError(str(error)) from error
-    return positions, RegionBounds() if form is None else form.region
+    return positions, RegionBounds() if form is None else form.region, "fim" if form is None else "edits"
 
 
 @cache

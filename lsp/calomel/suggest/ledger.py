@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from calomel.suggest.cache import rebase
 from calomel.suggest.completer import Kind
 from calomel.suggest.edit import Planned
 from calomel.suggest.offers import SEEN_SECONDS, Offer, OutcomeKind, OutcomeSink, SuppressedTracker, size
@@ -39,6 +40,8 @@ class Ledger:
         self._clock = clock
         self._sink = sink
         self._offers: OrderedDict[str, Offer] = OrderedDict()
+        # By document, the edits that follow its visible next edit: a client may do all of them at once.
+        self._following: dict[str, tuple[Planned, ...]] = {}
         self.counts: Counter[str] = Counter()
         self.held_back = SuppressedTracker(clock, sink)
 
@@ -53,6 +56,8 @@ class Ledger:
     def give(self, offer: Offer) -> None:
         """A suggestion goes to the editor and replaces those that it has, or is an alternative to them."""
         self.settle()
+        if offer.outcome.kind == "edit":
+            self._following.pop(offer.outcome.uri, None)
         for other in [] if offer.beside else list(self._open(offer.outcome.uri)):
             if other.outcome.kind == offer.outcome.kind and other.outcome.id != offer.outcome.id:
                 self._tell(other, "superseded", "")
@@ -61,6 +66,10 @@ class Ledger:
         while len(self._offers) > _REMEMBERED:
             _, oldest = self._offers.popitem(last=False)
             self._finish(oldest)
+
+    def follows(self, uri: str, edits: tuple[Planned, ...]) -> None:
+        """What follows the visible next edit of a document, as edits of the same text."""
+        self._following[uri] = edits
 
     def changed(
         self, uri: str, change: TextChange, origin: Origin, *, continues: bool
@@ -72,7 +81,8 @@ class Ledger:
         """
         self.held_back.changed(uri, change, origin)
         accepted: list[Offer] = []
-        nearer = False
+        nearer = self._does_following(uri, change)
+        self._following[uri] = rebase(self._following.get(uri, ()), change, kind="edit") or ()
         for offer in list(self._open(uri)):
             left = offer.after(change)
             accepting = offer.is_accepted(change, left)
@@ -90,8 +100,15 @@ class Ledger:
         return tuple(accepted), nearer
 
     def accepts(self, uri: str, change: TextChange) -> bool:
-        """Whether a change accepts an open suggestion, or whole words of it, at once."""
+        """Whether a change accepts an open suggestion, whole words of it, or one that follows it, at once."""
+        if self._does_following(uri, change):
+            return True
         return any(offer.is_accepted(change, offer.after(change)) for offer in self._open(uri))
+
+    def _does_following(self, uri: str, change: TextChange) -> bool:
+        following = self._following.get(uri, ())
+        left = rebase(following, change, kind="edit")
+        return left is not None and len(left) < len(following)
 
     def shown(self, suggestion_id: str) -> None:
         """The editor displays the suggestion now."""
@@ -140,6 +157,7 @@ class Ledger:
     def closed(self, uri: str) -> None:
         """The document was closed."""
         self.held_back.closed(uri)
+        self._following.pop(uri, None)
         for offer in [offer for offer in self._offers.values() if offer.outcome.uri == uri]:
             self._finish(offer)
             offer.edits = ()

@@ -6,13 +6,16 @@ from dataclasses import replace
 
 from calomel.selectivity.filters import OF_PAST, fired
 from calomel.selectivity.proposal import Proposal
+from calomel.suggest.cache import Entry
 from calomel.suggest.edit import (
     Planned,
     Suggestion,
     TextEdit,
+    at_cursor,
     edits_of,
+    grouped,
     joined,
-    near_cursor,
+    row_of,
     utf16_length,
 )
 from calomel.suggest.judging import MOST_OTHERS, Decision, words_of
@@ -20,14 +23,19 @@ from calomel.suggest.offers import Offer, Outcome
 from calomel.suggest.question import Selected
 from calomel.suggest.session import Asked, Session
 from calomel.suggest.silence import SilenceReason
+from calomel.workspace.languages import builtin_names
 
 
-def offered(
-    session: Session, asked: Asked, decision: Decision, edits: tuple[Planned, ...]
-) -> Suggestion | SilenceReason:
-    """Offer those of `edits`, which are edits of the document's text, that fit the cursor; or say why not."""
+def offered(session: Session, asked: Asked, entry: Entry) -> Suggestion | SilenceReason:
+    """Offer what comes first of an answer whose edits fit the document's text; or say why not.
+
+    An edit's answer is offered in groups of what belongs together. The rest follows, from the same answer.
+    """
+    decision, edits = entry.decision, entry.edits or ()
+    if isinstance(decision, SilenceReason):
+        return decision
     document, text, ledger = asked.document, asked.document.text, session.ledger
-    chosen = _fitting(asked, edits)
+    chosen, *rest = _groups(asked, edits) or ((),)
     if not chosen:
         return SilenceReason.STALE
     if not asked.explicit and session.rejections.has(document.uri, text, chosen):
@@ -45,7 +53,10 @@ def offered(
         if around is None:
             return SilenceReason.DISAGREES_WITH_SELECTED
         delivered = (around,)
-    return _given(session, asked, decision, chosen, delivered)
+    entry.total = max(entry.total, 1 + len(rest))
+    found = _given(session, asked, decision, chosen, delivered)
+    ledger.follows(document.uri, tuple(edit for group in rest for edit in group))
+    return replace(found, total=entry.total, rest=tuple(map(edits_of, rest)))
 
 
 def others(session: Session, asked: Asked, first: Suggestion) -> tuple[Suggestion, ...]:
@@ -105,7 +116,7 @@ def _given(
 def hold_back(session: Session, asked: Asked, decision: Decision, reason: SilenceReason) -> None:
     """Follow what is not offered, to learn its outcome; its edits are edits of the document's text."""
     document, text = asked.document, asked.document.text
-    chosen = _fitting(asked, decision.edits)
+    chosen = next(iter(_groups(asked, decision.edits)), ())
     # What was rejected would not be shown at any threshold, and what is visible is shown already.
     if not chosen or session.rejections.has(document.uri, text, chosen):
         return
@@ -159,11 +170,21 @@ def _against_past(session: Session, asked: Asked, edits: tuple[Planned, ...]) ->
     return None if refused is None else SilenceReason(refused)
 
 
-def _fitting(asked: Asked, edits: tuple[Planned, ...]) -> tuple[Planned, ...]:
-    """Which of `edits` to offer at the cursor; none if they belong elsewhere now."""
-    if asked.kind == "edit":
-        return near_cursor(asked.document.text, edits, asked.offset)[0]
-    return edits if edits and (asked.selected is not None or edits[0].start == asked.offset) else ()
+def _groups(asked: Asked, edits: tuple[Planned, ...]) -> tuple[tuple[Planned, ...], ...]:
+    """Which of `edits` to offer at the cursor, and which after that; none if they belong elsewhere now.
+
+    What is on the cursor's line comes first, then all others in the order of the text.
+    """
+    document, cursor = asked.document, asked.offset
+    if asked.kind == "fill":
+        fits = edits and (asked.selected is not None or edits[0].start == cursor)
+        return (edits,) if fits else ()
+    text = document.text
+    row, usual = row_of(text, cursor), builtin_names(document.language_id, document.path) or ()
+    groups = grouped(text, edits, usual)
+    here = [each for each in groups if row_of(text, each[0].start) <= row <= row_of(text, each[-1].end)][:1]
+    first, *rest = (*here, *(each for each in groups if each not in here))
+    return at_cursor(text, first, cursor), *rest
 
 
 def _gives_way(asked: Asked, visible: Offer, chosen: tuple[Planned, ...]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from calomel.prompts.parts import Hunk, RegionBounds
+from calomel.prompts.parts import Hunk, RegionBounds, line_end, line_start, region_around
 from calomel.selectivity.proposal import Recent
 from calomel.suggest.recent import Past
 from calomel.workspace.workspace import Situation
@@ -57,12 +57,14 @@ class Question:
         decisions: how many of the last suggestions were accepted, and how many rejected.
         max_tokens: limit of the answer.
         context_tokens: limit of the prompt.
+        lines: limit of a text at the cursor; None without one.
         mask: masks secrets in a text.
         region: how much the model may rewrite at once.
         making: the edit in progress, masked. It has not settled, but says most about the next one.
         place: where the cursor is: `code`, `comment` or `string`; empty if unknown.
         errors: how many syntax errors the document has, and how many with `start:end` replaced by a text; None if
             unknown.
+        scope: start and end of the function or class around an offset; None if there is none.
     """
 
     text: str
@@ -79,3 +81,15 @@ class Question:
     place: str = ""
     errors: Callable[[int, int, str], tuple[int, int] | None] | None = None
     past: Past = field(default_factory=Past)
+    scope: Callable[[int], tuple[int, int] | None] | None = None
+    lines: int | None = None
+
+    def region_at(self, place: int, bounds: RegionBounds) -> tuple[int, int]:
+        """The lines around a place that a model rewrites: a whole function, or the whole text, if it is small."""
+        text = self.text
+        start, end = region_around(text, place, bounds)
+        for first, last in ((0, len(text)), (self.scope and self.scope(place)) or (start, end)):
+            low, high = min(start, line_start(text, first)), max(end, line_end(text, max(first, last - 1)))
+            if text.count("\n", low, high) <= bounds.whole and high - low <= bounds.characters:
+                return low, high
+        return start, end

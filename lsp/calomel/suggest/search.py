@@ -9,7 +9,7 @@ from typing import Final
 
 from rapidfuzz import fuzz
 
-from calomel.prompts.parts import Hunk, region_around
+from calomel.prompts.parts import Hunk
 from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.drafts.evidence import EditDraft, LineEdit, evidence
 from calomel.suggest.drafts.rename import renamed_words
@@ -160,7 +160,7 @@ async def next_edits(
         if situation is None:
             return [SilenceReason.STALE]
         bounds = question.region.extended() if extended and not asked else question.region
-        start, end = region_around(question.text, place, bounds)
+        start, end = question.region_at(place, bounds.within(bounds.context or question.context_tokens))
         asked.append((max(start, low), min(end, high)))
         answered = await source.rewrite(question, situation, asked[-1], drafts)
         best = better(best, answered)

@@ -39,6 +39,37 @@ def agreement_of(candidate: Candidate, answer: CompleteAnswer, as_it_is: str | N
 
 
 @dataclass(frozen=True, slots=True)
+class Accord:
+    """What the model and the rules say of each other's edits of one region; for models that judge no drafts.
+
+    Attributes:
+        backed: of a draft, that the model's own rewrite has all of it; of a rewrite, how many drafts it has all of.
+        opposed: of a draft, that the model rewrites the same lines otherwise.
+        unmoved: of a draft, that the model leaves its lines as they are.
+    """
+
+    backed: int = 0
+    opposed: int = 0
+    unmoved: int = 0
+
+
+def accord_of(edits: Sequence[Planned], own: Sequence[Planned] | None, drafts: Sequence[Sequence[Planned]]) -> Accord:
+    """The accord of some edits.
+
+    Args:
+        edits: of a draft or of the model's own rewrite.
+        own: the model's own rewrite, if these edits are a draft's and the model was asked; empty if it changes nothing.
+        drafts: all drafts, if these edits are the model's own.
+    """
+    if own is None:
+        return Accord(backed=sum(set(draft) <= set(edits) for draft in drafts if draft))
+    if set(edits) <= set(own):
+        return Accord(backed=1)
+    meets = any(edit.start <= other.end and other.start <= edit.end for edit in edits for other in own)
+    return Accord(opposed=1) if meets else Accord(unmoved=1)
+
+
+@dataclass(frozen=True, slots=True)
 class RecentActivity:
     """The edits of the last minute; consecutive keystrokes are one.
 
@@ -236,9 +267,11 @@ class OutcomeSignals:
         drafted: for a draft.
         kinship: for an edit.
         agreement: with the other candidates of the same answer.
+        accord: of the model and the rules.
         activity: what the user did in the last minute.
         place: where the cursor is: `code`, `comment` or `string`; None if unknown.
         around: the surroundings of the cursor.
+        doubts: the filters of doubt that it fails, where its source is not dropped for them.
         likely: calibrated probability of acceptance, 0 to 1.
     """
 
@@ -266,9 +299,11 @@ class OutcomeSignals:
     drafted: Drafted = field(default_factory=Drafted)
     kinship: Kinship = field(default_factory=Kinship)
     agreement: CandidateAgreement = field(default_factory=CandidateAgreement)
+    accord: Accord = field(default_factory=Accord)
     activity: RecentActivity = field(default_factory=RecentActivity)
     place: str | None = None
     around: Surroundings | None = None
+    doubts: tuple[str, ...] = ()
     likely: float | None = None
 
     def about(self, edits: Sequence[Planned]) -> OutcomeSignals:
@@ -281,7 +316,7 @@ class OutcomeSignals:
         for each in fields(self):
             value = getattr(self, each.name)
             found.update(asdict(value) if is_dataclass(value) else {each.name: value})  # type: ignore[arg-type]
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in found.items() if value is not None and value != ()}
 
     def known(self) -> dict[str, object]:
         """What a calibrator sees: finite numbers, rounded as in the log, and names."""

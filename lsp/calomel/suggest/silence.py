@@ -31,6 +31,7 @@ class SilenceReason(StrEnum):
     OFF_FILE = "off_file", "Suggestions are turned off for this file."
     OFF_NEXT_EDIT = "off_next_edit", "Next-edit suggestions are turned off."
     SNOOZED = "snoozed", "Suggestions are snoozed."
+    ON_REQUEST = "on_request", "Suggestions are shown when you ask for them."
     IGNORED_PATH = "ignored_path", "This file is excluded by an ignore rule, so no model sees it."
     UNKNOWN_DOCUMENT = "unknown_document", "The editor has not opened this document here."
     NO_MODEL = "no_model", "No model can be reached."
@@ -50,6 +51,7 @@ class SilenceReason(StrEnum):
     NO_RECENT_EDIT = "no_recent_edit", "The cursor moved, but nothing was edited here lately."
     EMPTY = "empty", "The model had nothing to add."
     NO_CHANGE = "no_change", "The model would leave the text as it is."
+    NOT_ASKED = "not_asked", "No model was asked: nothing here follows from the last edits."
     DELETES_TOO_MUCH = (
         "deletes_too_much",
         "The suggestion would delete many lines, as if the model's answer had been cut.",

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 import traceback
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +16,15 @@ from calomel.context.builder import ContextBuilder
 from calomel.suggest.answering import answer
 from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.completer import Completer, Kind
-from calomel.suggest.edit import Answer, Suggestion, apply, edits_of
+from calomel.suggest.edit import Answer, Suggestion, apply, edits_of, grouped
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.ledger import Ledger
-from calomel.suggest.offers import Offer, OutcomeSink
+from calomel.suggest.offers import Offer, Outcome, OutcomeSink
 from calomel.suggest.pace import Cooldown, Debounce
 from calomel.suggest.question import Diagnostic, Selected, Trigger
 from calomel.suggest.reading import ReadAhead
 from calomel.suggest.session import Asked, Session, Switches
+from calomel.suggest.signals import OutcomeSignals
 from calomel.suggest.silence import Silence, SilenceReason, Status
 from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.history import Listener, Origin
@@ -30,6 +32,34 @@ from calomel.workspace.settings import SuggestSettings
 from calomel.workspace.workspace import Workspace
 
 LOG: Final = logging.getLogger(__name__)
+
+
+class _Learning:
+    """Lets the filter learn from outcomes, and records them."""
+
+    def __init__(self, filter: SuggestionFilter, sink: OutcomeSink | None) -> None:  # noqa: A002 (what it is)
+        self._filter = filter
+        self._sink = sink
+        # By id, the signals of suggestions that were held back: a later outcome does not repeat them.
+        self._held: OrderedDict[str, OutcomeSignals] = OrderedDict()
+
+    def record(self, outcome: Outcome) -> None:
+        """Record one."""
+        if outcome.outcome == "withheld" and outcome.signals is not None:
+            self._held[outcome.id] = outcome.signals
+            if len(self._held) > _HELD:
+                self._held.popitem(last=False)
+        signals = outcome.signals or self._held.get(outcome.id)
+        accepted = _ACCEPTED.get(outcome.outcome)
+        if accepted is not None and signals is not None:
+            self._filter.learn(outcome.kind, outcome.maker, signals, accepted=accepted)
+        if self._sink is not None:
+            self._sink.record(outcome)
+
+
+# What outcomes teach; those that are not here teach nothing: nobody decided.
+_ACCEPTED: Final = {"accepted": True, "partly_accepted": True, "typed": True, "rejected": False, "ignored": False}
+_HELD: Final = 64
 
 
 class Suggester(Listener):
@@ -62,7 +92,7 @@ class Suggester(Listener):
             rng=rng or random.Random(),  # noqa: S311 (names of suggestions, not secrets)
             completer=completer,
             source=CandidateSource(builder, completer.complete, self.filter, sleep),
-            ledger=Ledger(clock, outcomes),
+            ledger=Ledger(clock, _Learning(self.filter, outcomes)),
             cooldown=Cooldown(clock),
             debounce=Debounce(clock, settings.debounce_seconds),
             switches=Switches(clock),
@@ -135,14 +165,16 @@ class Suggester(Listener):
             self._was_accepted(offer)
 
     def rejected(self, suggestion_id: str, reason: str | None = None) -> None:
-        """The user dismissed it: it does not come back until the text around it changes."""
+        """The user dismissed it, and what follows it: neither comes back until the text around it changes."""
         offer = self._session.ledger.rejected(suggestion_id, reason)
         if offer is None:
             return
         self._session.cooldown.rejected()
         document = self._session.workspace.documents.get(offer.outcome.uri)
         if document is not None:
-            self._session.rejections.add(document.uri, document.text, offer.edits)
+            text, left = document.text, self._session.cache.beside(document.uri, offer.edits)
+            for edits in (offer.edits, *grouped(text, left)) if offer.edits else ():
+                self._session.rejections.add(document.uri, text, edits)
         offer.edits = ()
 
     def ignored(self, suggestion_id: str, reason: str) -> None:

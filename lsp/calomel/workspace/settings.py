@@ -18,10 +18,12 @@ from calomel.storage.system import is_own, rights_of_others
 Aggressiveness = Literal["quiet", "balanced", "eager"] | float
 LogLevel = Literal["debug", "info", "warning", "error"]
 ReadAhead = Literal["always", "plugged_in", "never"]
+Show = Literal["always", "hint", "on_request"]
 
 AGGRESSIVENESS: Final = ("quiet", "balanced", "eager")
 LOG_LEVELS: Final[tuple[str, ...]] = get_args(LogLevel)
 READ_AHEAD: Final[tuple[str, ...]] = get_args(ReadAhead)
+SHOW: Final[tuple[str, ...]] = get_args(Show)
 
 
 def setting(default: Any, why: str, **rules: Any) -> Any:
@@ -66,7 +68,13 @@ class PrivacySettings:
 class SuggestSettings:
     """When to suggest, and how much."""
 
-    enabled: bool = setting(True, "Suggest at all. Off: nothing is suggested anywhere.")
+    enabled: bool = setting(True, "Suggest by itself. Off: only where you ask by the key.")
+    show: Show = setting(
+        "always",
+        "What you see before you ask by the key: suggestions (always), a mark beside the line (hint), or nothing "
+        "(on_request).",
+        choices=SHOW,
+    )
     languages: Mapping[str, bool] = setting(
         {}, "Turn suggestions on or off for a language, by its id; `*` stands for all that you do not name.", of=bool
     )
@@ -100,6 +108,10 @@ class SuggestSettings:
         high=1024,
         limit=True,
     )
+    lines: int | None = setting(
+        None, "The most lines of a text at the cursor; 1: one line only. Unset: as many as the model writes.",
+        low=1, high=1000, optional=True,
+    )  # fmt: skip
     context_tokens: int | None = setting(
         None, "How much of your code the model reads, in tokens. Unset: what it is good and quick with.",
         low=64, high=32_768, limit=True, optional=True,
@@ -224,14 +236,11 @@ def load_settings(
     """
     problems: list[SettingProblem] = []
     settings = Settings()
-    for path, label, trusted in (
-        (user_toml, "calomel.toml", True),
-        (workspace_toml, "the workspace's calomel.toml", False),
-        *((path, str(path), False) for path in more_tomls),
-    ):
-        values = {} if path is None else _read(path, label, problems, trusted=trusted)
-        # The user's own file is also that of `calomel serve`.
-        values = {name: value for name, value in values.items() if name != "serve" or not trusted}
+    sources = [(user_toml, "calomel.toml", True), (workspace_toml, "the workspace's calomel.toml", False)]
+    for path, label, trusted in (*sources, *((path, str(path), False) for path in more_tomls)):
+        values = {} if path is None else dict(_read(path, label, problems, trusted=trusted))
+        if trusted:
+            values.pop("serve", None)  # the user's own file is also that of `calomel serve`
         if path in more_tomls:
             values = {name: value for name, value in values.items() if name == "privacy"}
         settings = _merged(settings, values, label, problems, trusted=trusted)

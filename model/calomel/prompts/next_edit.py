@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 from calomel.prompts import sweep, zeta
 from calomel.prompts.own import FimTokens, Reply
@@ -68,6 +68,27 @@ _CALLED: Final = {
 def format_called(name: str) -> str | None:
     """The format of a model of this name; None if the name says nothing."""
     return next((form for form, called in _CALLED.items() if called.search(name)), None)
+
+
+# Vendors' services, and whatever else was trained on edits, in formats that are not ours to write.
+_HOSTED: Final = re.compile(r"mercury|copilot|sweepapi", re.IGNORECASE)
+_EDITS: Final = re.compile(r"zeta|sweep|instinct|next[-_ ]?edit", re.IGNORECASE)
+# Documented for Mercury: from 5 lines above the cursor to 10 below it, and at most 25 lines. A function or file that is
+# no larger is shown whole, as its own clients do.
+MERCURY_REGION: Final = RegionBounds(above=5, below=10, whole=25)
+
+
+def class_called(name: str) -> Literal["edits", "hosted"] | None:
+    """The class of a model of this name that was trained on edits; None if the name says nothing."""
+    return "hosted" if _HOSTED.search(name) else "edits" if _EDITS.search(name) else None
+
+
+def region_called(name: str) -> RegionBounds:
+    """How much a model of this name may rewrite at once."""
+    form = format_called(name)
+    if form is not None:
+        return EDIT_FORMATS[form].region
+    return MERCURY_REGION if _HOSTED.search(name) else RegionBounds()
 
 
 class NextEditRenderer(PlainAnswer):

@@ -111,6 +111,7 @@ class RegionBounds:
         below: lines below it.
         characters: of the whole region; lines at its ends are left out until it fits.
         context: maximum tokens of a prompt about a region; 0 for the usual maximum.
+        whole: the function around the line is the region, or the whole text, if it has no more lines than this.
     """
 
     # The values of Copilot and of Sweep.
@@ -118,6 +119,11 @@ class RegionBounds:
     below: _RegionLines = 5
     characters: Annotated[int, Meta(ge=1, le=2**53)] = 6000
     context: Annotated[int, Meta(ge=0, le=2**20)] = 0
+    whole: _RegionLines = 0
+
+    def within(self, tokens: int) -> RegionBounds:
+        """The same, but with no more characters than a prompt of `tokens` can show beside an answer as long."""
+        return replace(self, characters=max(1, min(self.characters, tokens * 3 // 2)))
 
     def extended(self) -> RegionBounds:
         """The same with more lines below."""

@@ -65,7 +65,7 @@ _OF_MAKERS: Final = (*_PAIRED[:4], "likeness", "drafts", "nearest", "remaining",
 # The share of a rule's drafts that was right where an edit was to come (docs/results/bench-edits-held-out.md, and
 # docs/decisions/017 for imports; those of `fields` and `whole_lines` are chosen), for models that judge none, and for
 # makers that no fit has seen.
-_RIGHT: Final[Mapping[str, float]] = {
+RIGHT: Final[Mapping[str, float]] = {
     "arguments": 0.87, "awaited": 0.9, "by_name": 0.9, "extraction": 0.5, "fields": 0.8, "imports": 0.5, "rename": 0.92,
     "shape": 0.13, "substitution": 0.62, "template": 0.64, "whole_lines": 0.5,
 }  # fmt: skip
@@ -131,7 +131,7 @@ class KindCalibrator:
     def probability(self, subject: Subject) -> float:
         """The probability of being accepted, 0 to 1."""
         score = self.score(features(subject))
-        seen, right = self.report.get("makers"), _RIGHT.get(subject.maker)
+        seen, right = self.report.get("makers"), RIGHT.get(subject.maker)
         if seen is not None and subject.maker not in seen and right is not None and subject.kind == "edit":
             # The fit knows what tells right from wrong in other makers' proposals, and nothing of this maker's.
             score = (max(-_AWAY, min(_AWAY, score)) + math.log(right / (1 - right))) / 2
@@ -205,7 +205,7 @@ def _believed(subject: Subject) -> float:
         return math.exp(min(0.0, subject.number("mean_log_prob")))
     if subject.maker in OWN:
         return _UNTOLD
-    return _RIGHT.get(subject.maker, 0.0) if subject.kind == "edit" else 0.0
+    return RIGHT.get(subject.maker, 0.0) if subject.kind == "edit" else 0.0
 
 
 def sigmoid(value: float) -> float:

@@ -1,6 +1,10 @@
-"""Hard filters: what must never be shown, however sure the model is.
+"""Filters of form, which nobody's text may fail, and of doubt, which weighs as much as its source's record says.
 
-Each is a pure function of a proposal, or of one of its edits. Their cases are in a table: `tests/golden/filters.txt`.
+Form is wrong whoever wrote it: a secret, a prompt's marker, a text that repeats its neighbours or was cut off. Doubt is
+evidence against a suggestion: an unknown name, a syntax error, a recent edit turned back. For a model of a few million
+weights it is as good as proof, for one that was trained on edits it hardly counts (`calomel.selectivity.record`).
+
+Each filter is a pure function of a proposal, or of one of its edits. Their cases: `tests/golden/filters.txt`.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from calomel.selectivity.proposal import (
     rest_of,
     split_lines,
 )
-from calomel.selectivity.syntax import unbalanced, unparsable
+from calomel.selectivity.syntax import TRUSTED, unbalanced, unparsable
 
 
 def no_change(proposal: Proposal, edit: Edit) -> bool:
@@ -261,7 +265,9 @@ def repeats_above(proposal: Proposal, edit: Edit) -> bool:
         own, others = own[1:], [*others, head]
     if len(own) == 1 and own[0][0] in "([{" and others and others[-1].rstrip().endswith(own[0]):
         return True
-    # A blank line in between separates on purpose.
+    if len(own) >= _COMPARED_LINES and filled(others)[-len(own) :] == own and _letters("".join(own)) >= _LEAST_IN_LINES:
+        return True
+    # A blank line in between separates a line or two on purpose.
     others = [line.strip() for line in others[-len(own) :]]
     return bool(own) and own == others and _letters("".join(own)) >= _LEAST_IN_LINES
 
@@ -387,11 +393,25 @@ FILTERS: Final[dict[str, Filter]] = {
     "unparsable": unparsable,
 }
 
+# Evidence against a suggestion; all others are form.
+DOUBT: Final = (
+    "deletes_too_much", "too_large", "reverts_edit", "resumes_undone", "reinserts_deleted", "deletes_typed",
+    "names_neighbour", "unbalanced", "unknown_name", "unparsable",
+)  # fmt: skip
+FORM: Final = tuple(name for name in FILTERS if name not in DOUBT)
 # Those that compare with the last edits, which may have changed when an answer is reused.
 OF_PAST: Final = ("reverts_edit", "resumes_undone")
 # Those that parse; all others look at a few lines.
 THOROUGH: Final = ("unparsable",)
 QUICK: Final = tuple(name for name in FILTERS if name not in THOROUGH)
+
+
+def doubts(proposal: Proposal) -> tuple[str, ...]:
+    """The filters of doubt that a proposal fails. Among errors that were there before, new ones say nothing."""
+    found = tuple(fired(proposal, DOUBT))
+    counted = proposal.errors("") if "unparsable" in found else None
+    guessed = proposal.kind == "edit" and counted is not None and counted[0] > TRUSTED
+    return tuple(name for name in found if not (guessed and name == "unparsable"))
 
 
 def fired(proposal: Proposal, names: Iterable[str] = tuple(FILTERS)) -> Iterator[str]:

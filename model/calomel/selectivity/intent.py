@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from rapidfuzz.distance import LCSseq
+from rapidfuzz.distance import LCSseq, Levenshtein
 
 from calomel.prompts.parts import Edit, common_prefix, common_suffix
 from calomel.selectivity.proposal import Proposal, Recent, is_word
@@ -32,12 +32,15 @@ _LEAST_BEGINNING: Final = 2
 # A letter or two out of a longer text fixes a typo.
 _MENDED: Final = 2
 _TIMES: Final = 4
+# Two letters that changed places are two edits.
+_SLIP: Final = 2
 
 _NAME: Final = re.compile(r"(?<![\w$@#])[^\W\d]\w*")
 # With the prefix of the quote: r"", f"".
 _STRING: Final = re.compile(r"(?:(?<!\w)[A-Za-z]{1,2}(?=[\"']))?(?:\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`)")
 # A comment, a string that continues from above or below, documentation text.
-_PROSE: Final = re.compile(r"\s*(?:#(?!\[)|//|/?\*)|[^\"'`]*[\"'`]|.*\s(?:#|//)\s")
+# An attribute of Rust names what its macros know, not what the file has.
+_PROSE: Final = re.compile(r"\s*(?:#|//|/?\*)|[^\"'`]*[\"'`]|.*\s(?:#|//)\s")
 _MEMBER: Final = re.compile(r"(?:\.|->|::)\s*\Z")
 _OWN: Final = re.compile(r"(?<![\w.])(?:self|this)\.\Z")
 # Where a name on the line is declared rather than used.
@@ -59,19 +62,29 @@ def reverts_edit(proposal: Proposal) -> bool:
     """Whether any of it reverts a change, or most of it undoes recent edits, in both directions.
 
     Edits are compared word by word, text at the cursor as it is: pure insertions and deletions there have filters of
-    their own.
+    their own. To put a slip right that the edit itself made is no reversal.
     """
     text, bare = proposal.text, words_changed if proposal.kind == "edit" else _trimmed
     past = [(each.start, each.end, each.removed) for each in (*proposal.edited, *proposal.recent)]
     if past:
         ours = {each for each in bare(text, proposal.edits) if _says_something(text[each.start : each.end], each.text)}
-        if ours and any(back in ours for each in past for back in bare(text, [each])):
+        undone = {back for each in past for back in bare(text, [each]) if back in ours}
+        if any(not _mends_slip(text, each) for each in undone):
             return True
     if not proposal.recent:
         return False
     deleted, typed, inserted, restored = _undone(proposal)
     back = typed + restored
     return bool(typed and restored) and back >= max(_LEAST_CHARACTERS, _MOST * (deleted + inserted))
+
+
+def _mends_slip(text: str, edit: Edit) -> bool:
+    """Whether an edit turns a word that is nowhere else into one that is, but for some letters in its middle."""
+    gone, came = text[edit.start : edit.end], edit.text
+    if not (gone.isidentifier() and came.isidentifier() and gone[:1] == came[:1] and gone[-1:] == came[-1:]):
+        return False
+    words = _PIECE.findall(text)
+    return words.count(gone) == 1 and came in words and Levenshtein.distance(gone, came) <= _SLIP
 
 
 def resumes_undone(proposal: Proposal) -> bool:

@@ -316,7 +316,7 @@ def _evidently_balanced(proposal: Proposal) -> bool:
 
 
 # Around existing errors a parser guesses: among many it finds more or fewer by chance.
-_TRUSTED: Final = 1
+TRUSTED: Final = 1
 _FUNCTION: Final = re.compile(r"[ \t]*(?:async[ \t]+)?def[ \t]")
 # Reasons to evaluate a value in brackets.
 _ACTS: Final = re.compile(r"\b(?:await|yield)\b|:=")
@@ -354,7 +354,7 @@ def _more(counted: tuple[int, int] | None, *, half: bool = False) -> bool:
     if counted is None:
         return False
     before, after = counted
-    return (half and after > 0) or (before <= _TRUSTED and after > before)
+    return (half and after > 0) or (before <= TRUSTED and after > before)
 
 
 def _is_method_in_function(proposal: Proposal) -> bool:

@@ -124,6 +124,10 @@ def edits(
     held_out: Annotated[bool, typer.Option("--held-out", help="Edits in held-out packages instead.")] = False,
     baselines: Annotated[bool | None, typer.Option(help="Ask them, too. Default: with --held-out.")] = None,
     stories: Annotated[Path | None, typer.Option(help="Another file of stories than the held-out ones.")] = None,
+    recorded: Annotated[
+        Path | None, typer.Option(help="Recorded answers of other models to the suite, instead of a model.")
+    ] = None,
+    chain: Annotated[bool, typer.Option("--chain", help="With --recorded: also take one offer after another.")] = False,
     kinds: Annotated[
         Any, typer.Option(metavar="KIND,KIND…", parser=_kinds, help="Only stories of these kinds.")
     ] = None,
@@ -141,6 +145,10 @@ def edits(
     """Next edits: a suite's score beside the rows that its peers published, or held-out edits by kind."""
     if held_out == (suite is not None):
         raise InputError("name a folder of next-edit scenarios, or say --held-out and leave the folder out")
+    if recorded is not None and suite is None:
+        raise InputError("--recorded needs the folder of next-edit scenarios that the answers belong to")
+    if chain and recorded is None:
+        raise InputError("--chain goes with --recorded")
     if baselines is None:
         baselines = held_out and samples is None
     given = locals()
@@ -148,6 +156,10 @@ def edits(
         from calomel.bench.held_edits import HeldOptions, run_held_edits
 
         _report(run_held_edits, HeldOptions, given)
+    elif recorded is not None:
+        from calomel.bench.recorded import RecordedOptions, run_recorded
+
+        _report(run_recorded, RecordedOptions, given)
     else:
         from calomel.bench.edits import EditsOptions, run_edits
 

@@ -67,6 +67,10 @@ def replay(
         typer.Option(help="Show nothing, and write every candidate with its outcome to this file: for calibrate."),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a report, one file that needs nothing else.")] = None,
+    recorded_assistant: Annotated[
+        bool,
+        typer.Option("--recorded-assistant", help="Put the recorded assistant's offers through the filter instead."),
+    ] = False,
     compare: Annotated[
         tuple[Path, Path] | None, typer.Option(metavar="A.json B.json", help="Compare two runs instead.")
     ] = None,
@@ -78,6 +82,9 @@ def replay(
         return
     check_folders(json, html, samples)
     read = _some(_read(logs or [], git, commits), only, seed)
+    if recorded_assistant:
+        _assistant(read, aggressiveness, json)
+        return
     from calomel.replay.opportunity import ReplayOptions
     from calomel.replay.page import write_report
     from calomel.replay.runs import replay_logs
@@ -107,6 +114,19 @@ def replay(
         raise CommandError(f"{len(stopped)} logs were not replayed to their end; {stopped[0]}")
     if not all(result.text_right for result in results):
         raise CommandError("the text of the replay is not the log's: its figures mean nothing")
+
+
+def _assistant(logs: Sequence[ReplayLog], aggressiveness: str | float, json: Path | None) -> None:
+    import asyncio
+
+    from calomel.replay.assistant import assistant_report, filtered_offers
+
+    rows = [row for log in logs for row in asyncio.run(filtered_offers(log, aggressiveness))]  # type: ignore[arg-type]
+    if not rows:
+        raise InputError("these logs have no offers of a recorded assistant: only recordings of VS Code do")
+    report = assistant_report(rows, aggressiveness)  # type: ignore[arg-type]
+    report.write(json_path=json, results=None)
+    print(report.to_markdown())
 
 
 def _read(paths: Sequence[Path], git: Path | None, commits: int) -> list[ReplayLog]:

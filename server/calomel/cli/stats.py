@@ -49,18 +49,37 @@ def stats(
                 yield each
 
     found = stories(wanted())
-    whole = {"log": str(path), "since_days": since, "bad_lines": bad, **_document(found)}
+    sources = [] if log is not None or since is not None else _sources()
+    whole = {"log": str(path), "since_days": since, "bad_lines": bad, **_document(found), "sources": sources}
     if json is not None:
         write_whole(json, encoder.dumps(whole, indent=1, allow_nan=False) + "\n")
     if bad:
         console(stderr=True).print(f"{bad:,} lines are damaged and left out.")
     out = console(wrap=True)
-    if not found:
+    if not found and not sources:
         out.print(_nothing(path, since, bad))
         return
     for table in _tables(whole):
         out.print(table.to_rich())
         out.print()
+
+
+def _sources() -> list[dict[str, Value]]:
+    """What the records have of each model and rule."""
+    from calomel.selectivity.calibrator import THRESHOLDS
+    from calomel.selectivity.record import Records
+    from calomel.suggest.judging import records_path
+
+    return [
+        {
+            "source": name,
+            "kind": kind,
+            "outcomes": round(record.shown),
+            "accepted": round(record.accepted),
+            **{level: record.threshold(level, usual) for level, usual in THRESHOLDS.items()},
+        }
+        for name, kind, record in Records(records_path()).rows()
+    ]
 
 
 def _nothing(path: Path, since: float | None, bad: int) -> str:
@@ -145,6 +164,19 @@ def _tables(whole: Mapping[str, Any]) -> Iterator[Table]:
         groups = [(visible(name), *(_cell(each, key) for key in _GROUPS)) for name, each in named]
         yield Table(f"By {title}, shares in % [95 %]", (title, *_GROUPS), groups)
     reasons = [(visible(name), _cell(each, "times"), _cell(each, "typed")) for name, each in whole["withheld"].items()]
+    if whole["sources"]:
+        levels = ("quiet", "balanced", "eager")
+        records = [
+            (
+                visible(str(each["source"])),
+                str(each["kind"]),
+                *(f"{each[name]:,}" for name in ("outcomes", "accepted")),
+                *(f"{each[level]:.2f}" for level in levels),
+            )
+            for each in whole["sources"]
+        ]
+        columns = ("source", "kind", "outcomes", "accepted", *levels)
+        yield Table("Records that the filter learns from, with the probability each level asks for", columns, records)
     if reasons:
         yield Table("Why suggestions were held back", ("reason", "times", "then typed, % [95 %]"), reasons)
 

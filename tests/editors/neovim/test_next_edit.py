@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from tests.editors.neovim.neovim import Neovim
-from tests.editors.shared import FAR, RENAME
+from tests.editors.shared import CHAIN, CHAINED, CHANGED, FAR, RENAME
 
 # A name that was changed in the first line; the other use of it is far below.
 RENAMED = FAR.replace("old = 1", "new = 1")
@@ -109,6 +109,66 @@ def test_dismissed_it_does_not_come_back_unless_it_is_asked_for(neovim: Neovim) 
     neovim.until(neovim.marks, "asked for, it is shown again")
     neovim.type("<Tab><Tab>")
     assert "print(new)" in neovim.text()
+
+
+def test_what_follows_from_one_answer_is_counted_and_comes_at_once(neovim: Neovim) -> None:
+    neovim.edited(CHAINED, **CHAIN)
+    assert neovim.hint() == "<Tab> · 1 of 2 · <M-a>: all"
+    asked = len(neovim.asked())
+    neovim.type("<Tab>")
+    neovim.until(lambda: neovim.hint() == "<Tab>: edit on line 6 ↓ · 2 of 2", "the edit that follows is announced")
+    neovim.type("<Tab>")
+    assert neovim.hint() == "<Tab> · 2 of 2"
+    assert len(neovim.asked()) == asked, "the model is not asked again"
+    neovim.type("<Tab>")
+    neovim.holds(CHANGED[:-1])
+
+
+def test_one_key_takes_all_that_follows_as_one_step(neovim: Neovim) -> None:
+    neovim.edited(CHAINED, **CHAIN)
+    with neovim.learns("accepted"):
+        neovim.type("<M-a>")
+        neovim.holds(CHANGED[:-1])
+    assert (neovim.cursor(), neovim.marks()) == ((0, 13), [])
+    neovim.type("u")
+    neovim.holds(CHAINED.replace("old", "new")[:-1])
+
+
+def test_a_rejected_edit_takes_what_follows_with_it(neovim: Neovim) -> None:
+    neovim.edited(CHAINED, **CHAIN)
+    with neovim.learns("rejected"):
+        neovim.type("<C-]>")
+    neovim.type("ja <BS><Esc>")
+    neovim.settle()
+    assert (neovim.marks(), "rejected_before" in neovim.status()) == ([], True)
+
+
+def test_unchanged_lines_between_changes_are_not_marked(neovim: Neovim) -> None:
+    before = "old = alpha(1)\nkeep()\nkeep()\nbeta(1)\n"
+    neovim.edited(before, **CHAIN)
+    assert neovim.struck() == ["1", "1"]
+    assert {mark["row"] for mark in neovim.marks()} == {0, 3}
+    neovim.type("<Tab>")
+    neovim.holds(before.replace("old", "new").replace("(1)", "(2)")[:-1])
+
+
+PROBLEM = """
+local namespace = vim.api.nvim_create_namespace("test")
+vim.diagnostic.set(namespace, 0, { { lnum = 9, col = 6, end_lnum = 9, end_col = 9, message = "unknown name" } })
+"""
+
+
+def test_it_is_offered_at_a_problem_that_one_goes_to_without_typing_anything(neovim: Neovim) -> None:
+    neovim.script(edit=RENAME)
+    neovim.open(FAR.replace("old = 1", "new = 1"))
+    neovim.lua(PROBLEM)
+    neovim.type("jk")
+    neovim.settle()
+    assert neovim.marks() == []
+    neovim.lua("vim.diagnostic.jump({ count = 1, float = false })")
+    neovim.until(lambda: neovim.struck() == ["old"], "the edit is shown there")
+    neovim.type("<Tab>")
+    neovim.holds(DONE[:-1])
 
 
 def test_it_moves_along_with_lines_typed_above_it(neovim: Neovim) -> None:

@@ -62,6 +62,12 @@ window.eyes = (() => {
       return found;
     },
 
+    /** Tops of the signs in the margin that say that there is something. */
+    signs: () =>
+      all(".editor-instance .cgmr")
+        .filter((sign) => getComputedStyle(sign).backgroundImage.includes("here"))
+        .map((sign) => sign.getBoundingClientRect().top),
+
     /** Pieces of text that are struck out, with their tops. */
     struck: () =>
       all(".editor-instance .view-line span")

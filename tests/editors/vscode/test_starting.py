@@ -6,6 +6,7 @@ import os
 import signal
 
 import pytest
+from tests.editors.shared import FAR, HEAD, RENAME
 from tests.editors.vscode.workbench import Starter
 from tests.lsp.program import SCRIPTED
 
@@ -59,3 +60,24 @@ def test_the_model_reads_what_stands_around_a_resting_cursor_before_it_is_asked(
     workbench.go(3, 1)
     there = {"kind": "ahead", "prefix": "first = 1\nsecond = 2\n"}
     workbench.until(lambda: there in workbench.asked(), "so is the line that the cursor rests in")
+
+
+def test_a_sign_says_that_there_is_something_and_the_key_that_asks_shows_it(start: Starter) -> None:
+    workbench = start(settings={"calomel.suggest.show": "hint"}, script={"fill": {"re": "turn a + b"}})
+    workbench.until_status("Calomel")
+    workbench.open(HEAD)
+    workbench.go(2, 5)
+    workbench.type("re")
+    workbench.until(lambda: workbench.see("signs"), "the sign")
+    assert workbench.ghost() == ""
+    workbench.press("Alt+\\")
+    workbench.until_ghost("turn a + b")
+    workbench.until(lambda: not workbench.see("signs"), "the sign is gone")
+    workbench.script(edit=RENAME)
+    workbench.open(FAR)
+    workbench.press("Control+Shift+ArrowRight")
+    workbench.type("new")
+    workbench.until(lambda: workbench.see("signs"), "the sign of an edit")
+    assert workbench.decorations() == []
+    workbench.press("Alt+\\")
+    workbench.until(lambda: workbench.struck() == ["old"], "the edit")

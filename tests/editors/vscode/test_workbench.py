@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.editors.shared import FAR, HEAD, RENAME
+from tests.editors.shared import CHAIN, CHAINED, CHANGED, FAR, HEAD, RENAME
 from tests.editors.vscode.workbench import Workbench
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -33,6 +33,43 @@ def test_it_appears_while_typing_and_tab_takes_it(workbench: Workbench) -> None:
     with workbench.learns("accepted"):
         workbench.press("Tab")
         workbench.until_saved("def add(a, b):\n    return a + b\n")
+
+
+# The editor itself waits 0.75 s for ghost text; then it opens its menu, or would if it had anything for it.
+@pytest.mark.parametrize("seconds", [0.2, 0.7, 1.5])
+@pytest.mark.parametrize(("typed", "rest"), [("return ", "a + b"), ("re", "turn a + b")], ids=["place", "word"])
+def test_however_long_the_model_takes_its_text_is_shown_where_the_cursor_waits(
+    workbench: Workbench, seconds: float, typed: str, rest: str
+) -> None:
+    workbench.offered(HEAD, (2, 5), typed, rest, seconds=seconds)
+    with workbench.learns("accepted"):
+        workbench.press("Tab")
+        workbench.until_saved("def add(a, b):\n    return a + b\n")
+
+
+@pytest.mark.parametrize("seconds", [0.2, 0.7, 1.5, 3.0])
+def test_however_long_the_model_takes_its_edit_is_shown_where_the_cursor_waits(
+    workbench: Workbench, seconds: float
+) -> None:
+    workbench.edited(FAR, seconds=seconds)
+    until_hint(workbench, f"Tab: edit on line {LAST} ↓")
+    with workbench.learns("accepted"):
+        workbench.press("Tab")
+        until_place(workbench, LAST, 7)
+        workbench.press("Tab")
+
+
+def test_text_that_does_not_go_on_with_the_menu_is_shown_once_that_is_closed(workbench: Workbench) -> None:
+    workbench.script(fill={"return to": "day()"}, seconds=1.5)
+    workbench.open("total = 1\n\n")
+    workbench.go(2)
+    workbench.type("return to")
+    workbench.until(lambda: workbench.see("menuIsOpen"), "the menu is open")
+    workbench.until(workbench.asked, "the model answers")
+    workbench.until(lambda: workbench.asked()[-1]["prefix"].endswith("return to"), "the model answers")
+    assert workbench.ghost() == ""
+    workbench.press("Escape")
+    workbench.until_ghost("day()")
 
 
 def test_escape_rejects_it_and_it_does_not_come_back(workbench: Workbench) -> None:
@@ -130,7 +167,7 @@ def test_every_kind_of_change_is_shown_and_taken_as_shown(
     workbench: Workbench, after: str, struck: list[str], kind: str, text: str
 ) -> None:
     before = "old = 1\nprint(old)\ny = 3\n"
-    workbench.edited(before, **{"print(old)": after})
+    workbench.edited(before, {"print(old)": after})
     workbench.until(lambda: workbench.shown(kind) == [text], f"the {kind}")
     assert workbench.shown("foot") == (["Tab to accept, Esc to dismiss"] if kind == "box" else [])
     assert workbench.struck() == struck
@@ -139,7 +176,7 @@ def test_every_kind_of_change_is_shown_and_taken_as_shown(
 
 
 def test_taken_piece_by_piece(workbench: Workbench) -> None:
-    workbench.edited("old = 1\nprint(old)\ny = 3\n", **{"print(old)": "min(y)\nmax(y)\nprint(old)"})
+    workbench.edited("old = 1\nprint(old)\ny = 3\n", {"print(old)": "min(y)\nmax(y)\nprint(old)"})
     asked = len(workbench.asked())
     with workbench.learns("accepted"):
         workbench.press("Control+l")
@@ -149,6 +186,52 @@ def test_taken_piece_by_piece(workbench: Workbench) -> None:
         workbench.until(lambda: workbench.shown("box") == ["max(y)"], "the rest stays")
         workbench.press("Control+l")
         workbench.until_saved("new = 1\nmin(y)\nmax(y)\nprint(old)\ny = 3\n")
+
+
+def test_what_follows_from_one_answer_is_counted_and_comes_at_once(workbench: Workbench) -> None:
+    workbench.edited(CHAINED, CHAIN)
+    until_hint(workbench, "Tab · 1 of 2 · Alt+A: all")
+    asked = len(workbench.asked())
+    workbench.press("Tab")
+    until_hint(workbench, "Tab: edit on line 6 ↓ · 2 of 2")
+    workbench.press("Tab")
+    until_hint(workbench, "Tab · 2 of 2")
+    assert len(workbench.asked()) == asked, "the model is not asked again"
+    workbench.press("Tab")
+    workbench.until_saved(CHANGED)
+
+
+def test_one_key_takes_all_that_follows_as_one_step(workbench: Workbench) -> None:
+    workbench.edited(CHAINED, CHAIN)
+    until_hint(workbench, "Tab · 1 of 2 · Alt+A: all")
+    with workbench.learns("accepted"):
+        workbench.press("Alt+a")
+        workbench.until_saved(CHANGED)
+    until_gone(workbench)
+    assert workbench.place() == (1, 14)
+    workbench.press("Control+z")
+    workbench.until_saved(CHAINED.replace("old", "new"))
+
+
+def test_a_rejected_edit_takes_what_follows_with_it(workbench: Workbench) -> None:
+    workbench.edited(CHAINED, CHAIN)
+    until_hint(workbench, "Tab · 1 of 2 · Alt+A: all")
+    with workbench.learns("rejected"):
+        workbench.press("Escape")
+    until_gone(workbench)
+    workbench.type("x")
+    workbench.press("Backspace")
+    workbench.until_silent_because("rejected before")
+
+
+def test_unchanged_lines_between_changes_are_not_marked(workbench: Workbench) -> None:
+    before = "old = alpha(1)\nkeep()\nkeep()\nbeta(1)\n"
+    workbench.edited(before, CHAIN)
+    workbench.until(lambda: workbench.shown("insertion") == ["2", "2"], "what comes in both lines")
+    assert workbench.struck() == ["1", "1"]
+    until_hint(workbench, "Tab")
+    workbench.press("Tab")
+    workbench.until_saved(before.replace("old", "new").replace("(1)", "(2)"))
 
 
 def typing(workbench: Workbench, text: str = "def f(x):") -> None:
@@ -203,6 +286,20 @@ def test_the_status_says_that_it_is_off_in_this_file_and_why(workbench: Workbenc
     workbench.until_silent_because("excluded by an ignore rule")
     workbench.until(lambda: "Calomel: This file is excluded by an ignore rule" in workbench.see("bar"), "the sentence")
     assert (len(workbench.asked()), workbench.toasts()) == (before, [])
+
+
+def test_an_edit_is_offered_at_a_problem_that_one_goes_to_without_typing_anything(workbench: Workbench) -> None:
+    workbench.script(edit={"tru": "true"})
+    workbench.open('{\n  "a": 1,\n\n\n\n  "b": tru\n}\n', "problem.json")
+
+    def landed() -> bool:
+        # The problem is there a moment after the file.
+        workbench.press("F8")
+        return workbench.place() == (6, 8)
+
+    workbench.until(landed, "the cursor is at the problem")
+    workbench.until_ghost("e")
+    workbench.press("Escape")
 
 
 def choose(workbench: Workbench, title: str, row: str) -> None:

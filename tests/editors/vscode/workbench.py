@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,8 +36,6 @@ SETTINGS: dict[str, Any] = {
     "chat.disableAIFeatures": True,
     "security.workspace.trust.enabled": False,
     "editor.minimap.enabled": False,
-    "editor.wordBasedSuggestions": "off",
-    "editor.quickSuggestions": {"other": "off", "comments": "off", "strings": "off"},
     "editor.autoClosingBrackets": "never",
     "editor.autoClosingQuotes": "never",
     "editor.autoIndent": "none",
@@ -306,9 +304,9 @@ class Workbench(Scripted):
         self.type(keys)
         self.until_ghost(ghost)
 
-    def edited(self, text: str, **edit: str) -> None:
+    def edited(self, text: str, edit: Mapping[str, str] | None = None, *, seconds: float = 0) -> None:
         """Change the first word of a new file to `new`, until a next edit is shown."""
-        self.script(edit=edit or RENAME)
+        self.script(edit=edit or RENAME, seconds=seconds)
         self.open(text)
         self.press("Control+Shift+ArrowRight")
         self.type("new")

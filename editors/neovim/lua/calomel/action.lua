@@ -11,7 +11,7 @@ local text = require("calomel.text")
 local M = {}
 
 --- Whether a key has something to do now; if not, it does what it does without this plugin.
----@param action "accept"|"accept_always"|"accept_word"|"accept_line"|"dismiss"|"next"|"previous"
+---@param action "accept"|"accept_always"|"accept_all"|"accept_word"|"accept_line"|"dismiss"|"next"|"previous"
 ---@param buf integer?
 ---@return boolean
 function M.ready(action, buf)
@@ -26,10 +26,14 @@ function M.ready(action, buf)
     end
     local where = situation.mode()
     if s.kind == "fill" then
+        if action == "accept_all" then
+            return false
+        end
         local others = state.offered and #state.offered > 1
         return where == "insert" and (others or action ~= "next" and action ~= "previous")
     end
-    return where ~= "other" and (action == "accept" or action == "accept_always" or action == "dismiss")
+    local whole = action == "accept" or action == "accept_always" or action == "accept_all"
+    return where ~= "other" and (whole or action == "dismiss")
 end
 
 --- Whether Tab takes a suggestion here, where it could indent as well.
@@ -88,10 +92,38 @@ function M.accept(buf)
     elseif s.ghost then
         put(s.text)
     else
-        local row, col = text.apply(state.buf, s.hunks)
+        local row, col = suggestion.apply(s, false)
         vim.api.nvim_win_set_cursor(0, { row + 1, col })
     end
     display.tell(state, "accept", s.id)
+    buffer.update(state.buf)
+    if s.chain and s.chain.index < s.chain.total then
+        buffer.cancel(state)
+        question.follow(state)
+    end
+    return true
+end
+
+--- Take the edit with all that follow from the same answer, as one step; the cursor goes to none that is far away.
+---@param buf integer?
+---@return boolean
+function M.accept_all(buf)
+    local state = buffer.state(buf)
+    if not state or not M.ready("accept_all", state.buf) then
+        return false
+    end
+    local s = assert(state.shown)
+    if s.elsewhere or #s.rest == 0 then
+        return M.accept(state.buf)
+    end
+    local far = display.is_far(s, state.row)
+    buffer.cancel(state)
+    display.hide(state)
+    local row, col = suggestion.apply(s, true)
+    if not far then
+        vim.api.nvim_win_set_cursor(0, { row + 1, col })
+    end
+    display.tell(state, "accept", s.id, "all")
     buffer.update(state.buf)
     return true
 end

@@ -11,7 +11,7 @@ local M = {}
 
 -- A cursor that moves tells of a next edit only for so long after an edit; the server's rule for ghost text.
 local AFTER_EDIT_MS = 10000
--- Moving through a file is no question.
+-- Moving through a file is no question, unless it goes to a problem.
 local MOVE_MS = 100
 -- Rows beyond those at which an edit was shown; further away the user is busy elsewhere.
 local PATIENT_ROWS = 5
@@ -31,6 +31,7 @@ local PATIENT_ROWS = 5
 ---@field due boolean? A question is about to be asked.
 ---@field passed {removed: string, new: string}? The edit that was shown when the user typed on.
 ---@field stale boolean? The user typed past what is shown, and the server has not said yet what comes now.
+---@field marked boolean? A sign alone says that there is something to ask for.
 ---@field blocked string? Why the editor's own state forbade a question last.
 
 ---@type table<integer, calomel.State>
@@ -76,6 +77,9 @@ end
 local function changed(state)
     state.edited = vim.uv.now()
     local s = state.shown
+    if state.marked then
+        display.hide(state)
+    end
     if s then
         if suggestion.follow(s, state.row, state.col) then
             state.stale = s.kind == "edit" and not s.ghost
@@ -104,6 +108,9 @@ end
 ---@param row_before integer
 local function moved(state, row_before)
     local s = state.shown
+    if state.marked and state.row ~= row_before then
+        display.hide(state)
+    end
     if s and s.kind == "fill" then
         if s.row ~= state.row or s.col ~= state.col then
             display.ignore(state, "moved_away")
@@ -120,7 +127,7 @@ local function moved(state, row_before)
     local recently = vim.uv.now() - state.edited < AFTER_EDIT_MS
     if situation.mode() == "insert" then
         ask_soon(state, config.current.debounce_ms)
-    elseif recently and state.row ~= row_before then
+    elseif recently and state.row ~= row_before or situation.at_problem(state.buf) then
         ask_soon(state, MOVE_MS)
     elseif state.row ~= row_before then
         focused(state.buf)

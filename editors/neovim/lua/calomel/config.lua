@@ -5,6 +5,7 @@ local M = {}
 ---@class calomel.Keys
 ---@field accept string|false
 ---@field accept_always string|false
+---@field accept_all string|false
 ---@field accept_word string|false
 ---@field accept_line string|false
 ---@field next string|false
@@ -34,6 +35,7 @@ M.defaults = {
     keys = {
         accept = "<Tab>",
         accept_always = "<M-l>",
+        accept_all = "<M-a>",
         accept_word = "<C-Right>",
         accept_line = "<C-l>",
         next = "<M-]>",

@@ -27,8 +27,17 @@ function M.hide(state)
         suggestion.release(state.shown)
         state.shown = nil
     end
-    state.offered, state.chosen = nil, nil
+    state.offered, state.chosen, state.marked = nil, nil, nil
     render.clear(state.buf)
+end
+
+--- Show no more than a sign that there is a suggestion for a row: the user asks for it.
+---@param state calomel.State
+---@param row integer
+function M.mark(state, row)
+    M.ignore(state, "replaced")
+    state.marked = true
+    render.sign(state.buf, row)
 end
 
 --- Hide it, and tell the server that the user did not decide about it.
@@ -91,6 +100,13 @@ end
 ---@param state calomel.State
 ---@return {row: integer, text: string}?
 local function hint(state)
+    local function counted(said)
+        local chain, all = state.shown.chain, config.current.keys.accept_all
+        if chain then
+            said = ("%s · %d of %d"):format(said, chain.index, chain.total)
+        end
+        return chain and all and #state.shown.rest > 0 and ("%s · %s: all"):format(said, all) or said
+    end
     local s, row, key = state.shown, state.row, config.current.keys.accept
     local yields = config.accepts_by_tab() and not M.takes_tab(state)
     if config.current.hint and state.chosen and #state.offered > 1 then
@@ -111,9 +127,9 @@ local function hint(state)
         if s.elsewhere then
             what = ("edit in %s:%d"):format(vim.fs.basename(vim.api.nvim_buf_get_name(s.buf)), first + 1)
         end
-        return { row = row, text = key and ("%s: %s"):format(key, what) or what }
+        return { row = row, text = counted(key and ("%s: %s"):format(key, what) or what) }
     end
-    return key and not state.stale and { row = first, text = key } or nil
+    return key and not state.stale and { row = first, text = counted(key) } or nil
 end
 
 ---@param state calomel.State
@@ -176,7 +192,7 @@ function M.show(state, s)
         suggestion.release(before)
     end
     same = same and not state.stale
-    state.shown, state.stale = s, false
+    state.shown, state.stale, state.marked = s, false, nil
     if not same then
         M.draw(state)
     end

@@ -73,6 +73,12 @@ function M.accept()
     return require("calomel.action").accept()
 end
 
+--- Take the next edit of the current buffer with all that follow from the same answer. Returns whether there was one.
+---@return boolean
+function M.accept_all()
+    return require("calomel.action").accept_all()
+end
+
 --- Take the next word of the ghost text.
 ---@return boolean
 function M.accept_word()
@@ -109,8 +115,8 @@ function M.suggest()
     return require("calomel.action").suggest()
 end
 
---- Something is shown in the current buffer that an action could take: "accept", "accept_word", "accept_line",
---- "next", "previous" or "dismiss".
+--- Something is shown in the current buffer that an action could take: "accept", "accept_all", "accept_word",
+--- "accept_line", "next", "previous" or "dismiss".
 ---@param action string?
 ---@return boolean
 function M.visible(action)

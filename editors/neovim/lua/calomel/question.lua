@@ -71,6 +71,31 @@ local function buffer_of(state, item)
     end
 end
 
+-- As many rows from the cursor, and as many problems, as VS Code's extension tells.
+local NEAR_ROWS, MOST_PROBLEMS = 40, 16
+local SEVERITIES = { "error", "warning", "information", "hint" }
+
+--- Problems that Neovim shows around the cursor, the nearest first, as hints to what comes next.
+---@param state calomel.State
+---@return table[]
+local function problems(state)
+    local function away(each)
+        return math.abs(each.lnum - state.row)
+    end
+    local near = vim.tbl_filter(function(each)
+        return away(each) <= NEAR_ROWS
+    end, vim.diagnostic.get(state.buf))
+    table.sort(near, function(a, b)
+        return away(a) < away(b)
+    end)
+    return vim.tbl_map(function(each)
+        local from = text.position(state.buf, each.lnum, each.col)
+        local to = text.position(state.buf, each.end_lnum or each.lnum, each.end_col or each.col)
+        local severity = SEVERITIES[each.severity] or "error"
+        return { range = { start = from, ["end"] = to }, message = each.message, severity = severity }
+    end, vim.list_slice(near, 1, MOST_PROBLEMS))
+end
+
 ---@param state calomel.State
 ---@param kind integer
 local function ask_edit(state, kind)
@@ -78,12 +103,17 @@ local function ask_edit(state, kind)
         textDocument = { uri = vim.uri_from_bufnr(state.buf), version = vim.lsp.util.buf_versions[state.buf] },
         position = text.position(state.buf, state.row, state.col),
         context = { triggerKind = kind },
+        diagnostics = problems(state),
     }
     request(state, "textDocument/copilotInlineEdit", params, function(result)
         local item = result and type(result.edits) == "table" and result.edits[1]
         local buf = buffer_of(state, item)
         local s = buf and suggestion.edit(buf, item, state.row, state.col)
-        if s then
+        if s and item.hint then
+            local row = buf == state.buf and suggestion.rows(s) or state.row
+            suggestion.release(s)
+            display.mark(state, row)
+        elseif s then
             s.elsewhere = buf ~= state.buf or nil
             display.show(state, s)
         elseif state.shown and state.shown.kind == "edit" then
@@ -110,7 +140,11 @@ local function ask_fill(state, kind)
                 suggestion.release(s)
             end
         end
-        if #found > 0 then
+        if #found > 0 and found[1].item.hint then
+            vim.iter(found):each(suggestion.release)
+            display.mark(state, state.row)
+            return
+        elseif #found > 0 then
             display.offer(state, found)
             return
         end
@@ -136,6 +170,12 @@ function M.ask(state, kind)
     elseif config.current.next_edit then
         ask_edit(state, kind)
     end
+end
+
+--- Ask for the edit that follows one that was taken: the server has it.
+---@param state calomel.State
+function M.follow(state)
+    ask_edit(state, M.AUTOMATIC)
 end
 
 --- Take the question back that is on its way.

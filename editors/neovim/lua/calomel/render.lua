@@ -182,6 +182,14 @@ local function show_hunk(buf, hunk)
     end
 end
 
+--- A sign that there is something to ask for.
+---@param buf integer
+---@param row integer
+function M.sign(buf, row)
+    M.clear(buf)
+    mark(buf, row, 0, { sign_text = "»", sign_hl_group = HINT })
+end
+
 --- A rewriting: what goes is struck, what comes stands beside or below it.
 ---@param buf integer
 ---@param hunks calomel.Hunk[]

@@ -29,6 +29,18 @@ function M.tab_indents()
     return vim.api.nvim_get_current_line():sub(1, select(2, M.cursor())):match("^%s*$") ~= nil
 end
 
+--- Neovim shows a problem where the cursor is.
+---@param buf integer
+---@return boolean
+function M.at_problem(buf)
+    local row, col = M.cursor()
+    return vim.iter(vim.diagnostic.get(buf)):any(function(each)
+        local first, last = { each.lnum, each.col }, { each.end_lnum or each.lnum, each.end_col or each.col }
+        local from = row > first[1] or row == first[1] and col >= first[2]
+        return from and (row < last[1] or row == last[1] and col <= last[2])
+    end)
+end
+
 --- Why nothing may be shown in this buffer now, whatever the server thinks.
 ---@param buf integer
 ---@return string?

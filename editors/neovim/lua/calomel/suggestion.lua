@@ -30,6 +30,8 @@ M.JUMP_ROWS = 2
 ---@field last integer?
 ---@field distance integer? Rows from the cursor when it was shown first.
 ---@field elsewhere boolean? It is of another buffer than the one that announces it.
+---@field chain {index: integer, total: integer}? Where it is among the edits of one answer, from 1.
+---@field rest calomel.Hunk[][]? Those of them that follow.
 
 ---@param item table
 ---@return string?
@@ -110,6 +112,12 @@ function M.edit(buf, item, row, col)
     local s = with_hunks({ kind = "edit", id = id, item = item, buf = buf, row = row, col = col }, edit, removed)
     if s then
         s.distance = M.rows_away(s, row)
+        s.rest = {}
+        local chain = type(item.chain) == "table" and item.chain or { total = 1 }
+        s.chain = chain.total > 1 and { index = chain.index, total = chain.total } or nil
+        for _, each in ipairs(chain.rest or {}) do
+            s.rest[#s.rest + 1] = text.hunks(buf, text.edit(buf, each.range, each.text))
+        end
     end
     return s
 end
@@ -177,7 +185,33 @@ function M.follow(s, row, col)
         return false
     end
     s.hunks = text.hunks(s.buf, edit)
+    -- What follows is as old as the text before: the server tells it anew.
+    s.rest = {}
     return #s.hunks > 0
+end
+
+--- Make the changes of lines, and those of all that follow if `all`.
+---@param s calomel.Suggestion
+---@param all boolean
+---@return integer row Where the cursor belongs: behind what its own last change put in.
+---@return integer col
+function M.apply(s, all)
+    local each = vim.list_extend({ s.hunks }, all and s.rest or {})
+    table.sort(each, function(a, b)
+        return a[1].row > b[1].row
+    end)
+    -- From the last one to the first, so that no place moves before its turn.
+    local row, col, shift = 0, 0, 0
+    for _, hunks in ipairs(each) do
+        local before = vim.api.nvim_buf_line_count(s.buf)
+        local behind, column = text.apply(s.buf, hunks)
+        if hunks == s.hunks then
+            row, col, shift = behind, column, 0
+        else
+            shift = shift + vim.api.nvim_buf_line_count(s.buf) - before
+        end
+    end
+    return row + shift, col
 end
 
 --- The rows that it changes or stands at.

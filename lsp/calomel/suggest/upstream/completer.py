@@ -17,9 +17,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from calomel.prompts.next_edit import EDIT_FORMATS, EditFormat, format_called
+from calomel.prompts.next_edit import EDIT_FORMATS, MERCURY_REGION, EditFormat, format_called
 from calomel.prompts.own import diff_text
 from calomel.prompts.parts import Excerpt, Hunk, PromptParts, RegionBounds
+from calomel.selectivity.record import SourceClass
 from calomel.suggest.completer import (
     DEFAULT_CONTEXT,
     MAX_CONTEXT,
@@ -134,6 +135,7 @@ class UpstreamCompleter:
     def model(self) -> ModelInfo:
         """What is known of the model so far, without waiting."""
         known, form = self._last, self._trained
+        source: SourceClass = "hosted" if known.edits else "fim" if form is None else "edits"
         identity = hashlib.sha256(f"{self.target.base}\0{known.model}".encode()).hexdigest()[:16]
         window = min(known.window, MAX_CONTEXT)
         return ModelInfo(
@@ -141,10 +143,12 @@ class UpstreamCompleter:
             weights=identity,
             kinds=("fill", "edit"),
             max_context=window,
-            default_context=min(DEFAULT_CONTEXT, window),
+            # Prompts of other makers' servers cost no time of this machine's engine.
+            default_context=min(DEFAULT_CONTEXT if source == "fim" else _EDITS_CONTEXT, window),
             tokenizer=None,
             version=version(),
-            region=RegionBounds() if form is None else form.region,
+            region=MERCURY_REGION if known.edits else RegionBounds() if form is None else form.region,
+            source=source,
         )
 
     @property
@@ -369,6 +373,8 @@ def _told(task: asyncio.Task[Adapter]) -> None:
         task.exception()
 
 
+# What Zed gives its own model; Sweep's has 8,192.
+_EDITS_CONTEXT: Final = 8192
 # Bytes per token of code, as estimated by `calomel.context.budget`; the server's tokenizer is not available.
 _BYTES_PER_TOKEN: Final = 3
 _SUFFIX_SHARE: Final = 4
