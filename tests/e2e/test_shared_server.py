@@ -17,9 +17,10 @@ import pytest
 from tests.server._upstreams import Play, llama_cpp, served
 
 from calomel.prompts.parts import PromptParts
-from calomel.suggest import launch, runtime_file
+from calomel.suggest import launch, remote, runtime_file
 from calomel.suggest.completer import CompleteRequest, CompleterError
 from calomel.suggest.launch import Wish, connect, find_or_start, log_path
+from calomel.suggest.remote import Endpoint
 from calomel.suggest.runtime_file import ServerRecord
 from calomel.weights import nano_path, weights_id
 from calomel.workspace.settings import ServerSettings
@@ -105,6 +106,34 @@ async def test_a_server_that_dies_is_replaced_and_the_window_goes_on() -> None:
     assert (await completer.complete(QUESTION)).candidates[0].text
     assert shared().pid != first.pid
     await completer.aclose()
+
+
+async def test_a_server_that_hangs_is_ended_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_SILENCE", 0.1)
+    monkeypatch.setattr(launch, "_HUNG_SECONDS", 1.0)
+    completer = await connect(SETTINGS)
+    await completer.info()
+    first = shared()
+    os.kill(first.pid, signal.SIGSTOP)
+    # As an editor gives a question up: long before a server is known to hang.
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(completer.complete(QUESTION), 0.5)
+    await completer.info()
+    assert (await completer.complete(QUESTION)).candidates[0].text
+    assert shared().pid != first.pid
+    await asyncio.to_thread(ended, first)
+    assert not first.alive()
+    await completer.aclose()
+
+
+def test_a_file_of_a_server_that_left_its_port_is_given_up(private_folders: Path) -> None:
+    first = find_or_start(SETTINGS)
+    (path,) = runtime_file.runtime_folder().glob("*.json")
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "url": "http://127.0.0.1:9"}))
+    second = find_or_start(SETTINGS)
+    assert second not in {first, Endpoint("http://127.0.0.1:9", first.token)}
+    os.kill(record["pid"], signal.SIGTERM)
 
 
 async def test_editors_ask_a_server_that_has_a_model_already_through_one_that_they_share(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ class Job:
 
     client: str = ""
     steps: int = 1
+    tokens: int = 2048
     prefill_left: int = 0
     priority: Priority = Priority.INTERACTIVE
     handle: Handle = field(default_factory=Handle)
@@ -30,7 +31,7 @@ class Job:
 
     @property
     def request(self) -> Request:
-        return Request((1,), client=self.client, priority=self.priority)
+        return Request((1,), max_new_tokens=self.tokens, client=self.client, priority=self.priority)
 
 
 class Line:
@@ -82,6 +83,18 @@ def test_a_short_request_is_answered_in_as_many_steps_as_alone(crowd: int) -> No
 
     assert line.done[short] == 14
     assert max(beside) <= BATCH // 2
+
+
+@pytest.mark.parametrize("crowd", [32, 200])
+def test_a_short_answer_does_not_wait_for_the_long_ones_of_the_same_client(crowd: int) -> None:
+    line = Line(*(Job("me", steps=2048) for _ in range(crowd)))
+    line.step()
+    shorts = [Job("me", steps=4, tokens=64) for _ in range(3)]
+    line.ask(*shorts)
+
+    assert max(map(line.until, shorts)) <= 40
+    # The rest of the line goes on.
+    assert len(line.step()) == BATCH
 
 
 def test_many_short_requests_of_one_do_not_hold_up_another_ones_context() -> None:

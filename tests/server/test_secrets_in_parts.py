@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 from tests.server.conftest import FakeFiller
@@ -61,12 +61,18 @@ def changed(draw: st.DrawFn, texts: st.SearchStrategy[str]) -> tuple[str, str]:
 TEXTS = st.sampled_from([f"{TOP}{kind.text}{TOP}" for kind in KINDS])
 
 
+KEYS = f'{TOP}"api_keys": [\n  "w2s4KKY0E2G6yG0v9mr39506z7qBRXIW",\n  "j4LTcHckTep08qdRXtG3kRCkUepKztxS"\n]\n{TOP}'
+# Half of a key, which looks like none.
+HALF_TYPED = KEYS.replace('G6yG0v9mr39506z7qBRXIW",', ""), KEYS
+
+
 def place(text: str, offset: int) -> tuple[int, int]:
     return text.count("\n", 0, offset), offset - text.rfind("\n", 0, offset) - 1
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
 @given(edit=changed(TEXTS), closes=st.booleans())
+@example(edit=HALF_TYPED, closes=True)
 def test_an_edit_in_a_secret_is_hidden_from_a_question_in_another_file(
     tmp_path: Path,
     edit: tuple[str, str],
@@ -139,6 +145,7 @@ def test_an_excerpt_that_begins_below_the_line_that_announces_a_secret_hides_it(
 
 @settings(deadline=None, max_examples=150)
 @given(edit=changed(TEXTS))
+@example(edit=HALF_TYPED)
 async def test_a_diff_that_a_client_sends_is_cut_from_masked_text(edit: tuple[str, str]) -> None:
     old, new = edit
     region = "total_0 = count(items)\n"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -143,3 +144,21 @@ def test_a_long_document_is_read_bit_by_bit_with_the_questions() -> None:
     assert answers[0].tokens == 3
     assert answers[-1] is not None
     assert answers[-1].text == "value_29000, 29000)"
+
+
+def test_words_that_stand_nowhere_any_more_take_no_memory() -> None:
+    room = Room()
+    start, before = len(FILE), "\n"
+    room.open(FILE + before)
+    tracemalloc.start()
+    try:
+        for number in range(1_200):
+            line = " ".join(f"name{number}x{word}" for word in range(20)) + "\n"
+            room.replace(start, start + len(before), line)
+            assert room.behind(start - 1) == 'put(path, encoding="utf-8")'
+            before = line
+        size, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # All of these words took four megabytes.
+    assert size < 1_500_000

@@ -57,11 +57,14 @@ from calomel.suggest.judging import (
 )
 from calomel.suggest.pace import within
 from calomel.suggest.question import Question, Selected, Trigger
+from calomel.suggest.seams import indented, spaced
 from calomel.suggest.signals import Accord, Drafted, accord_of, agreement_of
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.workspace import Situation
 
 _FIRST_LINE: Final = re.compile(r"\s*\S[^\r\n]*")
+# What a blank stands before.
+_STANDS_APART: Final = re.compile(r"[^\s)\]};,:.]")
 _LAST_LINE_END: Final = re.compile(r"(?:\r\n|\r|\n)[^\r\n]*\Z")
 
 
@@ -106,16 +109,18 @@ def read_fill(
         within = within_line(text, rest)
         cut_off = cut_off and within == text
         text = within
-    if not rest.strip():
-        text = text.rstrip()
     left = without_overlap(text, suffix)
     if not is_blank(left):
         text = left
     if is_blank(text):
         text = whole
-    if not cut_off:
-        text = fitted(text, prefix, suffix, language_id, refuses).rstrip() or text
-    return Filled(text, len(whole) - len(text), cut_off)
+    if cut_off:
+        text = spaced(whole, indented(text, prefix, suffix, language_id), prefix, suffix, language_id)
+    else:
+        text = fitted(text, prefix, suffix, language_id, refuses) or text
+    if not _STANDS_APART.match(suffix):
+        text = text.rstrip() or text
+    return Filled(text, max(0, len(whole) - len(text)), cut_off)
 
 
 def region_parts(parts: PromptParts, text: str, offset: int, start: int, end: int, cursor: int | None) -> PromptParts:

@@ -1,8 +1,9 @@
 """How much of an answer fits its hole: the rest is cut off where a person would stop.
 
 A fitting answer adds no syntax error, leaves no word, string or bracket open that the text after the hole does not
-close, and repeats neither the word before the hole nor the line after it. Of several lines, the complete ones are kept;
-of a single one, what comes before the first thing left open.
+close, closes nothing that is closed there, and repeats neither the word before the hole nor the line after it. It has
+the file's indentation, and a blank before a word that follows (`calomel.suggest.seams`). Of several lines, the complete
+ones are kept; of a single one, what comes before the first thing left open.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Final
 from calomel.selectivity.filters import fired
 from calomel.selectivity.proposal import LINE_END, Proposal, is_word
 from calomel.selectivity.syntax import closing, has_to_go_on, knows, loose, tokens
+from calomel.suggest.seams import indented, spaced
 from calomel.workspace.documents import Document
 from calomel.workspace.languages import grammar_of, language_by_look
 from calomel.workspace.syntax import SyntaxTrees
@@ -75,6 +77,8 @@ def within_line(text: str, rest: str) -> str:
 _OPENING: Final = {"(": ")", "[": "]", "{": "}"}
 _CLOSING: Final = frozenset(_OPENING.values())
 _QUOTES: Final = frozenset("\"'`")
+# End an item or a statement, once.
+_ENDS: Final = frozenset(";,")
 # Fewer letters than this may be intended: "a" before "a" is not a repetition.
 _MIN_LETTERS: Final = 3
 _LINE_ENDS: Final = frozenset("\r\n")
@@ -125,21 +129,22 @@ def _repeats(text: str, suffix: str, size: int) -> bool:
 
 
 def _without_closers(text: str, suffix: str) -> str:
-    """`text` without closing brackets at its end that it did not open and that follow the cursor anyway."""
+    """`text` without what closes at its end what it did not open, and what follows the cursor anyway."""
     rest = line_rest(suffix).strip()
     unopened = _unopened(text)
     size = 0
-    while size < min(len(rest), len(text)) and rest[size] in (_CLOSING | _QUOTES):
+    while size < min(len(rest), len(text)) and rest[size] in (_CLOSING | _QUOTES | _ENDS):
         size += 1
     for count in range(size, 0, -1):
         end = text[len(text) - count :]
-        if end == rest[:count] and all(len(text) - count + at in unopened for at in range(count)):
-            return text[:-count]
+        left = text[:-count]
+        if end == rest[:count] and all(len(left) + at in unopened for at in range(count)):
+            return text if is_blank(left) and end[0] in _ENDS else left
     return text
 
 
 def _unopened(text: str) -> frozenset[int]:
-    """Offsets of closing brackets and quotes in `text` that were not opened in it."""
+    """Offsets of closing brackets and quotes in `text` that were not opened in it, and of `;` and `,` outside of any."""
     open_brackets: list[str] = []
     quote = ""
     quote_at = 0
@@ -157,6 +162,8 @@ def _unopened(text: str) -> frozenset[int]:
                 open_brackets.pop()
             else:
                 found.append(at)
+        elif character in _ENDS and not open_brackets:
+            found.append(at)
     if quote:
         # An unmatched quote closes the one before the cursor; brackets after it were not inside a string.
         found = [*found, quote_at, *(quote_at + 1 + at for at in _unopened(text[quote_at + 1 :]))]
@@ -217,9 +224,13 @@ def fitted(
         truncated: the answer was cut at its limit, and its last word may be incomplete.
         lines: keep whole lines only.
     """
-    text = without_echo(prefix, text)
+    text = indented(without_echo(prefix, text), prefix, suffix, language_id)
     if is_blank(text):
         return "" if lines or refuses(text) is not None else text
+
+    def cut(end: int) -> str:
+        return text[:end] if lines else spaced(text, text[:end], prefix, suffix, language_id)
+
     truncated = truncated and knows(language_id)
     ends = [found.start() for found in LINE_END.finditer(text) if not is_blank(text[: found.start()])][:_LINES]
     tries = [*reversed(ends)]
@@ -228,9 +239,9 @@ def fitted(
     why_not = _refusal(suffix, language_id, refuses, counts)
     why = None
     for end in tries:
-        why = why_not(text[:end])
+        why = why_not(cut(end))
         if why is None:
-            kept = text[:end]
+            kept = cut(end)
             break
     else:
         kept = ""
@@ -240,8 +251,8 @@ def fitted(
         return ""
     line = text[: ends[0]] if ends else text
     for end in [end for end in _places(line, language_id) if end < len(kept or line)][:_PLACES]:
-        if why_not(text[:end]) is None and not (kept and _leaves_error(counts(text[:end]))):
-            return text[:end]
+        if why_not(cut(end)) is None and not (kept and _leaves_error(counts(cut(end)))):
+            return cut(end)
     return kept
 
 
@@ -250,12 +261,16 @@ def _refusal(suffix: str, language_id: str, refuses: Refuses, counts: Counts) ->
     # Where a mere name would be valid, a text that leaves an error is wrong, not unfinished.
     name_would_do = _mends(counts(_NAME))
 
+    def closes_twice(text: str, shorter: str) -> bool:
+        return _CLOSING.union(_QUOTES, _ENDS).issuperset(text[len(shorter) :]) and _mends(counts(shorter))
+
     def why_not(text: str) -> str | None:
         if is_blank(text):
             return "whitespace_only"
         if knows(language_id) and _ends_in_half_comment(text, language_id):
             return "unbalanced"
-        if without_overlap(text, suffix) != text and not _mends(counts(text)):
+        shorter = without_overlap(text, suffix)
+        if shorter != text and not (_mends(counts(text)) and not closes_twice(text, shorter)):
             return "duplicate_of_suffix"
         if name_would_do and _leaves_error(counts(text)):
             return "unparsable"

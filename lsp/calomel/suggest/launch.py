@@ -8,6 +8,8 @@ import hashlib
 import json
 import logging
 import os
+import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -38,6 +40,8 @@ _CACHE_TOKENS: Final = 65_536
 _POLL: Final = 0.02
 _LOG_BYTES: Final = 1024 * 1024
 _TAIL: Final = 2000
+# A server that is only busy answers sooner.
+_HUNG_SECONDS: Final = 8.0
 # The environment variables that a server needs; settings and tokens of other programs are not passed on.
 _KEPT: Final = frozenset(
     {"HOME", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "VIRTUAL_ENV", "LD_LIBRARY_PATH",
@@ -75,6 +79,7 @@ def start_server(wish: Wish, running: Callable[[], ServerRecord | None]) -> Serv
         found = running()
         if found is not None:
             return found
+        _end_hung(wish.path)
         log = log_path()
         process = _spawn(wish, log)
         # Reaps it when it exits, so that it is not taken for a running one.
@@ -356,9 +361,40 @@ def running(wish: Wish) -> ServerRecord | None:
         except RuntimeFileError:
             # Not trusted: treated as missing. Starting a server reports it if it is in the way.
             continue
-        if record is not None and _fits(record, wish) and record.alive():
+        if record is not None and _fits(record, wish) and record.alive() and _answers(record):
             return record
     return None
+
+
+def _answers(record: ServerRecord) -> bool:
+    """Whether a server answers anything at all; one that hangs, or has left its port to nobody, is no server."""
+    import http.client  # not needed where no server runs yet
+
+    parts = urlsplit(record.url)
+    try:
+        asking = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_HUNG_SECONDS)
+        try:
+            asking.request("GET", "/health")
+            asking.getresponse()
+        finally:
+            asking.close()
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        LOG.warning("the server with process id %d does not answer (%s)", record.pid, type(error).__name__)
+        return False
+    return True
+
+
+def _end_hung(path: Path) -> None:
+    """End the shared server at `path`, which an editor started and which does not answer: it would keep its memory."""
+    with contextlib.suppress(RuntimeFileError, OSError, ValueError):
+        record = runtime_file.read(path)
+        # Without a start time, the id may be that of another process by now.
+        if record is None or not record.started or not record.alive():
+            return
+        parts = urlsplit(record.url)
+        # One that ends in order has left its port, and finishes what it has begun.
+        socket.create_connection((parts.hostname or "", parts.port or 0), timeout=1.0).close()
+        os.kill(record.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def _fits(record: ServerRecord, wish: Wish) -> bool:

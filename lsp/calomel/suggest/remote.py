@@ -30,6 +30,8 @@ def is_loopback(host: str) -> bool:
 
 
 CONNECT_SECONDS: Final = 2.0
+# So long without any answer, a server is looked for again.
+_SILENCE: Final = 5.0
 # An engine that is silent for this long hangs; a cold context of 32K takes half of it on two slow cores.
 ANSWER_SECONDS: Final = 60.0
 # Opening a checkpoint of many gigabytes from a slow disk.
@@ -75,6 +77,8 @@ class HttpCompleter:
         self._session = session
         self._endpoint: Endpoint | None = None
         self._client: AsyncClient | None = None
+        # Since when questions have been sent and nothing came back, not even to a question that was given up.
+        self._silent: float | None = None
         self._resolving: asyncio.Lock = asyncio.Lock()
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
@@ -112,7 +116,12 @@ class HttpCompleter:
             await client.aclose()
 
     async def _send(self, method: str, path: str, body: bytes | None, patience: float) -> bytes:
+        now = asyncio.get_running_loop().time()
+        if self._silent is not None and now - self._silent > _SILENCE:
+            # It may hang. Whoever finds it looks whether it answers at all.
+            self._silent = self._endpoint = None
         endpoint, client = await self._where()
+        self._silent = now if self._silent is None else self._silent
         headers = {"content-type": "application/json"}
         if endpoint.token is not None:
             headers["authorization"] = f"Bearer {endpoint.token}"
@@ -129,6 +138,7 @@ class HttpCompleter:
             # Refused, reset, or closed during the answer: it is gone, and the next question looks for another.
             self._endpoint = None
             raise _gone(error, endpoint, first=path == INFO_PATH) from None
+        self._silent = None
         if response.status_code == httpx.codes.OK:
             return response.content
         raise _refusal(response)

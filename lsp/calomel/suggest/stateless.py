@@ -32,7 +32,7 @@ from calomel.suggest.silence import SilenceReason
 from calomel.workspace.documents import Document
 from calomel.workspace.languages import grammar_of
 from calomel.workspace.privacy import secret_pattern
-from calomel.workspace.secrets import SecretFinder
+from calomel.workspace.secrets import SecretFinder, mask_both
 from calomel.workspace.syntax import SyntaxTrees
 from calomel.workspace.workspace import Situation
 
@@ -83,11 +83,13 @@ def _masked_edits(edits: Sequence[Hunk], texts: dict[str | None, str], mask: Cal
         before, after, now = plain(edit.before), plain(edit.after), plain(texts.get(edit.path, ""))
         place = place_of(now, edit.start_line, after) if now and number < _TAKEN_BACK else None
         if place is None:
-            shown.append(replace(edit, before=mask(edit.before), after=mask(edit.after)))
+            was, now = mask_both(edit.before, edit.after, mask)
+            shown.append(replace(edit, before=was, after=now))
             continue
         old = now[:place] + before + now[place + len(after) :]
         texts[edit.path] = old
-        before, after = mask(old)[place : place + len(before)], mask(now)[place : place + len(after)]
+        was, now = mask_both(old, now, mask)
+        before, after = was[place : place + len(before)], now[place : place + len(after)]
         if "\r\n" in edit.before + edit.after:
             before, after = before.replace("\n", "\r\n"), after.replace("\n", "\r\n")
         shown.append(replace(edit, before=before, after=after))

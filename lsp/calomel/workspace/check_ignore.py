@@ -100,6 +100,8 @@ class CheckIgnore:
                     known = repository.answers[entry] = _ask(repository.process, entry)
             except _NoAnswerError:
                 _end(self._repositories, root)
+                if len(self._refused) >= _KEPT_ANSWERS:
+                    self._refused.clear()
                 self._refused.add((root, entry))
                 return None
             except (subprocess.SubprocessError, TimeoutError, OSError):

@@ -11,6 +11,7 @@ from typing import Final
 
 from calomel.prompts.parts import SIZE_LIMIT, Hunk, text_hunks
 from calomel.workspace.documents import Document, TextChange
+from calomel.workspace.secrets import mask_both
 
 # A change that reverts more than this many others is a rewrite, not an undo.
 _UNDO_DEPTH: Final = 64
@@ -141,7 +142,7 @@ class Episode:
 
     def _between(self, old: str, new: str, mask: Callable[[str], str]) -> Iterator[_Edit]:
         made = text_hunks(self.path, old, new, predicted=self.predicted)
-        shown = (mask(old), mask(new)) if made else (old, new)
+        shown = mask_both(old, new, mask) if made else (old, new)
         if shown[0] is old and shown[1] is new:
             return zip(made, made, strict=True)
         return zip(made, text_hunks(self.path, old, new, predicted=self.predicted, shown=shown), strict=True)

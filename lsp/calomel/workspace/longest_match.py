@@ -28,6 +28,8 @@ _PLACES: Final = 16
 # In all documents together: about half a megabyte of code.
 TOKENS: Final = 120_000
 _LONGEST_LINE: Final = 400
+# Words that are kept beside those that stand in the documents.
+_SPARE: Final = 4096
 # Lines read at once, in a few milliseconds.
 _BIT: Final = 2000
 
@@ -160,6 +162,7 @@ class LongestMatch(Listener):
         row = document.line_of(offset)
         if own is None or row >= len(own.texts):
             return None
+        self._forget_words()
         own.read(row - LONGEST, row + 1, self._words)
         any(lines.read_on(self._words) for lines in (own, *reversed(self._documents.values())))
         self._use(document.uri)
@@ -193,6 +196,17 @@ class LongestMatch(Listener):
         )
         text, count = found.most_common(1)[0] if found else ("", 0)
         return Match(text, best, count) if found else None
+
+    def _forget_words(self) -> None:
+        """Read everything again once most words are of texts that are gone: each key in a word makes another one."""
+        if len(self._words) <= _SPARE + 2 * sum(
+            len(lines.tokens) + len(lines.stream) for lines in self._documents.values()
+        ):
+            return
+        self._words = _Words()
+        for lines in self._documents.values():
+            lines.tokens = [None] * len(lines.texts)
+            lines.stream = ""
 
     def _use(self, uri: str) -> None:
         """Make the document the last one to be dropped."""

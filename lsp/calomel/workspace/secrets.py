@@ -13,6 +13,7 @@ from enum import Enum
 from itertools import accumulate
 from typing import Final
 
+from calomel.prompts.parts import changed_span
 from calomel.workspace.secret_patterns import (
     PATTERNS,
     find_below,
@@ -168,8 +169,8 @@ _Known = tuple[tuple[Span, ...], Mark | None]
 _ANNOUNCED: Final = frozenset({Mark.KEY, Mark.PASSWORD, Mark.SECRET, Mark.PHRASE})
 _CLEAN: Final[_Known] = ((), None)
 _MASK: Final = "*"
-# About ten large files; a line is kept once however often it occurs.
-_KEPT_LINES: Final = 40_000
+# About four large files; a line is kept once however often it occurs.
+_KEPT_LINES: Final = 16_000
 # A longer line is not source code, and would fill the memory.
 _LONGEST_KEPT: Final = 2_000
 # Characters searched at once: more would delay the other threads too long.
@@ -290,6 +291,27 @@ def masked(text: str, spans: Sequence[Span]) -> str:
         parts += [text[at:start], _MASK * (end - start)]
         at = end
     return "".join([*parts, text[at:]])
+
+
+def mask_both(old: str, new: str, mask: Callable[[str], str]) -> tuple[str, str]:
+    """A text before and after a change, masked: what either hides of their common text is hidden in both.
+
+    The half of a key does not look like one before its other half, or the quote behind it, is typed.
+    """
+    was, now = mask(old), mask(new)
+    if was is old and now is new:
+        return was, now
+    start, old_end, new_end = changed_span(old, new)
+    head = _hidden(was[:start], now[:start])
+    tail = _hidden(was[old_end:], now[new_end:])
+    return head + was[start:old_end] + tail, head + now[start:new_end] + tail
+
+
+def _hidden(one: str, other: str) -> str:
+    """What one text shows and the other, the same text, does not hide."""
+    if one == other:
+        return one
+    return "".join(_MASK if _MASK in pair else pair[0] for pair in zip(one, other, strict=True))
 
 
 def _again(text: str, found: Sequence[Span]) -> Iterator[Span]:

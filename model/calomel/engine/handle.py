@@ -15,6 +15,8 @@ from calomel.engine.request import CanvasState, Result
 
 # Positions in all canvas states of one request: 16 MB. 8,192 tokens on canvases of 32 would take half a gigabyte.
 _KEPT_POSITIONS: Final = 1_000_000
+# States that a slow reader still gets: each has all that the ones before it had.
+_WAITING: Final = 32
 
 
 class Handle:
@@ -79,7 +81,7 @@ class Handle:
                 return
 
     async def astates(self) -> AsyncIterator[CanvasState]:
-        """`states` for a coroutine."""
+        """`states` for a coroutine; of many that wait for it, the last ones. Other tasks run between any two."""
         loop, wake, seen = asyncio.get_running_loop(), asyncio.Event(), 0
 
         def waker() -> None:
@@ -93,8 +95,9 @@ class Handle:
                 wake.clear()
                 with self._changed:
                     fresh, seen, done = self._since(seen), self._recorded, self.done
-                for state in fresh:
+                for state in fresh[-_WAITING:]:
                     yield state
+                    await asyncio.sleep(0)
                 if done and not fresh:
                     return
                 if not fresh:

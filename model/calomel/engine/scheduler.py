@@ -3,7 +3,8 @@
 Requests wait in order of priority; within one priority, the client with the fewest running requests is next, then first
 come, first served. A step serves only the most urgent priority that has work; other requests keep their state and go on
 afterwards. Each client gets an equal share of a step, of its requests and of its prefill: a client with many requests
-slows down nobody else. A client without a running request gets one even if all usual places are taken.
+slows down nobody else. A client without a running request gets one even if all usual places are taken, and so does one
+whose running requests are all for long answers: what is asked at a key does not wait for a hundred streams.
 
 Prefill is cut into chunks, with as many rows per step in total as the pace allows, so that it can be cancelled or
 overtaken after any chunk. The shortest remaining context is encoded first, but a part of every chunk goes to the oldest
@@ -32,6 +33,8 @@ _FIRST: Final = 4
 _OLDEST: Final = 4
 # Times the batch: how many requests of each priority may have begun, if that many clients ask.
 _PLACES: Final = 2
+# Tokens of an answer that somebody waits for at a key; the editors ask for 64.
+_BRIEF: Final = 128
 
 
 class Pace:
@@ -71,6 +74,10 @@ class Pace:
 
 
 Served: TypeAlias = Job[Any, Any, Any]
+
+
+def _is_brief(job: Served) -> bool:
+    return bool(job.request.max_new_tokens <= _BRIEF)
 
 
 class Scheduler:
@@ -154,10 +161,13 @@ class Scheduler:
         """
         with self._changed:
             held = Counter((job.request.priority, job.request.client) for job in self._running)
+            brief = {(job.request.priority, job.request.client) for job in self._running if _is_brief(job)}
             taken = Counter(job.request.priority for job in self._running)
             for entry in sorted(self._waiting, key=lambda entry: (entry[0], held[entry[0], entry[2].request.client])):
                 priority, _, job = entry
-                places = self._max_batch * (1 if held[priority, job.request.client] else _PLACES)
+                whose = priority, job.request.client
+                first = not held[whose] or (_is_brief(job) and whose not in brief)
+                places = self._max_batch * (_PLACES if first else 1)
                 if taken[priority] < places and (not taken[priority] or fits(job)):
                     self._waiting.remove(entry)
                     self._running.append(job)

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -128,6 +129,9 @@ def waiting_for_no_model(loader: ModelLoader) -> Iterator[None]:
 
 # In this time a client may read the refusal before its connection is cut.
 _LINGER_SECONDS: Final = 1.0
+# Bytes that wait in the system for a client to read them. Without a bound it takes megabytes of a stream, and it shows
+# late that nobody reads.
+_UNREAD: Final = 65_536
 # The largest head, if the configuration has no limit.
 _MOST_BYTES: Final = 64 * 1024
 
@@ -165,6 +169,9 @@ class TimedProtocol(H11Protocol):
         """A client connected."""
         full = len(self.connections) >= self.most
         super().connection_made(transport)
+        connection = transport.get_extra_info("socket")
+        if connection is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD)
         if full:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, OverloadedError().body(), RETRY_OVERLOAD)
         else:
