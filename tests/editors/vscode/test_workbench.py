@@ -153,6 +153,16 @@ def test_the_first_key_goes_there_and_the_second_takes_it(workbench: Workbench) 
     assert (workbench.lines() or [""])[0] == "new = 1"
 
 
+def test_the_second_key_takes_it_where_a_line_begins_too(workbench: Workbench) -> None:
+    workbench.edited(FAR, {"print(old)": "await print(old)"})
+    until_hint(workbench, f"Tab: edit on line {LAST} ↓")
+    workbench.press("Tab")
+    until_place(workbench, LAST, 1)
+    until_hint(workbench, "Tab")
+    workbench.press("Tab")
+    workbench.until_saved(RENAMED.replace("print", "await print"))
+
+
 @pytest.mark.parametrize(
     ("after", "struck", "kind", "text"),
     [

@@ -67,6 +67,7 @@ local function jump(state)
     vim.api.nvim_win_set_cursor(0, { row + 1, col })
     vim.cmd("silent! normal! zv")
     state.row, state.col = situation.cursor()
+    state.arrived = { tick = state.tick, row = state.row, col = state.col }
     display.draw(state)
 end
 

@@ -86,6 +86,10 @@ local function fall_through(key)
     if vim.tbl_isempty(map) then
         map = global_mapping(key.mode, key.lhs)
     end
+    if not map and key.mode == "i" and vim.fn.keytrans(codes(key.lhs)):match("^<M%-") then
+        -- Given back by a mapping, it would type its character.
+        return ""
+    end
     return result_of(map, key.lhs)
 end
 
