@@ -310,9 +310,13 @@ def find_or_start(settings: ServerSettings) -> Endpoint:
     return Endpoint(record.url, record.token)
 
 
-def upstream_id(url: str, model: str | None) -> str:
-    """Identifies the model behind an upstream, instead of an id of weights."""
-    named = "\0".join((url.rstrip("/"), model or ""))
+# The settings that choose the model behind an upstream, for editors and for a server alike.
+_CHOOSING: Final = ("upstream_format", "upstream_model", "upstream_fim", "upstream_edit")
+
+
+def upstream_id(settings: Any) -> str:
+    """Identifies the model behind an upstream, instead of an id of weights; `settings` of an editor or of a server."""
+    named = "\0".join((settings.upstream.rstrip("/"), *(getattr(settings, name) or "" for name in _CHOOSING)))
     return f"upstream {hashlib.sha256(named.encode()).hexdigest()[:_NAME_CHARACTERS]}"
 
 
@@ -320,11 +324,11 @@ def _behind(url: str, settings: ServerSettings) -> Wish:
     if settings.model is not None:
         raise CompleterError("refused", "server.model and server.upstream were both set: drop one of them")
     options = ["--upstream", url]
-    if settings.upstream_model is not None:
-        options += ["--upstream-model", settings.upstream_model]
-    if settings.upstream_key_file is not None:
-        options += ["--upstream-key-file", str(settings.upstream_key_file)]
-    weights = upstream_id(url, settings.upstream_model)
+    for name in (*_CHOOSING, "upstream_key_file"):
+        value = getattr(settings, name)
+        if value is not None:
+            options += [f"--{name.replace('_', '-')}", str(value)]
+    weights = upstream_id(settings)
     path = shared_path(weights, settings.device)
     return Wish(None, weights, settings.device, settings.idle_minutes, path, tuple(options))
 

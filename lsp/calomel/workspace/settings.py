@@ -12,6 +12,8 @@ from typing import Any, Final, Literal, get_args, get_type_hints
 
 import platformdirs
 
+from calomel.prompts.fim_tokens import FORMATS
+from calomel.prompts.renderer import EditKind
 from calomel.storage import read_regular
 from calomel.storage.system import is_own, rights_of_others
 
@@ -19,11 +21,15 @@ Aggressiveness = Literal["quiet", "balanced", "eager"] | float
 LogLevel = Literal["debug", "info", "warning", "error"]
 ReadAhead = Literal["always", "plugged_in", "never"]
 Show = Literal["always", "hint", "on_request"]
+UpstreamFormat = Literal["auto", "llama.cpp", "ollama", "vllm", "openai", "mercury"]
 
 AGGRESSIVENESS: Final = ("quiet", "balanced", "eager")
 LOG_LEVELS: Final[tuple[str, ...]] = get_args(LogLevel)
 READ_AHEAD: Final[tuple[str, ...]] = get_args(ReadAhead)
 SHOW: Final[tuple[str, ...]] = get_args(Show)
+UPSTREAM_FORMATS: Final[tuple[str, ...]] = get_args(UpstreamFormat)
+UPSTREAM_FIM: Final = tuple(FORMATS)
+UPSTREAM_EDIT: Final[tuple[str, ...]] = get_args(EditKind)
 
 
 def setting(default: Any, why: str, **rules: Any) -> Any:
@@ -153,6 +159,23 @@ class ServerSettings:
     )
     upstream_model: str | None = setting(
         None, "The model to ask there, by that server's name for it, where it has several.", user=True, optional=True
+    )
+    upstream_format: UpstreamFormat = setting(
+        "auto", "What that server speaks; auto asks it.", choices=UPSTREAM_FORMATS, user=True
+    )
+    upstream_fim: str | None = setting(
+        None,
+        "How that model is asked to fill a hole. Unset: as its server, or its name, says.",
+        choices=UPSTREAM_FIM,
+        user=True,
+        optional=True,
+    )
+    upstream_edit: EditKind | None = setting(
+        None,
+        "The format in which that model was trained for next edits. Unset: what its name says, or none.",
+        choices=UPSTREAM_EDIT,
+        user=True,
+        optional=True,
     )
     upstream_key_file: Path | None = setting(
         None, "A file with the key that the server wants.", user=True, optional=True

@@ -286,11 +286,7 @@ def _published(path: Path, record: ServerRecord) -> Iterator[None]:
 def _record(settings: ServerSettings, url: str, token: str | None) -> ServerRecord:
     pid = os.getpid()
     try:
-        weights = (
-            weights_id(settings.model or nano_path())
-            if settings.upstream is None
-            else upstream_id(settings.upstream, settings.upstream_model)
-        )
+        weights = weights_id(settings.model or nano_path()) if settings.upstream is None else upstream_id(settings)
     except OSError:
         # The loader reports what is wrong with the folder.
         weights = ""

@@ -13,17 +13,15 @@ import ssl
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from calomel.suggest.completer import CompleterError
 from calomel.suggest.remote import is_loopback
+from calomel.workspace.settings import UpstreamFormat
 
 if TYPE_CHECKING:
     from httpx import AsyncClient, Response
-
-
-UpstreamFormat = Literal["auto", "llama.cpp", "ollama", "vllm", "openai", "mercury"]
 
 
 class UpstreamError(CompleterError):
