@@ -14,7 +14,7 @@ from tests.cli.conftest import Runner
 
 from calomel.families.plan import guide
 from calomel.families.table import FAMILIES
-from calomel.server.model_folders import models_folder, named
+from calomel.weights.folders import models_folder, named
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CONFIG = json.dumps({"max_position_embeddings": 4096, "kinds": ["fill"]})

@@ -28,6 +28,7 @@ from calomel.suggest.completer import PROTOCOL_VERSION, Completer, CompleterErro
 from calomel.suggest.remote import Endpoint, HttpCompleter
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, check_folder
 from calomel.weights import nano_path, weights_id
+from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named
 from calomel.workspace.settings import ServerSettings
 
 LOG: Final = logging.getLogger(__name__)
@@ -334,7 +335,8 @@ def _behind(url: str, settings: ServerSettings) -> Wish:
 
 
 def _own(settings: ServerSettings) -> Wish:
-    folder = settings.model or nano_path()
+    model = model_folder(settings.model)
+    folder = model or nano_path()
     if not (folder / "config.json").is_file():
         # The server would say so, too, but seconds later and in its log.
         raise CompleterError("failed", f"there is no model in {folder}: its config.json is missing")
@@ -342,7 +344,26 @@ def _own(settings: ServerSettings) -> Wish:
         weights = weights_id(folder)
     except OSError as error:
         raise CompleterError("failed", f"the model folder {folder} cannot be read ({error.strerror})") from None
-    return Wish(settings.model, weights, settings.device, settings.idle_minutes, shared_path(weights, settings.device))
+    return Wish(model, weights, settings.device, settings.idle_minutes, shared_path(weights, settings.device))
+
+
+def model_folder(model: Path | None) -> Path | None:
+    """The folder of a model that an editor's settings name, or give as a whole path; None for the shipped one.
+
+    Raises CompleterError.
+    """
+    if model is None or str(model) == SHIPPED:
+        return None
+    if model.is_absolute():
+        return model
+    try:
+        found = named(str(model).replace("/", "--")) or cached(str(model))
+    except ModelNameError as error:
+        raise CompleterError("failed", str(error)) from None
+    if found is None:
+        message = f"there is no model {model} in {models_folder()}: `calomel models list` names those that are here"
+        raise CompleterError("failed", message)
+    return found
 
 
 def shared_path(weights: str, device: str) -> Path:

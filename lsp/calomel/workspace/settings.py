@@ -148,7 +148,10 @@ class ServerSettings:
     token: str | None = setting(None, "The token for `url`. `token_file` is the safer place.", user=True, optional=True)
     token_file: Path | None = setting(None, "A file with the token for `url`.", user=True, optional=True)
     model: Path | None = setting(
-        None, "The folder of another model. Unset: the one that Calomel ships.", user=True, optional=True
+        None,
+        "The folder of another model, or its name in `calomel models list`. Unset: nano, which Calomel ships.",
+        user=True,
+        optional=True,
     )
     upstream: str | None = setting(
         None,
@@ -324,8 +327,36 @@ def _merged(
             problems.append(SettingProblem(label, name, "must be a table of settings"))
         else:
             changes = dict(_checked(sections[name], name, value, label, problems, trusted=trusted))
-            sections[name] = replace(sections[name], **changes)
+            sections[name] = replace(_without_model(sections[name], changes), **changes)
     return Settings(**sections)
+
+
+# Which model answers is one choice; whoever makes it anew takes nothing from an older one, a key least of all.
+_PLACES: Final = ("url", "model", "upstream")
+CHOICE: Final = (*_PLACES, "upstream_format", "upstream_model", "upstream_fim", "upstream_edit", "upstream_key_file")
+
+
+def _without_model(section: Any, changes: Mapping[str, Any]) -> Any:
+    """The section, without the model of an earlier source where a later one names another."""
+    if not isinstance(section, ServerSettings):
+        return section
+    if all(changes.get(name) in {None, getattr(section, name)} for name in _PLACES):
+        return section
+    usual = ServerSettings()
+    return replace(section, **{name: getattr(usual, name) for name in CHOICE})
+
+
+def chosen(server: ServerSettings, choice: Mapping[str, Any]) -> ServerSettings:
+    """The settings with another model: `choice` names what differs from the defaults. Raises ValueError."""
+    problems: list[SettingProblem] = []
+    unknown = ", ".join(str(name) for name in choice if name not in CHOICE)
+    if unknown:
+        raise ValueError(f"{unknown}: no setting that chooses a model")
+    usual = ServerSettings()
+    changes = dict(_checked(usual, "server", choice, "the choice", problems, trusted=True))
+    if problems:
+        raise ValueError("; ".join(map(str, problems)))
+    return replace(server, **{name: changes.get(name, getattr(usual, name)) for name in CHOICE})
 
 
 def _checked(

@@ -33,7 +33,7 @@ _GIB: Final = 1024 * _MIB
 @models.command("list")
 def list_() -> None:
     """Every model on this machine: the shipped one, those in the models folder, those in the hub's cache."""
-    from calomel.server.model_folders import known, models_folder
+    from calomel.weights.folders import known, models_folder
 
     print(columns((each.name, _size_of(each.path), _family_name(each.path), each.source) for each in known()))
     print(f"\nModels folder: {models_folder()}")
@@ -203,7 +203,7 @@ def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[P
 
     Raises CommandError.
     """
-    from calomel.server.model_folders import NAME, REPOSITORY, is_model, models_folder
+    from calomel.weights.folders import NAME, REPOSITORY, is_model, models_folder
 
     if not REPOSITORY.fullmatch(repository) or ".." in repository:
         raise CommandError("a repository is named as owner/name")
@@ -295,8 +295,8 @@ def _family_name(folder: Path) -> str:
 
 
 def _folder(name: str, *, weights: bool = True) -> Path:
-    from calomel.server.model_folders import folder_of, is_model
     from calomel.weights import nano_path
+    from calomel.weights.folders import folder_of, is_model
 
     folder = folder_of(name) or nano_path()
     if not is_model(folder) and (weights or not (folder / "config.json").is_file()):

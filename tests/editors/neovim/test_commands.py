@@ -15,7 +15,7 @@ def statusline(neovim: Neovim) -> str:
 def test_status(neovim: Neovim) -> None:
     neovim.offered()
     first, suggestions, silences, model, buffer = neovim.status().split("\n")
-    assert first == "scripted: ready - scripted is ready."
+    assert first == "scripted: ready - scripted is ready. It runs on this machine's CPU."
     assert suggestions.startswith("Suggestions: ")
     assert silences.startswith("Silences: ")
     assert model.startswith("Model: ")

@@ -73,7 +73,7 @@ class Adapter(ABC):
         self._form: FimFormat | None = None if exchange.target.fim is None else FORMATS[exchange.target.fim]
 
     async def names(self) -> list[str]:
-        """The models that can be named; empty if the server has only one and ignores names."""
+        """The models that it has; empty if it does not tell."""
         return []
 
     @abstractmethod

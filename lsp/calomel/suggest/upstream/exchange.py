@@ -212,9 +212,9 @@ class Exchange:
         self, method: str, path: str, body: dict[str, Any] | None, patience: float
     ) -> AsyncGenerator[Response]:
         """A response with a good status; errors while its body is read are mapped alike."""
-        import httpx
-
         client = await self._open()
+        import httpx  # imported already, with the client
+
         timeout = httpx.Timeout(patience, connect=CONNECT_SECONDS)
         request = client.build_request(method, self.target.base + path, json=body, timeout=timeout)
         try:

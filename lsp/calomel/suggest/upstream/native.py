@@ -40,9 +40,10 @@ class LlamaCpp(Adapter):
         self._named: dict[str, str] = {}
 
     async def names(self) -> list[str]:
-        """The models of a router, which runs a server per model."""
-        if record(await self._exchange.get("/props")).get("role") != "router":
-            return []
+        """The model; of a router, which runs a server per model, all of them."""
+        props = record(await self._exchange.get("/props"))
+        if props.get("role") != "router":
+            return [_file_name(props)]
         models = items(record(await self._exchange.get("/v1/models")).get("data"))
         return [str(record(each).get("id")) for each in models]
 
@@ -52,8 +53,7 @@ class LlamaCpp(Adapter):
         if props.get("role") == "router":
             self._named = {"model": self._one_of(await self.names())}
             props = record(await self._exchange.get(f"/props?{urlencode(self._named)}"))
-        path = str(props.get("model_alias") or props.get("model_path") or "")
-        model = path.replace("\\", "/").rpartition("/")[2].removesuffix(".gguf")
+        model, path = _file_name(props), str(props.get("model_alias") or props.get("model_path") or "")
         if self._target.model not in {None, path, *self._named.values()}:
             self._one_of([model])
         try:
@@ -108,6 +108,12 @@ class LlamaCpp(Adapter):
             if len(items(found)) == len(form.marks):
                 return form
         return None
+
+
+def _file_name(props: dict[str, Any]) -> str:
+    """The model's name, by its file."""
+    path = str(props.get("model_alias") or props.get("model_path") or "")
+    return path.replace("\\", "/").rpartition("/")[2].removesuffix(".gguf")
 
 
 class Ollama(Adapter):
