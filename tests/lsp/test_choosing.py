@@ -16,7 +16,7 @@ from calomel.suggest.completer import Completer
 from calomel.suggest.upstream import running
 from calomel.suggest.upstream.completer import UpstreamCompleter
 from calomel.suggest.upstream.exchange import Target
-from calomel.workspace.settings import ServerSettings
+from calomel.workspace.settings import CHOICE, ServerSettings
 
 NANO = {"model": "nano"}
 
@@ -98,7 +98,9 @@ async def test_a_model_that_is_chosen_answers_and_says_through_what(editor: Edit
     wanted = (await listed(editor))[1]
     answer = await editor.command("calomel.useModel", wanted["settings"])
     said = f"Qwen2.5-Coder-1.5B-Q8_0 is ready. It answers through llama.cpp at {servers.llama}."
-    assert answer == {"model": "Qwen2.5-Coder-1.5B-Q8_0", "message": said}
+    assert (answer["model"], answer["message"]) == ("Qwen2.5-Coder-1.5B-Q8_0", said)
+    # All that an editor has to write, so that nothing of another choice stays.
+    assert answer["settings"] == dict.fromkeys(CHOICE) | {"upstream": servers.llama}
     assert (await editor.state("ready"))["message"] == said
     (item,) = (await editor.inline(1, 4))["items"]
     assert item["insertText"].endswith("return a - b")

@@ -17,9 +17,11 @@ from calomel.storage.system import available_bytes
 from calomel.suggest.completer import CompleterError, ModelInfo
 from calomel.suggest.upstream.running import Running, running
 from calomel.weights.folders import SHIPPED, known
-from calomel.workspace.settings import ServerSettings, chosen
+from calomel.workspace.settings import CHOICE, ServerSettings, chosen
 
 _GB: Final = 1e9
+# Bits of a weight, as most are published and as they may be read.
+_SMALLER: Final = ((16, ""), (8, "int8"), (4, "int4"))
 # Models of a server that write no text.
 _NO_TEXT: Final = re.compile(r"embed|rerank", re.IGNORECASE)
 
@@ -74,7 +76,11 @@ class Models:
             return {"model": None, "message": "Another model was chosen meanwhile."}
         self._configuration.choose(server)
         await self._services.model_is(info)
-        return {"model": info.id, "message": self._model.message}
+        return {
+            "model": info.id,
+            "message": self._model.message,
+            "settings": {name: choice.get(name) for name in CHOICE},
+        }
 
     def _folders(self) -> Iterator[dict[str, Any]]:
         """Blocks: it reads folders."""
@@ -84,10 +90,14 @@ class Models:
                 yield _choice(SHIPPED, f"comes with Calomel, runs on {device_of(server)}", {"model": SHIPPED})
                 continue
             size = _size(each.path)
-            verdict = "fits" if size < free else f"more than the {free / _GB:.1f} GB of memory that are free"
-            told = f", {verdict}" if server.device == "cpu" else ""
-            detail = f"in the {each.source}, runs on {device_of(server)}: {size / _GB:.1f} GB{told}"
-            yield _choice(each.name, detail, {"model": each.name})
+            settings, verdict = {"model": each.name}, ""
+            if server.device == "cpu":
+                found = next(((bits, how) for bits, how in _SMALLER if size * bits / 16 < free), None)
+                verdict = f", more than the {free / _GB:.1f} GB of memory that are free" if found is None else ", fits"
+                if found is not None and found[1]:
+                    settings["quantize"], verdict = found[1], f", fits in {found[0]} bits"
+            detail = f"in the {each.source}, runs on {device_of(server)}: {size / _GB:.1f} GB{verdict}"
+            yield _choice(each.name, detail, settings)
 
     def _present(self) -> dict[str, Any]:
         """The model that answers, where it is none that was found."""

@@ -55,7 +55,7 @@ class Wish:
         model: checkpoint folder; None for the shipped one.
         weights: id of that folder's weights, or of the model behind an upstream.
         path: its runtime file.
-        upstream: options of `calomel serve` that name an upstream server; empty for a model of its own.
+        options: more options of `calomel serve`, as those that name an upstream server.
     """
 
     model: Path | None
@@ -63,7 +63,7 @@ class Wish:
     device: str
     idle_minutes: float
     path: Path
-    upstream: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 def start_server(wish: Wish, running: Callable[[], ServerRecord | None]) -> ServerRecord:
@@ -114,7 +114,7 @@ def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
         # `calomel doctor` reports.
         command += ["--cache-tokens", str(_CACHE_TOKENS)]
     command += ["--runtime-file", str(wish.path), "--idle-minutes", str(wish.idle_minutes)]
-    command += wish.upstream
+    command += wish.options
     if wish.model is not None:
         command += ["--model", str(wish.model)]
     try:
@@ -344,7 +344,9 @@ def _own(settings: ServerSettings) -> Wish:
         weights = weights_id(folder)
     except OSError as error:
         raise CompleterError("failed", f"the model folder {folder} cannot be read ({error.strerror})") from None
-    return Wish(model, weights, settings.device, settings.idle_minutes, shared_path(weights, settings.device))
+    options = () if settings.quantize is None else ("--quantize", settings.quantize)
+    path = shared_path(weights, settings.device, *options)
+    return Wish(model, weights, settings.device, settings.idle_minutes, path, options)
 
 
 def model_folder(model: Path | None) -> Path | None:
@@ -366,9 +368,9 @@ def model_folder(model: Path | None) -> Path | None:
     return found
 
 
-def shared_path(weights: str, device: str) -> Path:
-    """The runtime file of the shared server; one per version, model and device, so that none replaces another."""
-    key = "\0".join((str(PROTOCOL_VERSION), version(), weights, device))
+def shared_path(weights: str, device: str, *options: str) -> Path:
+    """The runtime file of the shared server; one per version, model, device and more, so that none replaces another."""
+    key = "\0".join((str(PROTOCOL_VERSION), version(), weights, device, *options))
     name = hashlib.sha256(key.encode()).hexdigest()[:_NAME_CHARACTERS]
     return runtime_file.runtime_folder() / f"engine-{name}.json"
 

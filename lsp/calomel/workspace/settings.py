@@ -28,6 +28,7 @@ LOG_LEVELS: Final[tuple[str, ...]] = get_args(LogLevel)
 READ_AHEAD: Final[tuple[str, ...]] = get_args(ReadAhead)
 SHOW: Final[tuple[str, ...]] = get_args(Show)
 UPSTREAM_FORMATS: Final[tuple[str, ...]] = get_args(UpstreamFormat)
+QUANTIZE: Final = ("int8", "int4")
 UPSTREAM_FIM: Final = tuple(FORMATS)
 UPSTREAM_EDIT: Final[tuple[str, ...]] = get_args(EditKind)
 
@@ -186,6 +187,13 @@ class ServerSettings:
     device: str = setting(
         "cpu", "Where the model runs: cpu; cuda or cuda:N for an NVIDIA GPU; mps for an Apple one.", user=True
     )
+    quantize: Literal["int8", "int4"] | None = setting(
+        None,
+        "Weights of that model in eight bits, half of what bfloat16 takes, or in four, a quarter. Unset: as they are.",
+        choices=QUANTIZE,
+        user=True,
+        optional=True,
+    )
     idle_minutes: float = setting(
         30.0,
         "Minutes without a request after which a server that your editor started ends.",
@@ -333,7 +341,9 @@ def _merged(
 
 # Which model answers is one choice; whoever makes it anew takes nothing from an older one, a key least of all.
 _PLACES: Final = ("url", "model", "upstream")
-CHOICE: Final = (*_PLACES, "upstream_format", "upstream_model", "upstream_fim", "upstream_edit", "upstream_key_file")
+CHOICE: Final = (
+    *_PLACES, "quantize", "upstream_format", "upstream_model", "upstream_fim", "upstream_edit", "upstream_key_file",
+)  # fmt: skip
 
 
 def _without_model(section: Any, changes: Mapping[str, Any]) -> Any:
