@@ -257,16 +257,22 @@ async function choosePath(): Promise<void> {
 
 async function showMenu({ server, preview, inline }: Parts): Promise<void> {
   const document = vscode.window.activeTextEditor?.document;
-  const why = whySilent(server.silences(document?.uri));
+  const silences = server.silences(document?.uri);
+  const why = whySilent(silences);
+  const off = new Set<string>(silences.map(({ reason }) => reason));
+  if (server.isRunning) {
+    off.add((await server.execute<{ off: string | null }>("status")).off ?? "");
+  }
+  const turn = (reason: string, what: string): string => `Turn ${what} ${off.has(reason) ? "on" : "off"}`;
   const entry = (label: string, command: string): vscode.QuickPickItem & { command: string } => ({ label, command });
   const items = [
     ...(preview.id ?? inline.id) === null ? [] : [entry("$(feedback) Tell what is wrong with this", "feedback")],
-    entry("$(circle-slash) Turn suggestions on or off", "toggle"),
+    entry(`$(circle-slash) ${turn("off_globally", "suggestions")}`, "toggle"),
     ...(document === undefined
       ? []
       : [
-          entry(`$(code) Turn them on or off for ${document.languageId}`, "toggleLanguage"),
-          entry("$(file) Turn them on or off in this file", "toggleFile"),
+          entry(`$(code) ${turn("off_language", `those for ${document.languageId}`)}`, "toggleLanguage"),
+          entry(`$(file) ${turn("off_file", "those in this file")}`, "toggleFile"),
         ]),
     entry("$(bell-slash) Snooze", "snooze"),
     entry("$(server-process) Choose a model", "chooseModel"),

@@ -128,6 +128,7 @@ export class Server implements vscode.Disposable {
   /** Start it. Says what is wrong through `onFault`; never rejects. */
   async start(): Promise<void> {
     const found = this.find();
+    void vscode.commands.executeCommand("setContext", "calomel.found", found.program !== null);
     if (found.program === null) {
       this.fail("absent", found.message, found.set ? "choose" : "install");
       return;

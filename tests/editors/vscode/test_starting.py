@@ -23,6 +23,8 @@ def test_without_the_program_one_message_says_how_to_get_it_and_a_virtual_enviro
     assert message.startswith(ABSENT)
     assert "Calomel can install it for itself alone" in message
     assert ABSENT in workbench.status()[1]
+    workbench.command("Calomel: Open the Guide")
+    workbench.until(lambda: "Install the program" in workbench.see("guide"), "the guide says how, too")
     # The workspace gets a virtual environment with the program in it.
     workbench.program = workbench.files / ".venv" / "bin" / "calomel"
     workbench.install(SCRIPTED)

@@ -163,6 +163,33 @@ def test_the_second_key_takes_it_where_a_line_begins_too(workbench: Workbench) -
     workbench.until_saved(RENAMED.replace("print", "await print"))
 
 
+def test_the_menu_says_what_a_click_does(workbench: Workbench) -> None:
+    def rows() -> str:
+        workbench.command("Calomel: Menu")
+        workbench.until(lambda: "Settings" in str(workbench.see("quickRows")), "the menu")
+        found = str(workbench.see("quickRows"))
+        workbench.press("Escape")
+        return found
+
+    workbench.open("x\n")
+    assert "Turn suggestions off" in rows()
+    assert "Turn those in this file off" in rows()
+    workbench.command("Calomel: Turn Suggestions On or Off")
+    workbench.until_status("Calomel: off")
+    assert "Turn suggestions on" in rows()
+    workbench.command("Calomel: Turn Suggestions On or Off")
+    workbench.until_status("Calomel")
+
+
+def test_the_hint_behind_a_long_line_can_be_read(workbench: Workbench) -> None:
+    long = "total = old" + " + 10000000" * 20
+    workbench.edited(f"old = 1\n{long}\n\nend\n", {"total = old": "total = new"})
+    until_hint(workbench, "Tab")
+    # Behind that line itself it would lie beyond the window.
+    (hint,) = [each for each in workbench.decorations() if each["kind"] == "hint"]
+    assert 0 < hint["indent"] < 100
+
+
 @pytest.mark.parametrize(
     ("after", "struck", "kind", "text"),
     [
@@ -383,7 +410,9 @@ def test_what_is_wrong_with_a_suggestion_is_kept_with_its_outcome(workbench: Wor
 
 def test_pages_and_menus_open(workbench: Workbench) -> None:
     workbench.command("Calomel: Open the Guide")
-    workbench.until(lambda: "Install the program" in workbench.see("guide"), "the guide")
+    workbench.until(lambda: "The program is here" in workbench.see("guide"), "the guide")
+    # A click there would install a second one.
+    assert "Install the program" not in workbench.see("guide")
     assert all(step in workbench.see("guide") for step in ("Type", "Change something", "When it is silent"))
     line = "~/.local/share/calomel/venv/bin/pip install ./calomel"
     workbench.until(lambda: any(line in text for text in workbench.ask("frames")), "the lines to type, beside the step")
