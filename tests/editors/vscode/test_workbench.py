@@ -163,6 +163,18 @@ def test_the_second_key_takes_it_where_a_line_begins_too(workbench: Workbench) -
     workbench.until_saved(RENAMED.replace("print", "await print"))
 
 
+def test_a_tab_that_comes_before_the_edit_writes_no_blanks_into_a_word(workbench: Workbench) -> None:
+    workbench.script(seconds=1, edit={"area(room)": "surface(room)"})
+    workbench.open("area(room)\npass\narea(room)\n")
+    workbench.press("Control+Shift+ArrowRight")
+    workbench.type("surface")
+    workbench.press("Tab")
+    workbench.until(workbench.decorations, "the edit that was waited for")
+    assert (workbench.lines() or [""])[0].startswith("surface(room)")
+    workbench.press("Tab")
+    workbench.until_saved("surface(room)\npass\nsurface(room)\n")
+
+
 def test_the_menu_says_what_a_click_does(workbench: Workbench) -> None:
     def rows() -> str:
         workbench.command("Calomel: Menu")
