@@ -212,7 +212,7 @@ class Exchange:
         self, method: str, path: str, body: dict[str, Any] | None, patience: float
     ) -> AsyncGenerator[Response]:
         """A response with a good status; errors while its body is read are mapped alike."""
-        client = await self._open()
+        client = await self.open()
         import httpx  # imported already, with the client
 
         timeout = httpx.Timeout(patience, connect=CONNECT_SECONDS)
@@ -265,7 +265,8 @@ class Exchange:
         message = f"{self._place} answered with an error ({status or 'in its answer'}): its log says why"
         return UpstreamError("failed", message, status, said)
 
-    async def _open(self) -> AsyncClient:
+    async def open(self) -> AsyncClient:
+        """What sends: made at the first question, or before it by whoever counts the time of an answer."""
         async with self._opening:
             # The import takes 60 ms, the certificates 20: in a thread, so that others do not wait.
             client = await asyncio.to_thread(_client, self.target.key) if self._client is None else self._client

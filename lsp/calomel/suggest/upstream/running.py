@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Final
 
 from calomel.suggest.upstream.exchange import Exchange, Target, UpstreamError
@@ -14,7 +15,7 @@ from calomel.suggest.upstream.exchange import Exchange, Target, UpstreamError
 USUAL_PORTS: Final = (("llama.cpp", 8080), ("Ollama", 11434), ("LM Studio", 1234), ("vLLM", 8000))
 # If several programs speak the same format, the port tells which one it is.
 TITLES: Final = {"llama.cpp": "llama.cpp", "ollama": "Ollama", "vllm": "vLLM"}
-_SECONDS: Final = 1.0
+_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Running:
 
 
 async def running(ports: Sequence[tuple[str, int]] | None = None) -> list[Running]:
-    """Those of this machine that answer within a second, in the order of the ports (None: the usual ones)."""
+    """Those of this machine that answer within seconds, in the order of the ports (None: the usual ones)."""
     found = await asyncio.gather(*(_at(title, port) for title, port in (USUAL_PORTS if ports is None else ports)))
     return [each for each in found if each is not None]
 
@@ -47,14 +48,14 @@ async def _at(usual: str, port: int) -> Running | None:
 
 
 async def _heard(usual: str, port: int) -> Running | None:
-    # Importing it takes longer than finding the port closed.
-    from calomel.suggest.upstream.adapters import adapter_of
-
     url = f"http://127.0.0.1:{port}"
     exchange = Exchange(Target(url))
+    # Importing takes longer than finding the port closed, and longer than an answer where the machine is busy.
+    adapters = await asyncio.to_thread(import_module, "calomel.suggest.upstream.adapters")
+    await exchange.open()
     try:
         async with asyncio.timeout(_SECONDS):
-            adapter = await adapter_of(exchange)
+            adapter = await adapters.adapter_of(exchange)
             return Running(TITLES.get(adapter.name, usual), url, tuple(await adapter.names()))
     except (UpstreamError, TimeoutError):
         return None
