@@ -14,7 +14,8 @@ from tests.cli.conftest import Runner
 
 from calomel.families.plan import guide
 from calomel.families.table import FAMILIES
-from calomel.server.model_folders import models_folder, named
+from calomel.weights.folders import models_folder, named
+from calomel.workspace.settings import load_settings
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CONFIG = json.dumps({"max_position_embeddings": 4096, "kinds": ["fill"]})
@@ -226,7 +227,7 @@ def test_a_plan_for_a_card_says_what_fits_and_how() -> None:
     ]
 
 
-def test_three_models_are_recommended_that_fit_and_how_to_get_them(run: Runner) -> None:
+def test_three_models_are_recommended_that_fit_and_how_to_get_them(run: Runner, tmp_path: Path) -> None:
     card = run("models", "recommend", "--device", "cuda", "--memory-gib", "24").out
     laptop = run("models", "recommend", "--device", "cpu", "--memory-gib", "12").out
     nothing = run("models", "recommend", "--device", "cpu", "--memory-gib", "0.5").out
@@ -234,6 +235,13 @@ def test_three_models_are_recommended_that_fit_and_how_to_get_them(run: Runner) 
     names = re.findall(r"calomel models fetch (\S+)", card)
     assert len(names) == 3
     assert [name.replace("/", "--") for name in names] == re.findall(r"calomel serve --model (\S+) --device cuda", card)
+    # The same for editors, as a line of settings that they take.
+    lines = re.findall(r"in editors: (.+)", card)
+    for name, line in zip(names, lines, strict=True):
+        (tmp_path / "calomel.toml").write_text(line + "\n")
+        settings, problems = load_settings(user_toml=tmp_path / "calomel.toml")
+        assert (settings.server.model, settings.server.device, problems) == (Path(name.replace("/", "--")), "cuda", [])
+    assert "“Calomel: Choose a Model” in VS Code, :CalomelModel in Neovim" in laptop
     assert all(float(gib) <= 24 for gib in re.findall(r"takes ([\d.]+) GiB", card))
     assert "8B" in card
     assert not re.search(r"fetch \S*-[78]B", laptop)

@@ -10,6 +10,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -149,6 +150,21 @@ async def test_editors_ask_a_server_that_has_a_model_already_through_one_that_th
         await completer.aclose()
     with pytest.raises(CompleterError, match="drop one of them"):
         find_or_start(ServerSettings(upstream=url, model=nano_path()))
+
+
+async def test_editors_say_what_such_a_server_speaks_and_how_its_model_is_asked() -> None:
+    play = Play(models=("mine", "other"), path="/models/mine.gguf")
+    with served(llama_cpp(play)) as url:
+        settings = ServerSettings(upstream=url, upstream_format="llama.cpp", idle_minutes=2.0)
+        plain = await connect(settings)
+        told = await connect(replace(settings, upstream_fim="deepseek", upstream_edit="sweep"))
+        assert (await plain.info()).source == "fim"
+        assert (await told.info()).source == "edits"
+        assert (await told.complete(QUESTION)).candidates[0].text == "n * 2"
+        assert play.last("/completion")["prompt"].startswith("<｜fim▁begin｜>")  # noqa: RUF001 (its own)
+        assert len(records()) == 2
+        await plain.aclose()
+        await told.aclose()
 
 
 def test_servers_of_different_models_stand_beside_each_other(tmp_path: Path) -> None:

@@ -26,10 +26,11 @@ from calomel.cli.config import reference_page
 from calomel.cli.models import guide_table, state_table
 from calomel.families.table import FAMILIES
 from calomel.lsp import log
-from calomel.server import model_folders, tokens
+from calomel.server import tokens
 from calomel.server.settings import TABLE, ServerSettings
 from calomel.suggest import launch, outcome_log
 from calomel.suggest.silence import SilenceReason
+from calomel.weights import folders
 from calomel.workspace import settings
 from calomel.workspace.settings import Settings
 
@@ -253,7 +254,7 @@ def test_logs_are_as_large_as_the_page_says() -> None:
     assert f"{outcome_log.KEPT_FILES} files of {outcome_log.MAX_BYTES // MB} MB" in row(outcomes)
     # Beside the newest, so many older ones.
     assert f"{log.KEPT_FILES + 1} files of {log.MAX_BYTES // MB} MB" in row(log.log_path())
-    places = launch.log_path(), tokens.default_path(), settings.user_settings_path(), model_folders.models_folder()
+    places = launch.log_path(), tokens.default_path(), settings.user_settings_path(), folders.models_folder()
     assert all(map(row, places))
 
 

@@ -17,7 +17,8 @@ REAL = [sys.executable, "-m", "calomel.cli", "lsp"]
 def environment(folder: Path, script: dict[str, Any] | None = None) -> dict[str, str]:
     """Private folders, and the script of the model."""
     (folder / "script.json").write_text(json.dumps(script or {"fill": "return a + b"}), encoding="utf-8")
-    private = {name: str(folder / name.lower()) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")}
+    names = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME")
+    private = {name: str(folder / name.lower()) for name in names}
     runtime = folder / "runtime"
     runtime.mkdir(mode=0o700, exist_ok=True)
     return {

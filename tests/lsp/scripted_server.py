@@ -1,9 +1,11 @@
 """The real language server over stdio, with a model that follows a script: started as a program by the tests.
 
 The script is a JSON file named by CALOMEL_TEST_SCRIPT: `{"fill": ..., "also": [...], "edit": ..., "seconds": ...,
-"error": ..., "loading_seconds": ..., "log_prob": ...}`. `fill` is the text for every hole, or an object from the end of
-the prefix to the text, and `also` are other texts for it. `edit` is an object of texts and what they become in the
-region. What the model was asked is appended to the file named by CALOMEL_TEST_ASKED, one JSON object a line.
+"error": ..., "loading_seconds": ..., "log_prob": ..., "ports": ...}`. `fill` is the text for every hole, or an object
+from the end of the prefix to the text, and `also` are other texts for it. `edit` is an object of texts and what they
+become in the region. `ports` are those where a model server may run, each with a title; a model that is chosen there
+answers in the place of this one. What the model was asked is appended to the file named by CALOMEL_TEST_ASKED, one
+JSON object a line.
 """
 
 from __future__ import annotations
@@ -17,9 +19,14 @@ from typing import Any
 
 from tests.lsp.editor import Script
 
+from calomel.lsp import models
 from calomel.lsp.server import Server, leave
 from calomel.lsp.transport import claim_stdio
-from calomel.suggest.completer import CompleteAnswer, CompleteRequest, ModelInfo
+from calomel.suggest.completer import CompleteAnswer, Completer, CompleteRequest, ModelInfo
+from calomel.suggest.upstream import running
+from calomel.suggest.upstream.completer import UpstreamCompleter
+from calomel.suggest.upstream.exchange import Target
+from calomel.workspace.settings import ServerSettings
 
 
 class FromFile(Script):
@@ -53,6 +60,9 @@ class FromFile(Script):
         self.broken, self.reads_ahead = told.get("broken", ""), told.get("reads_ahead", False)
         return await super().info()
 
+    def ports(self) -> list[tuple[str, int]]:
+        return [(title, port) for title, port in self._read().get("ports", ())]
+
     def _read(self) -> dict[str, Any]:
         return dict(json.loads(self._script.read_text(encoding="utf-8")))
 
@@ -69,9 +79,16 @@ def main() -> None:
     asked = os.environ.get("CALOMEL_TEST_ASKED")
     completer = FromFile(Path(os.environ["CALOMEL_TEST_SCRIPT"]), Path(asked) if asked else None)
 
-    async def factory(_: object) -> FromFile:
-        return completer
+    async def factory(settings: ServerSettings) -> Completer:
+        if settings.upstream is None:
+            return completer
+        return UpstreamCompleter(Target(settings.upstream, settings.upstream_format, settings.upstream_model))
 
+    async def played() -> list[running.Running]:
+        return await running.running(completer.ports())
+
+    # What runs on the machine of the tests is none of theirs.
+    vars(models)["running"] = played
     leave(Server(completer_factory=factory).run(transport))
 
 

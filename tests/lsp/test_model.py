@@ -19,7 +19,7 @@ async def test_the_client_learns_how_the_model_is(editor: Editor) -> None:
     assert (await editor.command("calomel.status"))["state"] == "loading"
     editor.script.loading.set()
     notice = await editor.notice("calomel/status")
-    assert (notice["state"], notice["message"]) == ("ready", "scripted is ready.")
+    assert (notice["state"], notice["message"]) == ("ready", "scripted is ready. It runs on this machine's CPU.")
 
 
 async def test_a_client_of_copilots_protocol_learns_it_in_its_words(editor: Editor) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import random
+import re
 import subprocess
 import threading
 import time
@@ -52,6 +54,20 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     with program(folder, "--fresh-token", "--offline") as (_, client):
         yield client
     assert not (folder / "server.json").exists()
+
+
+def test_the_example_of_the_status_page_is_filled(client: httpx.Client) -> None:
+    page = client.get("/").text
+    prefix, suffix = (html.unescape(each) for each in re.findall(r"<textarea[^>]*>(.*?)</textarea>", page, re.DOTALL))
+    body = {
+        "model": "playground",
+        "prompt": prefix,
+        "suffix": suffix.removeprefix("\n"),
+        "max_tokens": 48,
+        "max_steps": 16,
+    }
+    (choice,) = client.post(FIM, json=body).json()["choices"]
+    assert choice["text"] == "self.y = y"
 
 
 class Two(NamedTuple):

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import json
 import os
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from calomel.workspace.settings import Settings, load_settings
+from calomel.workspace.settings import ServerSettings, Settings, load_settings
 
 
 def problems(**sources: Any) -> list[str]:
@@ -45,6 +47,9 @@ def test_later_sources_win(tmp_path: Path) -> None:
         ("suggest", "debounce_seconds", float("nan"), "a number from 0.0 to 10.0"),
         ("suggest", "enabled", "yes", "true or false"),
         ("privacy", "ignore", "*.secret", "a list of strings"),
+        ("server", "upstream_format", "grpc", "auto, llama.cpp, ollama, vllm, openai, mercury"),
+        ("server", "upstream_fim", "gwen", "qwen, starcoder"),
+        ("server", "upstream_edit", "zeta", "zeta2, zeta2.1, sweep, sweep-v2"),
         ("log", "level", 3, "debug, info, warning, error"),
     ],
 )
@@ -74,9 +79,6 @@ def test_problems_never_repeat_a_value() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        '[server]\nurl = "http://example.org"',
-        '[server]\ntoken = "x"',
-        '[server]\nmodel = "/tmp/m"',
         "[privacy]\nmask_secrets = false",
         "[privacy]\ngitignore = false",
         '[privacy]\nignore = ["!.env"]',
@@ -91,6 +93,16 @@ def test_a_workspace_can_not_weaken_the_users_settings(tmp_path: Path, line: str
     assert settings == Settings()
     assert len(found) == 1
     assert load_settings(user_toml=file)[1] == []
+
+
+@pytest.mark.parametrize("each", fields(ServerSettings), ids=lambda each: each.name)
+def test_a_workspace_says_nothing_of_the_model_that_answers(tmp_path: Path, each: Field[Any]) -> None:
+    file = tmp_path / "calomel.toml"
+    value = each.metadata.get("choices", ("http://127.0.0.1:9",))[-1] if "low" not in each.metadata else 1.0
+    file.write_text(f"[server]\n{each.name} = {json.dumps(value)}\n")
+    assert load_settings(user_toml=file)[1] == []
+    settings, found = load_settings(workspace_toml=file)
+    assert (settings, [problem.name for problem in found]) == (Settings(), [f"server.{each.name}"])
 
 
 def test_a_workspace_can_lower_limits_and_add_patterns(tmp_path: Path) -> None:

@@ -13,6 +13,13 @@ end, {
     end,
 })
 
+vim.api.nvim_create_user_command("CalomelModel", function(command)
+    require("calomel.model").choose(command.args)
+end, {
+    nargs = "?",
+    desc = "Calomel: choose the model that answers, by its NAME, by the address of its server, or from a list",
+})
+
 vim.api.nvim_create_user_command("CalomelInstall", function(command)
     local install = require("calomel.install")
     if command.bang then

@@ -9,6 +9,7 @@ import type { Faults } from "./faults";
 import { TAKEN } from "./inline";
 import type { Inline } from "./inline";
 import type { Installer } from "./installer";
+import { chooseModel } from "./models";
 import type { Pages } from "./page";
 import type { Preview } from "./preview";
 import type { Server } from "./server";
@@ -51,6 +52,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     "calomel.showContext": said(() => showContext(parts)),
     "calomel.showLog": said(() => showLog(parts)),
     "calomel.openReport": said(() => openReport(parts)),
+    "calomel.chooseModel": said(() => chooseModel(server, parts.pages)),
     "calomel.feedback": said(() => feedback(parts)),
     "calomel.restart": async () => {
       faults.forget();
@@ -211,11 +213,7 @@ async function showLog({ server }: Parts): Promise<void> {
 }
 
 async function openReport({ server, pages }: Parts): Promise<void> {
-  const found = server.find();
-  if (found.program === null) {
-    throw new Error(found.message);
-  }
-  const { program } = found;
+  const program = server.program();
   await vscode.window.withProgress(
     { location: vscode.ProgressLocation.Window, title: "Calomel: reading what became of suggestions" },
     async () => {
@@ -259,18 +257,25 @@ async function choosePath(): Promise<void> {
 
 async function showMenu({ server, preview, inline }: Parts): Promise<void> {
   const document = vscode.window.activeTextEditor?.document;
-  const why = whySilent(server.silences(document?.uri));
+  const silences = server.silences(document?.uri);
+  const why = whySilent(silences);
+  const off = new Set<string>(silences.map(({ reason }) => reason));
+  if (server.isRunning) {
+    off.add((await server.execute<{ off: string | null }>("status")).off ?? "");
+  }
+  const turn = (reason: string, what: string): string => `Turn ${what} ${off.has(reason) ? "on" : "off"}`;
   const entry = (label: string, command: string): vscode.QuickPickItem & { command: string } => ({ label, command });
   const items = [
     ...(preview.id ?? inline.id) === null ? [] : [entry("$(feedback) Tell what is wrong with this", "feedback")],
-    entry("$(circle-slash) Turn suggestions on or off", "toggle"),
+    entry(`$(circle-slash) ${turn("off_globally", "suggestions")}`, "toggle"),
     ...(document === undefined
       ? []
       : [
-          entry(`$(code) Turn them on or off for ${document.languageId}`, "toggleLanguage"),
-          entry("$(file) Turn them on or off in this file", "toggleFile"),
+          entry(`$(code) ${turn("off_language", `those for ${document.languageId}`)}`, "toggleLanguage"),
+          entry(`$(file) ${turn("off_file", "those in this file")}`, "toggleFile"),
         ]),
     entry("$(bell-slash) Snooze", "snooze"),
+    entry("$(server-process) Choose a model", "chooseModel"),
     entry("$(eye) Show what the model sees here", "showContext"),
     ...(server.state.state === "absent" ? [entry("$(cloud-download) Install the server", "install")] : []),
     entry("$(graph) Show what became of suggestions", "openReport"),

@@ -2,7 +2,7 @@
 
 import * as vscode from "vscode";
 import { cssString, declarations } from "./css";
-import type { Box, Picture } from "./picture";
+import type { Box, Hint, Picture } from "./picture";
 
 const ROW = Number.MAX_SAFE_INTEGER;
 const INSERTED = "var(--vscode-diffEditor-insertedTextBackground)";
@@ -81,7 +81,7 @@ export class Painter implements vscode.Disposable {
       "hint",
       picture.hints.map((hint) => ({
         range: new vscode.Range(hint.row, ROW, hint.row, ROW),
-        renderOptions: { after: { contentText: " ", textDecoration: hintStyle(hint.text) } },
+        renderOptions: { after: { contentText: " ", textDecoration: hintStyle(hint) } },
       })),
     );
     for (const name of ["here", "up", "down"] as const) {
@@ -133,21 +133,29 @@ const BADGE: Readonly<Record<string, string>> = {
   "font-size": `${100 * SMALL}%`,
 };
 
-function hintStyle(text: string): string {
-  return behindNone({ content: `${cssString(text)} !important`, margin: "0 0 0 3ch", ...BADGE });
+function hintStyle({ text, over }: Hint): string {
+  const content = `${cssString(text)} !important`;
+  if (over === undefined) {
+    return behindNone({ content, margin: "0 0 0 3ch", ...BADGE });
+  }
+  return behindNone({ content, ...atop(over.column, over.rows, SMALL), "z-index": "21", ...BADGE });
 }
 
-/** Over the text, so many lines below the one that it hangs on; its characters are of this size. */
-function over(box: Box, below: number, size: number): Readonly<Record<string, string>> {
-  const top = below + (box.where === "below" ? 1 : 0);
+/** Over the text, so many rows below its own one; characters are of this size. */
+function atop(column: number, rows: number, size: number): Readonly<Record<string, string>> {
   return {
     position: "absolute",
-    left: `${(box.column / size).toFixed(2)}ch`,
-    top: `${100 * top}%`,
+    left: `${(column / size).toFixed(2)}ch`,
+    top: `${100 * rows}%`,
     "z-index": "20",
     "text-align": "left",
     "pointer-events": "none",
   };
+}
+
+/** Over the text, so many lines below the one that it hangs on; its characters are of this size. */
+function over(box: Box, below: number, size: number): Readonly<Record<string, string>> {
+  return atop(box.column, below + (box.where === "below" ? 1 : 0), size);
 }
 
 function boxStyle(box: Box): string {

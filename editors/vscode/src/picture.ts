@@ -35,6 +35,8 @@ export interface Box {
 export interface Hint {
   readonly row: number;
   readonly text: string;
+  /** Where it goes over the line below (1) or above (-1), and the columns to its left. */
+  readonly over?: { readonly rows: 1 | -1; readonly column: number };
 }
 
 export interface Picture {
@@ -109,7 +111,7 @@ export function picture(lines: Lines, changes: readonly Hunk[], scene: Scene): P
   if (far && scene.cursor !== rows.first) {
     signs.push({ row: scene.cursor, sign: up ? "up" : "down" });
   }
-  const hints = scene.hints ? hintsOf(rows, scene, far, boxes.length > 0) : [];
+  const hints = scene.hints ? hintsOf(rows, scene, far, boxes.length > 0).map((hint) => placed(lines, hint, scene)) : [];
   return { struck, insertions, boxes, seams, hints, signs, far };
 }
 
@@ -156,6 +158,21 @@ function boxOf(lines: Lines, hunk: Hunk, scene: Scene, foot: string): Box {
   // Under what is struck, or under the line that an insertion comes behind.
   const above = hunk.count > 0 ? hunk.row + hunk.count - 1 : Math.max(hunk.row - 1, 0);
   return { row: Math.min(above, lines.rows.length - 1), where: "below", column: 0, lines: shown, foot };
+}
+
+/** Behind a long line a hint would be cut at the edge of the editor: it goes behind the line below or above. */
+function placed(lines: Lines, hint: Hint, { tabSize }: Scene): Hint {
+  const columns = (row: number): number => (row in lines.rows ? width(lines.row(row), tabSize) : Infinity);
+  if (columns(hint.row) <= LONGEST_BESIDE) {
+    return hint;
+  }
+  for (const rows of [1, -1] as const) {
+    const column = columns(hint.row + rows);
+    if (column <= LONGEST_BESIDE) {
+      return { ...hint, over: { rows, column: column + GAP } };
+    }
+  }
+  return hint;
 }
 
 function hintsOf(rows: View, scene: Scene, far: boolean, boxed: boolean): Hint[] {

@@ -44,6 +44,8 @@ export class Preview {
   /** What was shown when the user typed on. */
   private passed: Suggestion | null = null;
   private indents = false;
+  /** Where the first key press went: there the second one takes it, though a line may begin. */
+  private arrived: { readonly version: number; readonly place: vscode.Position } | null = null;
   /** Where an edit is being taken that others of the same answer follow. */
   private goesOn: vscode.TextEditor | null = null;
   /** Where a mark says that there is something to ask for. */
@@ -187,6 +189,10 @@ export class Preview {
     if (!wanted || line >= document.lineCount) {
       return false;
     }
+    const { arrived } = this;
+    if (this.in(editor) !== null && arrived?.version === document.version && arrived.place.isEqual(selection.active)) {
+      return false;
+    }
     const before = document.lineAt(line).text.slice(0, character);
     return before.trim() === "" || (this.isPassed(editor) && this.isFar(editor));
   }
@@ -210,9 +216,11 @@ export class Preview {
     }
     if (this.isFar(editor)) {
       const place = editor.document.positionAt(suggestion.start);
+      this.arrived = { version: editor.document.version, place };
       editor.selection = new vscode.Selection(place, place);
       editor.revealRange(new vscode.Range(place, place), vscode.TextEditorRevealType.InCenterIfOutsideViewport);
       this.draw();
+      this.tellTab(editor);
       return true;
     }
     this.hide();
@@ -297,6 +305,7 @@ export class Preview {
     const options = { selection: new vscode.Range(place, place), ...(column === undefined ? {} : { viewColumn: column }) };
     const editor = await vscode.window.showTextDocument(document, options);
     if (holds()) {
+      this.arrived = { version: document.version, place };
       this.show(editor, suggestion, "edit");
     }
   }

@@ -56,6 +56,7 @@ export class Server implements vscode.Disposable {
   private readonly told = new Set<string>();
   private hints: ReadonlySet<string> = new Set();
   private ends: number[] = [];
+  private writing = false;
   private readonly started = new WeakSet<Client>();
   private restarts: Promise<void> = Promise.resolve();
   private now: ServerState = { state: "starting", message: "Calomel is starting." };
@@ -127,6 +128,7 @@ export class Server implements vscode.Disposable {
   /** Start it. Says what is wrong through `onFault`; never rejects. */
   async start(): Promise<void> {
     const found = this.find();
+    void vscode.commands.executeCommand("setContext", "calomel.found", found.program !== null);
     if (found.program === null) {
       this.fail("absent", found.message, found.set ? "choose" : "install");
       return;
@@ -221,11 +223,17 @@ export class Server implements vscode.Disposable {
 
   /** Execute a command of the server. Rejects where no server answers. */
   async execute<T>(name: string, ...args: readonly unknown[]): Promise<T> {
+    return this.asked(undefined, name, ...args);
+  }
+
+  /** The same, until nobody waits for it any more. */
+  async asked<T>(token: vscode.CancellationToken | undefined, name: string, ...args: readonly unknown[]): Promise<T> {
     const client = this.client;
     if (client === null || !this.isRunning) {
       throw new Error("Calomel is not running.");
     }
-    return client.sendRequest<T>("workspace/executeCommand", { command: `calomel.${name}`, arguments: args });
+    const params = { command: `calomel.${name}`, arguments: args };
+    return client.sendRequest<T>("workspace/executeCommand", params, token);
   }
 
   /** Send a notification. */
@@ -240,7 +248,29 @@ export class Server implements vscode.Disposable {
 
   /** Settings changed. */
   configurationChanged(): void {
-    this.notify("workspace/didChangeConfiguration", { settings: null });
+    if (!this.writing) {
+      this.notify("workspace/didChangeConfiguration", { settings: null });
+    }
+  }
+
+  /** Write several settings, of which the server learns when all of them are written. */
+  async withoutSettings(write: () => Promise<void>): Promise<void> {
+    this.writing = true;
+    try {
+      await write();
+    } finally {
+      this.writing = false;
+      this.configurationChanged();
+    }
+  }
+
+  /** The program, to run it for something else. Throws where there is none. */
+  program(): string {
+    const found = this.find();
+    if (found.program === null) {
+      throw new Error(found.message);
+    }
+    return found.program;
   }
 
   /** Show what was written down. */

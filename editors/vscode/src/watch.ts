@@ -16,12 +16,17 @@ const TYPED_MS = 150;
 // Moving through a file is no question.
 const MOVE_MS = 100;
 
+/** True while the server is being asked and the cursor stands where nobody types a tab. */
+const AWAITS = "calomel.awaits";
+const AWAITS_MS = 1500;
+
 export class Watch implements vscode.Disposable {
   private timer: NodeJS.Timeout | undefined;
   private asking: vscode.CancellationTokenSource | null = null;
   private edited = Number.NEGATIVE_INFINITY;
   private row = -1;
   private runs = false;
+  private awaits: NodeJS.Timeout | null = null;
   private readonly listeners: vscode.Disposable[];
 
   constructor(
@@ -74,6 +79,7 @@ export class Watch implements vscode.Disposable {
     if (isCancelled(token) || !isAt(editor, position)) {
       return null;
     }
+    this.awaited(false);
     const made = this.asItem(document, position, found);
     if (made !== null) {
       this.preview.hide();
@@ -100,6 +106,7 @@ export class Watch implements vscode.Disposable {
     }
     this.asking = null;
     asking.dispose();
+    this.awaited(false);
     const shows = vscode.workspace.getConfiguration("editor", document).get<boolean>("inlineSuggest.enabled", true);
     const made = shows ? this.asItem(document, position, found) : null;
     if (made !== null) {
@@ -129,6 +136,7 @@ export class Watch implements vscode.Disposable {
 
   dispose(): void {
     this.cancel();
+    clearTimeout(this.awaits ?? undefined);
     for (const listener of this.listeners) {
       listener.dispose();
     }
@@ -173,6 +181,9 @@ export class Watch implements vscode.Disposable {
     }
     if (editor?.document === document) {
       this.edited = Date.now();
+      const [change, ...others] = changes;
+      const behind = change === undefined || others.length > 0 ? null : change.start + change.text.length;
+      this.awaited(behind !== null && isAmid(document, behind));
       this.askSoon(editor, TYPED_MS);
     }
   }
@@ -180,6 +191,9 @@ export class Watch implements vscode.Disposable {
   private moved(editor: vscode.TextEditor): void {
     this.preview.moved(editor);
     this.inline.moved(editor);
+    if (this.awaits !== null && !isAmid(editor.document, editor.document.offsetAt(editor.selection.active))) {
+      this.awaited(false);
+    }
     const row = editor.selection.active.line;
     const elsewhere = row !== this.row;
     this.row = row;
@@ -198,6 +212,18 @@ export class Watch implements vscode.Disposable {
     const served = document !== undefined && this.server.serves(document);
     const place = { textDocument: { uri: document?.uri.toString() }, position: editor?.selection.active };
     this.server.notify("textDocument/didFocus", served ? place : {});
+  }
+
+  private awaited(now: boolean): void {
+    if (now !== (this.awaits !== null)) {
+      void vscode.commands.executeCommand("setContext", AWAITS, now);
+    }
+    clearTimeout(this.awaits ?? undefined);
+    this.awaits = now
+      ? setTimeout(() => {
+          this.awaited(false);
+        }, AWAITS_MS)
+      : null;
   }
 
   private askSoon(editor: vscode.TextEditor, delay: number): void {
@@ -222,6 +248,13 @@ export class Watch implements vscode.Disposable {
     this.inline.ignore("left_buffer");
     this.focused(editor);
   }
+}
+
+/** Whether a place lies between two characters that are no white space. */
+function isAmid(document: vscode.TextDocument, offset: number): boolean {
+  const place = document.positionAt(offset);
+  const { text } = document.lineAt(place.line);
+  return /\S/.test(text.charAt(place.character - 1)) && /\S/.test(text.charAt(place.character));
 }
 
 /** Whether the editor shows a problem where the cursor is: whoever goes there is offered what solves it. */

@@ -84,6 +84,14 @@ test("beyond what can be seen, the hint stands at that edge, too", () => {
   );
 });
 
+test("a hint behind a long line goes behind a short one beside it, and stays where there is none", () => {
+  const long = `value = old${" + old".repeat(20)}`;
+  const hints = (text: string): unknown => drawn(text, text.replace("value", "other")).hints;
+  assert.deepEqual(hints(`${long}\nshort\n`), [{ row: 0, text: "Tab", over: { rows: 1, column: 8 } }]);
+  assert.deepEqual(hints(`short\n${long}\n# ${"b".repeat(99)}\n`), [{ row: 1, text: "Tab", over: { rows: -1, column: 8 } }]);
+  assert.deepEqual(hints(`${long}\n# ${"b".repeat(99)}`), [{ row: 0, text: "Tab" }]);
+});
+
 test("hints can be turned off", () => {
   const found = drawn("a\n", "b c d\n", { hints: false });
   assert.deepEqual([found.hints, found.boxes[0]?.foot], [[], ""]);

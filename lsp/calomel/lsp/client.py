@@ -134,6 +134,8 @@ COMMANDS: Final = (
     "calomel.showContext",
     "calomel.showLog",
     "calomel.reloadSettings",
+    "calomel.models",
+    "calomel.useModel",
 )
 CODE_ACTION_KIND: Final = "refactor.rewrite"
 INCREMENTAL: Final = 2

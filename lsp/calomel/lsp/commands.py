@@ -34,14 +34,14 @@ class Commands:
         clock: Callable[[], float],
         log: Path,
     ) -> None:
-        """`changed` is called when suggestions are switched on or off."""
+        """`changed` is called when suggestions are switched on or off; `table` has each command's handler."""
         self._services = services
         self._suggester = services.suggester
         self._configuration = configuration
         self._sync = sync
         self._changed = changed
         self._clock = clock
-        self._table: dict[str, Callable[[Arguments], Any]] = {
+        self.table: dict[str, Callable[[Arguments], Any]] = {
             "calomel.accept": self._accept,
             "calomel.reject": self._reject,
             "calomel.ignore": self._ignore,
@@ -60,7 +60,7 @@ class Commands:
 
     async def execute(self, params: types.ExecuteCommandParams) -> Any:
         """Handle `workspace/executeCommand`, as a request or as a notification."""
-        command = self._table.get(params.command)
+        command = self.table.get(params.command)
         if command is None:
             raise JsonRpcInvalidParams("There is no such command.")
         value = command(list(params.arguments or []))

@@ -21,7 +21,7 @@ from watchdog.observers import Observer
 
 from calomel.lsp.client import own_options, settings_in
 from calomel.lsp.protocol import Editor
-from calomel.workspace.settings import Settings, load_settings, user_settings_path
+from calomel.workspace.settings import ServerSettings, Settings, load_settings, user_settings_path
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -49,6 +49,8 @@ class Configuration(FileSystemEventHandler):
         self._said: Mapping[str, Any] = settings_in(editor.client.options)
         self._loop = asyncio.get_running_loop()
         self._observer: Any = None
+        # What the user chose in this session, and the settings that said otherwise.
+        self._chosen: tuple[ServerSettings, ServerSettings] | None = None
         self.settings = self._load()
 
     async def pull(self) -> None:
@@ -79,6 +81,11 @@ class Configuration(FileSystemEventHandler):
     def folders_changed(self, folders: tuple[Path, ...]) -> None:
         """Other folders may have other settings files."""
         self._folders = folders
+        self._apply()
+
+    def choose(self, server: ServerSettings) -> None:
+        """Another model answers from now on, until the settings name one themselves."""
+        self._chosen = self._read().server, server
         self._apply()
 
     def watch(self) -> None:
@@ -119,6 +126,15 @@ class Configuration(FileSystemEventHandler):
             self._applied(settings)
 
     def _load(self) -> Settings:
+        settings = self._read()
+        if self._chosen is not None:
+            said, chosen = self._chosen
+            if settings.server == said:
+                return replace(settings, server=chosen)
+            self._chosen = None
+        return settings
+
+    def _read(self) -> Settings:
         settings, problems = load_settings(
             user_toml=self._user_file,
             workspace_toml=self._folders[0] / FILE_NAME if self._folders else None,

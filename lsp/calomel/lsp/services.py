@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
@@ -36,26 +37,51 @@ RETRY_SECONDS: Final = 5.0
 
 _LOST: Final = "Its server ended; Calomel starts it again, or looks for it."
 
+_CREDENTIALS: Final = re.compile(r"//[^@/]*@")
+_GPUS: Final = {"cuda": "NVIDIA GPU", "mps": "Apple GPU"}
+
 TOO_SLOW: Final = "Calomel: answers come too late on this machine; `calomel doctor` says what helps."
 # A cold context or a compiler running beside it makes one answer late, or three; that says nothing yet.
 _ENOUGH: Final = 5
 
 CompleterFactory = Callable[[ServerSettings], Awaitable[Completer]]
-Connect = Callable[[], Awaitable[Completer]]
 Tell = Callable[[], None]
+
+
+def _where(info: ModelInfo, server: ServerSettings) -> str:
+    """One sentence: what the model runs on, or what it is asked through."""
+    if info.through:
+        return f"It answers through {info.through}."
+    if server.url is not None:
+        return f"It answers at {_CREDENTIALS.sub('//', server.url)}."
+    return f"It runs on {device_of(server)}."
+
+
+def device_of(server: ServerSettings) -> str:
+    """What a model of our own runs on, in words."""
+    return f"this machine's {_GPUS.get(server.device.partition(':')[0], 'CPU')}"
 
 
 class ModelLink:
     """A `Completer` that can be asked before the model is loaded: until then it answers that it is loading.
 
     Args:
+        server: which model it is.
         connect: finds or starts the model's server.
         tell: called on each change of state.
         clock: seconds.
         warn: shows a message to the user, each at most once.
     """
 
-    def __init__(self, connect: Connect, tell: Tell, clock: Callable[[], float], warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        server: ServerSettings,
+        connect: CompleterFactory,
+        tell: Tell,
+        clock: Callable[[], float],
+        warn: Callable[[str], None],
+    ) -> None:
+        self.server = server
         self.state: State = "loading"
         self.message = "Looking for the model's server."
         self.known: ModelInfo | None = None
@@ -129,13 +155,26 @@ class ModelLink:
         # A caller that stops waiting does not stop the loading.
         return await asyncio.shield(self._loading)
 
-    async def reconnect(self, connect: Connect) -> None:
-        """Move to another server because settings changed; of several calls, the last one counts."""
+    async def reconnect(self) -> None:
+        """Move to the server that the settings name now; of several calls, the last one counts."""
         async with self._moving:
             await self.aclose()
-            self._connect = connect
             self._failed_at = float("-inf")
             self.start()
+
+    async def switch(self, server: ServerSettings) -> ModelInfo:
+        """Move to another model once it answers; the present one goes on until then. Raises CompleterError."""
+        completer = await self._connect(server)
+        try:
+            info = await completer.info()
+        except BaseException:
+            await completer.aclose()
+            raise
+        async with self._moving:
+            await self.aclose()
+            self.server, self._completer, self._failed_at = server, completer, float("-inf")
+            self._is(info)
+        return info
 
     async def aclose(self) -> None:
         """Stop loading and close the connection."""
@@ -158,7 +197,7 @@ class ModelLink:
 
     async def _load(self) -> ModelInfo:
         if self._completer is None:
-            self._completer = await self._connect()
+            self._completer = await self._connect(self.server)
         return await self._completer.info()
 
     def _loaded(self, task: asyncio.Task[ModelInfo]) -> None:
@@ -171,8 +210,7 @@ class ModelLink:
             return
         error = task.exception()
         if error is None:
-            self.known = task.result()
-            self._say("ready", f"{self.known.id} is ready.")
+            self._is(task.result())
             return
         self._failed_at = self._clock()
         if isinstance(error, CompleterError):
@@ -180,6 +218,10 @@ class ModelLink:
         else:
             LOG.error("the model did not load: %s", describe(error))
             self._say("error", "The model did not load; the log says more.")
+
+    def _is(self, info: ModelInfo) -> None:
+        self.known = info
+        self._say("ready", f"{info.id} is ready. {_where(info, self.server)}")
 
     def _retry(self) -> None:
         if self._loading is None and self._clock() - self._failed_at >= RETRY_SECONDS:
@@ -254,16 +296,17 @@ class Services:
             self.builder.clear()
 
     async def model_is(self, info: ModelInfo) -> None:
-        """Count tokens exactly from now on, if the model's tokenizer is on this machine."""
+        """Forget what another one answered, and count tokens exactly if this one's tokenizer is on this machine."""
+        self.suggester.withdrawn()
         self.suggester.reading.again(info)
-        if info.tokenizer is None:
-            return
-        try:
-            tokenizer = await asyncio.to_thread(Tokenizer.from_file, Path(info.tokenizer))
-        except TokenizerError:
-            LOG.warning("the model's tokenizer cannot be read: tokens are estimated")
-        else:
-            self.builder.counter = ExactCounter(tokenizer)
+        counter: EstimateCounter | ExactCounter = EstimateCounter()
+        if info.tokenizer is not None:
+            try:
+                counter = ExactCounter(await asyncio.to_thread(Tokenizer.from_file, Path(info.tokenizer)))
+            except TokenizerError:
+                LOG.warning("the model's tokenizer cannot be read: tokens are estimated")
+        if isinstance(counter, ExactCounter) or isinstance(self.builder.counter, ExactCounter):
+            self.builder.counter = counter
             # Parts that were cut by estimates may use only half of their tokens.
             self.builder.clear()
             self.suggester.reading.again()

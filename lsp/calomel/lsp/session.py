@@ -20,15 +20,16 @@ from calomel.lsp.commands import Commands
 from calomel.lsp.configuration import Configuration
 from calomel.lsp.connection import Connection, Message
 from calomel.lsp.log import describe, log_path, open_log, set_level
+from calomel.lsp.models import Models
 from calomel.lsp.protocol import Editor, Progress
-from calomel.lsp.services import CompleterFactory, Connect, ModelLink, Services
+from calomel.lsp.services import CompleterFactory, ModelLink, Services
 from calomel.lsp.suggestions import Suggestions, place_of
 from calomel.lsp.text_sync import Cursor, TextSync
 from calomel.lsp.transport import Transport, watch_parent
 from calomel.storage.system import ENDING
 from calomel.suggest.completer import Completer, CompleterError
 from calomel.suggest.launch import version
-from calomel.workspace.settings import Settings
+from calomel.workspace.settings import ServerSettings, Settings
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -132,12 +133,13 @@ class Session:
         self._editor = Editor(client, connection.send)
         self._configuration = Configuration(self._editor, self._apply)
         settings = self._configuration.settings
-        self._model = ModelLink(self._connect(), self._tell_state, clock, self._editor.warn)
+        self._model = ModelLink(settings.server, self._connect, self._tell_state, clock, self._editor.warn)
         self._services = Services(settings, client, self._model, clock, partial(_call_in, loop, self._editor.warn))
         self._workspace, self._suggester = self._services.workspace, self._services.suggester
         self._sync = TextSync(self._workspace, self._editor.warn)
         self._place: tuple[str, types.Position] | None = None  # what the user looks at
         commands = Commands(self._services, self._configuration, self._sync, self._tell_state, clock, log)
+        commands.table |= Models(self._model, self._services, self._configuration).table
         self._editor.protocol.fm.features.update(self._handlers(client, commands))
         self._editor.protocol.misunderstood = self._sync.misunderstood
         set_level(settings.log.level)
@@ -263,8 +265,10 @@ class Session:
         self._services.apply(settings)
         if self._begun and (settings.workspace, settings.privacy) != (before.workspace, before.privacy):
             self._spawn(self._index())
-        if self._begun and settings.server != before.server:
-            self._spawn(self._model.reconnect(self._connect()))
+        if settings.server != self._model.server:
+            self._model.server = settings.server
+            if self._begun:
+                self._spawn(self._move())
         self._tell_state()
 
     def _folders_changed(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
@@ -280,17 +284,17 @@ class Session:
 
     # The model.
 
-    def _connect(self) -> Connect:
-        server = self._configuration.settings.server
+    async def _connect(self, server: ServerSettings) -> Completer:
+        if self._factory is not None:
+            return await self._factory(server)
+        from calomel.suggest.launch import connect as find_or_start
 
-        async def connect() -> Completer:
-            if self._factory is not None:
-                return await self._factory(server)
-            from calomel.suggest.launch import connect as find_or_start
+        return await find_or_start(server, tuple(self._workspace.folders))
 
-            return await find_or_start(server, tuple(self._workspace.folders))
-
-        return connect
+    async def _move(self) -> None:
+        await self._model.reconnect()
+        with contextlib.suppress(CompleterError):
+            await self._services.model_is(await self._model.info())
 
     def _tell_state(self) -> None:
         off = self._suggester.status().off

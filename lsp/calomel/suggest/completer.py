@@ -288,6 +288,7 @@ class ModelInfo:
         region: how much it may rewrite at once.
         reads_ahead: the encoded prompt of one question can be reused by the next.
         source: its class, which says how much doubts about its suggestions weigh; empty where only its name can tell.
+        through: the server that it is behind, for people; empty for one that this Calomel runs.
     """
 
     id: _Name
@@ -300,6 +301,7 @@ class ModelInfo:
     region: RegionBounds = field(default_factory=RegionBounds)
     reads_ahead: bool = False
     source: SourceClass | Literal[""] = ""
+    through: Annotated[str, Meta(max_length=4096)] = ""
 
 
 class CompleterError(Exception):

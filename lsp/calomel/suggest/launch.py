@@ -30,6 +30,7 @@ from calomel.suggest.completer import PROTOCOL_VERSION, Completer, CompleterErro
 from calomel.suggest.remote import Endpoint, HttpCompleter
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, check_folder
 from calomel.weights import nano_path, weights_id
+from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named
 from calomel.workspace.settings import ServerSettings
 
 LOG: Final = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class Wish:
         model: checkpoint folder; None for the shipped one.
         weights: id of that folder's weights, or of the model behind an upstream.
         path: its runtime file.
-        upstream: options of `calomel serve` that name an upstream server; empty for a model of its own.
+        options: more options of `calomel serve`, as those that name an upstream server.
     """
 
     model: Path | None
@@ -66,7 +67,7 @@ class Wish:
     device: str
     idle_minutes: float
     path: Path
-    upstream: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 def start_server(wish: Wish, running: Callable[[], ServerRecord | None]) -> ServerRecord:
@@ -118,7 +119,7 @@ def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
         # `calomel doctor` reports.
         command += ["--cache-tokens", str(_CACHE_TOKENS)]
     command += ["--runtime-file", str(wish.path), "--idle-minutes", str(wish.idle_minutes)]
-    command += wish.upstream
+    command += wish.options
     if wish.model is not None:
         command += ["--model", str(wish.model)]
     try:
@@ -315,9 +316,13 @@ def find_or_start(settings: ServerSettings) -> Endpoint:
     return Endpoint(record.url, record.token)
 
 
-def upstream_id(url: str, model: str | None) -> str:
-    """Identifies the model behind an upstream, instead of an id of weights."""
-    named = "\0".join((url.rstrip("/"), model or ""))
+# The settings that choose the model behind an upstream, for editors and for a server alike.
+_CHOOSING: Final = ("upstream_format", "upstream_model", "upstream_fim", "upstream_edit")
+
+
+def upstream_id(settings: Any) -> str:
+    """Identifies the model behind an upstream, instead of an id of weights; `settings` of an editor or of a server."""
+    named = "\0".join((settings.upstream.rstrip("/"), *(getattr(settings, name) or "" for name in _CHOOSING)))
     return f"upstream {hashlib.sha256(named.encode()).hexdigest()[:_NAME_CHARACTERS]}"
 
 
@@ -325,17 +330,18 @@ def _behind(url: str, settings: ServerSettings) -> Wish:
     if settings.model is not None:
         raise CompleterError("refused", "server.model and server.upstream were both set: drop one of them")
     options = ["--upstream", url]
-    if settings.upstream_model is not None:
-        options += ["--upstream-model", settings.upstream_model]
-    if settings.upstream_key_file is not None:
-        options += ["--upstream-key-file", str(settings.upstream_key_file)]
-    weights = upstream_id(url, settings.upstream_model)
+    for name in (*_CHOOSING, "upstream_key_file"):
+        value = getattr(settings, name)
+        if value is not None:
+            options += [f"--{name.replace('_', '-')}", str(value)]
+    weights = upstream_id(settings)
     path = shared_path(weights, settings.device)
     return Wish(None, weights, settings.device, settings.idle_minutes, path, tuple(options))
 
 
 def _own(settings: ServerSettings) -> Wish:
-    folder = settings.model or nano_path()
+    model = model_folder(settings.model)
+    folder = model or nano_path()
     if not (folder / "config.json").is_file():
         # The server would say so, too, but seconds later and in its log.
         raise CompleterError("failed", f"there is no model in {folder}: its config.json is missing")
@@ -343,12 +349,33 @@ def _own(settings: ServerSettings) -> Wish:
         weights = weights_id(folder)
     except OSError as error:
         raise CompleterError("failed", f"the model folder {folder} cannot be read ({error.strerror})") from None
-    return Wish(settings.model, weights, settings.device, settings.idle_minutes, shared_path(weights, settings.device))
+    options = () if settings.quantize is None else ("--quantize", settings.quantize)
+    path = shared_path(weights, settings.device, *options)
+    return Wish(model, weights, settings.device, settings.idle_minutes, path, options)
 
 
-def shared_path(weights: str, device: str) -> Path:
-    """The runtime file of the shared server; one per version, model and device, so that none replaces another."""
-    key = "\0".join((str(PROTOCOL_VERSION), version(), weights, device))
+def model_folder(model: Path | None) -> Path | None:
+    """The folder of a model that an editor's settings name, or give as a whole path; None for the shipped one.
+
+    Raises CompleterError.
+    """
+    if model is None or str(model) == SHIPPED:
+        return None
+    if model.is_absolute():
+        return model
+    try:
+        found = named(str(model).replace("/", "--")) or cached(str(model))
+    except ModelNameError as error:
+        raise CompleterError("failed", str(error)) from None
+    if found is None:
+        message = f"there is no model {model} in {models_folder()}: `calomel models list` names those that are here"
+        raise CompleterError("failed", message)
+    return found
+
+
+def shared_path(weights: str, device: str, *options: str) -> Path:
+    """The runtime file of the shared server; one per version, model, device and more, so that none replaces another."""
+    key = "\0".join((str(PROTOCOL_VERSION), version(), weights, device, *options))
     name = hashlib.sha256(key.encode()).hexdigest()[:_NAME_CHARACTERS]
     return runtime_file.runtime_folder() / f"engine-{name}.json"
 

@@ -273,7 +273,7 @@ class Suggester(Listener):
         session.unlikely.pop(document.uri, None)
 
     def withdrawn(self) -> None:
-        """Drop all cached answers: any of them may come from text that no model may see any more."""
+        """Drop all cached answers: of another model, or perhaps from text that no model may see any more."""
         self._session.cache.clear()
 
     def _was_accepted(self, offer: Offer) -> None:

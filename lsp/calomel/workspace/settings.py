@@ -12,6 +12,8 @@ from typing import Any, Final, Literal, get_args, get_type_hints
 
 import platformdirs
 
+from calomel.prompts.fim_tokens import FORMATS
+from calomel.prompts.renderer import EditKind
 from calomel.storage import read_regular
 from calomel.storage.system import is_own, rights_of_others
 
@@ -19,11 +21,16 @@ Aggressiveness = Literal["quiet", "balanced", "eager"] | float
 LogLevel = Literal["debug", "info", "warning", "error"]
 ReadAhead = Literal["always", "plugged_in", "never"]
 Show = Literal["always", "hint", "on_request"]
+UpstreamFormat = Literal["auto", "llama.cpp", "ollama", "vllm", "openai", "mercury"]
 
 AGGRESSIVENESS: Final = ("quiet", "balanced", "eager")
 LOG_LEVELS: Final[tuple[str, ...]] = get_args(LogLevel)
 READ_AHEAD: Final[tuple[str, ...]] = get_args(ReadAhead)
 SHOW: Final[tuple[str, ...]] = get_args(Show)
+UPSTREAM_FORMATS: Final[tuple[str, ...]] = get_args(UpstreamFormat)
+QUANTIZE: Final = ("int8", "int4")
+UPSTREAM_FIM: Final = tuple(FORMATS)
+UPSTREAM_EDIT: Final[tuple[str, ...]] = get_args(EditKind)
 
 
 def setting(default: Any, why: str, **rules: Any) -> Any:
@@ -142,7 +149,10 @@ class ServerSettings:
     token: str | None = setting(None, "The token for `url`. `token_file` is the safer place.", user=True, optional=True)
     token_file: Path | None = setting(None, "A file with the token for `url`.", user=True, optional=True)
     model: Path | None = setting(
-        None, "The folder of another model. Unset: the one that Calomel ships.", user=True, optional=True
+        None,
+        "The folder of another model, or its name in `calomel models list`. Unset: nano, which Calomel ships.",
+        user=True,
+        optional=True,
     )
     upstream: str | None = setting(
         None,
@@ -154,11 +164,35 @@ class ServerSettings:
     upstream_model: str | None = setting(
         None, "The model to ask there, by that server's name for it, where it has several.", user=True, optional=True
     )
+    upstream_format: UpstreamFormat = setting(
+        "auto", "What that server speaks; auto asks it.", choices=UPSTREAM_FORMATS, user=True
+    )
+    upstream_fim: str | None = setting(
+        None,
+        "How that model is asked to fill a hole. Unset: as its server, or its name, says.",
+        choices=UPSTREAM_FIM,
+        user=True,
+        optional=True,
+    )
+    upstream_edit: EditKind | None = setting(
+        None,
+        "The format in which that model was trained for next edits. Unset: what its name says, or none.",
+        choices=UPSTREAM_EDIT,
+        user=True,
+        optional=True,
+    )
     upstream_key_file: Path | None = setting(
         None, "A file with the key that the server wants.", user=True, optional=True
     )
     device: str = setting(
         "cpu", "Where the model runs: cpu; cuda or cuda:N for an NVIDIA GPU; mps for an Apple one.", user=True
+    )
+    quantize: Literal["int8", "int4"] | None = setting(
+        None,
+        "Weights of that model in eight bits, half of what bfloat16 takes, or in four, a quarter. Unset: as they are.",
+        choices=QUANTIZE,
+        user=True,
+        optional=True,
     )
     idle_minutes: float = setting(
         30.0,
@@ -301,8 +335,38 @@ def _merged(
             problems.append(SettingProblem(label, name, "must be a table of settings"))
         else:
             changes = dict(_checked(sections[name], name, value, label, problems, trusted=trusted))
-            sections[name] = replace(sections[name], **changes)
+            sections[name] = replace(_without_model(sections[name], changes), **changes)
     return Settings(**sections)
+
+
+# Which model answers is one choice; whoever makes it anew takes nothing from an older one, a key least of all.
+_PLACES: Final = ("url", "model", "upstream")
+CHOICE: Final = (
+    *_PLACES, "quantize", "upstream_format", "upstream_model", "upstream_fim", "upstream_edit", "upstream_key_file",
+)  # fmt: skip
+
+
+def _without_model(section: Any, changes: Mapping[str, Any]) -> Any:
+    """The section, without the model of an earlier source where a later one names another."""
+    if not isinstance(section, ServerSettings):
+        return section
+    if all(changes.get(name) in {None, getattr(section, name)} for name in _PLACES):
+        return section
+    usual = ServerSettings()
+    return replace(section, **{name: getattr(usual, name) for name in CHOICE})
+
+
+def chosen(server: ServerSettings, choice: Mapping[str, Any]) -> ServerSettings:
+    """The settings with another model: `choice` names what differs from the defaults. Raises ValueError."""
+    problems: list[SettingProblem] = []
+    unknown = ", ".join(str(name) for name in choice if name not in CHOICE)
+    if unknown:
+        raise ValueError(f"{unknown}: no setting that chooses a model")
+    usual = ServerSettings()
+    changes = dict(_checked(usual, "server", choice, "the choice", problems, trusted=True))
+    if problems:
+        raise ValueError("; ".join(map(str, problems)))
+    return replace(server, **{name: changes.get(name, getattr(usual, name)) for name in CHOICE})
 
 
 def _checked(

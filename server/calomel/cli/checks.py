@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from calomel.server import tokens
 from calomel.server.errors import StartError
-from calomel.server.model_folders import ModelNameError, folder_of, is_model
 from calomel.server.settings import Layered, ServerSettings
 from calomel.storage.system import load_average, processors
 from calomel.suggest import runtime_file
@@ -22,6 +21,7 @@ from calomel.suggest.completer import CompleteRequest, CompleterError
 from calomel.suggest.remote import is_loopback
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
 from calomel.weights import nano_path
+from calomel.weights.folders import ModelNameError, folder_of, is_model
 from calomel.workspace.settings import Settings
 
 if TYPE_CHECKING:
@@ -353,7 +353,9 @@ def check_speed(settings: Settings, measure: Callable[[Settings], Pace | None] |
 
 def measured(settings: Settings, clock: Callable[[], float] = time.perf_counter) -> Pace | None:
     """The speed of these settings' model; None for one that is too large to be opened for this."""
-    folder = settings.server.model or nano_path()
+    from calomel.suggest.launch import model_folder
+
+    folder = model_folder(settings.server.model) or nano_path()
     size = sum(each.stat().st_size for each in folder.glob("*.safetensors"))
     if settings.server.url is None and size > _LARGEST_BYTES:
         return None

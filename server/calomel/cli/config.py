@@ -89,7 +89,10 @@ def _editors() -> Iterator[tuple[str, ...]]:
         for each in dataclasses.fields(kind):
             default = getattr(kind(), each.name)
             name = f"`{section.name}.{each.name}`"
-            yield name, _type(hints[each.name]), _default(default), _rules(each.metadata), str(each.metadata["why"])
+            words = _type(hints[each.name])
+            if words == _NAMES[str] and "choices" in each.metadata:
+                words = _type(Literal[each.metadata["choices"]])
+            yield name, words, _default(default), _rules(each.metadata), str(each.metadata["why"])
 
 
 def _rules(rules: Mapping[str, Any]) -> str:

@@ -117,15 +117,11 @@ def _suggestions(side: Side) -> Iterator[Finding]:
 
 
 def _model(side: Side) -> Finding:
-    from calomel.weights import nano_path
-
     server = side.settings.server
+    if server.url is None and server.upstream is not None:
+        return ok("editors' model", f"behind {server.upstream}, which server.upstream in {side.name} names")
     if server.url is None:
-        folder = server.model or nano_path()
-        if not (folder / "config.json").is_file():
-            told = f"there is no model in {folder}, which server.model in {side.name} names"
-            return fail("editors' model", told, "name another, or take server.model out for the shipped one")
-        return ok("editors' model", f"{folder}, in a server that the first editor starts")
+        return _in_folder(side)
     try:
         name = asyncio.run(_asked(side))
     except TimeoutError:
@@ -133,6 +129,20 @@ def _model(side: Side) -> Finding:
     except CompleterError as error:
         return fail("editors' model", f"{error} (server.url in {side.name})", _ADVICE.get(error.code, _REFUSED))
     return ok("editors' model", f"{name}, at server.url of {side.name}")
+
+
+def _in_folder(side: Side) -> Finding:
+    from calomel.suggest.launch import model_folder
+    from calomel.weights import nano_path
+
+    wrong = "name another, or take server.model out for the shipped one"
+    try:
+        folder = model_folder(side.settings.server.model) or nano_path()
+    except CompleterError as error:
+        return fail("editors' model", f"{error} (server.model in {side.name})", wrong)
+    if not (folder / "config.json").is_file():
+        return fail("editors' model", f"there is no model in {folder}, which server.model in {side.name} names", wrong)
+    return ok("editors' model", f"{folder}, in a server that the first editor starts")
 
 
 async def _asked(side: Side) -> str:

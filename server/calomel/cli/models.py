@@ -33,7 +33,7 @@ _GIB: Final = 1024 * _MIB
 @models.command("list")
 def list_() -> None:
     """Every model on this machine: the shipped one, those in the models folder, those in the hub's cache."""
-    from calomel.server.model_folders import known, models_folder
+    from calomel.weights.folders import known, models_folder
 
     print(columns((each.name, _size_of(each.path), _family_name(each.path), each.source) for each in known()))
     print(f"\nModels folder: {models_folder()}")
@@ -137,15 +137,31 @@ def recommend(
     )
     rows = recommended(there, free)
     for checkpoint, found in rows:
-        how = "" if found.options.quantize is None else f" --quantize {found.options.quantize}"
+        quantize, name = found.options.quantize, checkpoint.name.replace("/", "--")
+        how = "" if quantize is None else f" --quantize {quantize}"
+        chosen = {"model": name, **({} if there == "cpu" else {"device": there}), "quantize": quantize}
+        settings = ", ".join(f'{key} = "{value}"' for key, value in chosen.items() if value)
         print(
             f"\n{checkpoint.name}, {checkpoint.licence}, {_gigabytes(checkpoint.billions * 2)} to fetch, takes "
             f"{found.estimate.total / _GIB:.1f} GiB\n  known: {checkpoint.figures or 'nothing on filling holes'}\n"
             f"  calomel models fetch {checkpoint.name}\n"
-            f"  calomel serve --model {checkpoint.name.replace('/', '--')} --device {there}{how}"
+            f"  in editors: server = {{ {settings} }}\n"
+            f"  for others: calomel serve --model {name} --device {there}{how}"
         )
-    if not rows:
+    if rows:
+        print(f"\n{in_editors()}")
+    else:
         print("\nNothing larger than the shipped model fits: calomel serve")
+
+
+def in_editors() -> str:
+    """How editors come to a model that is on this machine."""
+    from calomel.workspace.settings import user_settings_path
+
+    return (
+        "Then pick it in your editor: “Calomel: Choose a Model” in VS Code, :CalomelModel in Neovim. For a GPU, and in "
+        f"other\neditors, its line goes to the head of {user_settings_path()}."
+    )
 
 
 def recommended(device: str, free: int | None = None) -> list[tuple[Published, MemoryPlan]]:
@@ -186,10 +202,14 @@ def fetch(
 
     Without a revision, the newest one is taken and written down. This is the one command that downloads a model.
     """
+    from calomel.workspace.settings import user_settings_path
+
     repo, _, revision = repository.partition("@")
     folder, commit = _fetched(repo, revision or None, name)
     print(f"{folder} (revision {commit})")
-    print(f"calomel serve --model {folder.name}")
+    print(f'In {user_settings_path()}, for editors: server = {{ model = "{folder.name}" }}')
+    print("Or pick it there: “Calomel: Choose a Model” in VS Code, :CalomelModel in Neovim.")
+    print(f"For others: calomel serve --model {folder.name}")
 
 
 _SOURCE_FILE: Final = "calomel-source.json"
@@ -203,7 +223,7 @@ def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[P
 
     Raises CommandError.
     """
-    from calomel.server.model_folders import NAME, REPOSITORY, is_model, models_folder
+    from calomel.weights.folders import NAME, REPOSITORY, is_model, models_folder
 
     if not REPOSITORY.fullmatch(repository) or ".." in repository or "--" in repository:
         raise CommandError("a repository is named as owner/name")
@@ -297,8 +317,8 @@ def _family_name(folder: Path) -> str:
 
 
 def _folder(name: str, *, weights: bool = True) -> Path:
-    from calomel.server.model_folders import folder_of, is_model
     from calomel.weights import nano_path
+    from calomel.weights.folders import folder_of, is_model
 
     folder = folder_of(name) or nano_path()
     if not is_model(folder) and (weights or not (folder / "config.json").is_file()):

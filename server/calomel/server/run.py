@@ -27,7 +27,6 @@ from calomel.server.errors import StartError
 from calomel.server.forwarding import Forwarding
 from calomel.server.lifetime import DrainingServer, ended_by_signals, timed, waiting_for_no_model
 from calomel.server.logs import log_to, say
-from calomel.server.model_folders import folder_of
 from calomel.server.settings import ServerSettings, is_sendable
 from calomel.server.tokens import EDITORS, Tokens
 from calomel.suggest import runtime_file
@@ -38,6 +37,7 @@ from calomel.suggest.remote import is_loopback
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
 from calomel.suggest.upstream.exchange import Target
 from calomel.weights import nano_path, weights_id
+from calomel.weights.folders import folder_of
 
 if TYPE_CHECKING:
     from calomel.suggest.filler import Filler
@@ -57,6 +57,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
     other outputs are kept in logs. Both are in the runtime file, too.
 
     Raises:
+        ModelNameError: no model has the name that was given.
         StartError: the address is taken, a file cannot be used, the model cannot be loaded, or its engine failed.
     """
     turn_off_libraries()
@@ -286,11 +287,7 @@ def _published(path: Path, record: ServerRecord) -> Iterator[None]:
 def _record(settings: ServerSettings, url: str, token: str | None) -> ServerRecord:
     pid = os.getpid()
     try:
-        weights = (
-            weights_id(settings.model or nano_path())
-            if settings.upstream is None
-            else upstream_id(settings.upstream, settings.upstream_model)
-        )
+        weights = weights_id(settings.model or nano_path()) if settings.upstream is None else upstream_id(settings)
     except OSError:
         # The loader reports what is wrong with the folder.
         weights = ""

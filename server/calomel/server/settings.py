@@ -27,8 +27,8 @@ from calomel.server.errors import StartError
 from calomel.server.logs import escaped
 from calomel.storage.system import is_own, rights_of_others
 from calomel.suggest.remote import is_loopback
-from calomel.suggest.upstream.exchange import UpstreamFormat, problem_of
-from calomel.workspace.settings import user_settings_path
+from calomel.suggest.upstream.exchange import problem_of
+from calomel.workspace.settings import UpstreamFormat, user_settings_path
 
 MIB: Final = 1024 * 1024
 _OF_UPSTREAM: Final = ("upstream_format", "upstream_model", "upstream_fim", "upstream_edit", "upstream_key_file")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from tests.editors.neovim.neovim import PLUGIN, Neovim
+from tests.server._upstreams import Play, llama_cpp, served
 
 from calomel.suggest.launch import version
 
@@ -15,7 +16,7 @@ def statusline(neovim: Neovim) -> str:
 def test_status(neovim: Neovim) -> None:
     neovim.offered()
     first, suggestions, silences, model, buffer = neovim.status().split("\n")
-    assert first == "scripted: ready - scripted is ready."
+    assert first == "scripted: ready - scripted is ready. It runs on this machine's CPU."
     assert suggestions.startswith("Suggestions: ")
     assert silences.startswith("Silences: ")
     assert model.startswith("Model: ")
@@ -146,3 +147,57 @@ def test_help_tells_of_every_option_key_command_and_function(bare: Neovim) -> No
     assert [each for each in wanted if each not in HELP] == []
     readme = (PLUGIN / "README.md").read_text(encoding="utf-8")
     assert [key for key in names["keys"].values() if f"`{key}`" not in readme] == []
+
+
+def choose(neovim: Neovim, label: str) -> None:
+    """Pick a model from the list."""
+    code = """
+    vim.ui.select = function(items, options, done)
+        _G.listed = vim.tbl_map(options.format_item, items)
+        done(vim.iter(items):find(function(item) return item.label == _G.wanted end))
+    end
+    _G.wanted = ...
+    vim.cmd("CalomelModel")
+    """
+    neovim.lua(code, label)
+
+
+def test_another_model_is_chosen_of_those_that_run_here_and_is_kept(bare: Neovim) -> None:
+    def chosen(neovim: Neovim) -> str:
+        neovim.settle()
+        return neovim.status().split("\n")[0]
+
+    with served(llama_cpp(Play(tokens=("value_of", "(x)")))) as url:
+        bare.script(fill=None, ports=[["llama.cpp", int(url.rpartition(":")[2])]])
+        bare.setup()
+        bare.open("\n")
+        choose(bare, "Qwen2.5-Coder-1.5B-Q8_0")
+        through = f"Qwen2.5-Coder-1.5B-Q8_0 is ready. It answers through llama.cpp at {url}."
+        bare.until(lambda: f"Calomel: {through}" in bare.messages(), "the model answers")
+        assert bare.lua("return _G.listed")[:2] == [
+            "* nano (comes with Calomel, runs on this machine's CPU)",
+            f"Qwen2.5-Coder-1.5B-Q8_0 (llama.cpp at {url})",
+        ]
+        bare.type("ix = ")
+        bare.until_ghost("value_of(x)")
+        # The next server of this Neovim asks it, too, and so does the next Neovim.
+        bare.type("<Esc>")
+        bare.command("Calomel restart")
+        bare.until(lambda: bare.is_served() and through in chosen(bare), "the choice is kept")
+        bare.setup()
+        assert bare.lua("return require('calomel.config').current.settings.server.upstream") == url
+        # Whoever writes another one down is right.
+        bare.setup(server={"server": {"idle_minutes": 5.0}})
+        assert bare.lua("return require('calomel.config').current.settings.server.upstream") is None
+
+
+def test_a_model_that_does_not_answer_is_told_and_the_old_one_stays(bare: Neovim) -> None:
+    bare.setup()
+    bare.open("\n")
+    bare.command("CalomelModel http://127.0.0.1:9")
+    wanted = "Calomel: scripted goes on, for the other model does not answer: no server answers at http://127.0.0.1:9"
+    bare.until(lambda: any(each.startswith(wanted) for each in bare.messages()), "the reason")
+    assert bare.status().startswith("scripted: ready")
+    bare.command("CalomelModel nowhere")
+    wanted = "Calomel: there is no model nowhere here; :CalomelModel shows which there are"
+    bare.until(lambda: wanted in bare.messages(), "the name is unknown")

@@ -124,6 +124,13 @@ def test_it_is_taken_line_by_line(neovim: Neovim) -> None:
     neovim.holds(HEAD[:-1] + "re" + REST)
 
 
+def test_what_is_typed_behind_it_is_undone_alone(neovim: Neovim) -> None:
+    neovim.offered()
+    neovim.type("<Tab>")
+    neovim.type(" + 1<Esc>u")
+    assert neovim.text() == "x = value_of(x)"
+
+
 @pytest.mark.parametrize("key", ["<Tab>", "<C-Right>", "<C-l>"])
 def test_one_undo_takes_back_what_was_accepted_and_no_more(neovim: Neovim, key: str) -> None:
     returning(neovim, REST)

@@ -19,6 +19,13 @@ def test_a_key_keeps_its_meaning_of_insert_mode(neovim: Neovim, keys: str, text:
     assert neovim.text() == text
 
 
+@pytest.mark.parametrize("key", ["<M-]>", "<M-[>", "<M-l>", "<M-a>"])
+def test_an_alt_key_types_nothing_where_there_is_nothing(neovim: Neovim, key: str) -> None:
+    neovim.open("one two\n")
+    neovim.type(f"i{key}x")
+    assert (neovim.text(), neovim.mode()) == ("xone two", "i")
+
+
 def test_keys_of_normal_mode_keep_their_meaning(neovim: Neovim) -> None:
     neovim.open("one\ntwo\n")
     neovim.type("Gggx<C-O>")

@@ -74,6 +74,45 @@ def test_what_was_shown_before_the_last_keys_is_not_taken_but_asked_for_anew(neo
     neovim.holds("newer = 1\nprint(newer)")
 
 
+def test_what_comes_looks_the_same_beside_what_goes_as_alone(neovim: Neovim) -> None:
+    def looks(after: str) -> list[int]:
+        neovim.edited("old = 1\nprint(old)\n", **{"print(old)": after})
+        neovim.command("redraw")
+        row = neovim.screen(1)
+        at = row.index("new")
+        found = [neovim.lua("return vim.fn.screenattr(2, ...)", column + 1) for column in range(at, at + 3)]
+        neovim.clean_up()
+        return found
+
+    assert looks("print(new)") == looks("print(new, old)")
+
+
+def test_a_tab_that_comes_before_the_edit_writes_no_blanks_into_a_word(neovim: Neovim) -> None:
+    neovim.script(seconds=0.4, edit={"area(room)": "surface(room)"})
+    neovim.open("def area(room):\n    pass\n\n\narea(room)\n")
+    neovim.type("wcwsurface")
+    neovim.type("<Tab>")
+    assert neovim.text().startswith("def surface(room):")
+    neovim.until(neovim.marks, "the edit that was waited for")
+    neovim.type("<Tab><Tab>")
+    neovim.holds("def surface(room):\n    pass\n\n\nsurface(room)")
+    # Where nothing is asked, it is a tab.
+    neovim.settle()
+    neovim.type("<Esc>gg0wea")
+    neovim.settle()
+    neovim.type("<Tab>")
+    assert neovim.text().startswith("def surface\t(room):") or neovim.text().startswith("def surface ")
+
+
+def test_the_second_key_takes_it_where_a_line_begins_too(neovim: Neovim) -> None:
+    text = "old = 1\n" + "\n" * 8 + "show(old)\n"
+    neovim.edited(text, **{"show(old)": "await show(old)"})
+    neovim.type("A<Tab>")
+    assert (neovim.cursor(), neovim.hint()) == ((LAST, 0), "<Tab>")
+    neovim.type("<Tab>")
+    neovim.holds(text.replace("old = 1", "new = 1").replace("show", "await show")[:-1])
+
+
 def test_one_behind_characters_beyond_the_basic_plane(neovim: Neovim) -> None:
     neovim.edited("old = 1\nprint('😀', old, '😀')\n", **{"'😀', old": "'😀', new"})
     assert (neovim.struck(), neovim.hint()) == (["old"], "<Tab>")

@@ -52,10 +52,10 @@ window.eyes = (() => {
         for (const side of ["::after", "::before"]) {
           const style = getComputedStyle(span, side);
           if (/^["']/.test(style.content) && contentOf(style.content).trim() !== "") {
-            const over = side === "::after" ? "box" : "foot";
+            const over = style.zIndex === "21" ? "hint" : side === "::after" ? "box" : "foot";
             const kind = style.position === "absolute" ? over : style.marginLeft === "0px" ? "insertion" : "hint";
             const { top, left } = span.getBoundingClientRect();
-            found.push({ kind, text: contentOf(style.content), top, left });
+            found.push({ kind, text: contentOf(style.content), top, left, indent: parseFloat(style.left) });
           }
         }
       }

@@ -49,14 +49,14 @@ def test_every_command_has_code_and_every_key_a_command() -> None:
     code = (EXTENSION / "src" / "commands.ts").read_text(encoding="utf-8")
     registered = set(re.findall(r'^    "(calomel\.\w+)":', code, re.MULTILINE))
     assert contributed == registered
-    editors = {"tab", "editor.action.inlineSuggest.commit"}
+    editors = {"tab", "noop", "editor.action.inlineSuggest.commit"}
     assert {key["command"] for key in manifest()["contributes"]["keybindings"]} <= contributed | editors
 
 
 def test_keys_are_taken_only_while_something_is_shown_and_no_menu_is_open() -> None:
     for key in manifest()["contributes"]["keybindings"]:
         if key["command"] != "calomel.suggest":
-            assert re.match(r"calomel\.(nextEdit|ghost) && ", key["when"])
+            assert re.match(r"calomel\.(nextEdit|ghost|awaits) && ", key["when"])
             assert "!suggestWidgetVisible" in key["when"]
 
 

@@ -9,6 +9,7 @@ import pytest
 from tests.editors.shared import FAR, HEAD, RENAME
 from tests.editors.vscode.workbench import Starter
 from tests.lsp.program import SCRIPTED
+from tests.server._upstreams import Play, llama_cpp, served
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -22,6 +23,8 @@ def test_without_the_program_one_message_says_how_to_get_it_and_a_virtual_enviro
     assert message.startswith(ABSENT)
     assert "Calomel can install it for itself alone" in message
     assert ABSENT in workbench.status()[1]
+    workbench.command("Calomel: Open the Guide")
+    workbench.until(lambda: "Install the program" in workbench.see("guide"), "the guide says how, too")
     # The workspace gets a virtual environment with the program in it.
     workbench.program = workbench.files / ".venv" / "bin" / "calomel"
     workbench.install(SCRIPTED)
@@ -50,6 +53,31 @@ def test_a_server_that_dies_is_started_again(start: Starter) -> None:
     workbench.until_status("Calomel")
     assert workbench.toasts() == []
     workbench.offered("\n", (1, 1), "x = ", "value_of(x)")
+
+
+def test_another_model_is_chosen_of_those_that_run_here(start: Starter) -> None:
+    with served(llama_cpp(Play(tokens=("value_of", "(x)")))) as url:
+        workbench = start()
+        workbench.warm_up()
+        workbench.script(fill=None, ports=[["llama.cpp", int(url.rpartition(":")[2])]])
+        assert "It runs on this machine's CPU." in workbench.status()[1]
+        workbench.command("Calomel: Choose a Model")
+        workbench.until(lambda: any(url in row for row in workbench.see("quickRows")), "the server is found")
+        workbench.ask("insert", text="llama")
+        workbench.until(lambda: url in workbench.see("focusedRow"), "its model can be picked")
+        workbench.press("Enter")
+        through = f"Qwen2.5-Coder-1.5B-Q8_0 is ready. It answers through llama.cpp at {url}."
+        workbench.until(lambda: through in workbench.status()[1], "the model is there")
+        settings = workbench.data / "Machine" / "settings.json"
+        workbench.until(lambda: url in settings.read_text(), "it is kept")
+        workbench.offered("\n", (1, 1), "x = ", "value_of(x)")
+    # It is gone.
+    workbench.command("Calomel: Choose a Model")
+    workbench.until(lambda: "nano" in str(workbench.see("quickRows")), "nano is offered")
+    workbench.ask("insert", text="nano")
+    workbench.until(lambda: "nano" in workbench.see("focusedRow"), "it can be picked")
+    workbench.press("Enter")
+    workbench.until(lambda: "scripted is ready." in workbench.status()[1], "nano is there again")
 
 
 def test_the_model_reads_what_stands_around_a_resting_cursor_before_it_is_asked(start: Starter) -> None:

@@ -44,6 +44,14 @@ function M.takes_tab(buf)
     return state ~= nil and M.ready("accept", state.buf) and display.takes_tab(state)
 end
 
+--- Whether the server is being asked while the cursor stands where nobody types a tab.
+---@param buf integer?
+---@return boolean
+function M.awaits(buf)
+    local state = buffer.state(buf)
+    return state ~= nil and not state.shown and (state.due or state.pending ~= nil) and situation.amid()
+end
+
 --- Put text in at the cursor as if it were pasted, so that `.` repeats it with what was typed.
 ---@param insertion string
 local function put(insertion)
@@ -67,6 +75,7 @@ local function jump(state)
     vim.api.nvim_win_set_cursor(0, { row + 1, col })
     vim.cmd("silent! normal! zv")
     state.row, state.col = situation.cursor()
+    state.arrived = { tick = state.tick, row = state.row, col = state.col }
     display.draw(state)
 end
 

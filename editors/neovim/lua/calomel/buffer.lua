@@ -30,6 +30,7 @@ local PATIENT_ROWS = 5
 ---@field lines_tick integer? When lines changed last.
 ---@field due boolean? A question is about to be asked.
 ---@field passed {removed: string, new: string}? The edit that was shown when the user typed on.
+---@field arrived {tick: integer, row: integer, col: integer}? Where the key that goes to an edit went last.
 ---@field stale boolean? The user typed past what is shown, and the server has not said yet what comes now.
 ---@field marked boolean? A sign alone says that there is something to ask for.
 ---@field blocked string? Why the editor's own state forbade a question last.

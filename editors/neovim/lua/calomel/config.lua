@@ -59,6 +59,59 @@ M.current = vim.deepcopy(M.defaults)
 ---@type table?
 M.given = nil
 
+--- Where the model is kept that the user chose.
+---@return string
+local function choice_path()
+    return vim.fs.joinpath(vim.fn.stdpath("data"), "calomel", "model.json")
+end
+
+--- The settings with another choice in the place of what they say of the model.
+---@param settings table
+---@param choice table<string, any> Without a value: taken back.
+---@return table
+local function with_choice(settings, choice)
+    local section = vim.tbl_extend("force", settings.server or {}, choice)
+    for name, value in pairs(choice) do
+        section[name] = value ~= vim.NIL and value or nil
+    end
+    return vim.tbl_extend("force", settings, { server = section })
+end
+
+--- What `setup` was told of the server.
+---@param options table
+---@return table
+local function said(options)
+    return type(options.settings) == "table" and options.settings.server or {}
+end
+
+--- The model that was chosen, unless `setup` says something else of the server since.
+---@param options table
+---@return table<string, any>?
+local function kept_choice(options)
+    local file = io.open(choice_path(), "r")
+    if not file then
+        return nil
+    end
+    local text = file:read("*a")
+    file:close()
+    local read, kept = pcall(vim.json.decode, text)
+    local right = read and type(kept) == "table" and type(kept.choice) == "table"
+    return right and vim.deep_equal(kept.said, said(options)) and kept.choice or nil
+end
+
+--- Take over the model that the user chose, and keep it.
+---@param choice table<string, any>
+---@return string? problem
+function M.choose(choice)
+    M.current.settings = with_choice(M.current.settings, choice)
+    local path = choice_path()
+    local text = vim.json.encode({ said = said(M.given or {}), choice = choice })
+    local made = pcall(vim.fn.mkdir, vim.fs.dirname(path), "p")
+    if not made or not pcall(vim.fn.writefile, { text }, path) then
+        return ("%s can not be written: the choice counts until Neovim ends"):format(path)
+    end
+end
+
 local function key_or_false(value)
     return value == false or (type(value) == "string" and value ~= "")
 end
@@ -113,6 +166,10 @@ function M.set(options)
     vim.validate("hint", merged.hint, "boolean")
     vim.validate("with_menu", merged.with_menu, "boolean")
     vim.validate("debounce_ms", merged.debounce_ms, "number")
+    local choice = kept_choice(options)
+    if choice then
+        merged.settings = with_choice(merged.settings, choice)
+    end
     M.current, M.given = merged, options
 end
 

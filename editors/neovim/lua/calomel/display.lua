@@ -80,6 +80,11 @@ end
 ---@param state calomel.State
 ---@return boolean
 function M.takes_tab(state)
+    local there = state.arrived
+    if there and there.tick == state.tick and there.row == state.row and there.col == state.col then
+        -- The first key press went here; the second one takes it, though a line may begin.
+        return true
+    end
     local goes_on = config.current.tab_indents and situation.mode() == "insert" and is_passed(state)
     return not situation.tab_indents() and not (goes_on and M.is_far(state.shown, state.row))
 end

@@ -80,13 +80,20 @@ local function result_of(map, lhs)
 end
 
 ---@param key calomel.OwnKey
+---@param buf integer
 ---@return string
-local function fall_through(key)
+local function fall_through(key, buf)
     local map = key.before
     if vim.tbl_isempty(map) then
         map = global_mapping(key.mode, key.lhs)
     end
-    return result_of(map, key.lhs)
+    if not map and key.mode == "i" and vim.fn.keytrans(codes(key.lhs)):match("^<M%-") then
+        -- Given back by a mapping, it would type its character.
+        return ""
+    end
+    local keys = result_of(map, key.lhs)
+    -- A tab there was pressed for what comes in a moment: then it is shown.
+    return keys == "\t" and key.mode == "i" and actions.awaits(buf) and "" or keys
 end
 
 ---@param buf integer
@@ -104,20 +111,20 @@ local function map_key(buf, mode, lhs, action)
     local accepts = action == "accept" or action == "accept_always"
     local call = codes(("<Cmd>lua require('calomel').%s()<CR>"):format(accepts and "accept" or action))
     local is_tab = action == "accept" and config.accepts_by_tab()
-    -- Taking a suggestion is an undo step of its own.
+    -- Taking a suggestion is an undo step of its own, and what is typed behind it another one.
     local step = mode == "i" and action:find("accept") and codes("<C-g>u") or ""
     vim.keymap.set(mode, lhs, function()
         if action == "suggest" then
             return call
         end
         if is_tab and actions.takes_tab(buf) or not is_tab and actions.ready(action, buf) then
-            return step .. call
+            return step .. call .. step
         end
         local builtin = accepts and mode == "i" and config.builtin() and not (is_tab and situation.tab_indents())
         if builtin and vim.lsp.inline_completion.get({ bufnr = buf }) then
             return ""
         end
-        return fall_through(key)
+        return fall_through(key, buf)
     end, { buffer = buf, expr = true, replace_keycodes = false, desc = "Calomel: " .. action:gsub("_", " ") })
 end
 

@@ -89,7 +89,8 @@ local function show_hint(buf, hint)
     end
 end
 
---- Text that would be inserted at a place.
+--- Text that would be inserted at a place, in its own colours: not struck where it stands beside what goes, nor bold
+--- before a bracket that Neovim marks.
 ---@param buf integer
 ---@param row integer
 ---@param col integer
@@ -102,7 +103,7 @@ local function insertion_at(buf, row, col, insertion, group)
         mark(buf, row, col, {
             virt_text = { { untabbed(buf, lines[1]), group } },
             virt_text_pos = "inline",
-            hl_mode = "combine",
+            hl_mode = "replace",
         })
         return
     end
@@ -113,7 +114,7 @@ local function insertion_at(buf, row, col, insertion, group)
             virt_text = { { first, group } },
             virt_text_pos = "inline",
             virt_lines = below,
-            hl_mode = "combine",
+            hl_mode = "replace",
         })
         return
     end

@@ -141,7 +141,11 @@ function M.enable()
         cmd = cfg.cmd,
         filetypes = cfg.filetypes,
         root_dir = root_dir,
-        init_options = { calomel = vim.tbl_extend("force", cfg.settings, { extensions = true, other_files = true }) },
+        before_init = function(params)
+            -- Another model may have been chosen since.
+            local own = { extensions = true, other_files = true }
+            params.initializationOptions = { calomel = vim.tbl_extend("force", config.current.settings, own) }
+        end,
         capabilities = {
             general = { positionEncodings = { "utf-16" } },
             textDocument = { inlineCompletion = { dynamicRegistration = false } },

@@ -29,6 +29,13 @@ function M.tab_indents()
     return vim.api.nvim_get_current_line():sub(1, select(2, M.cursor())):match("^%s*$") ~= nil
 end
 
+--- Between two characters that are no white space, where nobody types a tab.
+---@return boolean
+function M.amid()
+    local line, col = vim.api.nvim_get_current_line(), select(2, M.cursor())
+    return line:sub(col, col):match("%S") ~= nil and line:sub(col + 1, col + 1):match("%S") ~= nil
+end
+
 --- Neovim shows a problem where the cursor is.
 ---@param buf integer
 ---@return boolean

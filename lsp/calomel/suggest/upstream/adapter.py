@@ -78,7 +78,7 @@ class Adapter(ABC):
         return self._form is LEFT_TO_RIGHT
 
     async def names(self) -> list[str]:
-        """The models that can be named; empty if the server has only one and ignores names."""
+        """The models that it has; empty if it does not tell."""
         return []
 
     @abstractmethod

@@ -42,6 +42,7 @@ from calomel.suggest.launch import version
 from calomel.suggest.upstream.adapter import Adapter, Ask, Known, Piece
 from calomel.suggest.upstream.adapters import adapter_of
 from calomel.suggest.upstream.exchange import Exchange, Target, UpstreamError
+from calomel.suggest.upstream.running import TITLES
 
 if TYPE_CHECKING:
     from calomel.engine import Result
@@ -177,6 +178,7 @@ class UpstreamCompleter:
             version=version(),
             region=MERCURY_REGION if known.edits else RegionBounds() if form is None else form.region,
             source=source,
+            through=self._through,
         )
 
     @property
@@ -189,6 +191,11 @@ class UpstreamCompleter:
             "; it has no fill-in-the-middle tokens, and continues the text before a hole" if self._continues else ""
         )
         return f"{self._adapter.name} at {self.target.base} with {self._last.model}; {known}"
+
+    @property
+    def _through(self) -> str:
+        name = "" if self._adapter is None else self._adapter.name
+        return f"{TITLES.get(name, 'a server')} at {self.target.base}"
 
     async def info(self) -> ModelInfo:
         """What the model can do; asks the server. Raises UpstreamError."""

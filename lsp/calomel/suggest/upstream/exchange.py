@@ -13,17 +13,15 @@ import ssl
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from calomel.suggest.completer import CompleterError
 from calomel.suggest.remote import is_loopback
+from calomel.workspace.settings import UpstreamFormat
 
 if TYPE_CHECKING:
     from httpx import AsyncClient, Response
-
-
-UpstreamFormat = Literal["auto", "llama.cpp", "ollama", "vllm", "openai", "mercury"]
 
 
 class UpstreamError(CompleterError):
@@ -214,9 +212,9 @@ class Exchange:
         self, method: str, path: str, body: dict[str, Any] | None, patience: float
     ) -> AsyncGenerator[Response]:
         """A response with a good status; errors while its body is read are mapped alike."""
-        import httpx
+        client = await self.open()
+        import httpx  # imported already, with the client
 
-        client = await self._open()
         timeout = httpx.Timeout(patience, connect=CONNECT_SECONDS)
         request = client.build_request(method, self.target.base + path, json=body, timeout=timeout)
         try:
@@ -267,7 +265,8 @@ class Exchange:
         message = f"{self._place} answered with an error ({status or 'in its answer'}): its log says why"
         return UpstreamError("failed", message, status, said)
 
-    async def _open(self) -> AsyncClient:
+    async def open(self) -> AsyncClient:
+        """What sends: made at the first question, or before it by whoever counts the time of an answer."""
         async with self._opening:
             # The import takes 60 ms, the certificates 20: in a thread, so that others do not wait.
             client = await asyncio.to_thread(_client, self.target.key) if self._client is None else self._client

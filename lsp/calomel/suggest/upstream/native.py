@@ -43,9 +43,10 @@ class LlamaCpp(Adapter):
         self._named: dict[str, str] = {}
 
     async def names(self) -> list[str]:
-        """The models of a router, which runs a server per model."""
-        if record(await self._exchange.get("/props")).get("role") != "router":
-            return []
+        """The model; of a router, which runs a server per model, all of them."""
+        props = record(await self._exchange.get("/props"))
+        if props.get("role") != "router":
+            return [_file_name(props)]
         models = items(record(await self._exchange.get("/v1/models")).get("data"))
         return [str(record(each).get("id")) for each in models]
 
@@ -55,8 +56,7 @@ class LlamaCpp(Adapter):
         if props.get("role") == "router":
             self._named = {"model": self._one_of(await self.names())}
             props = record(await self._exchange.get(f"/props?{urlencode(self._named)}"))
-        path = str(props.get("model_alias") or props.get("model_path") or "")
-        model = path.replace("\\", "/").rpartition("/")[2].removesuffix(".gguf")
+        model, path = _file_name(props), str(props.get("model_alias") or props.get("model_path") or "")
         if self._target.model not in {None, path, *self._named.values()}:
             self._one_of([model])
         if self._form is not None:
@@ -114,6 +114,12 @@ class LlamaCpp(Adapter):
         """The number of tokens that the model has for those of a format."""
         body = {"content": "".join(form.marks), "parse_special": True, **self._named}
         return len(items(record(await self._exchange.post("/tokenize", body)).get("tokens")))
+
+
+def _file_name(props: dict[str, Any]) -> str:
+    """The model's name, by its file."""
+    path = str(props.get("model_alias") or props.get("model_path") or "")
+    return path.replace("\\", "/").rpartition("/")[2].removesuffix(".gguf")
 
 
 class Ollama(Adapter):

@@ -1,6 +1,6 @@
 """Where models are stored: the shipped one, the user's models folder, and what a hub's own tools have fetched.
 
-Only this module resolves a name to a folder. Names come only from whoever starts the server, never from a request.
+Only this module resolves a name to a folder. Names come only from whoever starts a server, never from a request.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from calomel.server.errors import StartError
 from calomel.weights import nano_path
 
 SHIPPED: Final = "nano"
@@ -24,7 +23,7 @@ REPOSITORY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Z
 Source = Literal["shipped", "models folder", "hub cache"]
 
 
-class ModelNameError(StartError):
+class ModelNameError(ValueError):
     """No model has this name; the message says where it was looked for."""
 
 
@@ -81,7 +80,7 @@ def folder_of(model: Path | str | None) -> Path | None:
         if not path.exists():
             raise ModelNameError(f"there is no model {text} in {models_folder()}, and no folder of that name here")
     elif REPOSITORY.fullmatch(text) and not path.exists():
-        fetched = named(text.replace("/", "--")) or _cached(text)
+        fetched = named(text.replace("/", "--")) or cached(text)
         if fetched is None:
             raise ModelNameError(f"there is no folder {text}; to fetch it from the hub: calomel models fetch {text}")
         return fetched
@@ -111,7 +110,7 @@ def known() -> Iterator[ModelFolder]:
     cache = hub_cache()
     for folder in sorted(cache.glob("models--*--*")) if cache.is_dir() else ():
         name = folder.name.removeprefix("models--").replace("--", "/", 1)
-        snapshot = _cached(name)
+        snapshot = cached(name)
         if snapshot is not None:
             yield ModelFolder(name, snapshot, "hub cache")
 
@@ -121,7 +120,7 @@ def is_model(folder: Path) -> bool:
     return (folder / "config.json").is_file() and any(folder.glob("*.safetensors"))
 
 
-def _cached(repository: str) -> Path | None:
+def cached(repository: str) -> Path | None:
     """The snapshot that the hub's cache has of a repository's main revision, or its only one."""
     folder = hub_cache() / ("models--" + repository.replace("/", "--"))
     snapshots = folder / "snapshots"

@@ -1,0 +1,197 @@
+"""Another model is chosen in the editor: which there are, and moving to one of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.lsp.editor import ADD, Editor, Script
+from tests.server._upstreams import Play, llama_cpp, ollama, served
+
+from calomel.suggest.completer import Completer
+from calomel.suggest.upstream import running
+from calomel.suggest.upstream.completer import UpstreamCompleter
+from calomel.suggest.upstream.exchange import Target
+from calomel.workspace.settings import CHOICE, ServerSettings
+
+NANO = {"model": "nano"}
+
+
+class Servers:
+    """A llama.cpp and an Ollama at ports that count as the usual ones."""
+
+    def __init__(self, llama: str, several: str) -> None:
+        self.llama, self.several = llama, several
+        self.play = Play(tokens=("return ", "a - b"))
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers]:
+    with ExitStack() as stack:
+        play = Play(tokens=("return ", "a - b"))
+        llama = stack.enter_context(served(llama_cpp(play)))
+        models = ("qwen2.5-coder:1.5b-base", "nomic-embed-text:latest", "mine:7b")
+        several = stack.enter_context(served(ollama(Play(models=models, capabilities=("completion",)))))
+        ports = [(title, int(url.rpartition(":")[2])) for title, url in (("llama.cpp", llama), ("Ollama", several))]
+        monkeypatch.setattr(running, "USUAL_PORTS", [*ports, ("vLLM", 9)])
+        found = Servers(llama, several)
+        found.play = play
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def others_on_this_machine(editor: Editor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models behind a server are asked there, without a server of our own between; and none of the user counts."""
+    for name in ("XDG_DATA_HOME", "HF_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+
+    async def connect(settings: ServerSettings) -> Completer:
+        if settings.upstream is None:
+            return editor.script
+        return UpstreamCompleter(Target(settings.upstream, settings.upstream_format, settings.upstream_model))
+
+    editor.script.connect = connect
+
+
+async def ready(editor: Editor) -> None:
+    await editor.begin()
+    await editor.state("ready")
+    editor.messages.clear()
+
+
+async def listed(editor: Editor) -> list[dict[str, Any]]:
+    return list((await editor.command("calomel.models"))["models"])
+
+
+async def test_the_list_has_what_is_here_and_what_runs_here(editor: Editor, servers: Servers, tmp_path: Path) -> None:
+    folder = tmp_path / "xdg_data_home" / "calomel" / "models" / "Coder-1B"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(b"\0" * 100_000_000)
+    (huge := folder.with_name("Huge")).mkdir()
+    (huge / "config.json").write_text("{}")
+    with (huge / "model.safetensors").open("wb") as file:
+        file.truncate(2**42)
+    await editor.initialize()
+    models = await listed(editor)
+    cpu = "this machine's CPU"
+    assert [(each["label"], each["detail"]) for each in models[:-1]] == [
+        ("nano", f"comes with Calomel, runs on {cpu}"),
+        ("Qwen2.5-Coder-1.5B-Q8_0", f"llama.cpp at {servers.llama}"),
+        ("qwen2.5-coder:1.5b-base", f"Ollama at {servers.several}"),
+        ("mine:7b", f"Ollama at {servers.several}"),
+        ("Coder-1B", f"in the models folder, runs on {cpu}: 0.1 GB, fits"),
+    ]
+    assert "4398.0 GB, more than the " in models[-1]["detail"]
+    assert [each["label"] for each in models if each["current"]] == ["nano"]
+    assert models[1]["settings"] == {"upstream": servers.llama}
+    assert models[3]["settings"] == {"upstream": servers.several, "upstream_model": "mine:7b"}
+
+
+async def test_a_model_that_is_chosen_answers_and_says_through_what(editor: Editor, servers: Servers) -> None:
+    await editor.begin()
+    assert (await editor.state("ready"))["message"] == "scripted is ready. It runs on this machine's CPU."
+    wanted = (await listed(editor))[1]
+    answer = await editor.command("calomel.useModel", wanted["settings"])
+    said = f"Qwen2.5-Coder-1.5B-Q8_0 is ready. It answers through llama.cpp at {servers.llama}."
+    assert (answer["model"], answer["message"]) == ("Qwen2.5-Coder-1.5B-Q8_0", said)
+    # All that an editor has to write, so that nothing of another choice stays.
+    assert answer["settings"] == dict.fromkeys(CHOICE) | {"upstream": servers.llama}
+    assert (await editor.state("ready"))["message"] == said
+    (item,) = (await editor.inline(1, 4))["items"]
+    assert item["insertText"].endswith("return a - b")
+    assert [each["label"] for each in await listed(editor) if each["current"]] == [wanted["label"]]
+    assert (await editor.command("calomel.useModel", NANO))["model"] == "scripted"
+
+
+async def test_the_old_model_answers_until_the_new_one_does(editor: Editor, servers: Servers) -> None:
+    loading = Script()
+    loading.loading, loading.fill = asyncio.Event(), "return b"
+
+    async def connect(settings: ServerSettings) -> Completer:
+        return editor.script if settings.upstream is None else loading
+
+    editor.script.connect = connect
+    await ready(editor)
+    moving = editor.start("workspace/executeCommand", {"command": "calomel.useModel", "arguments": [{"upstream": "x"}]})
+    (item,) = (await editor.inline(1, 4))["items"]
+    assert item["insertText"].endswith("return a + b")
+    assert not editor.shown("calomel/status")
+    loading.loading.set()
+    assert (await editor.answer(moving))["result"]["model"] == "scripted"
+    assert editor.script.closed == 1
+    editor.change(2, {"text": ADD + "\n"})
+    (item,) = (await editor.inline(1, 4))["items"]
+    assert item["insertText"].endswith("return b")
+
+
+@pytest.mark.parametrize(
+    ("choice", "why"),
+    [
+        ({"upstream": "http://127.0.0.1:9"}, "no server answers at http://127.0.0.1:9: start it, or mend upstream"),
+        ({"upstream": "SEVERAL"}, "the server at SEVERAL has several models: name one with upstream-model"),
+        ({"upstream": "SEVERAL", "upstream_model": "mine:7b"}, "mine:7b has no fill-in-the-middle tokens"),
+    ],
+)
+async def test_one_that_does_not_answer_is_told_with_its_reason_and_the_old_one_stays(
+    editor: Editor, servers: Servers, choice: dict[str, str], why: str
+) -> None:
+    def named(text: str) -> str:
+        return text.replace("SEVERAL", servers.several)
+
+    await ready(editor)
+    answer = await editor.command("calomel.useModel", {name: named(value) for name, value in choice.items()})
+    assert answer["model"] is None
+    assert answer["message"].startswith(f"scripted goes on, for the other model does not answer: {named(why)}")
+    assert [each["label"] for each in await listed(editor) if each["current"]] == ["nano"]
+    assert (await editor.inline(1, 4))["items"]
+    assert not editor.shown("calomel/status")
+
+
+async def test_the_choice_holds_until_the_settings_name_another_model(editor: Editor, servers: Servers) -> None:
+    await ready(editor)
+    model = (await editor.command("calomel.useModel", {"upstream": servers.llama}))["model"]
+    await editor.state("ready")
+
+    async def pushed(**settings: Any) -> None:
+        editor.notify("workspace/didChangeConfiguration", {"settings": {"calomel": settings}})
+        assert await editor.alive()
+
+    # Other settings, and those that the editor writes of the choice.
+    for settings in ({"suggest": {"max_tokens": 32}}, {"server": {"upstream": servers.llama}}):
+        await pushed(**settings)
+        assert (await editor.command("calomel.status"))["model"] == model
+    assert not editor.shown("calomel/status")
+    await pushed(server={"model": "nano"})
+    assert (await editor.state("ready"))["message"].startswith("scripted is ready.")
+
+
+async def test_of_two_choices_the_last_one_counts(editor: Editor, servers: Servers) -> None:
+    slow = Script()
+    slow.loading = asyncio.Event()
+    usual = editor.script.connect
+    assert usual is not None
+
+    async def connect(settings: ServerSettings) -> Completer:
+        return slow if settings.upstream == "http://127.0.0.1:1" else await usual(settings)
+
+    editor.script.connect = connect
+    await editor.initialize()
+    arguments = [{"upstream": "http://127.0.0.1:1"}]
+    first = editor.start("workspace/executeCommand", {"command": "calomel.useModel", "arguments": arguments})
+    assert (await editor.command("calomel.useModel", {"upstream": servers.llama}))["model"] is not None
+    assert (await editor.answer(first))["result"] == {"model": None, "message": "Another model was chosen meanwhile."}
+    assert slow.closed == 1
+
+
+@pytest.mark.parametrize(
+    "argument", [None, {"upstream_fim": "gwen"}, {"device": "cuda"}, {"upstream": 5}, {"idle_minutes": 1}]
+)
+async def test_what_is_no_choice_is_refused(editor: Editor, argument: Any) -> None:
+    await editor.initialize()
+    params = {"command": "calomel.useModel", "arguments": [argument]}
+    assert await editor.error("workspace/executeCommand", params) == -32602
