@@ -63,6 +63,7 @@ class EditsOptions:
     model: Path | None = None
     device: str = "cpu"
     threads: int | None = None
+    upstream: str | None = None
     baselines: bool = False
     aggressiveness: Aggressiveness = "balanced"
     seed: int = 0
@@ -76,7 +77,7 @@ def run_edits(options: EditsOptions) -> Report:
 
 async def _measure(options: EditsOptions, cases: tuple[Case, ...], problems: tuple[str, ...]) -> Report:
     settings = SuggestSettings(debounce_seconds=0.0, aggressiveness=options.aggressiveness)
-    async with aclosing(open_completer(options.model, options.device, options.threads)) as completer:
+    async with aclosing(open_completer(options.model, options.device, options.threads, options.upstream)) as completer:
         info = await completer.info()
         rows = await ask_all(cases, completer, settings)
         others = ask_plain(cases, completer) if options.baselines else {}

@@ -57,6 +57,7 @@ class HeldOptions:
         aggressiveness: of the editor's settings.
         model: checkpoint folder; None for the shipped one.
         device, threads: of the engine.
+        upstream: address of another server, whose model answers instead.
         seed: of the bootstrap.
         resume: continue an interrupted run.
         samples: where to write every candidate that the gate saw; nothing is shown then, and every second story
@@ -71,6 +72,7 @@ class HeldOptions:
     model: Path | None = None
     device: str = "cpu"
     threads: int | None = None
+    upstream: str | None = None
     seed: int = 0
     resume: bool = True
     samples: Path | None = None
@@ -143,7 +145,7 @@ async def _asked(moments: Sequence[Moment], options: HeldOptions) -> tuple[list[
         "baselines": options.baselines,
         "samples": options.samples is not None,
     }
-    async with aclosing(open_completer(options.model, options.device, options.threads)) as completer:
+    async with aclosing(open_completer(options.model, options.device, options.threads, options.upstream)) as completer:
         contenders = Contenders(completer, settings, baselines=options.baselines, audit=options.samples is not None)
         journal = Journal("edits", depends_on, resume=options.resume)
         return await ask_moments(moments, contenders, Progress(), journal), await completer.info()

@@ -26,6 +26,7 @@ class ReplayOptions:
         model: checkpoint folder; None for the shipped one.
         device: cpu, cuda, cuda:N or mps.
         threads: of each engine.
+        upstream: address of another server, whose model answers; None for an engine of our own.
         latency: seconds per answer, or those that answers really take.
         seed: of all random draws.
         aggressiveness: of the gate.
@@ -38,6 +39,7 @@ class ReplayOptions:
     model: Path | None = None
     device: str = "cpu"
     threads: int | None = None
+    upstream: str | None = None
     latency: Latency = "measured"
     seed: int = 0
     aggressiveness: Aggressiveness = "balanced"

@@ -33,10 +33,10 @@ Report = Callable[[int, int, int], None]
 
 
 def open_engine(options: ReplayOptions) -> Completer:
-    """The engine in this process, with the model that the options name."""
+    """The model that the options name, in this process or behind another server."""
     from calomel.suggest.in_process import open_completer
 
-    return open_completer(options.model, options.device, options.threads)
+    return open_completer(options.model, options.device, options.threads, options.upstream)
 
 
 def replay_logs(

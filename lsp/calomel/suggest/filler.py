@@ -433,6 +433,8 @@ class Filler:
         said = slice(owed, owed + request.max_tokens)
         cut = len(result.ids) > said.stop
         text, stopped = self._cut(request, healing.rest(self.generation.renderer.read(result.ids[: said.stop])))
+        if self._goes_on(request):
+            text, stopped = text.rstrip(), stopped or text[-1:].isspace()
         result = told(result, said)
         hole, shorter = request.hole, stopped
         if hole is not None:

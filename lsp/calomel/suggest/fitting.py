@@ -144,7 +144,7 @@ def _without_closers(text: str, suffix: str) -> str:
 
 
 def _unopened(text: str) -> frozenset[int]:
-    """Offsets of closing brackets and quotes in `text` that were not opened in it, and of `;` and `,` outside of any."""
+    """Offsets of closing brackets and quotes that `text` did not open, and of `;` and `,` outside of any."""
     open_brackets: list[str] = []
     quote = ""
     quote_at = 0

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from calomel.engine.config import Shape
     from calomel.families.family import OpenOptions
     from calomel.prompts.tokenizer import TextTokenizer
+    from calomel.suggest.upstream.completer import UpstreamCompleter
 
 
 def open_filler(
@@ -204,11 +205,20 @@ class EngineCompleter:
         self.filler.close()
 
 
-def open_completer(folder: Path | None = None, device: str = "cpu", threads: int | None = None) -> EngineCompleter:
+def open_completer(
+    folder: Path | None = None, device: str = "cpu", threads: int | None = None, upstream: str | None = None
+) -> EngineCompleter | UpstreamCompleter:
     """Load the checkpoint folder (None: the shipped one) and answer with it; blocks for seconds.
 
-    Raises what `calomel.suggest.filler.open_filler` raises.
+    With `upstream`, the address of another server, that one's model answers (`Target.named`).
+
+    Raises what `calomel.suggest.filler.open_filler` raises, and CompleterError for a server that does not answer.
     """
+    if upstream is not None:
+        from calomel.suggest.upstream.completer import UpstreamCompleter
+        from calomel.suggest.upstream.exchange import Target
+
+        return UpstreamCompleter(Target.named(upstream))
     from calomel.suggest.launch import describe
 
     filler = open_filler(folder, device, threads)

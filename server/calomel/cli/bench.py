@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from calomel.cli.errors import InputError
-from calomel.cli.options import Aggressiveness, Device, Model, Quantize, Resume, Seed, Threads, made_of
+from calomel.cli.options import Aggressiveness, Device, Model, Quantize, Resume, Seed, Threads, Upstream, made_of
 
 if TYPE_CHECKING:
     from calomel.report.result import Report
@@ -135,6 +135,7 @@ def edits(
     samples: Annotated[Path | None, typer.Option(help="Write candidates for `calomel calibrate`.")] = None,
     aggressiveness: Aggressiveness = "balanced",
     model: Model = None,
+    upstream: Upstream = None,
     device: Device = "cpu",
     threads: Threads = None,
     seed: Seed = 0,

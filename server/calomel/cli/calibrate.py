@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calomel.cli.errors import CommandError, InputError
-from calomel.cli.options import Model, model_info
+from calomel.cli.options import Model, Upstream, model_info
 from calomel.cli.output import console
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def calibrate(
     ] = None,
     log: Annotated[Path | None, typer.Option(help="Another outcome log than yours.")] = None,
     model: Model = None,
+    upstream: Upstream = None,
     out: Annotated[Path | None, typer.Option(help="Where to write. Default: your own calibrator.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Fit kinds that there are samples of from nothing.")] = False,
     recall: Annotated[
@@ -50,7 +51,7 @@ def calibrate(
     if recall is not None:
         _fit_recall(recall, model, out, holes, dry_run=dry_run)
         return
-    info = model_info(model)
+    info = model_info(model, upstream)
     # A user's own fit starts from the calibrator beside the weights each time, so that no outcome counts twice.
     known = Calibrator() if info.tokenizer is None else Calibrator.of_folder(Path(info.tokenizer).parent)
     found = _read(samples or [], log, info)

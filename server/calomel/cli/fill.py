@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from calomel.cli.errors import InputError
-from calomel.cli.options import AsJson, Device, Model
+from calomel.cli.options import AsJson, Device, Model, Upstream
 from calomel.cli.output import console, excerpt
 from calomel.prompts.parts import PromptParts
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from calomel.suggest.completer import Fill
     from calomel.suggest.filler import Filler
+    from calomel.suggest.upstream.completer import UpstreamCompleter
 
 
 def offset_of(text: str, place: str, option: str) -> int:
@@ -111,14 +112,13 @@ def fill(
     max_tokens: Annotated[int, typer.Option(min=1, max=4096, help="Longest answer, in tokens.")] = 64,
     policy: Annotated[str | None, typer.Option(help="Reveal policy, as threshold:0.9 or prefix:0.8.")] = None,
     model: Model = None,
+    upstream: Upstream = None,
     device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
     """Fill a hole in FILE and print it in context."""
     hole = Hole.in_file(file, at, to)
-    from calomel.suggest.in_process import open_filler
-
-    with closing(open_filler(model, device)) as filler:
+    with closing(_opened(model, device, upstream)) as filler:
         answer = _filled(filler, hole, policy, max_tokens)
     if as_json:
         fields = {"path": hole.path, "at": at, "to": to or at, **{name: getattr(answer, name) for name in _FIELDS}}
@@ -131,7 +131,13 @@ def fill(
     errors.print(measures(answer))
 
 
-def _filled(filler: Filler, hole: Hole, policy: str | None, max_tokens: int = 64) -> Fill:
+def _opened(model: Path | None, device: str, upstream: str | None) -> Filler | UpstreamCompleter:
+    from calomel.suggest.in_process import open_completer, open_filler
+
+    return open_filler(model, device) if upstream is None else open_completer(upstream=upstream)  # type: ignore[return-value]
+
+
+def _filled(filler: Filler | UpstreamCompleter, hole: Hole, policy: str | None, max_tokens: int = 64) -> Fill:
     from calomel.suggest.completer import FillRequest
 
     return filler.fill(
@@ -157,6 +163,7 @@ def measures(answer: Fill) -> str:
 def tryout(
     policy: Annotated[str | None, typer.Option(help="Reveal policy. Default: the model's own.")] = None,
     model: Model = None,
+    upstream: Upstream = None,
     device: Device = "cpu",
 ) -> None:
     """Fill holes in a few bundled files: some that the shipped model can do, and some that it cannot."""
@@ -164,7 +171,6 @@ def tryout(
 
     from calomel.report.progress import Progress
     from calomel.suggest.completer import FillRequest
-    from calomel.suggest.in_process import open_filler
 
     samples = bundled_samples()
     out = console()
@@ -172,9 +178,12 @@ def tryout(
     with Progress() as progress:
         progress.phase("loading the model")
         began = time.perf_counter()
-        with closing(open_filler(model, device)) as filler:
+        with closing(_opened(model, device, upstream)) as filler:
             loaded = time.perf_counter() - began
-            out.print(f"Loaded {model or 'the shipped model, nano,'} on {device} in {loaded:.1f} s.")
+            if upstream is None:
+                out.print(f"Loaded {model or 'the shipped model, nano,'} on {device} in {loaded:.1f} s.")
+            else:
+                out.print(f"The server at {upstream} answers.")
             # The first request sets up buffers and thread pools that all later ones share.
             filler.fill(FillRequest("fill", PromptParts(path="warm_up.py", prefix="def warm_up() -> None:\n    ")))
             progress.phase("holes", len(samples))
@@ -187,10 +196,10 @@ def tryout(
         right = [each.text == one.expected for each, one in zip(answers, samples, strict=True) if one.kind == kind]
         out.print(f"{sum(right)} of {len(right)} are what the author wrote where {words}.")
     out.print(
-        f"Median {1000 * median(answer.seconds for answer in answers):.0f} ms an answer, after one to warm up. "
-        "Nothing left this machine."
+        f"Median {1000 * median(answer.seconds for answer in answers):.0f} ms an answer, after one to warm up."
+        + (" Nothing left this machine." if upstream is None else "")
     )
-    if model is None:
+    if model is None and upstream is None:
         _point_to_larger(out, device)
     out.print("Your own file: calomel fill FILE --at LINE:COLUMN")
 

@@ -47,8 +47,20 @@ def word_or_number(option: str, words: Sequence[str], most: float, text: str) ->
     return number
 
 
-def model_info(folder: Path | None) -> ModelInfo:
-    """The model in `folder` (None: the shipped one), from its files alone. Raises InputError, OSError."""
+def model_info(folder: Path | None, upstream: str | None = None) -> ModelInfo:
+    """The model in `folder` (None: the shipped one), from its files alone, or the one behind an address.
+
+    Raises:
+        InputError, OSError: there is none.
+        CompleterError: the server does not answer.
+    """
+    if upstream is not None:
+        from calomel.suggest.upstream.completer import UpstreamCompleter
+        from calomel.suggest.upstream.exchange import Target
+
+        found = UpstreamCompleter(Target.named(upstream))
+        found.look()
+        return found.model
     from calomel.suggest.launch import describe
 
     try:
@@ -67,6 +79,10 @@ def made_of(kind: type[_Made], given: Mapping[str, Any]) -> _Made:
 _threshold = partial(word_or_number, "--aggressiveness", ("quiet", "balanced", "eager"), 1.0)
 
 Model: TypeAlias = Annotated[Path | None, typer.Option(help="Checkpoint folder. Default: the shipped model.")]
+Upstream: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Ask the model of another server. CALOMEL_UPSTREAM_MODEL and others say more."),
+]
 Device: TypeAlias = Annotated[str, typer.Option(callback=_checked_device, help="cpu, cuda, cuda:N or mps.")]
 Threads: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Processor threads of the engine.")]
 Quantize: TypeAlias = Annotated[

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from calomel.cli.errors import CommandError, InputError
-from calomel.cli.options import Aggressiveness, Device, Model, Resume, Seed, Threads, made_of, word_or_number
+from calomel.cli.options import Aggressiveness, Device, Model, Resume, Seed, Threads, Upstream, made_of, word_or_number
 from calomel.cli.output import check_folders, console
 from calomel.report.progress import Progress
 from calomel.storage import write_whole
@@ -50,6 +50,7 @@ def replay(
         typer.Option(metavar="measured|MS", parser=_latency, help="What answers take: measured, or in milliseconds."),
     ] = "measured",
     model: Model = None,
+    upstream: Upstream = None,
     device: Device = "cpu",
     threads: Threads = None,
     jobs: Annotated[int, typer.Option(min=1, help="Logs at once, each in a process with its own engine.")] = 1,

@@ -160,6 +160,7 @@ def open_upstream(upstream: UpstreamCompleter) -> Filler:
     except CompleterError as error:
         if error.code == "refused":
             raise StartError(str(error)) from None
+        logging.getLogger("calomel.server").warning("%s", error)
     return cast("Filler", upstream)
 
 

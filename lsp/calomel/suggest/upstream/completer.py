@@ -146,6 +146,8 @@ class UpstreamCompleter:
         self._looking: asyncio.Task[Adapter] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._trouble = ""
+        # Whoever asks first is told what is wrong by the error.
+        self._logs = False
         self._heard = time.monotonic()
 
     def look(self) -> None:
@@ -155,6 +157,7 @@ class UpstreamCompleter:
             try:
                 await self._ready()
             finally:
+                self._logs = True
                 await self.aclose()
 
         asyncio.run(once())
@@ -238,6 +241,17 @@ class UpstreamCompleter:
             pass
         return await self._finished(request, answer, began)
 
+    def fill(self, request: FillRequest) -> Fill:
+        """The same in an event loop of its own; blocks."""
+
+        async def once() -> Fill:
+            try:
+                return await self.afill(request)
+            finally:
+                await self.aclose()
+
+        return asyncio.run(once())
+
     async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         """Yield the text as it becomes final, then the `Fill`. Raises UpstreamError."""
         began, answer, sent = time.monotonic(), _Answer(), ""
@@ -300,12 +314,12 @@ class UpstreamCompleter:
             adapter = await adapter_of(self._exchange)
             self._last = await adapter.look()
         except UpstreamError as error:
-            if str(error) != self._trouble:
+            if self._logs and str(error) != self._trouble:
                 _log.warning("%s", error)
             self._trouble = str(error)
             raise
         else:
-            self._adapter, self._heard = adapter, time.monotonic()
+            self._adapter, self._heard, self._logs = adapter, time.monotonic(), True
             _log.info("%s", self.said)
             return adapter
         finally:
@@ -417,6 +431,7 @@ class UpstreamCompleter:
 
     async def _finished(self, request: FillRequest, answer: _Answer, began: float) -> Fill:
         text, stopped = self._cut(request, answer.text)
+        text = text.rstrip() if self._continues else text
         finish = "stop" if stopped else answer.finish or "stop"
         if request.hole is not None:
             text = await asyncio.to_thread(request.hole.fitted, text, truncated=finish != "stop")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import ssl
 from collections.abc import AsyncGenerator
@@ -63,6 +64,23 @@ class Target:
     key: str | None = field(default=None, repr=False)
     fim: str | None = None
     edit: str | None = None
+
+    @classmethod
+    def named(cls, url: str) -> Target:
+        """The server at an address, with the rest from the environment, as `calomel serve` reads it.
+
+        Raises:
+            UpstreamError: nothing may be sent to that address.
+        """
+        problem = problem_of(url)
+        if problem is not None:
+            raise UpstreamError("refused", problem)
+        said = {
+            name: value
+            for name in ("format", "model", "key", "fim", "edit")
+            if (value := os.environ.get(f"CALOMEL_UPSTREAM_{name.upper()}"))
+        }
+        return cls(url, **said)  # type: ignore[arg-type]
 
     @property
     def base(self) -> str:
