@@ -54,7 +54,13 @@ def test_an_editor_that_is_there_is_named_with_its_command(run: Runner, machine:
     program(machine, "hx")
     assert "Helix is on this machine. Connect it to Calomel:\n   calomel editor setup helix" in run().out
     program(machine, "code")
-    assert "calomel editor setup vscode" in run().out
+    program(machine, "codium")
+    program(machine, "nvim")
+    said = run().out
+    assert "VS Code, Neovim and Helix are on this machine. Connect those that you use to Calomel:\n" in said
+    assert [line for line in said.splitlines() if "setup" in line] == [
+        f"   calomel editor setup {name}" for name in ("vscode", "neovim", "helix")
+    ]
 
 
 def test_an_editor_with_a_configuration_goes_before_a_program(run: Runner, machine: Path, home: Path) -> None:

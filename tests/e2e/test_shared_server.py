@@ -17,6 +17,7 @@ import psutil
 import pytest
 from tests.server._upstreams import Play, llama_cpp, served
 
+from calomel.prompts.fim_tokens import FORMATS
 from calomel.prompts.parts import PromptParts
 from calomel.suggest import launch, remote, runtime_file
 from calomel.suggest.completer import CompleteRequest, CompleterError
@@ -153,7 +154,7 @@ async def test_editors_ask_a_server_that_has_a_model_already_through_one_that_th
 
 
 async def test_editors_say_what_such_a_server_speaks_and_how_its_model_is_asked() -> None:
-    play = Play(models=("mine", "other"), path="/models/mine.gguf")
+    play = Play(path="/models/mine.gguf", marks=FORMATS["deepseek"].marks)
     with served(llama_cpp(play)) as url:
         settings = ServerSettings(upstream=url, upstream_format="llama.cpp", idle_minutes=2.0)
         plain = await connect(settings)

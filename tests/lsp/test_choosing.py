@@ -134,7 +134,7 @@ async def test_the_old_model_answers_until_the_new_one_does(editor: Editor, serv
     [
         ({"upstream": "http://127.0.0.1:9"}, "no server answers at http://127.0.0.1:9: start it, or mend upstream"),
         ({"upstream": "SEVERAL"}, "the server at SEVERAL has several models: name one with upstream-model"),
-        ({"upstream": "SEVERAL", "upstream_model": "mine:7b"}, "mine:7b has no fill-in-the-middle tokens"),
+        ({"upstream": "SEVERAL", "upstream_model": "yours"}, "the server at SEVERAL has no yours: it has qwen2.5"),
     ],
 )
 async def test_one_that_does_not_answer_is_told_with_its_reason_and_the_old_one_stays(

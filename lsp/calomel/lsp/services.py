@@ -14,6 +14,7 @@ from calomel.context.builder import ContextBuilder
 from calomel.lsp.client import Client
 from calomel.lsp.log import describe
 from calomel.lsp.protocol import State
+from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer, TokenizerError
 from calomel.selectivity.record import Records
 from calomel.suggest.completer import CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
@@ -37,6 +38,8 @@ RETRY_SECONDS: Final = 5.0
 
 _LOST: Final = "Its server ended; Calomel starts it again, or looks for it."
 
+# What a model is asked before it takes the place of another one.
+_TRIAL: Final = CompleteRequest("fill", PromptParts(path="add.py", prefix="def add(a, b):\n    return "), max_tokens=4)
 _CREDENTIALS: Final = re.compile(r"//[^@/]*@")
 _GPUS: Final = {"cuda": "NVIDIA GPU", "mps": "Apple GPU"}
 
@@ -166,6 +169,9 @@ class ModelLink:
         """Move to another model once it answers; the present one goes on until then. Raises CompleterError."""
         completer = await self._connect(server)
         try:
+            await completer.info()
+            await completer.complete(_TRIAL)
+            # Whoever was asked knows more of itself.
             info = await completer.info()
         except BaseException:
             await completer.aclose()

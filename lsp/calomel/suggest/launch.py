@@ -39,6 +39,12 @@ LOG: Final = logging.getLogger(__name__)
 START_SECONDS: Final = 60.0
 _CACHE_TOKENS: Final = 65_536
 _POLL: Final = 0.02
+# A server that closes its connections may take so long to end.
+_ENDS_SECONDS: Final = 3.0
+# How the command line begins to say what is wrong.
+_SAID: Final = "calomel: "
+# Servers that this process started, and where each begins in the log, by their runtime files.
+_started: Final[dict[Path, tuple[subprocess.Popen[bytes], int]]] = {}
 _LOG_BYTES: Final = 1024 * 1024
 _TAIL: Final = 2000
 # A server that is only busy answers sooner.
@@ -82,7 +88,8 @@ def start_server(wish: Wish, running: Callable[[], ServerRecord | None]) -> Serv
             return found
         _end_hung(wish.path)
         log = log_path()
-        process = _spawn(wish, log)
+        process, began = _spawn(wish, log), _size(log)
+        _started[wish.path] = (process, began)
         # Reaps it when it exits, so that it is not taken for a running one.
         threading.Thread(target=process.wait, name="calomel-engine", daemon=True).start()
         while time.monotonic() < until:
@@ -90,7 +97,7 @@ def start_server(wish: Wish, running: Callable[[], ServerRecord | None]) -> Serv
             if found is not None:
                 return found
             if process.poll() is not None:
-                raise CompleterError("failed", f"the model's server ended at its start: {_last_words(log)}")
+                raise CompleterError("failed", f"the model's server ended at its start: {_last_words(log, began)}")
             time.sleep(_POLL)
         process.terminate()
     raise CompleterError("failed", f"the model's server did not start within {START_SECONDS:.0f} seconds; see {log}")
@@ -175,13 +182,32 @@ def _lock(path: Path, until: float) -> Iterator[None]:
         yield
 
 
-def _last_words(log: Path) -> str:
-    """The last line of the server's log; it contains no text of the user."""
+def _size(log: Path) -> int:
     try:
-        lines = log.read_text(encoding="utf-8", errors="replace")[-_TAIL:].strip().splitlines()
+        return log.stat().st_size
+    except OSError:
+        return 0
+
+
+def _last_words(log: Path, began: int) -> str:
+    """Why the server that began to write there ended; it contains no text of the user. Others write there, too."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(began, _size(log) - _TAIL))
+            lines = file.read().decode("utf-8", "replace").strip().splitlines()
     except OSError:
         return f"no word in {log}"
-    return lines[-1] if lines else f"no word in {log}"
+    said = [line.removeprefix(_SAID) for line in lines if line.startswith(_SAID)]
+    return (said or lines or [f"no word in {log}"])[-1]
+
+
+def why_ended(settings: ServerSettings) -> str | None:
+    """Why the server that this process started for these settings ended; None if it did not. Blocks for moments."""
+    process, began = _started.get(_wish(settings).path, (None, 0))
+    try:
+        return None if process is None or process.wait(_ENDS_SECONDS) is None else _last_words(log_path(), began)
+    except subprocess.TimeoutExpired:
+        return None
 
 
 SHIPPED_NAME: Final = "calomel-nano"
@@ -294,7 +320,10 @@ async def connect(settings: ServerSettings, folders: Sequence[Path] = ()) -> Com
     async def shared() -> Endpoint:
         return await asyncio.to_thread(find_or_start, settings)
 
-    return HttpCompleter(shared, session_name(folders))
+    async def ended() -> str | None:
+        return await asyncio.to_thread(why_ended, settings)
+
+    return HttpCompleter(shared, session_name(folders), ended)
 
 
 def session_name(folders: Sequence[Path]) -> str:
@@ -310,10 +339,14 @@ def find_or_start(settings: ServerSettings) -> Endpoint:
 
     Raises CompleterError with the reason if none can be started.
     """
-    wish = _own(settings) if settings.upstream is None else _behind(settings.upstream, settings)
+    wish = _wish(settings)
     found = running(wish)
     record = found if found is not None else start_server(wish, lambda: running(wish))
     return Endpoint(record.url, record.token)
+
+
+def _wish(settings: ServerSettings) -> Wish:
+    return _own(settings) if settings.upstream is None else _behind(settings.upstream, settings)
 
 
 # The settings that choose the model behind an upstream, for editors and for a server alike.

@@ -70,9 +70,13 @@ class HttpCompleter:
     Args:
         resolve: finds the server.
         session: name under which the server keeps this client's contexts together; may be empty.
+        ended: why the server ended; None if it did not, or is not known.
     """
 
-    def __init__(self, resolve: Resolve, session: str = "") -> None:
+    def __init__(
+        self, resolve: Resolve, session: str = "", ended: Callable[[], Awaitable[str | None]] | None = None
+    ) -> None:
+        self._ended = ended
         self._resolve = resolve
         self._session = session
         self._endpoint: Endpoint | None = None
@@ -102,6 +106,11 @@ class HttpCompleter:
             try:
                 return decode_info(await self._send("GET", INFO_PATH, None, ANSWER_SECONDS))
             except CompleterError as error:
+                # Whoever was found may have ended while its model was loaded.
+                lost = self._ended is not None and error.code in {"unreachable", "failed"}
+                why = await self._ended() if self._ended is not None and lost else None
+                if why is not None:
+                    raise CompleterError("failed", why) from None
                 if error.code != "loading" or loop.time() > until:
                     raise
             except FieldError as error:

@@ -62,8 +62,12 @@ def _editor(editors: list[Finding], ready: list[Finding]) -> Step:
         return Step(f"{ready[0].subject} is {ready[0].found}.", "Open a source file and type.")
     installed = [name for program, name in _PROGRAMS.items() if shutil.which(program)]
     configured = [name for name, title in _NAMES.items() for each in editors if each.subject == title]
-    for name in (*configured, *installed):
-        return Step(f"{_NAMES[name]} is on this machine. Connect it to Calomel:", f"calomel editor setup {name}")
+    names = list(dict.fromkeys((*configured, *installed)))
+    if names:
+        there = " and ".join(filter(None, (", ".join(_NAMES[name] for name in names[:-1]), _NAMES[names[-1]])))
+        verb, which = ("is", "it") if len(names) == 1 else ("are", "those that you use")
+        commands = "\n   ".join(f"calomel editor setup {name}" for name in names)
+        return Step(f"{there} {verb} on this machine. Connect {which} to Calomel:", commands)
     return Step("No editor was found that Calomel knows. See which it can set up:", "calomel editor setup --help")
 
 

@@ -164,10 +164,11 @@ def test_the_second_key_takes_it_where_a_line_begins_too(workbench: Workbench) -
 
 
 def test_a_tab_that_comes_before_the_edit_writes_no_blanks_into_a_word(workbench: Workbench) -> None:
-    workbench.script(seconds=1, edit={"area(room)": "surface(room)"})
+    workbench.script(seconds=2, edit={"area(room)": "surface(room)"})
     workbench.open("area(room)\npass\narea(room)\n")
     workbench.press("Control+Shift+ArrowRight")
     workbench.type("surface")
+    until_place(workbench, 1, 8)
     workbench.press("Tab")
     workbench.until(workbench.decorations, "the edit that was waited for")
     assert (workbench.lines() or [""])[0].startswith("surface(room)")
