@@ -96,9 +96,7 @@ def indented(text: str, prefix: str, suffix: str, language_id: str) -> str:
     if found == leads:
         return text
     ends = [*LINE_END.findall(text), ""]
-    return "".join(
-        new + line[len(old) :] + end for new, old, line, end in zip(found, leads, lines, ends, strict=True)
-    )
+    return "".join(new + line[len(old) :] + end for new, old, line, end in zip(found, leads, lines, ends, strict=True))
 
 
 # Characters before the cursor in which its line and block are looked for.
@@ -116,7 +114,7 @@ def _tabbed(leads: list[str], lines: list[str], row: int, base: int) -> str:
     if not lead.startswith("  "):
         return lead
     blanks = len(lead.expandtabs(_USUAL_WIDTH))
-    first = next(number for number, each in enumerate(leads) if each.startswith("  ") and number > 0 or number == row)
+    first = next(number for number, each in enumerate(leads) if number == row or (number and each.startswith("  ")))
     deeper = base + 1 if first and _OPENS_BLOCK.search(lines[first - 1]) else base
     width = len(leads[first]) / max(1, deeper)
     size = int(width) if width in _WIDTHS else next((each for each in _WIDTHS if len(leads[first]) % each == 0), 1)
