@@ -168,6 +168,7 @@ def test_nothing_is_fetched_offline_or_over_what_is_there(
 ) -> None:
     assert run("models", "fetch", "me/small").status == 0
     assert "is there already" in run("models", "fetch", "me/small").err
+    assert "nano is the shipped model's name" in run("models", "fetch", "me/other", "--name", "nano").err
     assert "name may hold" in run("models", "fetch", "me/small", "--name", "../x").err
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert "offline is set" in run("models", "fetch", "me/other").err
@@ -251,3 +252,11 @@ def test_three_models_are_recommended_that_fit_and_how_to_get_them(run: Runner, 
 def test_families_are_told_as_tables(run: Runner) -> None:
     assert "| SDAR | block-causal" in run("models", "families").out
     assert "| JetLM/SDAR-8B-Chat | SDAR | MIT | 16.0 GB | 8.0 GB | 4.0 GB |" in run("models", "families", "--guide").out
+
+
+@pytest.mark.parametrize("command", [("estimate", "nano"), ("estimate", "nano", "--memory-gib", "4"), ("recommend",)])
+@pytest.mark.parametrize("device", ["bogus", "mps"])
+def test_a_device_that_is_not_there_is_said_in_a_sentence(run: Runner, command: tuple[str, ...], device: str) -> None:
+    done = run("models", *command, "--device", device)
+    assert (done.status, done.out) == (2, "")
+    assert f"{device} is no device of this machine" in done.err

@@ -15,6 +15,7 @@ from tests.cli.conftest import Runner, configured
 from tests.server._upstreams import Play, ollama, served
 
 from calomel.cli import upstream_checks
+from calomel.cli.main import main
 from calomel.report import progress as bars
 from calomel.report.progress import Progress
 
@@ -156,3 +157,15 @@ def test_what_takes_long_is_seen_to_take_long_and_what_does_not_is_not(monkeypat
         progress.timer.join()
     assert "calomel doctor" not in written(quick)
     assert "calomel doctor" in written(slow)
+
+
+def test_a_language_server_that_is_interrupted_at_its_start_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("calomel.lsp.server.run_stdio", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        main(["lsp"])
+    assert (ended.value.code, capsys.readouterr()) == (130, ("", ""))

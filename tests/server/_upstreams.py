@@ -43,6 +43,7 @@ class Play:
         failing: path to the status, or to the JSON document of a status, that it answers with.
         half: an answer breaks off behind so many tokens.
         nonsense: what it sends in the place of its first document.
+        heartbeats: empty events stand between its documents.
         gate: tokens behind the first one wait for it.
         asked: path and body of every question.
         gone: the client closed the connection before the end.
@@ -64,6 +65,7 @@ class Play:
     failing: dict[str, tuple[int, Any]] = field(default_factory=dict)
     half: int | None = None
     nonsense: str | None = None
+    heartbeats: bool = False
     gate: threading.Event | None = None
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     gone: threading.Event = field(default_factory=threading.Event)
@@ -130,6 +132,8 @@ class Played:
                         raise ConnectionResetError
                     while at and play.gate is not None and not play.gate.is_set():  # noqa: ASYNC110 (of the test's thread)
                         await asyncio.sleep(0.005)
+                    if play.heartbeats:
+                        yield b"data:\n\n: still here\n\ndata: \n\n"
                     yield worded(token(at, text))
                 for document in last:
                     yield worded(document)

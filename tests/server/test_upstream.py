@@ -114,6 +114,13 @@ def test_a_hole_is_filled_by_a_server_whose_format_is_found_out(name: str, asked
 
 
 @pytest.mark.parametrize("name", FORMATS)
+def test_empty_events_that_keep_a_connection_open_are_no_part_of_an_answer(name: str, asked: Open) -> None:
+    play = Play(heartbeats=True)
+    answer = asked(name, play).post(FIM, json=HOLE).json()
+    assert answer["choices"][0]["text"] == "n * 2"
+
+
+@pytest.mark.parametrize("name", FORMATS)
 def test_a_stream_has_the_lines_as_they_come(name: str, asked: Open) -> None:
     play = Play(tokens=("x = 1\n", "y = 2\n", "z = 3\n"))
     client = asked(name, play, live=True)

@@ -396,6 +396,49 @@ def test_a_name_is_imported_as_another_file_imports_it(path: str, line: str, use
     assert all(line in result.splitlines()[:2] for result in results)
 
 
+@pytest.mark.parametrize(
+    ("path", "head", "line", "use"),
+    [
+        ("a.ts", 'const text = `\nimport { a } from "./a";\n`;', 'import { b } from "./b";', "b(x);"),
+        ("a.py", '"""Use it so:\n\nimport json\n"""\n\nfrom __future__ import annotations', "import glob", "glob(x)"),
+        ("a.py", "from __future__ import annotations", "from a import some", "some(x)"),
+    ],
+    ids=["in a template", "in a docstring", "above __future__"],
+)
+def test_an_import_is_not_written_into_a_string_nor_above_what_must_be_first(
+    path: str, head: str, line: str, use: str
+) -> None:
+    before = f"{head}\n\nx = 1\n"
+    assert imported(path, before, f"{before}{use}\n", [line]) == []
+
+
+def test_gos_packages_are_imported_once() -> None:
+    """Also where the import is as new as what uses it."""
+    before = "package a\n\n"
+    after = 'package a\n\nimport (\n\t"errors"\n\t"time"\n)\n\nfunc f() time.Duration {\n\treturn errors.New(x)\n}\n'
+    assert imported("a.go", before, after) == []
+
+
+COPIES = {
+    "a line": ("width = clamp(box.width)\n", "width", "height", "use(width, box.width)\n"),
+    "a function": ("def load_users(path):\n    return read(path)\n\n", "load_users", "load_items", "load_users(a)\n"),
+    "a field": ("    name: str = field()\n", "name", "email", "show(user.name)\n"),
+    "a member": ("    RED = auto()\n", "RED", "BLUE", "paint(Colour.RED)\n"),
+    "a rule": (".card { color: red; }\n", "card", "tile", '<div class="card">\n'),
+}
+
+
+@pytest.mark.parametrize(("lines", "old", "new", "uses"), COPIES.values(), ids=COPIES)
+def test_what_is_changed_in_a_copy_stays_in_the_original(lines: str, old: str, new: str, uses: str) -> None:
+    moment = Moment(lines + uses)
+    moment.edit(lines, lines + lines)
+    at = moment.text.index(lines, 1)
+    changed = moment.text[:at] + lines.replace(old, new, 1) + moment.text[at + len(lines) :]
+    moment.hunks += text_hunks("a", moment.text, changed)
+    moment.text, moment.cursor = changed, at + len(new)
+    assert [draft for draft in moment.drafts() if not at <= draft.start < at + len(lines)] == []
+
+
 def test_a_name_that_two_files_import_otherwise_is_not_imported() -> None:
     before, others = "import json\n\nx = 1\n", ["from pathlib import Path", "from shop.path import Path"]
     assert imported("a.py", before, before + "y = Path(x)\n", others) == []

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tests.suggest.editor import editing
-from tests.suggest.rule import Case, broken, errors, hostile
+from tests.suggest.rule import TEXTS, Case, broken, errors, hostile
 from tests.suggest.scripted_engine import ScriptedEngine
 
 from calomel.prompts.parts import PromptParts
@@ -29,6 +33,14 @@ CUT = {
     "an operator too many": ("a.py", "x = ├= items┤\n", ""),
     "a bracket that follows": ("a.py", "x = f(├a, bar)┤, bar)\n", "a"),
     "another bracket closed": ("a.py", "x = ├f(a]┤\n", ""),
+    "a half of a call before a word": ("a.py", "def f(items):\n    if ├len(┤items:\n        pass\n", ""),
+    "a bracket of a template that follows": ("a.ts", "const a = b;\nconst c = `/${├b}`;┤}`;\n", "b"),
+    "a statement's end that follows": ("a.ts", "const a = 1;\nconst b = ├a + 1;┤;\n", "a + 1"),
+    "an item's end that follows": ("a.py", "x = f(├a,┤, b)\n", "a"),
+    "a bracket and a statement's end": ("a.ts", "const x = f(├a);┤)\n", "a"),
+    "an indentation that is there": ("a.py", "def f(x):\n    ├    return x┤\n", "return x"),
+    "the same, two deep": ("a.py", "def f(x):\n    if x:\n        ├        return x┤\n", "return x"),
+    "an indentation deeper than the line above": ("a.py", "def f(x):\n    y = x\n    ├    return y┤\n", "return y"),
     "a call without a name": (None, "const x = 1;\nconst y = ├f(() => { g(┤;\n", "f"),
 }
 
@@ -44,6 +56,21 @@ KEPT = {
 }
 
 
+SEAMS = {
+    "the blank before a word": ("a.py", "people = []\nfor person ├in┤people:\n    pass\n", "in "),
+    "the blank before a keyword": ("a.py", "for line in x:\n    if line ├is┤None:\n        pass\n", "is "),
+    "the blank behind a keyword": (
+        "a.py",
+        "def f(area):\n    return area\n\n\ndef g(area):\n    return├area┤\n",
+        " area",
+    ),
+    "tabs for blanks": ("a.go", "func f() {\n\tx()\n\t├if a {\n        b()\n    }┤\n}\n", "if a {\n\t\tb()\n\t}"),
+    "blanks for tabs": ("a.py", "if x:\n    y()\n├if y:\n\tpass┤\n", "if y:\n    pass"),
+    "two blanks for a tab": ("a.ts", "if (x) {\n  y();\n}\n├if (y) {\n\tx();\n}┤\n", "if (y) {\n  x();\n}"),
+    "the tab of a recipe": ("Makefile", "all: a\n\tcc\n\na: b\n├    cc -o a┤\n", "\tcc -o a"),
+}
+
+
 def hole(path: str | None, case: str) -> tuple[HoleText, str]:
     before, _, rest = case.partition("├")
     answer, _, after = rest.partition("┤")
@@ -54,6 +81,12 @@ def hole(path: str | None, case: str) -> tuple[HoleText, str]:
 def test_what_does_not_fit_is_cut_off(path: str | None, case: str, left: str) -> None:
     place, answer = hole(path, case)
     assert place.fitted(answer, truncated=False) == left
+
+
+@pytest.mark.parametrize(("path", "case", "made"), SEAMS.values(), ids=SEAMS)
+def test_an_answer_joins_what_stands_around_it(path: str | None, case: str, made: str) -> None:
+    place, answer = hole(path, case)
+    assert place.fitted(answer, truncated=False) == made
 
 
 @pytest.mark.parametrize(("path", "case"), KEPT.values(), ids=KEPT)
@@ -101,6 +134,57 @@ async def test_whatever_a_model_says_an_editor_is_offered_nothing_that_breaks_th
         assert isinstance(answer, Suggestion)
         made = apply(case.prefix + case.suffix, answer.edits)
         assert broken(case, made[len(case.prefix) : len(made) - len(case.suffix)]) == ""
+
+
+_ROOT = Path(__file__).parents[2]
+FILES = {
+    path: (_ROOT / path).read_text(encoding="utf-8")
+    for path in (
+        *("editors/neovim/lua/calomel/render.lua", "editors/vscode/src/inline.ts", "editors/zed/src/lib.rs"),
+        *("eval/calomel/replay/page.css", "eval/calomel/replay/page.js", "eval/calomel/replay/page.html"),
+        *("lsp/calomel/suggest/fitting.py", "lsp/calomel/workspace/languages.toml", "tests/editors/agent.el"),
+        *("tests/tools/from-debian.bash", "editors/vscode/package.json", "Makefile", "docs/zed.md"),
+    )
+} | {path: text for path, text in TEXTS.items() if path.endswith((".go", ".rs"))}
+_LONGEST_FILE = 60_000
+
+
+@st.composite
+def holes(draw: st.DrawFn) -> tuple[str, str, str, str]:
+    """Some words and marks of a real file, with the file's path and what stands around them."""
+    path = draw(st.sampled_from(sorted(FILES)))
+    text = FILES[path][:_LONGEST_FILE]
+    ends = [found.end() for found in re.finditer(r"\w+|[ \t]+|([^\w\s])\1*|\s", text)]
+    first = draw(st.integers(0, len(ends) - 2))
+    start, end = ends[first], ends[min(len(ends) - 1, first + draw(st.integers(1, 24)))]
+    return path, text[:start], text[start:end], text[end:]
+
+
+@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(hole=holes())
+def test_what_an_author_of_any_language_wrote_is_cut_at_most(
+    hole: tuple[str, str, str, str], tokenizer: Tokenizer
+) -> None:
+    path, prefix, middle, suffix = hole
+    asked = FillRequest(
+        "fill", PromptParts(path=path, prefix=prefix, suffix=suffix), max_tokens=400, fitted=True, whole_word=False
+    )
+    assert middle.startswith(ScriptedEngine(tokenizer, middle).filler().fill(asked).text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "made"),
+    [
+        ("people = []\nfor person |people:\n    pass\n", "in ", "people = []\nfor person in people:\n    pass\n"),
+        ("def f(x):\n    if x is |None:\n        pass\n", "not", "def f(x):\n    if x is not None:\n        pass\n"),
+        ("def f(x):\n    |\n", "    return x", "def f(x):\n    return x\n"),
+        ("def f(items):\n    if |items:\n        pass\n", "len(", ""),
+    ],
+)
+async def test_an_editor_is_offered_text_that_joins_what_stands_around_it(text: str, says: str, made: str) -> None:
+    async with editing(text, says) as editor:
+        editor.workspace.syntax = SyntaxTrees(parse_seconds=60.0)
+        assert editor.after(await editor.inline()) == made
 
 
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -68,6 +68,22 @@ def test_a_cursor_behind_white_space_changes_nothing(nano: Filler) -> None:
     assert nano.fill(asked).result.ids == nano.fill(replace(asked, whole_word=False)).result.ids
 
 
+async def test_a_file_of_windows_is_filled_as_any_other_with_its_own_line_ends(nano: Filler) -> None:
+    prefix = "import os\n\n\ndef first(path):\n    with open(path) as handle:\n        return handle.read()\n\n\n"
+    prefix += "def second(path):\n    with o"
+    suffix = "\n        return handle.read()\n"
+
+    def asked(*texts: str) -> FillRequest:
+        parts = PromptParts(path="a.py", prefix=texts[0], suffix=texts[1])
+        return FillRequest("fill", parts, max_tokens=32, fitted=True)
+
+    windows = asked(*(text.replace("\n", "\r\n") for text in (prefix, suffix)))
+    plain = nano.fill(asked(prefix, suffix)).text
+    assert plain == "pen(path) as handle:"
+    assert nano.fill(windows).text == plain.replace("\n", "\r\n")
+    assert "".join([piece async for piece in nano.stream(windows) if isinstance(piece, str)]) == plain
+
+
 PERSON: dict[str, Any] = {
     "type": "object",
     "properties": {

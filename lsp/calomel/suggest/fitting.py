@@ -250,7 +250,9 @@ def fitted(
     if lines or why not in _SYNTAX | {None}:
         return ""
     line = text[: ends[0]] if ends else text
-    for end in [end for end in _places(line, language_id) if end < len(kept or line)][:_PLACES]:
+    # Half an answer gets no blank that the whole one did not have.
+    places = [end for end in _places(line, language_id) if end < len(kept or line) and line.startswith(cut(end))]
+    for end in places[:_PLACES]:
         if why_not(cut(end)) is None and not (kept and _leaves_error(counts(cut(end)))):
             return cut(end)
     return kept

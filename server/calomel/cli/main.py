@@ -14,6 +14,7 @@ from calomel.storage.system import ENDING
 
 # Exit statuses of commands that another program starts and ends; they apply from the first moment on.
 _ENDED: Final = {"lsp": 1, "serve": 0}
+_INTERRUPTED: Final = 130  # 128 + SIGINT, as shells expect
 _QUICK: Final = (["lsp"], ["lsp", "--stdio"])
 
 
@@ -26,10 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if words and words[0] in _ENDED:
         _end_in_order(_ENDED[words[0]])
     if words in _QUICK:
-        # An editor waits for its server at each start: do not import the other commands.
-        from calomel.lsp.server import run_stdio
-
-        run_stdio()
+        _serve_editor()
     from calomel.cli.app import app
     from calomel.cli.errors import exit_code_of
 
@@ -52,13 +50,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         named_wrongly = isinstance(error, FileNotFoundError | IsADirectoryError | NotADirectoryError)
         raise SystemExit(2 if named_wrongly else 1) from error
     except KeyboardInterrupt:
-        raise SystemExit(130) from None  # 128 + SIGINT, as shells expect
+        raise SystemExit(_INTERRUPTED) from None
     except Exception as error:
         status = exit_code_of(error)
         if status is None:
             raise
         print(f"calomel: {error}", file=sys.stderr)
         raise SystemExit(status) from error
+
+
+def _serve_editor() -> None:
+    """An editor waits for its server at each start: do not import the other commands."""
+    try:
+        from calomel.lsp.server import run_stdio
+
+        run_stdio()
+    except KeyboardInterrupt:
+        raise SystemExit(_INTERRUPTED) from None
 
 
 def _end_in_order(status: int) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -27,6 +28,7 @@ _Number = Annotated[
     Literal["bfloat16", "float16", "float32"] | None, typer.Option(help="Default: the device's, or as it is.")
 ]
 _MIB: Final = 1024 * 1024
+_MOST_GIB: Final = 1_000_000.0
 _GIB: Final = 1024 * _MIB
 
 
@@ -79,7 +81,9 @@ def estimate(
     cache_tokens: Annotated[int | None, typer.Option(min=16, help="Context tokens that stay encoded.")] = None,
     max_batch: Annotated[int | None, typer.Option(min=1, help="Requests of one step.")] = None,
     quantize: Quantize = None,
-    memory_gib: Annotated[float | None, typer.Option(min=0.0, help="Default: what is free on the device.")] = None,
+    memory_gib: Annotated[
+        float | None, typer.Option(min=0.0, max=_MOST_GIB, help="Default: what is free on the device.")
+    ] = None,
 ) -> None:
     """How the server would open a model and the memory that it takes, from its headers alone: nothing is loaded."""
     from calomel.families.family import OpenOptions
@@ -87,16 +91,17 @@ def estimate(
     from calomel.families.memory import free_bytes, program_bytes
     from calomel.families.plan import OutOfMemoryRefusedError, plan_of, room_on
 
-    free = free_bytes(device) if memory_gib is None else int(memory_gib * _GIB)
+    with _there(device):
+        free = free_bytes(device) if memory_gib is None else int(memory_gib * _GIB)
+        room, numbers = room_on(device, free, dtype), dtype_of(dtype, device)
     options = OpenOptions(
         device=device,
         dtype=dtype,
         cache_tokens=cache_tokens,
         max_batch=max_batch,
         quantize=quantize,
-        memory_limit=room_on(device, free, dtype),
+        memory_limit=room,
     )
-    numbers = dtype_of(dtype, device)
     try:
         found = plan_of(_folder(name, weights=False), options)
     except OutOfMemoryRefusedError as error:
@@ -114,6 +119,15 @@ def estimate(
     print(columns((name, f"{size / _MIB:.1f} MiB", more) for name, size, more in rows))
 
 
+@contextmanager
+def _there(device: str) -> Iterator[None]:
+    """Raise InputError where a device that is asked about is not there."""
+    try:
+        yield
+    except (AssertionError, RuntimeError):  # what PyTorch says of it depends on how it was built
+        raise InputError(f"{device} is no device of this machine: name another one, such as cpu") from None
+
+
 # A rule of thumb, not a measurement: every step of a larger one reads gigabytes of weights.
 _BILLIONS_ON_A_CPU: Final = 2.0
 _RECOMMENDED: Final = 3
@@ -121,7 +135,7 @@ _RECOMMENDED: Final = 3
 
 @models.command()
 def recommend(
-    memory_gib: Annotated[float | None, typer.Option(min=0.1, help="Default: what is free.")] = None,
+    memory_gib: Annotated[float | None, typer.Option(min=0.1, max=_MOST_GIB, help="Default: what is free.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or mps. Default: a GPU where there is one.")] = None,
 ) -> None:
     """The best published checkpoints for this machine, and the two commands that bring and serve each."""
@@ -131,7 +145,8 @@ def recommend(
 
     gpu = torch.accelerator.current_accelerator(check_available=True)
     there = device or ("cpu" if gpu is None else gpu.type)
-    free = free_bytes(there) if memory_gib is None else int(memory_gib * _GIB)
+    with _there(there):
+        free = free_bytes(there) if memory_gib is None else int(memory_gib * _GIB)
     print(
         f"For {free / _GIB:.1f} GiB on {there}. None of these was measured here; read a model's card before you use it."
     )
@@ -223,13 +238,15 @@ def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[P
 
     Raises CommandError.
     """
-    from calomel.weights.folders import NAME, REPOSITORY, is_model, models_folder
+    from calomel.weights.folders import NAME, REPOSITORY, SHIPPED, is_model, models_folder
 
     if not REPOSITORY.fullmatch(repository) or ".." in repository or "--" in repository:
         raise CommandError("a repository is named as owner/name")
     target = name or repository.replace("/", "--")
     if not NAME.fullmatch(target):
         raise CommandError("a model's name may hold letters, digits, '.', '_' and '-' only")
+    if target == SHIPPED:
+        raise CommandError(f"{SHIPPED} is the shipped model's name: choose another --name")
     place = models_folder() / target
     if place.exists():
         raise CommandError(f"{place} is there already: remove it, or choose another --name")

@@ -74,12 +74,14 @@ class LineEdit:
         old, new: without line ends.
         row: line of `new`; None in another file, or if it is gone.
         age: 0 for the newest edit.
+        copied: the lines of a copy in which it changed one; None if it changed no copy.
     """
 
     old: str
     new: str
     row: int | None
     age: int
+    copied: range | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ class Evidence:
     """The last edits, newest first.
 
     Attributes:
-        edits: changed lines.
+        edits: changed lines; what changes a copy of lines says nothing about the lines that it is a copy of.
+        copies: changed lines of copies.
         insertions: new lines.
         deleted: lines that were deleted.
         touched: rows of this document's edits.
@@ -108,6 +111,7 @@ class Evidence:
     deleted: tuple[str, ...]
     touched: tuple[int, ...] = ()
     own: tuple[Hunk, ...] = ()
+    copies: tuple[LineEdit, ...] = ()
 
     def earlier(self, rows: Rows) -> Iterator[Rows]:
         """The document before the last edit, before the last two, and so on, as far as known."""
@@ -121,7 +125,7 @@ class Evidence:
     def rows(self) -> frozenset[int | None]:
         """The changed and new lines; None stands for those that have no row here."""
         new = (range(each.row, each.row + len(each.lines)) for each in self.insertions if each.row is not None)
-        return frozenset((*(edit.row for edit in self.edits), *(row for rows in new for row in rows)))
+        return frozenset((*(edit.row for edit in (*self.edits, *self.copies)), *(row for rows in new for row in rows)))
 
     def telling(self) -> tuple[LineEdit, ...]:
         """The changed lines of code; comments and imports only if several of them changed."""
@@ -160,8 +164,27 @@ def evidence(rows: Rows, hunks: Sequence[Hunk], path: str | None = None) -> Evid
                 _grow(insertions, Insertion((after[high],), row, age))
             elif low is not None and before[low].strip():
                 deleted.append(before[low])
-    changed = tuple(edit for edit in edits if edit.old.split() != edit.new.split())
-    return Evidence(changed, tuple(insertions), tuple(deleted), tuple(touched), tuple(mine))
+    changed = [edit for edit in edits if edit.old.split() != edit.new.split()]
+    copies = [replace(edit, copied=_copy(rows, edit, insertions)) for edit in changed]
+    return Evidence(
+        tuple(edit for edit in copies if edit.copied is None),
+        tuple(insertions),
+        tuple(deleted),
+        tuple(touched),
+        tuple(mine),
+        tuple(edit for edit in copies if edit.copied is not None),
+    )
+
+
+def _copy(rows: Rows, edit: LineEdit, insertions: Sequence[Insertion]) -> range | None:
+    """The lines that were inserted with a line before it was changed, if the like of it still stands elsewhere."""
+    if edit.row is None or edit.old not in rows.lines:
+        return None
+    for each in insertions:
+        if each.age > edit.age and edit.old in each.lines:
+            first = edit.row - each.lines.index(edit.old)
+            return range(max(0, first), first + len(each.lines))
+    return None
 
 
 def _add(edits: list[LineEdit], edit: LineEdit) -> None:

@@ -71,6 +71,8 @@ def _new_names(rows: Rows, seen: Evidence) -> Iterator[str]:
 def _placed(rows: Rows, line: str) -> EditDraft | None:
     """Insert in alphabetical order among the imports; below the package clause in a file without any."""
     block = next((row for row, text in enumerate(rows.lines) if text.strip() == "import ("), None)
+    if any(each.strip() == line or each.strip() == f"import {line}" for each in rows.lines):
+        return None
     if block is None:
         head = _HEAD.match(rows.text)
         new = f"{rows.line_end}import {line}{rows.line_end}"
@@ -189,10 +191,31 @@ _DECLARES: Final = (
 )
 
 
+def _first(line: str) -> bool:
+    """Whether a line must stay above all other imports."""
+    return line.startswith("from __future__ ")
+
+
+# Strings over several lines, as far as one character shows where they begin and end.
+_LONG: Final = re.compile(r'"""|\'\'\'|`')
+
+
+def _code_rows(rows: Rows) -> Iterator[int]:
+    """The lines that begin outside of strings over several lines."""
+    quote = ""
+    for row, line in enumerate(rows.lines):
+        if not quote:
+            yield row
+        for found in (
+            () if not quote and is_prose(line) and not line.lstrip().startswith('"""') else _LONG.finditer(line)
+        ):
+            quote = "" if quote == found[0] else quote or found[0]
+
+
 def _among(rows: Rows, line: str) -> Iterator[EditDraft]:
     """Insert an import in alphabetical order, among those of its kind if there are any."""
     kind = line.split(" ", 1)[0]
-    known = [row for row, each in enumerate(rows.lines) if imported(each) is not None]
+    known = [row for row in _code_rows(rows) if imported(rows.lines[row]) is not None and not _first(rows.lines[row])]
     alike = [row for row in known if rows.lines[row].startswith(f"{kind} ")]
     above = [row for row in alike if rows.lines[row].casefold() < line.casefold()] if alike else known
     if known:

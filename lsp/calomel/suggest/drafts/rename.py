@@ -61,6 +61,7 @@ class Renaming:
         row: of that line.
         local: the lines in which the name means the same; None for everywhere.
         partly: that line still has the old name, too.
+        copied: the lines of a copy, in which alone it goes on; None if the line is no copy's.
     """
 
     old: str
@@ -70,9 +71,12 @@ class Renaming:
     row: int | None
     local: range | None
     partly: bool
+    copied: range | None = None
 
     def holds(self, row: int, use: _Use) -> bool:
         """Whether the old name means the same in a line with this use."""
+        if self.copied is not None and row not in self.copied:
+            return False
         if self.use == "quoted" != use:
             return False  # words in a string are not names in code
         if self.local is None:
@@ -167,7 +171,7 @@ def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
     """The renames among the last edits, newest first; without those that a newer one undid."""
     support: Counter[tuple[str, str]] = Counter()
     newest: dict[tuple[str, str], LineEdit] = {}
-    for edit in seen.edits:
+    for edit in (*seen.edits, *seen.copies):
         for pair in renamed_words(edit.old, edit.new):
             if _is_rename(edit, pair) and pair[::-1] not in newest:
                 support[pair] += 1
@@ -198,7 +202,7 @@ def _renaming(rows: Rows, seen: Evidence, pair: tuple[str, str], edit: LineEdit,
         # A new name that exists already is something else: this was a replacement, not a rename.
         if support < 2 and _stands_elsewhere(rows, new, seen):  # noqa: PLR2004
             return None
-    return Renaming(old, new, support, use, edit.row, local, _first(edit.new, old) != (-1, -1))
+    return Renaming(old, new, support, use, edit.row, local, _first(edit.new, old) != (-1, -1), edit.copied)
 
 
 def _is_field(rows: Rows, edit: LineEdit, name: str) -> bool:

@@ -211,6 +211,8 @@ class Exchange:
                     data = data.partition(b":")[2].strip()
                 elif not data.startswith(b"{"):
                     continue  # blank, a comment, or an event field of no interest
+                if not data:
+                    continue  # a proxy that keeps the connection open
                 if data == b"[DONE]":
                     return
                 found = self._read(data)
