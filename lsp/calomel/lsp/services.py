@@ -35,6 +35,8 @@ LOG: Final = logging.getLogger(__name__)
 DEFAULT_CONTEXT: Final = 2048
 # A lost server is looked for again, but not at every keystroke.
 RETRY_SECONDS: Final = 5.0
+# Up to five minutes between two attempts.
+_MOST_DOUBLINGS: Final = 6
 
 _LOST: Final = "Its server ended; Calomel starts it again, or looks for it."
 
@@ -97,6 +99,7 @@ class ModelLink:
         self._completer: Completer | None = None
         self._loading: asyncio.Task[ModelInfo] | None = None
         self._failed_at = float("-inf")
+        self._failures = 0  # in a row
         # Settings may change again while the last server is still being closed.
         self._moving = asyncio.Lock()
 
@@ -162,7 +165,7 @@ class ModelLink:
         """Move to the server that the settings name now; of several calls, the last one counts."""
         async with self._moving:
             await self.aclose()
-            self._failed_at = float("-inf")
+            self._failed_at, self._failures = float("-inf"), 0
             self.start()
 
     async def switch(self, server: ServerSettings) -> ModelInfo:
@@ -218,7 +221,7 @@ class ModelLink:
         if error is None:
             self._is(task.result())
             return
-        self._failed_at = self._clock()
+        self._failed_at, self._failures = self._clock(), self._failures + 1
         if isinstance(error, CompleterError):
             self._say("error", str(error))
         else:
@@ -226,11 +229,13 @@ class ModelLink:
             self._say("error", "The model did not load; the log says more.")
 
     def _is(self, info: ModelInfo) -> None:
-        self.known = info
+        self.known, self._failures = info, 0
         self._say("ready", f"{info.id} is ready. {_where(info, self.server)}")
 
     def _retry(self) -> None:
-        if self._loading is None and self._clock() - self._failed_at >= RETRY_SECONDS:
+        # A model that cannot be loaded is not loaded again with every keystroke.
+        pause = RETRY_SECONDS * 2 ** min(max(self._failures - 1, 0), _MOST_DOUBLINGS)
+        if self._loading is None and self._clock() - self._failed_at >= pause:
             self.start()
 
     def _say(self, state: State, message: str) -> None:
