@@ -230,6 +230,13 @@ def test_a_request_that_warms_a_cache_is_answered_at_once(client: TestClient, fi
     assert filler.requests == []
 
 
+@pytest.mark.parametrize("name", ["", ".", "/", "..", "a\x00b"])
+def test_an_excerpt_of_a_file_with_any_name_is_taken(client: TestClient, name: str) -> None:
+    extra = [{"filename": name, "text": "x = 1\n"}]
+
+    assert client.post(LLAMA_URL, json={**LLAMA_VIM, "input_extra": extra}).status_code == 200
+
+
 def test_an_answer_that_was_not_begun_in_time_is_empty(client: TestClient, filler: Any) -> None:
     filler.error = RuntimeError("too late")
     filler.error.code = "deadline_exceeded"

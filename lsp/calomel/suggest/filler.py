@@ -125,6 +125,8 @@ class Filler:
         own_edits = GenerationConfig(self.generation.renderer, _EDIT_POLICY, _EDIT_STEPS, (_EDIT_CANVAS,))
         self._rewriter = Rewriter(tokenizer, edits or own_edits)
         self._copies = copies
+        # Prompts may end before the word at the cursor: other formats were trained with halves of words.
+        self._heals = self.generation.continues or (self.generation.ended is None and isinstance(tokenizer, Tokenizer))
         if self._heals:
             pieces_of(tokenizer)  # now, and not at the first half word: it takes 20 ms
 
@@ -177,13 +179,14 @@ class Filler:
                 return None
 
         fill = self._chosen(asked, own, judgement(judging))
-        following = self._following(asked, fill)
+        following = self._following(asked, fill) if self.generation.continues else ()
         return _ended(request, _ending_there(fill, judgement(self.engine.submit_all(following) if following else ())))
 
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the task cancels the engine's requests."""
-        fill = await self._run(await asyncio.to_thread(self._asked, _with_line_feeds(request)))
-        return _ended(request, fill)
+        plain = _with_line_feeds(request)
+        fill = await self._run(await asyncio.to_thread(self._asked, plain))
+        return fill if plain is request else _ended(request, fill)
 
     async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         """Yield the text as it becomes final, then the `Fill`; all at once if there are two to choose from."""
@@ -299,20 +302,15 @@ class Filler:
             return NO_HEALING
         return TokenHealing.before(request.parts.prefix, self.tokenizer, request.stop)
 
-    @property
-    def _heals(self) -> bool:
-        """Whether prompts may end before the word at the cursor: other formats were trained with halves of words."""
-        return self.generation.continues or (self.generation.ended is None and isinstance(self.tokenizer, Tokenizer))
-
     def _cut(self, request: FillRequest, text: str) -> tuple[str, bool]:
         """The text up to where the answer is over, and whether it is."""
         text, stopped = cut_at_stop(text, request.stop)
-        end = continuation(request.parts).end(text) if self._goes_on(request) else None
+        end = continuation(request.parts).end(text) if self.generation.continues and self._goes_on(request) else None
         return (text, stopped) if end is None else (text[:end], True)
 
     def _goes_on(self, request: FillRequest) -> bool:
-        """Whether only what follows the hole tells where an answer ends."""
-        return self.generation.continues and request.constraint is None and request.min_tokens <= 1
+        """Whether only what follows the hole tells where the answer of a model ends that continues a text."""
+        return request.constraint is None and request.min_tokens <= 1
 
     def _until(self, request: FillRequest, healing: TokenHealing) -> Ending | None:
         until = ending(self.generation, request.stop)
@@ -353,7 +351,7 @@ class Filler:
             deadline=None if request.deadline is None else time.monotonic() + request.deadline,
             record_canvases=record,
             reuse=prompt.reuse,
-            until=self._until(request, healing),
+            until=self._until(request, healing) if generation.continues else ending(generation, request.stop),
             hopeless=None if request.floor is None else hopeless,
             constraint=constraint,
             suffix=prompt.suffix,
@@ -367,6 +365,8 @@ class Filler:
             *judging, last = group.send(asked.requests)
             own = await last.wait()
             fill = await self._aside(asked.request, self._chosen, asked, own, *await group.wait(judging))
+            if not self.generation.continues:
+                return fill
             following = await asyncio.to_thread(self._following, asked, fill)
             (judged,) = await group.wait(group.send(following)) or (None,)
             return _ending_there(fill, judged)
@@ -441,7 +441,7 @@ class Filler:
         said = slice(owed, owed + request.max_tokens)
         cut = len(result.ids) > said.stop
         text, stopped = self._cut(request, healing.rest(self.generation.renderer.read(result.ids[: said.stop])))
-        if self._goes_on(request):
+        if self.generation.continues and self._goes_on(request):
             text, stopped = text.rstrip(), stopped or text[-1:].isspace()
         result = told(result, said)
         hole, shorter = request.hole, stopped
@@ -483,7 +483,7 @@ class Filler:
         if stopped:
             return text
         # Where the answer may end, the next line tells.
-        return settled(text[: text.rfind("\n") + 1].rstrip() if self._goes_on(request) else text, request.stop)
+        return settled(text[: text.rfind("\n") + 1].rstrip() if self.generation.continues else text, request.stop)
 
 
 def own_renderer(tokenizer: TextTokenizer) -> ContextRenderer:

@@ -13,7 +13,8 @@ from calomel.selectivity.proposal import LINE_END, is_word
 from calomel.selectivity.syntax import has_to_go_on, knows, loose
 from calomel.workspace.languages import grammar_of, keywords
 
-_WORD_BEFORE: Final = re.compile(r"\w+\Z")
+_LAST_WORD: Final = re.compile(r"\w+\Z")
+_NEAR: Final = 200
 _WORD_BEHIND: Final = re.compile(r"\w+")
 _LEAD: Final = re.compile(r"[ \t]*")
 # One blank is no indentation: ` * ` goes on with a comment.
@@ -32,45 +33,26 @@ def spaced(text: str, cut: str, prefix: str, suffix: str, language_id: str) -> s
     """
     if not cut or (is_word(prefix[-1:]) and is_word(suffix[:1])):
         return cut
-    known = _Words(prefix, suffix, language_id)
+    names = keywords(grammar_of(language_id))
+    behind = (_WORD_BEHIND.match(suffix) or [""])[0]
+    around = (prefix, suffix[len(behind) :])
     first = _WORD_BEHIND.match(cut)
     if first is not None and is_word(prefix[-1:]):
-        last = _last(prefix)
-        if last in known.keywords and not known(last + first[0]) and known(first[0]):
+        last = _LAST_WORD.findall(prefix[-_NEAR:])[-1]
+        if last in names and not _is_known(last + first[0], around, names) and _is_known(first[0], around, names):
             cut = " " + cut
-    if is_word(cut[-1:]) and is_word(suffix[:1]):
-        last, behind = _last(prefix + cut if is_word(cut[0]) else cut), _first(suffix)
-        apart = len(cut.lstrip()) < len(text.lstrip()) or last in known.keywords or known(behind)
-        if apart and not known(last + behind):
+    if is_word(cut[-1:]) and behind:
+        last = _LAST_WORD.findall((prefix + cut if is_word(cut[0]) else cut)[-_NEAR:])[-1]
+        apart = len(cut.lstrip()) < len(text.lstrip()) or last in names or _is_known(behind, around, names)
+        if apart and not _is_known(last + behind, around, names):
             cut += " "
     return cut
 
 
-class _Words:
-    """The words of a file and its language's keywords."""
-
-    def __init__(self, prefix: str, suffix: str, language_id: str) -> None:
-        self._around = (prefix, suffix[len(_first(suffix)) :])
-        self._language_id = language_id
-
-    @property
-    def keywords(self) -> frozenset[str]:
-        return keywords(grammar_of(self._language_id))
-
-    def __call__(self, word: str) -> bool:
-        """Whether a word is one of the file or of the language."""
-        whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
-        return word in self.keywords or any(map(whole.search, self._around))
-
-
-def _last(text: str) -> str:
-    found = _WORD_BEFORE.search(text[-200:])
-    return found[0] if found else ""
-
-
-def _first(text: str) -> str:
-    found = _WORD_BEHIND.match(text)
-    return found[0] if found else ""
+def _is_known(word: str, around: tuple[str, str], names: frozenset[str]) -> bool:
+    """Whether a word is one of the text around the hole or of its language."""
+    whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+    return word in names or any(map(whole.search, around))
 
 
 def indented(text: str, prefix: str, suffix: str, language_id: str) -> str:

@@ -238,6 +238,8 @@ def secret_pattern(path: Path) -> str | None:
     folder = next((part for part in path.parts[:-1] if part.lower() in _SECRET_FOLDERS), None)
     if folder is not None:
         return f"{folder.lower()}/"
+    if not path.parts:
+        return None
     # A pattern may include the two nearest parent folders.
     *above, name = path.parts[-3:]
     if _SAMPLES.find(name):
