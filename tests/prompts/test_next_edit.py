@@ -164,7 +164,7 @@ RIGHT = "def area(width):\n    return width * 2\n"
         ("sweep", f"\n{REGION}", REGION),
         ("sweep-v2", "    return width * 2", RIGHT),
         ("sweep-v2", "", REGION),
-        ("sweep-v2", "    return w<|cursor|>idth * 2", None),
+        ("sweep-v2", "    return w<|cursor|>idth * 2", RIGHT),
         ("zeta2", f"{RIGHT}>>>>>>> UPDATED\n", RIGHT),
         ("zeta2", f"{REGION}>>>>>>> UPDATED\n", REGION),
         ("zeta2", "NO_EDITS", REGION),
@@ -238,3 +238,21 @@ def test_text_of_the_users_is_no_token_and_comes_back_as_it_was() -> None:
 )
 def test_a_format_is_known_by_the_name_of_its_model(name: str, form: str | None) -> None:
     assert format_called(name) == form
+
+
+def test_sweep_v2_undoes_all_recent_edits_of_a_region_and_numbers_its_lines_as_the_file_does() -> None:
+    edits = (
+        Hunk("a.py", 41, "b = 2\n", ""),
+        Hunk("a.py", 40, "a = 0\n", "a = 1\n"),
+        Hunk("a.py", 42, "", "d = 4\n"),
+    )
+    parts = PromptParts(
+        edits=edits, path="a.py", prefix="x = 0\n", region=EditRegion("a = 1\nc = 3\nd = 4\n"), first_line=39
+    )
+
+    prompt, reply = write_sweep(parts, second=True)
+
+    assert "<|file_sep|>original/a.py:41:43\na = 0\nb = 2\nc = 3\n<|file_sep|>" in prompt
+    # A place without the cursor has it behind its first line, which the answer does not repeat.
+    assert prompt.endswith("current/a.py:41:43\na = 1\n<|cursor|>c = 3\nd = 4\n<|file_sep|>updated/a.py:41:43\na = 1\n")
+    assert reply.read("c = 3\nd = 5") == "a = 1\nc = 3\nd = 5\n"

@@ -131,6 +131,7 @@ def region_parts(parts: PromptParts, text: str, offset: int, start: int, end: in
         prefix=text[low:start],
         suffix=text[end:high],
         region=EditRegion(text[start:end], cursor - start if cursor is not None and start <= cursor <= end else None),
+        first_line=text.count("\n", 0, low),
     )
 
 

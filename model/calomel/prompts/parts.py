@@ -91,6 +91,7 @@ class PromptParts:
         prefix: the window's text before the hole (or the region).
         suffix: the window's text after it.
         region: what to rewrite; None if the hole is empty, which is fill-in-the-middle.
+        first_line: where the window begins in the file; 0 if that is unknown. Set for regions.
     """
 
     related: Annotated[tuple[Excerpt, ...], _MAX_EXCERPTS] = ()
@@ -100,6 +101,12 @@ class PromptParts:
     prefix: str = ""
     suffix: str = ""
     region: EditRegion | None = None
+    first_line: Line = 0
+
+    def with_window(self, prefix: str, suffix: str) -> PromptParts:
+        """The same with less of the window: the end of its prefix, and the beginning of its suffix."""
+        left_out = self.prefix.count("\n") - prefix.count("\n")
+        return replace(self, prefix=prefix, suffix=suffix, first_line=max(0, self.first_line + left_out))
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,7 @@ def _shown(parts: PromptParts, room: int, tokenizer: TextTokenizer) -> tuple[Pro
         if room < 0:
             break
         related.append(excerpt)
-    shown = replace(parts, related=tuple(related[::-1]), far=(), edits=tuple(edits[::-1]), prefix=prefix, suffix=suffix)
+    shown = replace(parts.with_window(prefix, suffix), related=tuple(related[::-1]), far=(), edits=tuple(edits[::-1]))
     return shown, cut
 
 

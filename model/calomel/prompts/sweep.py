@@ -2,14 +2,18 @@
 
     <|file_sep|>path  text of another file …
     <|file_sep|>path.diff  original: … updated: …  an edit, the last one last …
-    <|file_sep|>original/path  the lines around the cursor, as they were before the last edit
+    <|file_sep|>original/path  the lines around the cursor, as they were before the last edits
     <|file_sep|>current/path  those lines as they are
     <|file_sep|>updated/path  →  those lines as they will be
 
 This is for the models of 0.5B and 1.5B (`run_model.py` of the card of sweepai/sweep-next-edit-1.5B), which get the edit
 before the last one as the last diff. Those of v2 (`inference.py` of sweepai/sweep-next-edit-v2-7B, and Sweep's own
 sweep-autocomplete 0.1.1 on PyPI) get the file first, line numbers (`path:first:last`) and the cursor, and the lines
-above the cursor's: an answer continues after them.
+above the cursor's: an answer continues after them. A place without the cursor gets it behind its first line.
+
+What sweep-autocomplete does otherwise: it numbers the lines of a region from the cursor's own within it, where ours are
+the file's, as in its diffs; its region has 10 lines on each side without blank ones at the edges; its diffs have one
+line of context.
 """
 
 from __future__ import annotations
@@ -56,27 +60,27 @@ class SweepPrompt:
 
     def read(self, answer: str) -> str | None:
         """As `Reply.read`: an empty answer keeps the region. The format does not show whether an answer is cut off."""
-        text = _NO_LINE_END.sub("", answer).removeprefix(self.lead)
-        if CURSOR in text:
-            return None
+        # Models repeat the cursor now and then.
+        text = _NO_LINE_END.sub("", answer).removeprefix(self.lead).replace(CURSOR, "")
         return ended_like(mended(f"{self.given}{text}"), self.region) if text.strip() else self.region
 
 
 def write_sweep(parts: PromptParts, *, second: bool) -> tuple[str, SweepPrompt]:
     """A prompt for the first models, or for the `second` ones, and what is needed to read its answer."""
     region = parts.region or EditRegion("")
-    path, before = unforged(parts.path or "untitled"), _before(parts.edits, parts.path, region.text)
+    first = parts.first_line + parts.prefix.count("\n") + 1
+    path, undone = unforged(parts.path or "untitled"), parts.edits if second else parts.edits[-1:]
+    before = _before(undone, parts.path, region.text, first - 1)
     edits = parts.edits if second or before == region.text else parts.edits[:-1]
-    first = parts.prefix.count("\n") + 1
     lines = _lines(first, region.text) if second else ""
     diffs = [_diff(each, second=second) for each in edits[-_EDITS_SHOWN:]]
     sections = [f"{FILE}{unforged(each.path)}\n{unforged(each.text)}" for each in (*parts.related, *parts.far)]
     current, given = unforged(region.text).removesuffix("\n"), ""
     if second:
         sections += [f"{FILE}{path}\n{unforged(parts.prefix + before + parts.suffix)}", "\n".join(diffs)]
-        if region.cursor is not None:
-            above, behind = unforged(region.text[: region.cursor]), unforged(region.text[region.cursor :])
-            current, given = f"{above}{CURSOR}{behind}".removesuffix("\n"), above[: above.rfind("\n") + 1]
+        cursor = region.text.find("\n") + 1 if region.cursor is None else region.cursor
+        above, behind = unforged(region.text[:cursor]), unforged(region.text[cursor:])
+        current, given = f"{above}{CURSOR}{behind}".removesuffix("\n"), above[: above.rfind("\n") + 1]
     else:
         sections += diffs
     sections += [
@@ -89,12 +93,18 @@ def write_sweep(parts: PromptParts, *, second: bool) -> tuple[str, SweepPrompt]:
     return "\n".join(sections), SweepPrompt(region.text, "" if second else "\n", given)
 
 
-def _before(edits: Sequence[Hunk], path: str | None, text: str) -> str:
-    """`text` as it was before the last edit, if that was in it."""
-    last = edits[-1] if edits else None
-    if last is None or last.path != path or not last.after.strip():
-        return text
-    return text.replace(last.after, last.before, 1)
+def _before(edits: Sequence[Hunk], path: str | None, text: str, first: int) -> str:
+    """`text`, which begins at the line `first`, as it was before the last edits, as far as they were in it."""
+    for hunk in reversed(edits):
+        lines = text.splitlines(keepends=True)
+        row = hunk.start_line - first
+        if hunk.path == path and hunk.after.strip() and hunk.after in text:
+            text = text.replace(hunk.after, hunk.before, 1)
+        elif hunk.path == path and not hunk.after and 0 <= row <= len(lines):
+            text = "".join((*lines[:row], hunk.before, *lines[row:]))
+        else:
+            break
+    return text
 
 
 def _lines(first: int, text: str) -> str:

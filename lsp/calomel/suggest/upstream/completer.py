@@ -505,7 +505,7 @@ def fitted(parts: PromptParts, room: int, *, whole: bool) -> PromptParts:
         told = "".join(f"--- {hunk.path}\n{diff_text(hunk)}" for hunk in edits)
         related.append(Excerpt(_EDITS_PATH, 0, told))
     kept = () if whole else tuple(edits)
-    return replace(parts, related=tuple(related), far=(), edits=kept, prefix=before, suffix=behind)
+    return replace(parts.with_window(before, behind), related=tuple(related), far=(), edits=kept)
 
 
 def _size(text: str) -> int:
