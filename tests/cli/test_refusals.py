@@ -31,6 +31,7 @@ FILES: dict[str, str | bytes] = {
     "model/config.json": json.dumps({"max_position_embeddings": 2048, "kinds": ["fill", "edit"]}),
     "damaged/config.json": json.dumps({"max_position_embeddings": 2048, "kinds": ["fill", "edit"]}),
     "damaged/calibrator.json": "{}",
+    "weights.gguf": "GGUF\3",
 }
 CALIBRATE = "calibrate --model model"
 REFUSED = [
@@ -47,6 +48,9 @@ REFUSED = [
     ("models path nothing", "there is no model nothing"),
     ("models path me/nothing", "there is no folder me/nothing"),
     ("models path .", ". holds no model"),
+    ("fill a.py --at 1:1 --model weights.gguf", "weights.gguf is GGUF, which llama.cpp reads: llama-server -m "),
+    ("models info ./weights.gguf", "and --upstream http://127.0.0.1:8080 asks it"),
+    ("fill a.py --at 1:1 --model a.py", "a.py is a file: a model is a folder"),
     ("bench edits", "name a folder of next-edit scenarios, or say --held-out"),
     ("bench edits --held-out folder", "leave the folder out"),
     ("bench edits --held-out --aggressiveness loud", "--aggressiveness 'loud'"),

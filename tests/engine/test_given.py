@@ -78,3 +78,12 @@ def test_what_follows_the_given_tokens_finds_them_in_the_cache(context: Context,
     apart = ask(context=(*context[:30], *GIVEN, 1), given=())
     assert behind.cached_tokens >= len(context) + len(GIVEN) - 1
     assert apart.cached_tokens == 30  # the context that the longer one before had
+
+
+def test_a_given_answer_may_contain_tokens_that_end_others(
+    model: Transformer, context: Context, start: Start, naive: Naive
+) -> None:
+    result = start(model, end_token_ids=(33,)).submit(Request(context, given=GIVEN)).result()
+
+    assert result.ids == GIVEN
+    assert scores(result) == pytest.approx(teacher_forced(naive, model, context, GIVEN), abs=1e-5)

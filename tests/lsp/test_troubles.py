@@ -59,9 +59,10 @@ async def test_a_server_that_is_stopped_or_set_up_wrongly_is_named(
 ) -> None:
     editor.script.connect = connect
     url, model = nobody(), tmp_path / "nothing"
+    missing = f"{model / 'config.json'} does not exist; a checkpoint folder needs config.json"
     server, sentence = {
         "stopped": ({"url": url}, f"no server answers at {url}"),
-        "no_model": ({"model": str(model)}, f"there is no model in {model}: its config.json is missing"),
+        "no_model": ({"model": str(model)}, missing),
         "no_address": ({"url": "localhost:8017"}, "server.url is no address such as http://127.0.0.1:8017"),
     }[trouble]
     assert await told(editor, server=server) == [f"Calomel: {sentence}{ENDING}"]

@@ -192,8 +192,13 @@ PROMPTS = {
     "qwen2.5-coder": "<|repo_name|>project\n<|file_sep|>lib/size.py\nLIMIT = 3\n\n<|file_sep|>recent_edits.diff\n"
     "--- app.py\n-old = 1\n+new = 1\n\n<|file_sep|>app.py\n"
     "<|fim_prefix|>def f(n):\n    return <|fim_suffix|>\n<|fim_middle|>",
-    "granite-8b-code": "<repo_name>project\n<file_sep>lib/size.py\nLIMIT = 3\n\n<file_sep>recent_edits.diff\n"
-    "--- app.py\n-old = 1\n+new = 1\n\n<file_sep>app.py\n<fim_prefix>def f(n):\n    return <fim_suffix>\n<fim_middle>",
+    "granite-8b-code": "<reponame>project\n<filename>lib/size.py\nLIMIT = 3\n\n<filename>recent_edits.diff\n"
+    "--- app.py\n-old = 1\n+new = 1\n\n<filename>app.py\n<fim_prefix>def f(n):\n    return <fim_suffix>\n<fim_middle>",
+    "starcoder2-3b": "<repo_name>project\n<file_sep>lib/size.py\nLIMIT = 3\n\n<file_sep>recent_edits.diff\n"
+    "--- app.py\n-old = 1\n+new = 1\n\n<file_sep><fim_prefix>app.py\ndef f(n):\n    return <fim_suffix>\n<fim_middle>",
+    "codegemma-2b": "<|file_separator|>lib/size.py\nLIMIT = 3\n\n<|file_separator|>recent_edits.diff\n"
+    "--- app.py\n-old = 1\n+new = 1\n\n<|file_separator|>app.py\n"
+    "<|fim_prefix|>def f(n):\n    return <|fim_suffix|>\n<|fim_middle|>",
     "deepseek-coder-6.7b-base": "<｜fim▁begin｜>def f(n):\n    return <｜fim▁hole｜>\n<｜fim▁end｜>",  # noqa: RUF001
     "codellama-7b": "<PRE> def f(n):\n    return  <SUF>\n <MID>",
     "zeta-2.1": "<[fim-suffix]>\n<[fim-prefix]><filename>lib/size.py\nLIMIT = 3\n\n<filename>recent_edits.diff\n"

@@ -204,6 +204,11 @@ def test_errors_are_counted_before_and_after_an_edit() -> None:
     assert syntax.errors_after(editor.document, 12, 13, "3") == (0, 0)
 
 
+@pytest.mark.parametrize("text", ["return def f():\n", "return import os\n", "return for i in x:\n    pass\n"])
+def test_a_statement_within_another_is_an_error(text: str) -> None:
+    assert SyntaxTrees().error_count(text, "python", seconds=60.0)
+
+
 @pytest.mark.parametrize("grammar", GRAMMARS, ids=lambda grammar: grammar.name)
 def test_grammars_know_the_kinds_of_nodes_that_are_asked_for(grammar: object) -> None:
     found = next(each for each in GRAMMARS if each is grammar)

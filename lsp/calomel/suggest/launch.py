@@ -30,7 +30,7 @@ from calomel.suggest.completer import PROTOCOL_VERSION, Completer, CompleterErro
 from calomel.suggest.remote import Endpoint, HttpCompleter
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, check_folder
 from calomel.weights import nano_path, weights_id
-from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named
+from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named, why_none
 from calomel.workspace.settings import ServerSettings
 
 LOG: Final = logging.getLogger(__name__)
@@ -377,7 +377,7 @@ def _own(settings: ServerSettings) -> Wish:
     folder = model or nano_path()
     if not (folder / "config.json").is_file():
         # The server would say so, too, but seconds later and in its log.
-        raise CompleterError("failed", f"there is no model in {folder}: its config.json is missing")
+        raise CompleterError("failed", why_none(folder))
     try:
         weights = weights_id(folder)
     except OSError as error:

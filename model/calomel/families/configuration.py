@@ -11,6 +11,7 @@ from typing import Any, Final
 from calomel import storage
 from calomel.engine import CheckpointError, DiffusionConfig, ModelConfig
 from calomel.engine.config import RopeScaling
+from calomel.weights.folders import why_none
 
 _TOKENIZER_FILES: Final = ("tokenizer.json", "vocab.json", "added_tokens.json", "tokenizer_config.json")
 # Qwen2's and Qwen3's own default of `max_window_layers`.
@@ -26,7 +27,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The `config.json` of `folder`; raises CheckpointError if it is missing or not a JSON object."""
     path = folder / "config.json"
     if not path.exists():
-        raise CheckpointError(f"{path} does not exist; a checkpoint folder needs config.json")
+        raise CheckpointError(why_none(folder))
     return read_object(path)
 
 

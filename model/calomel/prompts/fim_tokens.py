@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Final
@@ -40,6 +40,7 @@ class FimFormat:
         suffix_first: a model gets the suffix before the prefix, as in its training.
         repository: precedes the name of the repository, before all files.
         end: ends an answer, if the model has a token of its own for that.
+        names_itself: in a text for a server, the file's own path comes behind the prefix token.
     """
 
     prefix: str
@@ -51,6 +52,7 @@ class FimFormat:
     suffix_first: bool = False
     repository: tuple[str, ...] = ()
     end: str = ""
+    names_itself: bool = False
 
     @property
     def tokens(self) -> tuple[str, str, str]:
@@ -77,7 +79,7 @@ class FimFormat:
 # A space in a vocabulary of characters.
 _BLANK: Final = "\u2581"
 _TEXT_END: Final = "<|endoftext|>"
-# Qwen2.5-Coder (arXiv 2409.12186) and most fine-tunes; CodeGemma's tokens differ only for files.
+# Qwen2.5-Coder (arXiv 2409.12186) and most fine-tunes.
 _QWEN: Final = FimFormat(
     "<|fim_prefix|>",
     "<|fim_suffix|>",
@@ -89,7 +91,7 @@ _QWEN: Final = FimFormat(
 _CODESTRAL: Final = FimFormat("[PREFIX]", "[SUFFIX]", "", ("+++++ ",), within=True, suffix_first=True)
 _FORMATS: Final = (
     _QWEN,
-    # StarCoder, StarCoder2, Granite; SantaCoder.
+    # StarCoder2 (arXiv 2402.19173), whose files begin behind the prefix token, and its kin; SantaCoder.
     FimFormat(
         "<fim_prefix>",
         "<fim_suffix>",
@@ -97,6 +99,7 @@ _FORMATS: Final = (
         ("<file_sep>", "<filename>"),
         repository=("<repo_name>", "<reponame>"),
         end=_TEXT_END,
+        names_itself=True,
     ),
     FimFormat("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),
     # DeepSeek-Coder: the second one names the hole.
@@ -118,15 +121,27 @@ _FORMATS: Final = (
     _CODESTRAL,
 )
 _NAMES: Final = ("qwen", "starcoder", "santacoder", "deepseek", "glm", "codellama", "seed", "codestral")
+# Known by a model's name alone: the tokens around a hole are those of another format.
+_ALIKE: Final = {
+    # CodeGemma (arXiv 2406.11409): no token for repositories.
+    "codegemma": replace(_QWEN, files=("<|file_separator|>",), repository=(), end="<|file_separator|>"),
+    # StarCoder (arXiv 2305.06161) and Granite Code, which has its tokens; StarCoder2's are others.
+    "granite": replace(_FORMATS[1], files=("<filename>",), repository=("<reponame>",), names_itself=False),
+}
 # Without such tokens a model continues the text before the hole.
 LEFT_TO_RIGHT: Final = FimFormat("", "", "")
-FORMATS: Final[Mapping[str, FimFormat]] = {**dict(zip(_NAMES, _FORMATS, strict=True)), "left-to-right": LEFT_TO_RIGHT}
+FORMATS: Final[Mapping[str, FimFormat]] = {
+    **dict(zip(_NAMES, _FORMATS, strict=True)),
+    **_ALIKE,
+    "left-to-right": LEFT_TO_RIGHT,
+}
 # Parts of model names, in lower case, for models of which nothing else is known.
 _MODELS: Final[Mapping[str, str]] = {
-    "starcoder": "starcoder", "granite": "starcoder", "stable-code": "starcoder", "santacoder": "santacoder",
+    "starcoder2": "starcoder", "starcoder": "granite", "granite": "granite", "stable-code": "granite",
+    "santacoder": "santacoder",
     "deepseek-coder": "deepseek", "codegeex": "glm", "glm": "glm", "codellama": "codellama", "code-llama": "codellama",
     "seed-coder": "seed", "seed_coder": "seed", "zeta": "seed", "codestral": "codestral", "sweep": "qwen",
-    "codegemma": "qwen", "qwen": "qwen",
+    "codegemma": "codegemma", "qwen": "qwen",
 }  # fmt: skip
 # What most makers' control tokens look like.
 _CONTROL: Final = re.compile(r"(<)(\|[^\s<>|]+\|>|/s>)")
@@ -233,7 +248,9 @@ def write_fim(parts: PromptParts, form: FimFormat) -> str:
     if form.files and (parts.related or form.within):
         name = f"{form.repository[0]}{_REPOSITORY_NAME}\n" if form.repository else ""
         others = "".join(f"{form.files[0]}{plain(each.path)}\n{plain(each.text)}\n" for each in parts.related)
-        front = f"{name}{others}{form.files[0]}{plain(parts.path or 'untitled')}\n"
+        own = f"{plain(parts.path or 'untitled')}\n"
+        front = f"{name}{others}{form.files[0]}" + own * (not form.names_itself)
+        before = own * form.names_itself + before
     if form.within:
         front, before = "", front + before
     if form.suffix_first:

@@ -20,6 +20,9 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # `owner/name` of a hub.
 REPOSITORY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 
+# How such a file begins, also among the blobs of Ollama.
+_GGUF: Final = b"GGUF"
+
 Source = Literal["shipped", "models folder", "hub cache"]
 
 
@@ -118,6 +121,27 @@ def known() -> Iterator[ModelFolder]:
 def is_model(folder: Path) -> bool:
     """Whether a folder holds a configuration and weights in safetensors files."""
     return (folder / "config.json").is_file() and any(folder.glob("*.safetensors"))
+
+
+def why_none(place: Path) -> str:
+    """One sentence: why there is no model at a place without a `config.json`, and what to do about it."""
+    gguf = next((file for file in (place, *sorted(place.glob("*.gguf"))) if _is_gguf(file)), None)
+    if gguf is not None:
+        return (
+            f"{gguf} is GGUF, which llama.cpp reads: llama-server -m {gguf} --port 8080 serves it, and --upstream "
+            "http://127.0.0.1:8080 asks it; in editors, server.upstream"
+        )
+    if place.is_file():
+        return f"{place} is a file: a model is a folder with config.json, .safetensors and the tokenizer's files"
+    return f"{place / 'config.json'} does not exist; a checkpoint folder needs config.json"
+
+
+def _is_gguf(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(len(_GGUF)) == _GGUF
+    except OSError:
+        return False
 
 
 def cached(repository: str) -> Path | None:

@@ -335,9 +335,11 @@ def _family_name(folder: Path) -> str:
 
 def _folder(name: str, *, weights: bool = True) -> Path:
     from calomel.weights import nano_path
-    from calomel.weights.folders import folder_of, is_model
+    from calomel.weights.folders import folder_of, is_model, why_none
 
     folder = folder_of(name) or nano_path()
+    if folder.is_file():
+        raise InputError(why_none(folder))
     if not is_model(folder) and (weights or not (folder / "config.json").is_file()):
         raise InputError(f"{folder} holds no model: config.json and weights as .safetensors are needed")
     return folder

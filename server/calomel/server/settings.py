@@ -101,8 +101,8 @@ class ServerSettings(BaseSettings):
     upstream_model: str | None = None
     """By its own name. Unset: the only one that it has."""
     upstream_fim: str | None = None
-    """Fill-in-the-middle tokens: qwen, starcoder, santacoder, deepseek, glm, codellama, seed or codestral. Unset: what
-    the server, or the model's name, says.
+    """How its model is asked to fill a hole: left-to-right, or by the tokens of qwen, starcoder, granite, santacoder,
+    codegemma, deepseek, glm, codellama, seed or codestral. Unset: what the server, or the model's name, says.
     """
     upstream_edit: EditKind | None = None
     """The format in which its model was trained for next edits. Unset: what the model's name says, or none."""
