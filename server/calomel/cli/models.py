@@ -66,11 +66,26 @@ def info(name: _Name) -> None:
         rows += [
             ("attention", facts.attention),
             ("mask", f"{facts.mask}; {'shifted logits' if facts.shift else 'no shift'}"),
-            ("asked by", f"{known.prompts.fim} for holes, {known.prompts.edit} for regions"),
+            ("asked by", _ways_of(folder, known)),
             *(("published", f"{each.name}, {each.licence}") for each in facts.checkpoints),
             ("compared", facts.parity or "with no reference yet"),
         ]
     print(columns(rows))
+
+
+def _ways_of(folder: Path, family: Family) -> str:
+    """How this checkpoint is asked for a hole and for a region, in words."""
+    from calomel.families.configuration import token_ids
+    from calomel.prompts.fim_tokens import format_of
+
+    fill, edit = family.prompts.fim, family.prompts.edit
+    if fill == "fim_tokens" and format_of(token_ids(folder)) is None:
+        fill = "left_to_right"
+    return f"{_way(fill)} for holes, {_way(edit)} for regions"
+
+
+def _way(kind: str) -> str:
+    return _WAYS.get(kind, "the format that it was trained on")
 
 
 @models.command()
@@ -380,11 +395,7 @@ def guide_table(families: Iterable[Family]) -> str:
 
 def _state(family: Family) -> tuple[str, ...]:
     facts = family.facts
-    ways = "; ".join(
-        dict.fromkeys(
-            _WAYS.get(each, "the format that it was trained on") for each in (family.prompts.fim, family.prompts.edit)
-        )
-    )
+    ways = "; ".join(dict.fromkeys(_way(each) for each in (family.prompts.fim, family.prompts.edit)))
     compared = f"yes (`{facts.parity}`)" if facts.parity else "no"
     return facts.title, facts.attention, ways, "yes", compared, facts.gpu or "no", facts.measured or "no", facts.limits
 

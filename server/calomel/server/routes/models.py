@@ -69,7 +69,7 @@ def describe(folder: Path | None) -> ModelObject:
         id=name,
         name=f"Calomel: {name}",
         created=created,
-        description="A diffusion language model for code, on this machine.",
+        description="A language model for code.",
         context_length=positions,
         max_output_length=min(MAX_TOKENS, positions),
         supported_sampling_parameters=list(SAMPLING_PARAMETERS),
