@@ -7,32 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.bench.test_recorded import SCENARIO, TEXT, WANTED
 from tests.cli.conftest import Runner
 from tests.server import _upstreams as played
 from tests.server._upstreams import Play, served
-
-# A parameter has been renamed; its use has not.
-SCENARIO = """A parameter is renamed.
-id: rename
-language: python
-file: area.py
-row: 1
-col: 14
--- buffer.txt --
-def area(size):
-    return size_in_metres * 2
--- history --
-<|file|> area.py
-<|old|>
-def area(size_in_metres):
-<|new|>
-def area(size):
--- steps --
-request-completion manual
--- expected --
-def area(size):
-    return size * 2
-"""
 
 
 @pytest.fixture
@@ -94,7 +72,7 @@ def test_try_fills_its_holes_with_it(run: Runner, url: str) -> None:
 
 def test_the_bench_of_next_edits_asks_it(run: Runner, play: Play, tmp_path: Path) -> None:
     scenario = tmp_path / "rename.txtar"
-    scenario.write_text(SCENARIO, encoding="utf-8")
+    scenario.write_text(SCENARIO.format(text=TEXT, wanted=WANTED), encoding="utf-8")
     play.models = ("zeta-2",)
     with served(played.ollama(play)) as url:
         found = run("bench", "edits", scenario, "--upstream", url)

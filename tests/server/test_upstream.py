@@ -27,6 +27,7 @@ from calomel.server.errors import StartError
 from calomel.server.run import upstream_of
 from calomel.server.settings import ServerSettings
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
+from calomel.suggest.continuation import last_piece
 from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode, decode_info, encode
 
 FIM = "/v1/fim/completions"
@@ -565,8 +566,7 @@ GOING_ON: dict[str, tuple[str, str, str, str]] = {
 def test_what_follows_a_hole_tells_where_the_answer_of_a_model_ends_that_goes_on(
     before: str, behind: str, said: str, kept: str, asked: Open
 ) -> None:
-    owed = re.search(r" ?(?:\w+|[^\w\s]+)\Z|\s\Z", before)
-    tokens = re.findall(r"\s*\S+|\s+", (owed[0] if owed else "") + said)
+    tokens = re.findall(r"\s*\S+|\s+", last_piece(before, ()) + said)
     play = Play(models=("llama",), tokens=tokens, log_probs=(-0.1,) * len(tokens))
 
     body = {"model": "m", "prompt": f"<|file_sep|>f.py\n<|fim_prefix|>{before}<|fim_suffix|>{behind}<|fim_middle|>"}
