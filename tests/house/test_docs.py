@@ -188,7 +188,7 @@ def test_settings_in_examples_are_there(path: Path) -> None:
 
 CHECKS = [ROOT / "server/calomel/cli" / name for name in ("checks.py", "editor_checks.py")]
 STARTS = [
-    *(ROOT / "server/calomel/server" / name for name in ("run.py", "replicas.py", "tokens.py")),
+    *(ROOT / "server/calomel/server" / name for name in ("run.py", "tokens.py")),
     *(ROOT / "lsp/calomel/suggest" / name for name in ("launch.py", "remote.py")),
 ]
 

@@ -26,8 +26,8 @@ PACKAGES = sorted(
     if path.is_dir() and path.name != "__pycache__"
 )
 WITH_TORCH = {"calomel.engine", "calomel.families", "calomel.training"}
-# Needs Ray, which the extra `cluster` brings: imported by `calomel serve --replicas` alone.
-WITH_RAY = {"calomel.server.replicas"}
+# Needs Ray, which the extra `cluster` brings: imported by `serve run` only.
+WITH_RAY = {"calomel.server.cluster"}
 
 
 def folder_of(package: str) -> Path:

@@ -8,7 +8,6 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -77,10 +76,6 @@ def check_server(layered: Layered) -> Iterator[Finding]:
         if shared is not None:
             yield ok("editors' server", f"process {shared.pid} at {shared.url}")
     yield _port(settings, record)
-    if settings.workspace is not None and not settings.workspace.is_dir():
-        yield fail("workspace", f"{settings.workspace} is no folder", "name another, or start the server without it")
-    if settings.replicas is not None:
-        yield from _replicas(settings, settings.replicas, record)
 
 
 def _token(settings: ServerSettings) -> Finding:
@@ -152,34 +147,6 @@ def _port(settings: ServerSettings, running: ServerRecord | None) -> Finding:
         advice = "another program has it: choose another --port, or 0 for any"
         return fail("port", f"{settings.host} port {settings.port}: {why}", advice)
     return ok("port", f"{settings.port} is free")
-
-
-def _replicas(settings: ServerSettings, count: int, record: ServerRecord | None) -> Iterator[Finding]:
-    """Whether this many processes with the model can be started, and whether a running server's are up."""
-    if find_spec("ray") is None:
-        yield fail("replicas", "Ray Serve is not installed", "install Calomel's extra cluster")
-        return
-    if record is None:
-        yield _room(settings, count)
-        return
-    found = _status(record).get("replicas")
-    if not isinstance(found, dict):
-        yield warn("replicas", "the running server has none", "end it, and start it again with these settings")
-        return
-    told = f"{found['ready']} of {found['wanted']} ready"
-    whole = found["ready"] == found["wanted"]
-    yield ok("replicas", told) if whole else warn("replicas", told, "the server's log says more")
-
-
-def _room(settings: ServerSettings, count: int) -> Finding:
-    from calomel.engine import CheckpointError  # these import torch and Ray
-    from calomel.server.replicas import fitted_to
-
-    try:
-        fitted_to(settings)
-    except (StartError, CheckpointError) as error:
-        return fail("replicas", str(error), "fewer --replicas")
-    return ok("replicas", f"{count}, for which there is room")
 
 
 def _status(record: ServerRecord) -> dict[str, Any]:

@@ -221,7 +221,7 @@ def zed(here: Here, file: Path | None = None) -> Plan:
         notes.append(f"If your server wants a token, Zed takes it from {_VARIABLE}.")
     if (settings_of(path) or {}).get("show_edit_predictions") is False:
         notes.append("Your show_edit_predictions is false: nothing is shown before you turn it on.")
-    notes.append("Keep the server running: calomel serve --workspace FOLDER. docs/zed.md says what to expect.")
+    notes.append("Keep the server running: calomel serve. docs/zed.md says what to expect.")
     return Plan((merged(path, wanted, "  "),), (), tuple(notes))
 
 

@@ -166,10 +166,8 @@ def answered(visiting: Visit, fill: Fill) -> Ended:
 
 
 async def rewritten(visiting: Visit, prompt: EditPrompt) -> RegionAnswer:
-    """The rewritten region of a prompt; the prompt is completed from the server's own folder, if there is one."""
-    door = visiting.door
-    shown = prompt if door.workspace is None else await while_there(visiting.request, door.workspace.edit(prompt))
-    work = door.edits.rewrite(visiting.filler, visiting.info, shown, client=visiting.client)
+    """The rewritten region of a prompt."""
+    work = visiting.door.edits.rewrite(visiting.filler, visiting.info, prompt, client=visiting.client)
     return await while_there(visiting.request, work)
 
 

@@ -203,14 +203,6 @@ class UpstreamFailedError(UnavailableError):
     message = "The upstream server could not answer."
 
 
-class ReplicaLostError(UnavailableError):
-    """A replica was lost while it answered, or there is none; the next request goes to another."""
-
-    code = "replica_lost"
-    retry_after = RETRY_RESTART
-    message = "No replica of the model could answer. Please try again shortly."
-
-
 class ClientGoneError(Exception):
     """The client closed the connection; nobody reads the answer any more."""
 
