@@ -178,9 +178,6 @@ FOUND: dict[str, tuple[str, str, tuple[str, ...], int, tuple[str, ...]]] = {
         OWN, '[server]\nmodel = "/nowhere"', (), 1,
         ("fail  editors' model: there is no model in /nowhere, which server.model in calomel.toml",),
     ),
-    "a workspace that is gone": (
-        OWN, '[serve]\nworkspace = "/nowhere"', (), 1, ("fail  workspace: /nowhere is no folder",),
-    ),
     "a file that is ignored": (
         OWN, "", (".env",), 0,
         ("This file is excluded by an ignore rule, so no model sees it. (secret_file:.env)",

@@ -225,7 +225,7 @@ def _zed(here: Here) -> Iterator[Finding]:
     if wrong is None:
         yield ok("Zed", f"set up in {path}")
     else:
-        yield warn("Zed", f"{path}: {wrong}", "calomel editor setup zed shows what it should be, and writes it")
+        yield warn("Zed", f"{path}: {wrong}", "calomel editor setup zed prints what it should be")
 
 
 def _wrong_in_zed(predictions: object, url: str | None) -> str | None:
