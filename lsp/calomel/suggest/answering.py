@@ -30,6 +30,7 @@ from calomel.suggest.session import Asked, Session
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.documents import Document
 from calomel.workspace.history import Origin, prompt_path
+from calomel.workspace.names import names_of
 from calomel.workspace.workspace import Situation
 
 # Seconds that a question waits for a model that is still loading.
@@ -351,11 +352,13 @@ async def _next_edit(session: Session, asked: Asked, question: Question, info: M
     undone = workspace.history.latest(document.uri) is Origin.UNDO
     hunks = () if undone else session.last_edits(document)
     own = [hunk for hunk in hunks if hunk.path == path]
-    places = continuations(question.text, own, situation.offset, asked.diagnostics)
+    names = names_of(document.language_id, document.path)
+    places = continuations(question.text, own, situation.offset, asked.diagnostics, names)
     # What a model made of a region that it was trained to rewrite is whole: rules go on with what the person did.
     trained = session.source.filter.model.kind in {"edits", "hosted"}
     done = tuple(hunk for hunk in hunks if not (trained and hunk.predicted))
-    proposed = drafts(situation.text, _masked(session, done), situation.offset, path, _imported(session, document))
+    imported = _imported(session, document)
+    proposed = drafts(situation.text, _masked(session, done), situation.offset, path, imported, names)
     if "edit" not in info.kinds:
         return (await agreed(session.source, question, proposed, there))[0]
     extended, state.extended = state.extended, False

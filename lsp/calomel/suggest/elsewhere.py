@@ -23,6 +23,7 @@ from calomel.workspace.candidates import imports_in, resolve
 from calomel.workspace.documents import Document, Documents, file_of
 from calomel.workspace.history import prompt_path
 from calomel.workspace.languages import grammar_of
+from calomel.workspace.names import names_of
 from calomel.workspace.segment import family_of
 
 # How many files one question looks at, and the longest one in characters, which takes some 15 ms.
@@ -84,10 +85,11 @@ def drafts_elsewhere(
         mask: masks secrets.
     """
     text = mask(other.text)
-    found = drafts(text, hunks, 0, prompt_path(other))
+    names = names_of(other.language_id, other.path)
+    found = drafts(text, hunks, 0, prompt_path(other), (), names)
     if not found:
         return ()
-    rows, paths = Rows(text), {hunk.path for hunk in hunks}
+    rows, paths = Rows(text, names), {hunk.path for hunk in hunks}
     edited = [
         each
         for each in documents.values()
@@ -105,7 +107,7 @@ def drafts_elsewhere(
         _, line, new = draft.changed(rows)
         if draft.hole is not None or draft.maker in _OF_ONE_FILE or is_prose(line):
             return False
-        pairs = set(renamed_words(line, new))
+        pairs = set(renamed_words(line, new, rows.names))
         called = _called(rows, draft.start)
         if not local.isdisjoint(pairs) or any(map(own, {old for old, _ in pairs} | ({called} if called else set()))):
             return False
@@ -138,13 +140,13 @@ def _renamed(edited: Sequence[Document], hunks: Sequence[Hunk]) -> tuple[_Pairs,
     local: _Pairs = set()
     defined: _Pairs = set()
     for document in edited:
-        rows = Rows(document.text)
+        rows = Rows(document.text, names_of(document.language_id, document.path))
         seen = evidence(rows, hunks, prompt_path(document))
         local |= {(each.old, each.new) for each in renamings(rows, seen) if each.local is not None}
         defined |= {
             pair
             for edit in seen.edits
-            for pair in renamed_words(edit.old, edit.new)
+            for pair in renamed_words(edit.old, edit.new, rows.names)
             if edit.row is not None and _defines(edit.old, pair[0]) and _defines(edit.new, pair[1])
         }
     return local, defined - local

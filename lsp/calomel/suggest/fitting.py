@@ -14,6 +14,8 @@ from functools import lru_cache
 from threading import Lock
 from typing import Final
 
+import regex
+
 from calomel.selectivity.filters import fired
 from calomel.selectivity.proposal import LINE_END, Proposal, is_word
 from calomel.selectivity.syntax import closing, has_to_go_on, knows, loose, tokens
@@ -54,7 +56,7 @@ def splits_word(prefix: str, suffix: str) -> bool:
     return is_word(prefix[-1:]) and is_word(suffix[:1])
 
 
-_HALF: Final = re.compile(r"[^\W\d]\w*\Z")
+_HALF: Final = regex.compile(r"[^\W\d]\w*\Z")
 
 
 def is_half_word(prefix: str, suffix: str) -> bool:
@@ -82,7 +84,7 @@ _ENDS: Final = frozenset(";,")
 # Fewer letters than this may be intended: "a" before "a" is not a repetition.
 _MIN_LETTERS: Final = 3
 _LINE_ENDS: Final = frozenset("\r\n")
-_LAST_WORD_BEFORE: Final = re.compile(r"(?<!\w)([^\W\d]\w*)(?P<space>[ \t]*)\Z")
+_LAST_WORD_BEFORE: Final = regex.compile(r"(?<!\w)([^\W\d]\w*)(?P<space>[ \t]*)\Z")
 _OWN: Final = re.compile(r"(?<!\w)((?:self|this|cls)\.)\Z")
 # Words that may be doubled: `not not x`, `long long x`.
 _TWICE: Final = frozenset({"not", "long"})
@@ -196,8 +198,8 @@ _LINES: Final = 512
 _PLACES: Final = 12
 # Stands for any expression.
 _NAME: Final = "x"
-_PIECE: Final = re.compile(r"\w+|[^\w\s]")
-_LAST_WORD: Final = re.compile(r"\w+\Z")
+_PIECE: Final = regex.compile(r"\w+|[^\w\s]")
+_LAST_WORD: Final = regex.compile(r"\w+\Z")
 _ENDS_TOKEN: Final = frozenset(")]};:,\"'`")
 
 

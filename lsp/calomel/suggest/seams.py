@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import regex
+
 from calomel.selectivity.proposal import LINE_END, is_word
 from calomel.selectivity.syntax import has_to_go_on, knows, loose
 from calomel.workspace.languages import grammar_of, keywords
 
-_LAST_WORD: Final = re.compile(r"\w+\Z")
+_LAST_WORD: Final = regex.compile(r"\w+\Z")
 _NEAR: Final = 200
-_WORD_BEHIND: Final = re.compile(r"\w+")
+_WORD_BEHIND: Final = regex.compile(r"\w+")
 _LEAD: Final = re.compile(r"[ \t]*")
 # One blank is no indentation: ` * ` goes on with a comment.
 _BLANKS: Final = re.compile(r"^ {2,}(?=\S)", re.MULTILINE)
@@ -51,7 +53,7 @@ def spaced(text: str, cut: str, prefix: str, suffix: str, language_id: str) -> s
 
 def _is_known(word: str, around: tuple[str, str], names: frozenset[str]) -> bool:
     """Whether a word is one of the text around the hole or of its language."""
-    whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+    whole = regex.compile(rf"(?<!\w){regex.escape(word)}(?!\w)")
     return word in names or any(map(whole.search, around))
 
 

@@ -26,7 +26,6 @@ from calomel.suggest.drafts.text import (
     read_list,
     removed,
     tokens,
-    whole,
 )
 
 MAKER: Final = "arguments"
@@ -85,7 +84,7 @@ def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
                 used = () if edit.added is None or defines else _used(text)
                 unknown = next((name for name in used if not in_scope(rows, row, name)), None)
                 # The value to pass is unknown then: leave a hole for it.
-                spans = () if unknown is None else [match.span() for match in whole(unknown).finditer(text)]
+                spans = () if unknown is None else [match.span() for match in rows.names.uses(text, unknown)]
                 if unknown is None or (spans and edit.defines):
                     hole = spans[-1] if spans else None
                     yield EditDraft(start, end, text, MAKER, support, likeness, hole=hole)

@@ -119,7 +119,8 @@ class Evidence:
             after = [line.rstrip("\r\n") for line in split_lines(hunk.after)]
             at = rows.find(after, hunk.start_line) if after else hunk.start_line
             if at is not None and at < len(rows):
-                rows = Rows(rows.text[: rows.start(at)] + hunk.before + rows.text[rows.start(at + len(after)) :])
+                text = rows.text[: rows.start(at)] + hunk.before + rows.text[rows.start(at + len(after)) :]
+                rows = Rows(text, rows.names)
                 yield rows
 
     def rows(self) -> frozenset[int | None]:

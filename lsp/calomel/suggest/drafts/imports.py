@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
-from calomel.suggest.drafts.text import Rows, is_import, is_name, is_prose, is_quoted, read_list, removed, whole, words
+from calomel.suggest.drafts.text import Rows, is_import, is_name, is_prose, is_quoted, read_list, removed, words
 
 MAKER: Final = "imports"
 _PACKAGES: Final = (
@@ -60,10 +60,10 @@ def _new_names(rows: Rows, seen: Evidence) -> Iterator[str]:
     together = "\n".join(line for line, _ in fresh)
     for line, old in fresh:
         for match in _QUALIFIES.finditer(line):
-            name, word = match[1], whole(match[1])
-            if name not in _PATHS or word.search(old) or is_quoted(line, match.start()):
+            name = match[1]
+            if name not in _PATHS or any(rows.names.uses(old, name)) or is_quoted(line, match.start()):
                 continue
-            uses, known = len(word.findall(together)), len(word.findall(rows.text))
+            uses, known = len(list(rows.names.uses(together, name))), len(list(rows.uses(name)))
             if known == uses and not re.search(_DECLARED.format(name), together):
                 yield name
 
@@ -126,7 +126,7 @@ def _unused(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     for name in dict.fromkeys(word for line in gone if not is_prose(line) for word in words(line)):
         # Only names that occur once even as a substring: counting whole names would take too long.
         at = rows.text.find(name)
-        once = at >= 0 and at == rows.text.rfind(name) and whole(name).match(rows.text, at) is not None
+        once = at >= 0 and at == rows.text.rfind(name) and any(rows.uses(name))
         if once and is_name(name) and len(name) >= _FEWEST_LETTERS:
             yield from _without(rows, at)
 
@@ -178,8 +178,8 @@ def _wanted(rows: Rows, seen: Evidence, others: Sequence[str]) -> Iterator[EditD
     together = "\n".join(line for line, _ in fresh if not is_prose(line) and not is_import(line))
     for name in dict.fromkeys(words(together)):
         lines = known.get(name, set())
-        uses = [use for use in whole(name).finditer(together) if together[use.start() - 1 : use.start()] != "."]
-        if len(lines) == 1 and uses and len(list(rows.uses(name))) == len(list(whole(name).finditer(together))):
+        uses = [use for use in rows.names.uses(together, name) if together[use.start() - 1 : use.start()] != "."]
+        if len(lines) == 1 and uses and len(list(rows.uses(name))) == len(list(rows.names.uses(together, name))):
             declared = re.search(_DECLARES.format(re.escape(name)), together)
             if declared is None and not all(is_quoted(together, use.start()) for use in uses):
                 yield from _among(rows, *lines)

@@ -34,6 +34,7 @@ from calomel.suggest.recall import recall
 from calomel.suggest.recent import standing
 from calomel.workspace.documents import Document
 from calomel.workspace.longest_match import LongestMatch
+from calomel.workspace.names import Names, names_of
 
 MAKER: Final = "continuation"
 RECALLED: Final = "recalled"
@@ -165,7 +166,12 @@ _AROUND: Final = 120
 
 
 def drafts(
-    text: str, hunks: Sequence[Hunk], cursor: int, path: str | None = None, others: Sequence[str] = ()
+    text: str,
+    hunks: Sequence[Hunk],
+    cursor: int,
+    path: str | None = None,
+    others: Sequence[str] = (),
+    names: Names | None = None,
 ) -> tuple[EditDraft, ...]:
     """What would continue the last edits, best first, one draft per resulting text.
 
@@ -177,13 +183,15 @@ def drafts(
         cursor: offset.
         path: of the document, as in hunks; None when all hunks are its own.
         others: import lines of other files, as they would be in this one.
+        names: of the document's language; None to go by its path.
     """
     hunks = standing(text, hunks, path)
     if not hunks:
         return ()
     low, high = _window(text, cursor)
     part, cursor = text[low:high], cursor - low
-    found = [*_unfinished(part, hunks, cursor, path), *_all(part, hunks, cursor, path, others)]
+    names = names or names_of(None, path)
+    found = [*_unfinished(part, hunks, cursor, path, names), *_all(part, hunks, cursor, path, names, others)]
     return tuple(_moved(draft, low) for draft in _ordered(part, found, cursor))
 
 
@@ -192,9 +200,9 @@ def _moved(draft: EditDraft, by: int) -> EditDraft:
 
 
 def _all(
-    text: str, hunks: Sequence[Hunk], cursor: int, path: str | None, others: Sequence[str] = ()
+    text: str, hunks: Sequence[Hunk], cursor: int, path: str | None, names: Names, others: Sequence[str] = ()
 ) -> list[EditDraft]:
-    rows = Rows(text)
+    rows = Rows(text, names)
     seen = evidence(rows, hunks, path)
     row = rows.row(cursor)
     makers: Iterable[Iterator[EditDraft]] = (
@@ -233,17 +241,17 @@ def _all(
         if draft.maker != ARGUMENTS and (at, line, new) not in followed and strays(rows, seen, line, new):
             return False
         local = {(each.old, each.new) for each in renames if each.local is not None and first not in each.local}
-        return draft.maker == RENAME or not local or local.isdisjoint(renamed_words(line, new))
+        return draft.maker == RENAME or not local or local.isdisjoint(renamed_words(line, new, names))
 
     return [draft for draft in found if fits(draft)]
 
 
-def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None) -> list[EditDraft]:
+def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None, names: Names) -> list[EditDraft]:
     """The rest of the edit in progress: drafts for the text before it that agree with what is typed."""
     newest = hunks[-1]
     if len(hunks) < 2 or (path is not None and newest.path != path):  # noqa: PLR2004
         return []
-    rows = Rows(text)
+    rows = Rows(text, names)
     after = [line.rstrip("\r\n") for line in newest.after.splitlines()]
     at = rows.find(after, newest.start_line)
     if at is None or not at <= rows.row(cursor) <= at + len(after):
@@ -256,7 +264,7 @@ def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None)
     before = text[:start] + newest.before + text[end:]
     old_cursor = min(cursor, start + len(newest.before))
     found = []
-    for draft in _all(before, moved, old_cursor, path):
+    for draft in _all(before, moved, old_cursor, path, names):
         goal = draft.apply(before)
         touches = draft.end >= start and draft.start <= start + len(newest.before)
         if not touches or goal[:cursor] != text[:cursor] or goal == text:
