@@ -29,8 +29,9 @@ from calomel.suggest import runtime_file
 from calomel.suggest.completer import PROTOCOL_VERSION, Completer, CompleterError, Kind, ModelInfo
 from calomel.suggest.remote import Endpoint, HttpCompleter
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, check_folder
-from calomel.weights import nano_path, weights_id
+from calomel.weights import gguf_in, nano_path, weights_id
 from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named, why_none
+from calomel.weights.gguf import GgufError, gguf_of
 from calomel.workspace.settings import ServerSettings
 
 LOG: Final = logging.getLogger(__name__)
@@ -375,7 +376,7 @@ def _behind(url: str, settings: ServerSettings) -> Wish:
 def _own(settings: ServerSettings) -> Wish:
     model = model_folder(settings.model)
     folder = model or nano_path()
-    if not (folder / "config.json").is_file():
+    if not (folder / "config.json").is_file() and gguf_in(folder) is None:
         # The server would say so, too, but seconds later and in its log.
         raise CompleterError("failed", why_none(folder))
     try:
@@ -397,8 +398,8 @@ def model_folder(model: Path | None) -> Path | None:
     if model.is_absolute():
         return model
     try:
-        found = named(str(model).replace("/", "--")) or cached(str(model))
-    except ModelNameError as error:
+        found = named(str(model).replace("/", "--")) or cached(str(model)) or gguf_of(str(model))
+    except (ModelNameError, GgufError) as error:
         raise CompleterError("failed", str(error)) from None
     if found is None:
         message = f"there is no model {model} in {models_folder()}: `calomel models list` names those that are here"

@@ -20,7 +20,7 @@ from calomel.suggest.completer import CompleteRequest, CompleterError
 from calomel.suggest.remote import is_loopback
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
 from calomel.weights import nano_path
-from calomel.weights.folders import ModelNameError, folder_of, is_model
+from calomel.weights.folders import ModelNameError, folder_of, is_model, weights_bytes
 from calomel.workspace.settings import Settings
 
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ def measured(settings: Settings, clock: Callable[[], float] = time.perf_counter)
     from calomel.suggest.launch import model_folder
 
     folder = model_folder(settings.server.model) or nano_path()
-    size = sum(each.stat().st_size for each in folder.glob("*.safetensors"))
+    size = weights_bytes(folder)
     if settings.server.url is None and size > _LARGEST_BYTES:
         return None
     return asyncio.run(_measured(settings, folder, clock))

@@ -34,6 +34,16 @@ def _checked_device(name: str) -> str:
     return name
 
 
+def _found_folder(name: Path | None) -> Path | None:
+    """The folder of a model. Raises InputError if there is none."""
+    from calomel.weights.folders import ModelNameError, folder_of
+
+    try:
+        return folder_of(name)
+    except ModelNameError as error:
+        raise InputError(str(error)) from error
+
+
 def word_or_number(option: str, words: Sequence[str], most: float, text: str) -> str | float:
     """One of the words, or a number from 0 to `most`. Raises InputError, naming the option."""
     if text in words:
@@ -78,7 +88,12 @@ def made_of(kind: type[_Made], given: Mapping[str, Any]) -> _Made:
 
 _threshold = partial(word_or_number, "--aggressiveness", ("quiet", "balanced", "eager"), 1.0)
 
-Model: TypeAlias = Annotated[Path | None, typer.Option(help="Checkpoint folder. Default: the shipped model.")]
+Model: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        callback=_found_folder, help="A model's name, its folder, or its GGUF file. Default: the shipped model."
+    ),
+]
 Upstream: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="URL", help="Ask the model of another server. CALOMEL_UPSTREAM_MODEL and others say more."),
