@@ -99,7 +99,7 @@ def ask_plain(cases: Sequence[Case], completer: Completer) -> dict[str, list[Cas
         edit = repeat_last(case.text, hunks, case.offset)
         repeated = Reply(None, "nothing to repeat") if edit is None else Reply(apply(case.text, [edit]))
         found[REPEAT].append(score_case(case, repeated))
-        best = next((each for each in drafts(case.text, hunks, case.offset, path) if each.hole is None), None)
+        best = next(iter(drafts(case.text, hunks, case.offset, path)), None)
         drafted = Reply(None, "no draft") if best is None else Reply(best.apply(case.text))
         found[DRAFTS].append(score_case(case, drafted))
     return found

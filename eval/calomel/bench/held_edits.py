@@ -192,10 +192,8 @@ async def ask_moment(moment: Moment, contenders: Contenders) -> Row:
     room = contenders.room(moment)
     hunks = room.hunks(moment.story.path)
     said = {CALOMEL: await answer(moment, room)}
-    # A draft with a hole has a result only if the model was asked to fill it.
-    known = drafts(moment.text, hunks, moment.cursor, moment.story.path)
-    found = [draft for draft in known if draft.hole is None]
-    # Drafts without a hole are all known, wherever they are; the model judged only some of them.
+    found = drafts(moment.text, hunks, moment.cursor, moment.story.path)
+    # All drafts are known, wherever they are; the model judged only some of them.
     results = [(draft.maker, draft.apply(moment.text)) for draft in found]
     drafted = {maker for maker, _ in results}
     judged = [(seen.maker, apply(moment.text, edits_of(seen.edits))) for seen in room.decisions.all]

@@ -11,13 +11,12 @@ from calomel.report.result import Table, Value, number_cell, percent_cell, put_i
 from calomel.report.stats import Interval, percentile, ratio_of_sums
 from calomel.selectivity.sample import Sample
 from calomel.suggest.completer import CANVAS
-from calomel.suggest.drafts.evidence import FILLED
 
 CALOMEL: Final = "calomel"
 REPEAT: Final = "repeat"
 DRAFTS: Final = "drafts"
 # Makers whose text the model writes.
-MODEL_MAKERS: Final = (CANVAS, FILLED)
+MODEL_MAKERS: Final = (CANVAS,)
 # The contenders beside Calomel.
 BASELINES: Final = (REPEAT, DRAFTS)
 
