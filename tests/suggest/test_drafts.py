@@ -34,12 +34,6 @@ class Moment:
         found = drafts(self.text, self.hunks, self.cursor)
         return tuple(draft for draft in found if draft.hole is None and (not makers or draft.maker in makers))
 
-    def holes(self) -> list[str]:
-        """The lines in which a model has to fill in something, with a blank in its place."""
-        return [
-            lines(self.text, draft.filled("_")) for draft in drafts(self.text, self.hunks, self.cursor) if draft.hole
-        ]
-
     def results(self, *makers: str) -> list[str]:
         """The lines that each draft makes, best draft first."""
         return [lines(self.text, draft) for draft in self.drafts(*makers)]
@@ -323,8 +317,9 @@ def test_lists_over_several_lines_keep_their_layout() -> None:
 def test_a_parameter_goes_only_where_its_name_means_something() -> None:
     moment = Moment(SHOP, ("cart, percent)", "cart, percent, minimum)"))
     assert moment.results() == ["    return discount(cart, 10, minimum)"]
-    assert moment.holes() == ["    print(discount(cart, 20, _))"]
     assert moment.edit("discount(cart, 10)", "discount(cart, 10, minimum)").results() == []
+    commented = Moment(SHOP + "# minimum: 3\nx = 'minimum'\n", ("cart, percent)", "cart, percent, minimum)"))
+    assert commented.results() == ["    return discount(cart, 10, minimum)"]
 
 
 GO = 'package a\n\nimport (\n\t"errors"\n\t"os"\n)\n\nfunc f() {\n}\n'
