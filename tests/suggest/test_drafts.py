@@ -299,6 +299,8 @@ def test_a_parameter_goes_only_where_its_name_means_something() -> None:
     moment = Moment(SHOP, ("cart, percent)", "cart, percent, minimum)"))
     assert moment.results() == ["    return discount(cart, 10, minimum)"]
     assert moment.edit("discount(cart, 10)", "discount(cart, 10, minimum)").results() == []
+    commented = Moment(SHOP + "# minimum: 3\nx = 'minimum'\n", ("cart, percent)", "cart, percent, minimum)"))
+    assert commented.results() == ["    return discount(cart, 10, minimum)"]
 
 
 COPIES = {

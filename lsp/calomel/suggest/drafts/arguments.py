@@ -81,9 +81,8 @@ def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
             followed = _followed(rows.text, listed, edit, defines=defines) if edit.defines or not defines else None
             if followed is not None:
                 likeness, (start, end, text) = followed
-                used = () if edit.added is None or defines else _used(text)
-                # An argument is a name that exists at the call; any other value is unknown.
-                if all(in_scope(rows, row, name) for name in used):
+                # What else to pass is not known.
+                if edit.added is None or defines or all(in_scope(rows, row, name) for name in _used(text)):
                     yield EditDraft(start, end, text, MAKER, support, likeness)
             places += 1
             if places >= _PLACES:

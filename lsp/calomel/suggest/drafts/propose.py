@@ -226,6 +226,7 @@ def _all(text: str, hunks: Sequence[Hunk], path: str | None, names: Names) -> li
         if draft.maker != ARGUMENTS and (at, line, new) not in followed and strays(rows, seen, line, new):
             return False
         local = {(each.old, each.new) for each in renames if each.local is not None and first not in each.local}
+        local -= {(each.old, each.new) for each in renames if each.local is None}
         return draft.maker == RENAME or not local or local.isdisjoint(renamed_words(line, new, names))
 
     return [draft for draft in found if fits(draft)]

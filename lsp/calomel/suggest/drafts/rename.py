@@ -58,11 +58,12 @@ class Renaming:
     Attributes:
         old, new: names.
         support: number of lines in which it did.
-        use: how it is used in the newest of them.
+        use: how it is used in them.
         row: of that line.
         local: the lines in which the name means the same; None for everywhere.
         partly: that line still has the old name, too.
         copied: the lines of a copy, in which alone it goes on; None if the line is no copy's.
+        called: whether it is a function's name, and something else has it, too, or the reverse; None if nothing has.
     """
 
     old: str
@@ -73,10 +74,16 @@ class Renaming:
     local: range | None
     partly: bool
     copied: range | None = None
+    called: bool | None = None
 
-    def holds(self, row: int, use: _Use) -> bool:
-        """Whether the old name means the same in a line with this use."""
+    def holds(self, rows: Rows, start: int, end: int, use: _Use) -> bool:
+        """Whether the old name means the same at a place with this use."""
+        row = rows.row(start)
         if self.copied is not None and row not in self.copied:
+            return False
+        if use != "quoted" and self.called not in {None, _is_function(rows.before(start), rows.behind(end))}:
+            return False
+        if self.use == "attribute" and use == "plain" and _is_variable(rows, row, self.old):
             return False
         if self.use == "quoted" != use:
             return False  # words in a string are not names in code
@@ -101,7 +108,7 @@ def _of_line(rows: Rows, renaming: Renaming, row: int, matches: Sequence[regex.M
     """Drafts for all uses of the old name in a line, and for only those of the same kind."""
     line, start = rows.lines[row], rows.start(row)
     uses = [(match, _use(rows.names, line, match.start() - start, match.end() - start)) for match in matches]
-    kept = [(match, use) for match, use in uses if renaming.holds(row, use)]
+    kept = [(match, use) for match, use in uses if renaming.holds(rows, *match.span(), use)]
     # Code only: changing a string or a comment is a separate change, and less sure.
     code = [match for match, use in kept if use != "quoted"]
     same = [match for match, use in kept if use == renaming.use]
@@ -171,16 +178,25 @@ def _beside(pieces: Sequence[str], first: int, last: int) -> tuple[str, str]:
 def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
     """The renames among the last edits, newest first; without those that a newer one undid."""
     support: Counter[tuple[str, str]] = Counter()
-    newest: dict[tuple[str, str], LineEdit] = {}
+    # An attribute and a parameter of the same name are two.
+    newest: dict[tuple[tuple[str, str], _Use], LineEdit] = {}
     for edit in (*seen.edits, *seen.copies):
         for pair in renamed_words(edit.old, edit.new, rows.names):
-            if _is_rename(rows.names, edit, pair) and pair[::-1] not in newest:
+            if _is_rename(rows.names, edit, pair) and pair[::-1] not in support:
                 support[pair] += 1
-                newest.setdefault(pair, edit)
-    found = [_renaming(rows, seen, pair, edit, support[pair]) for pair, edit in newest.items()]
+                for use in _uses(rows, edit, pair[1]):
+                    newest.setdefault((pair, use), edit)
+    found = [_renaming(rows, seen, pair, use, edit, support[pair]) for (pair, use), edit in newest.items()]
     # A name that was replaced by different ones has no single new name.
-    olds = Counter(old for old, _ in newest)
+    olds = Counter(old for old, _ in support)
     return [each for each in found if each is not None and olds[each.old] == 1]
+
+
+def _uses(rows: Rows, edit: LineEdit, name: str) -> tuple[_Use, ...]:
+    """How a line uses a name."""
+    if _is_field(rows, edit, name):
+        return ("attribute",)
+    return tuple(dict.fromkeys(_use(rows.names, edit.new, *each.span()) for each in rows.names.uses(edit.new, name)))
 
 
 def _is_rename(names: Names, edit: LineEdit, pair: tuple[str, str]) -> bool:
@@ -192,9 +208,10 @@ def _is_rename(names: Names, edit: LineEdit, pair: tuple[str, str]) -> bool:
     return not changed_places and SequenceMatcher(None, one, other, autojunk=False).ratio() >= _SAME
 
 
-def _renaming(rows: Rows, seen: Evidence, pair: tuple[str, str], edit: LineEdit, support: int) -> Renaming | None:
+def _renaming(
+    rows: Rows, seen: Evidence, pair: tuple[str, str], use: _Use, edit: LineEdit, support: int
+) -> Renaming | None:
     old, new = pair
-    use = "attribute" if _is_field(rows, edit, new) else _use(rows.names, edit.new, *_first(rows.names, edit.new, new))
     local = _local(rows, seen.edits, old, new) if use == "plain" else None
     if local is None:
         # A short name is ambiguous, except as an attribute or within one function.
@@ -203,13 +220,59 @@ def _renaming(rows: Rows, seen: Evidence, pair: tuple[str, str], edit: LineEdit,
         # A new name that exists already is something else: this was a replacement, not a rename.
         if support < 2 and _stands_elsewhere(rows, new, seen):  # noqa: PLR2004
             return None
-    return Renaming(old, new, support, use, edit.row, local, _first(rows.names, edit.new, old) != (-1, -1), edit.copied)
+    called = None
+    if local is None and use != "quoted":
+        start, end = _first(rows.names, edit.new, new)
+        called = _is_function(edit.new[:start], edit.new[end:])
+        called = called if _has_other(rows, old, called=called) else None
+    partly = _first(rows.names, edit.new, old) != (-1, -1)
+    return Renaming(old, new, support, use, edit.row, local, partly, edit.copied, called)
+
+
+# Before the name of a function where it is defined.
+_DEFINES: Final = re.compile(r"\b(?:def|fn|func|function)\s+(?:\([^)]*\)\s*)?$")
+
+
+def _is_function(before: str, after: str) -> bool:
+    """Whether a name stands between them as a function's."""
+    return after.lstrip().startswith("(") or _DEFINES.search(before) is not None
+
+
+def _has_other(rows: Rows, name: str, *, called: bool) -> bool:
+    """Whether a function has this name where something else was renamed, or the reverse."""
+    for match in rows.uses(name):
+        before, after, row = rows.before(match.start()), rows.behind(match.end()), rows.row(match.start())
+        sets = before.endswith(("self.", "this.")) and re.match(r"\s*(?::[^=]*)?=(?!=)", after) is not None
+        field = sets or (_declares_field(rows.lines[row], name) and function_rows(rows, row) is None)
+        if field if called else _DEFINES.search(before):
+            return True
+    return False
+
+
+def _is_variable(rows: Rows, row: int, name: str) -> bool:
+    """Whether a name is a parameter or a variable of the function around a line."""
+    inside = function_rows(rows, row)
+    if inside is None:
+        return False
+    declared = re.compile(_DECLARED.format(re.escape(name)))
+    low, high = rows.start(inside.start), rows.end(inside.stop - 1)
+    for match in rows.names.uses(rows.text[low:high], name):
+        at = rows.row(low + match.start())
+        column = low + match.start() - rows.start(at)
+        if parameter_head(rows, at, column) == inside.start and _NAMED.search(rows.lines[at][:column]):
+            return True
+        if at != inside.start and declared.search(rows.lines[at]):
+            return True
+    return False
 
 
 def _is_field(rows: Rows, edit: LineEdit, name: str) -> bool:
     """Whether a line declares a field of a type."""
-    declares = edit.row is not None and re.match(_FIELD.format(re.escape(name)), edit.new) is not None
-    return declares and edit.row is not None and function_rows(rows, edit.row) is None
+    return edit.row is not None and _declares_field(edit.new, name) and function_rows(rows, edit.row) is None
+
+
+def _declares_field(line: str, name: str) -> bool:
+    return re.match(_FIELD.format(re.escape(name)), line) is not None
 
 
 def _stands_elsewhere(rows: Rows, name: str, seen: Evidence) -> bool:
@@ -262,7 +325,11 @@ def _local(rows: Rows, edits: Sequence[LineEdit], old: str, new: str) -> range |
     for edit in edits:
         if edit.row is None or (old, new) not in renamed_words(edit.old, edit.new, rows.names):
             continue
-        start, end = _first(rows.names, edit.new, new)
+        uses = (match.span() for match in rows.names.uses(edit.new, new))
+        place = next((each for each in uses if _use(rows.names, edit.new, *each) == "plain"), None)
+        if place is None:
+            continue
+        start, end = place
         if _is_inline(edit.new, start, end):
             return range(edit.row, edit.row + 1)
         if _CAUGHT.search(edit.new[:start]):
