@@ -108,7 +108,7 @@ def _of_line(rows: Rows, renaming: Renaming, row: int, matches: Sequence[regex.M
     """Drafts for all uses of the old name in a line, and for only those of the same kind."""
     line, start = rows.lines[row], rows.start(row)
     uses = [(match, _use(rows.names, line, match.start() - start, match.end() - start)) for match in matches]
-    kept = [(match, use) for match, use in uses if renaming.holds(rows, *match.span(), use)]
+    kept = [(match, use) for match, use in uses if renaming.holds(rows, match.start(), match.end(), use)]
     # Code only: changing a string or a comment is a separate change, and less sure.
     code = [match for match, use in kept if use != "quoted"]
     same = [match for match, use in kept if use == renaming.use]
