@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from tests.suggest.editor import NOW, URI, ScriptedModel, editing, reason, region, settle, suggestion
 
+from calomel.infer.completer import Candidate, CompleteRequest, Kind, ModelInfo
 from calomel.prompts.parts import RegionBounds
-from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInfo
 from calomel.suggest.edit import Suggestion
 from calomel.suggest.question import Diagnostic, Trigger
 from calomel.workspace.privacy import Privacy

@@ -28,6 +28,8 @@ from calomel.bench.held_summary import (
 )
 from calomel.bench.model import checkpoint_folder
 from calomel.bench.room import Room, repeat_last, silences
+from calomel.infer.completer import Completer, ModelInfo
+from calomel.infer.in_process import open_completer
 from calomel.replay.events import Changed, Event, Opened, language_of
 from calomel.replay.stories import package_of
 from calomel.report.progress import Progress
@@ -36,10 +38,8 @@ from calomel.report.running import Journal
 from calomel.report.stories import HELDOUT_EDITS, Moment, chosen, read_stories, turned
 from calomel.selectivity.sample import Sample
 from calomel.storage import write_whole
-from calomel.suggest.completer import Completer, ModelInfo
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.edit import TextEdit, apply, edits_of
-from calomel.suggest.in_process import open_completer
 from calomel.suggest.judging import Decision
 from calomel.suggest.silence import Silence
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
@@ -85,7 +85,7 @@ def run_held_edits(options: HeldOptions) -> Report:
         BenchDataError: there are no stories.
         SuiteError: the model failed.
         ValueError: no moment is left to ask.
-        What `calomel.suggest.in_process.open_completer` raises.
+        What `calomel.infer.in_process.open_completer` raises.
     """
     stories = read_stories(options.stories)
     if options.samples is not None:

@@ -8,16 +8,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from calomel.infer.completer import CompleterError, ModelInfo
+from calomel.infer.fitting import splits_word
 from calomel.prompts.next_edit import region_called
 from calomel.prompts.parts import Hunk, RegionBounds, region_around
 from calomel.selectivity.filters import FILTERS
 from calomel.suggest.cache import Entry
 from calomel.suggest.candidates import context_tokens
-from calomel.suggest.completer import CompleterError, ModelInfo
 from calomel.suggest.drafts.propose import continuation, drafts
 from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.elsewhere import drafts_elsewhere, others_of
-from calomel.suggest.fitting import splits_word
 from calomel.suggest.judging import Answered, Decision
 from calomel.suggest.offering import hold_back, offered, others
 from calomel.suggest.pace import Run, ended, within

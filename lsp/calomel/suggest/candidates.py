@@ -10,9 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from calomel.context.builder import ContextBuilder
-from calomel.prompts.parts import EditRegion, PromptParts
-from calomel.selectivity.filters import fired
-from calomel.suggest.completer import (
+from calomel.infer.completer import (
     CANVAS,
     Candidate,
     CompleteAnswer,
@@ -22,17 +20,7 @@ from calomel.suggest.completer import (
     Kind,
     ModelInfo,
 )
-from calomel.suggest.drafts.evidence import EditDraft
-from calomel.suggest.drafts.propose import region_texts
-from calomel.suggest.edit import (
-    Planned,
-    TextEdit,
-    minimal_edits,
-    plan,
-    with_line_ends_between,
-    with_line_ends_like,
-)
-from calomel.suggest.fitting import (
+from calomel.infer.fitting import (
     Refuses,
     changes_only_space,
     fitted,
@@ -44,6 +32,19 @@ from calomel.suggest.fitting import (
     within_line,
     without_echo,
     without_overlap,
+)
+from calomel.infer.seams import indented, spaced
+from calomel.prompts.parts import EditRegion, PromptParts
+from calomel.selectivity.filters import fired
+from calomel.suggest.drafts.evidence import EditDraft
+from calomel.suggest.drafts.propose import region_texts
+from calomel.suggest.edit import (
+    Planned,
+    TextEdit,
+    minimal_edits,
+    plan,
+    with_line_ends_between,
+    with_line_ends_like,
 )
 from calomel.suggest.judging import (
     Answered,
@@ -57,7 +58,6 @@ from calomel.suggest.judging import (
 )
 from calomel.suggest.pace import within
 from calomel.suggest.question import Question, Selected, Trigger
-from calomel.suggest.seams import indented, spaced
 from calomel.suggest.signals import Accord, Drafted, accord_of, agreement_of
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.workspace import Situation

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from calomel.infer import runtime_file
+from calomel.infer.completer import CompleteRequest, CompleterError
+from calomel.infer.remote import is_loopback
+from calomel.infer.runtime_file import RuntimeFileError, ServerRecord
 from calomel.server import tokens
 from calomel.server.errors import StartError
 from calomel.server.settings import Layered, ServerSettings
 from calomel.storage.system import load_average, processors
-from calomel.suggest import runtime_file
-from calomel.suggest.completer import CompleteRequest, CompleterError
-from calomel.suggest.remote import is_loopback
-from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
 from calomel.weights import nano_path
 from calomel.weights.folders import ModelNameError, folder_of, is_model, weights_bytes
 from calomel.workspace.settings import Settings
@@ -202,8 +202,8 @@ def _folder(folder: Path) -> Finding:
     from calomel.families.configuration import read_config
     from calomel.families.shards import Shards
     from calomel.families.table import find
+    from calomel.infer.launch import describe
     from calomel.prompts.published import open_published
-    from calomel.suggest.launch import describe
 
     if not is_model(folder):
         return fail("model", f"{folder} has no config.json with .safetensors beside it", "choose another --model")
@@ -320,7 +320,7 @@ def check_speed(settings: Settings, measure: Callable[[Settings], Pace | None] |
 
 def measured(settings: Settings, clock: Callable[[], float] = time.perf_counter) -> Pace | None:
     """The speed of these settings' model; None for one that is too large to be opened for this."""
-    from calomel.suggest.launch import model_folder
+    from calomel.infer.launch import model_folder
 
     folder = model_folder(settings.server.model) or nano_path()
     size = weights_bytes(folder)
@@ -330,9 +330,9 @@ def measured(settings: Settings, clock: Callable[[], float] = time.perf_counter)
 
 
 async def _measured(settings: Settings, folder: Path, clock: Callable[[], float]) -> Pace:
+    from calomel.infer.in_process import open_completer
+    from calomel.infer.launch import connect
     from calomel.prompts.parts import PromptParts
-    from calomel.suggest.in_process import open_completer
-    from calomel.suggest.launch import connect
 
     server = settings.server
     completer = open_completer(folder, server.device) if server.url is None else await connect(server)

@@ -14,8 +14,8 @@ from typing import Final
 
 from calomel.cli.editor_files import Plan, Snippet, read, settings_of
 from calomel.cli.errors import InputError
+from calomel.infer.remote import is_loopback
 from calomel.server.settings import ServerSettings
-from calomel.suggest.remote import is_loopback
 
 # The folders of the plugins: of an installed wheel, and of a source checkout.
 _PLUGINS: Final = (Path(__file__).parents[1] / "editors", Path(__file__).parents[3] / "editors")
@@ -74,8 +74,8 @@ def configured(settings: ServerSettings) -> str | None:
 
 
 def _running(settings: ServerSettings) -> str | None:
-    from calomel.suggest import runtime_file
-    from calomel.suggest.runtime_file import RuntimeFileError
+    from calomel.infer import runtime_file
+    from calomel.infer.runtime_file import RuntimeFileError
 
     try:
         record = runtime_file.read(settings.runtime_file or runtime_file.default_path())

@@ -11,6 +11,7 @@ from fastapi import Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from calomel.infer.completer import CanvasText, Fill, FillRequest
 from calomel.prompts.edit_prompt import EditPrompt, ForeignPromptError
 from calomel.prompts.fim_tokens import parse_fim
 from calomel.prompts.parts import PromptParts
@@ -20,7 +21,6 @@ from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
 from calomel.server.wire import Chunk, Completion, FinishReason, Usage
 from calomel.suggest.candidates import context_tokens
-from calomel.suggest.completer import CanvasText, Fill, FillRequest
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.stateless import RegionAnswer, language_of, names_no_secret
 

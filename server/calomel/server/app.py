@@ -16,6 +16,7 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from calomel.infer.launch import describe, version
 from calomel.server.admission import Admission
 from calomel.server.deliveries import Deliveries
 from calomel.server.door import Door
@@ -27,7 +28,6 @@ from calomel.server.routes import chat, complete, completions, edit, llama, mode
 from calomel.server.settings import ServerSettings
 from calomel.server.tokens import Tokens
 from calomel.suggest.judging import SuggestionFilter
-from calomel.suggest.launch import describe, version
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
 from calomel.suggest.stateless import EditRoom
 

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from calomel.infer.completer import CanvasText, Fill, FillRequest, ModelInfo
 from calomel.server.admission import Admission
 from calomel.server.deliveries import Deliveries
 from calomel.server.errors import ClientGoneError, DoorError, DrainingError, EngineStoppedError, from_engine
@@ -26,11 +27,10 @@ from calomel.server.metrics import Metrics, Spent
 from calomel.server.middleware import CLIENT_STATE, log_failure
 from calomel.server.settings import ServerSettings
 from calomel.server.wire import Canvas, ErrorResponse, ModelObject
-from calomel.suggest.completer import CanvasText, Fill, FillRequest, ModelInfo
 from calomel.suggest.stateless import EditRoom
 
 if TYPE_CHECKING:
-    from calomel.suggest.filler import Filler
+    from calomel.infer.filler import Filler
 
 
 _log = logging.getLogger("calomel.server")

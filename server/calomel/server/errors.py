@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from calomel.suggest.completer import CompleterError
+from calomel.infer.completer import CompleterError
 
 if TYPE_CHECKING:
     from fastapi.exceptions import RequestValidationError

@@ -18,6 +18,13 @@ from urllib.parse import urlsplit
 import uvicorn
 from fastapi import FastAPI
 
+from calomel.infer import runtime_file
+from calomel.infer.completer import PROTOCOL_VERSION, CompleterError
+from calomel.infer.launch import upstream_id, version
+from calomel.infer.process import dead_threads_logged, started
+from calomel.infer.remote import is_loopback
+from calomel.infer.runtime_file import RuntimeFileError, ServerRecord
+from calomel.infer.upstream.exchange import Target
 from calomel.prompts.parts import PromptParts
 from calomel.server import tokens
 from calomel.server.app import create_app
@@ -27,19 +34,12 @@ from calomel.server.lifetime import DrainingServer, ended_by_signals, timed, wai
 from calomel.server.logs import log_to, say
 from calomel.server.settings import ServerSettings, is_sendable
 from calomel.server.tokens import EDITORS, Tokens
-from calomel.suggest import runtime_file
-from calomel.suggest.completer import PROTOCOL_VERSION, CompleterError
-from calomel.suggest.launch import upstream_id, version
-from calomel.suggest.process import dead_threads_logged, started
-from calomel.suggest.remote import is_loopback
-from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
-from calomel.suggest.upstream.exchange import Target
 from calomel.weights import nano_path, weights_id
 from calomel.weights.folders import folder_of
 
 if TYPE_CHECKING:
-    from calomel.suggest.filler import Filler
-    from calomel.suggest.upstream.completer import UpstreamCompleter
+    from calomel.infer.filler import Filler
+    from calomel.infer.upstream.completer import UpstreamCompleter
 
 # Headers are kept in memory until they are complete; 64 KiB is eight times what browsers send at most.
 _MAX_HEADER_BYTES: Final = 64 * 1024
@@ -91,8 +91,8 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
 def open_model(settings: ServerSettings) -> Filler:
     """Open the model in this process, and run its first forwards, which are slow: better now than at a keystroke."""
     from calomel.families.family import OpenOptions  # these import torch
-    from calomel.suggest.completer import FillRequest
-    from calomel.suggest.in_process import open_folder
+    from calomel.infer.completer import FillRequest
+    from calomel.infer.in_process import open_folder
 
     options = OpenOptions(
         device=settings.device,
@@ -116,7 +116,7 @@ def upstream_of(settings: ServerSettings) -> UpstreamCompleter | None:
     """The client of the upstream server that has the model; None for a model in this process. Raises StartError."""
     if settings.upstream is None:
         return None
-    from calomel.suggest.upstream.completer import UpstreamCompleter
+    from calomel.infer.upstream.completer import UpstreamCompleter
 
     if is_own(settings.upstream, settings):
         raise StartError(f"upstream: {settings.upstream} is this server's own address: name the one with the model")

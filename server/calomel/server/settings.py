@@ -21,13 +21,13 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
+from calomel.infer.remote import is_loopback
+from calomel.infer.upstream.exchange import problem_of
 from calomel.prompts.fim_tokens import FORMATS
 from calomel.prompts.renderer import EditKind
 from calomel.server.errors import StartError
 from calomel.server.logs import escaped
 from calomel.storage.system import is_own, rights_of_others
-from calomel.suggest.remote import is_loopback
-from calomel.suggest.upstream.exchange import problem_of
 from calomel.workspace.settings import UpstreamFormat, user_settings_path
 
 MIB: Final = 1024 * 1024

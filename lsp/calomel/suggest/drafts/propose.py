@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
+from calomel.infer.completer import Draft
+from calomel.infer.recall import recall
 from calomel.prompts.parts import Hunk, common_suffix
 from calomel.selectivity.analogy import expected
-from calomel.suggest.completer import Draft
 from calomel.suggest.drafts.arguments import MAKER as ARGUMENTS
 from calomel.suggest.drafts.arguments import arguments, awaited, strays
 from calomel.suggest.drafts.by_name import by_name, fields
@@ -28,7 +29,6 @@ from calomel.suggest.drafts.template import template
 from calomel.suggest.drafts.text import Rows
 from calomel.suggest.drafts.whole_lines import whole_lines
 from calomel.suggest.edit import Planned, TextEdit, apply, trimmed
-from calomel.suggest.recall import recall
 from calomel.suggest.recent import standing
 from calomel.workspace.documents import Document
 from calomel.workspace.longest_match import LongestMatch

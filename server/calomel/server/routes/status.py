@@ -18,12 +18,12 @@ from fastapi import Request
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
+from calomel.infer.launch import version
 from calomel.server.door import Door, door_of
 from calomel.server.errors import DoorError, DrainingError
 from calomel.server.metrics import PaceStatus, RecentStatus
 from calomel.server.middleware import protected_router, public_router
 from calomel.storage.system import resident_bytes
-from calomel.suggest.launch import version
 
 
 class ModelStatus(BaseModel):

@@ -1,6 +1,6 @@
 """The JSON of requests and answers of `POST /calomel/v1/complete`, in both directions.
 
-Decoding checks types and the limits declared with the fields in `calomel.suggest.completer` and
+Decoding checks types and the limits declared with the fields in `calomel.infer.completer` and
 `calomel.prompts.parts`, names the offending field and never quotes its value. Unknown fields are ignored; a message of
 another protocol version is refused. The same reader is used for other files of ours.
 """
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 
-from calomel.suggest.completer import (
+from calomel.infer.completer import (
     PROTOCOL_VERSION,
     Candidate,
     CompleteAnswer,

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from calomel.suggest.completer import CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
-from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, FieldError, decode, decode_info, encode
+from calomel.infer.completer import CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
+from calomel.infer.wire import COMPLETE_PATH, INFO_PATH, FieldError, decode, decode_info, encode
 
 if TYPE_CHECKING:
     from httpx import AsyncClient, HTTPError, Response

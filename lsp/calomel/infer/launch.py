@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
+from calomel.infer import runtime_file
+from calomel.infer.completer import PROTOCOL_VERSION, Completer, CompleterError, Kind, ModelInfo
+from calomel.infer.remote import Endpoint, HttpCompleter
+from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
 from calomel.prompts.parts import RegionBounds
 from calomel.selectivity.record import SourceClass
 from calomel.storage.system import only_one, open_private
-from calomel.suggest import runtime_file
-from calomel.suggest.completer import PROTOCOL_VERSION, Completer, CompleterError, Kind, ModelInfo
-from calomel.suggest.remote import Endpoint, HttpCompleter
-from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, check_folder
 from calomel.weights import gguf_in, nano_path, weights_id
 from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named, why_none
 from calomel.weights.gguf import GgufError, gguf_of
@@ -225,7 +225,7 @@ def describe(folder: Path | None) -> ModelInfo:
     Raises:
         OSError, ValueError: the folder has no readable `config.json`, or one of no known family.
     """
-    from calomel.suggest.completer import DEFAULT_CONTEXT  # imports the tokenizers library
+    from calomel.infer.completer import DEFAULT_CONTEXT  # imports the tokenizers library
 
     place = folder or nano_path()
     config = json.loads((place / "config.json").read_text(encoding="utf-8"))

@@ -22,10 +22,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from calomel.prompts.own import FimTokens
-from calomel.prompts.parts import EditRegion
-from calomel.prompts.tokenizer import TextTokenizer
-from calomel.suggest.completer import (
+from calomel.infer.completer import (
     CANVAS,
     Candidate,
     CompleteAnswer,
@@ -34,7 +31,10 @@ from calomel.suggest.completer import (
     Timings,
     ending,
 )
-from calomel.suggest.scoring import LikelihoodScorer, RequestGroup
+from calomel.infer.scoring import LikelihoodScorer, RequestGroup
+from calomel.prompts.own import FimTokens
+from calomel.prompts.parts import EditRegion
+from calomel.prompts.tokenizer import TextTokenizer
 
 if TYPE_CHECKING:
     from calomel.engine import Engine, Request, Result

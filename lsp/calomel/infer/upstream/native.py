@@ -10,8 +10,7 @@ from contextlib import aclosing
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, format_named
-from calomel.suggest.upstream.adapter import (
+from calomel.infer.upstream.adapter import (
     DEFAULT_WINDOW,
     Adapter,
     Ask,
@@ -25,7 +24,8 @@ from calomel.suggest.upstream.adapter import (
     text,
     whole,
 )
-from calomel.suggest.upstream.exchange import READ_SECONDS, Exchange, UpstreamError
+from calomel.infer.upstream.exchange import READ_SECONDS, Exchange, UpstreamError
+from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, format_named
 
 _NOT_IMPLEMENTED: Final = 501
 

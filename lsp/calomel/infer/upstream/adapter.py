@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from math import isfinite, nan
 from typing import Any, Final
 
+from calomel.infer.completer import Drawing, FinishReason
+from calomel.infer.upstream.exchange import LOADING_SECONDS, READ_SECONDS, Exchange, Target, UpstreamError
 from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, write_fim
 from calomel.prompts.parts import PromptParts
-from calomel.suggest.completer import Drawing, FinishReason
-from calomel.suggest.upstream.exchange import LOADING_SECONDS, READ_SECONDS, Exchange, Target, UpstreamError
 
 # The window of servers that do not report one (Ollama's default num_ctx).
 DEFAULT_WINDOW: Final = 4096

@@ -19,9 +19,9 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
+from calomel.infer.process import runs
+from calomel.infer.wire import FieldError, read_json
 from calomel.storage.system import is_own, open_private, rights_of_others
-from calomel.suggest.process import runs
-from calomel.suggest.wire import FieldError, read_json
 
 _NAME: Final = "server.json"
 _MAX_BYTES: Final = 64 * 1024

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from calomel.suggest.completer import CompleterError
-from calomel.suggest.remote import is_loopback
+from calomel.infer.completer import CompleterError
+from calomel.infer.remote import is_loopback
 from calomel.workspace.settings import UpstreamFormat
 
 if TYPE_CHECKING:

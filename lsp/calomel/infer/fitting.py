@@ -2,7 +2,7 @@
 
 A fitting answer adds no syntax error, leaves no word, string or bracket open that the text after the hole does not
 close, closes nothing that is closed there, and repeats neither the word before the hole nor the line after it. It has
-the file's indentation, and a blank before a word that follows (`calomel.suggest.seams`). Of several lines, the complete
+the file's indentation, and a blank before a word that follows (`calomel.infer.seams`). Of several lines, the complete
 ones are kept; of a single one, what comes before the first thing left open.
 """
 
@@ -16,10 +16,10 @@ from typing import Final
 
 import regex
 
+from calomel.infer.seams import indented, spaced
 from calomel.selectivity.filters import fired
 from calomel.selectivity.proposal import LINE_END, Proposal, is_word
 from calomel.selectivity.syntax import closing, has_to_go_on, knows, loose, tokens
-from calomel.suggest.seams import indented, spaced
 from calomel.workspace.documents import Document
 from calomel.workspace.languages import grammar_of, language_by_look
 from calomel.workspace.syntax import SyntaxTrees

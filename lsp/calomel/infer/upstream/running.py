@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Final
 
-from calomel.suggest.upstream.exchange import Exchange, Target, UpstreamError
+from calomel.infer.upstream.exchange import Exchange, Target, UpstreamError
 
 # The default ports.
 USUAL_PORTS: Final = (("llama.cpp", 8080), ("Ollama", 11434), ("LM Studio", 1234), ("vLLM", 8000))
@@ -51,7 +51,7 @@ async def _heard(usual: str, port: int) -> Running | None:
     url = f"http://127.0.0.1:{port}"
     exchange = Exchange(Target(url))
     # Importing takes longer than finding the port closed, and longer than an answer where the machine is busy.
-    adapters = await asyncio.to_thread(import_module, "calomel.suggest.upstream.adapters")
+    adapters = await asyncio.to_thread(import_module, "calomel.infer.upstream.adapters")
     await exchange.open()
     try:
         async with asyncio.timeout(_SECONDS):

@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from calomel.infer.wire import FieldError, read_json
 from calomel.prompts.parts import common_prefix, common_suffix
 from calomel.storage import write_whole
-from calomel.suggest.wire import FieldError, read_json
 
 # The longest match is searched with this many of the last characters, then with fewer; three match everywhere.
 _BEGINNINGS: Final = (64, 32, 16, 8, 4)

@@ -1,6 +1,6 @@
 """Filling a hole in a text: the one implementation that command line, HTTP server and benchmarks share.
 
-If one of our own checkpoints has weights for copies (`calomel.suggest.recall`), text found elsewhere between the same
+If one of our own checkpoints has weights for copies (`calomel.infer.recall`), text found elsewhere between the same
 neighbours is judged along with the model's own answer, and the likelier one is taken.
 """
 
@@ -15,11 +15,7 @@ from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, Self
 
-from calomel.prompts.grammar import GrammarCompiler
-from calomel.prompts.own import ContextRenderer, FimTokens
-from calomel.prompts.token_healing import NO_HEALING, TokenHealing, pieces_of
-from calomel.prompts.tokenizer import TextTokenizer, Tokenizer
-from calomel.suggest.completer import (
+from calomel.infer.completer import (
     Candidate,
     CanvasText,
     CompleteAnswer,
@@ -37,10 +33,14 @@ from calomel.suggest.completer import (
     settled,
     settled_ids,
 )
-from calomel.suggest.continuation import continuation
-from calomel.suggest.recall import CopyCandidate, CopyScorer, recall
-from calomel.suggest.rewriter import Rewriter
-from calomel.suggest.scoring import Drafted, RequestGroup, expected_characters, expected_of_draft, judge_drafts
+from calomel.infer.continuation import continuation
+from calomel.infer.recall import CopyCandidate, CopyScorer, recall
+from calomel.infer.rewriter import Rewriter
+from calomel.infer.scoring import Drafted, RequestGroup, expected_characters, expected_of_draft, judge_drafts
+from calomel.prompts.grammar import GrammarCompiler
+from calomel.prompts.own import ContextRenderer, FimTokens
+from calomel.prompts.token_healing import NO_HEALING, TokenHealing, pieces_of
+from calomel.prompts.tokenizer import TextTokenizer, Tokenizer
 
 if TYPE_CHECKING:
     from calomel.engine import CanvasState, Engine, Handle, Request, Result, SamplingParams

@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from calomel.suggest.completer import CompleteAnswer, CompleteRequest, CompleterError, GenerationConfig, ModelInfo
-from calomel.suggest.filler import Filler
-from calomel.suggest.recall import CopyScorer
-from calomel.suggest.wire import FieldError, check_request
+from calomel.infer.completer import CompleteAnswer, CompleteRequest, CompleterError, GenerationConfig, ModelInfo
+from calomel.infer.filler import Filler
+from calomel.infer.recall import CopyScorer
+from calomel.infer.wire import FieldError, check_request
 
 if TYPE_CHECKING:
     from calomel.engine import Work
     from calomel.engine.config import Shape
     from calomel.families.family import OpenOptions
+    from calomel.infer.upstream.completer import UpstreamCompleter
     from calomel.prompts.tokenizer import TextTokenizer
-    from calomel.suggest.upstream.completer import UpstreamCompleter
 
 
 def open_filler(
@@ -141,7 +141,7 @@ _REFUSED = frozenset({"context_length_exceeded", "invalid_request"})
 
 
 class Fills(Protocol):
-    """The part of `calomel.suggest.filler.Filler` that is needed here."""
+    """The part of `calomel.infer.filler.Filler` that is needed here."""
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         """Answer one question; cancelling the awaiting task cancels the work."""
@@ -212,14 +212,14 @@ def open_completer(
 
     With `upstream`, the address of another server, that one's model answers (`Target.named`).
 
-    Raises what `calomel.suggest.filler.open_filler` raises, and CompleterError for a server that does not answer.
+    Raises what `calomel.infer.filler.open_filler` raises, and CompleterError for a server that does not answer.
     """
     if upstream is not None:
-        from calomel.suggest.upstream.completer import UpstreamCompleter
-        from calomel.suggest.upstream.exchange import Target
+        from calomel.infer.upstream.completer import UpstreamCompleter
+        from calomel.infer.upstream.exchange import Target
 
         return UpstreamCompleter(Target.named(upstream))
-    from calomel.suggest.launch import describe
+    from calomel.infer.launch import describe
 
     filler = open_filler(folder, device, threads)
     return EngineCompleter(filler, describe(folder))

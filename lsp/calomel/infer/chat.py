@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from calomel.infer.completer import CanvasText, canvas_text, cut_at_stop, plain_ending, settled, settled_ids
 from calomel.prompts.chat import (
     THOUGHT_OPENING,
     Call,
@@ -23,11 +24,10 @@ from calomel.prompts.chat import (
 )
 from calomel.prompts.chat_template import ChatPrompt, ChatTemplate
 from calomel.prompts.grammar import AnswerForm, GrammarError, embedded, json_form, pattern_form
-from calomel.suggest.completer import CanvasText, canvas_text, cut_at_stop, plain_ending, settled, settled_ids
 
 if TYPE_CHECKING:
     from calomel.engine import CanvasState, Constraint, Request, Result, SamplingParams
-    from calomel.suggest.filler import Filler
+    from calomel.infer.filler import Filler
 
 
 Effort = Literal["instant", "low", "medium", "high"]

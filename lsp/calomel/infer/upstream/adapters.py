@@ -10,10 +10,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Final
 
-from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, format_named
-from calomel.prompts.mercury import read_answer, write_mercury
-from calomel.suggest.completer import FinishReason
-from calomel.suggest.upstream.adapter import (
+from calomel.infer.completer import FinishReason
+from calomel.infer.upstream.adapter import (
     DEFAULT_WINDOW,
     Adapter,
     Ask,
@@ -27,8 +25,10 @@ from calomel.suggest.upstream.adapter import (
     text,
     whole,
 )
-from calomel.suggest.upstream.exchange import READ_SECONDS, Exchange, UpstreamError
-from calomel.suggest.upstream.native import LlamaCpp, Ollama
+from calomel.infer.upstream.exchange import READ_SECONDS, Exchange, UpstreamError
+from calomel.infer.upstream.native import LlamaCpp, Ollama
+from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, format_named
+from calomel.prompts.mercury import read_answer, write_mercury
 
 # The limit of OpenAI's API.
 _MOST_STOPS: Final = 4

@@ -17,11 +17,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from calomel.prompts.next_edit import EDIT_FORMATS, MERCURY_REGION, EditFormat, format_called
-from calomel.prompts.own import diff_text
-from calomel.prompts.parts import Excerpt, Hunk, PromptParts, RegionBounds
-from calomel.selectivity.record import SourceClass
-from calomel.suggest.completer import (
+from calomel.infer.completer import (
     DEFAULT_CONTEXT,
     MAX_CONTEXT,
     Candidate,
@@ -37,12 +33,16 @@ from calomel.suggest.completer import (
     cut_at_stop,
     settled,
 )
-from calomel.suggest.continuation import continuation, last_piece
-from calomel.suggest.launch import version
-from calomel.suggest.upstream.adapter import Adapter, Ask, Known, Piece
-from calomel.suggest.upstream.adapters import adapter_of
-from calomel.suggest.upstream.exchange import Exchange, Target, UpstreamError
-from calomel.suggest.upstream.running import TITLES
+from calomel.infer.continuation import continuation, last_piece
+from calomel.infer.launch import version
+from calomel.infer.upstream.adapter import Adapter, Ask, Known, Piece
+from calomel.infer.upstream.adapters import adapter_of
+from calomel.infer.upstream.exchange import Exchange, Target, UpstreamError
+from calomel.infer.upstream.running import TITLES
+from calomel.prompts.next_edit import EDIT_FORMATS, MERCURY_REGION, EditFormat, format_called
+from calomel.prompts.own import diff_text
+from calomel.prompts.parts import Excerpt, Hunk, PromptParts, RegionBounds
+from calomel.selectivity.record import SourceClass
 
 if TYPE_CHECKING:
     from calomel.engine import Result
@@ -132,7 +132,7 @@ class _Answer:
 
 
 class UpstreamCompleter:
-    """A `Completer` on another server, with the interface of `calomel.suggest.filler.Filler` on an engine.
+    """A `Completer` on another server, with the interface of `calomel.infer.filler.Filler` on an engine.
 
     Args:
         target: the server.

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from calomel.infer.completer import Candidate, Draft, cut_at_stop
 from calomel.prompts.token_healing import NO_HEALING, TokenHealing
 from calomel.prompts.tokenizer import TextTokenizer
-from calomel.suggest.completer import Candidate, Draft, cut_at_stop
 
 if TYPE_CHECKING:
     from calomel.engine import Engine, Handle, Request, Result

@@ -1,7 +1,7 @@
 """Requests to a model and its answers, wherever that model runs.
 
-The same values go over the wire of `POST /calomel/v1/complete` (`calomel.suggest.wire`, which checks input against the
-limits defined here), to an engine in the same process (`calomel.suggest.in_process`), and come from a script in tests.
+The same values go over the wire of `POST /calomel/v1/complete` (`calomel.infer.wire`, which checks input against the
+limits defined here), to an engine in the same process (`calomel.infer.in_process`), and come from a script in tests.
 Below them: how answers are generated, and when an answer is complete.
 """
 
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol
 
 from msgspec import Meta
 
+from calomel.infer.fitting import HoleText, hole_text
 from calomel.prompts.parts import PromptParts, RegionBounds
 from calomel.prompts.tokenizer import TextTokenizer
 from calomel.selectivity.record import SourceClass
-from calomel.suggest.fitting import HoleText, hole_text
 
 if TYPE_CHECKING:
     from calomel.engine import CanvasState, Constraint, Result, SamplingParams
@@ -138,7 +138,7 @@ class FillRequest(CompleteRequest):
             with a constraint.
         recall: text found elsewhere between the same neighbours may be the answer, if it is likelier right than the
             model's own; not with a temperature, penalties, a `policy` or a constraint.
-        fitted: what does not fit the hole is cut off the answer, see `calomel.suggest.fitting`; not with a constraint,
+        fitted: what does not fit the hole is cut off the answer, see `calomel.infer.fitting`; not with a constraint,
             and not with `min_tokens` above 1.
     """
 
