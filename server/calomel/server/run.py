@@ -12,14 +12,14 @@ import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+from typing import TYPE_CHECKING, Any, Final, TextIO
 from urllib.parse import urlsplit
 
 import uvicorn
 from fastapi import FastAPI
 
 from calomel.infer import runtime_file
-from calomel.infer.completer import PROTOCOL_VERSION, CompleterError
+from calomel.infer.completer import PROTOCOL_VERSION, Answerer, CompleterError
 from calomel.infer.launch import upstream_id, version
 from calomel.infer.process import dead_threads_logged, started
 from calomel.infer.remote import is_loopback
@@ -65,7 +65,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
     _check_tls(settings)
     upstream = upstream_of(settings)
 
-    def opened() -> Filler:
+    def opened() -> Answerer:
         if upstream is not None:
             return open_upstream(upstream)
         return open_model(settings)
@@ -103,9 +103,7 @@ def open_model(settings: ServerSettings) -> Filler:
         exact=settings.exact,
     )
     filler = open_folder(settings.model or nano_path(), options)
-    fill = getattr(filler, "fill", None)
-    if fill is not None:
-        fill(FillRequest("fill", PromptParts(prefix=_WARM_UP, suffix="\n"), max_tokens=8))
+    filler.fill(FillRequest("fill", PromptParts(prefix=_WARM_UP, suffix="\n"), max_tokens=8))
     # Garbage collection stops everything: it should not scan objects that live as long as the server.
     gc.collect()
     gc.freeze()
@@ -142,7 +140,7 @@ def is_own(url: str, settings: ServerSettings) -> bool:
     return is_loopback(parts.hostname or "") and parts.port == settings.port
 
 
-def open_upstream(upstream: UpstreamCompleter) -> Filler:
+def open_upstream(upstream: UpstreamCompleter) -> UpstreamCompleter:
     """Ask the upstream server what it can do. It may start later; raises StartError for what waiting cannot fix."""
     try:
         upstream.look()
@@ -150,7 +148,7 @@ def open_upstream(upstream: UpstreamCompleter) -> Filler:
         if error.code == "refused":
             raise StartError(str(error)) from None
         logging.getLogger("calomel.server").warning("%s", error)
-    return cast("Filler", upstream)
+    return upstream
 
 
 def listen(host: str, port: int) -> socket.socket:
