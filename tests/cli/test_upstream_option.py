@@ -82,9 +82,8 @@ def test_the_bench_of_next_edits_asks_it(run: Runner, play: Play, tmp_path: Path
 
 
 def test_the_bench_of_holes_asks_it(run: Runner, url: str, tmp_path: Path) -> None:
-    found = run(
-        "bench", "infill", "--upstream", url, "--holes-per-kind", 4, "--no-resume", "--json", tmp_path / "r.json"
-    )
+    told = tmp_path / "r.json"
+    found = run("bench", "infill", "--upstream", url, "--holes-per-kind", 4, "--no-resume", "--json", told)
 
     assert found.status == 0, found.err
     figures = json.loads(told.read_text())
