@@ -17,8 +17,8 @@ from tests.cli.conftest import Runner
 from calomel.cli.errors import InputError
 from calomel.cli.fill import KINDS, Hole, bundled_samples, offset_of
 from calomel.engine.errors import CacheFullError, InvalidRequestError
+from calomel.infer.completer import Fill, FillRequest
 from calomel.prompts.parts import PromptParts
-from calomel.suggest.completer import Fill, FillRequest
 
 
 @pytest.fixture

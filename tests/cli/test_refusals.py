@@ -9,8 +9,8 @@ import pytest
 from tests.cli.conftest import Runner
 from tests.selectivity.made import drawn, sample
 
+from calomel.infer.in_process import EngineCompleter
 from calomel.server import run as server_run
-from calomel.suggest.in_process import EngineCompleter
 
 TRAINING = 'corpus = "c"\nheld_out = "h"\n'
 WITH_TOKENIZER = TRAINING + 'tokenizer = "t"\n'

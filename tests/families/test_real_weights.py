@@ -18,12 +18,12 @@ from tests.server._llama_cpp import CACHE, Llama, packages, pip
 
 from calomel.cli.fill import Hole, bundled_samples
 from calomel.engine import Request
+from calomel.infer.completer import FillRequest
+from calomel.infer.filler import Filler
+from calomel.infer.in_process import open_filler
+from calomel.infer.upstream.completer import UpstreamCompleter
+from calomel.infer.upstream.exchange import Target
 from calomel.prompts.parts import PromptParts
-from calomel.suggest.completer import FillRequest
-from calomel.suggest.filler import Filler
-from calomel.suggest.in_process import open_filler
-from calomel.suggest.upstream.completer import UpstreamCompleter
-from calomel.suggest.upstream.exchange import Target
 from calomel.weights.folders import folder_of
 
 pytestmark = pytest.mark.slow

@@ -15,12 +15,12 @@ import pytest
 
 from calomel.bench.room import Room
 from calomel.bench.suite import Case, read_suite
+from calomel.infer.completer import CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.prompts.edit_prompt import parse_edits
 from calomel.prompts.mercury import write_mercury
 from calomel.prompts.next_edit import EDIT_FORMATS, MERCURY_REGION
 from calomel.prompts.parts import PromptParts, RegionBounds
 from calomel.replay.events import Changed, Closed, Focused, Opened
-from calomel.suggest.completer import CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.suggest.question import Trigger
 from calomel.workspace.settings import SuggestSettings
 

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
+from calomel.infer.completer import DEFAULT_CONTEXT, FillRequest
+from calomel.infer.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY, Filler
+from calomel.infer.in_process import open_filler
 from calomel.prompts.parts import PromptParts
 from calomel.report.heldout import Hole
 from calomel.report.result import weights_hash
-from calomel.suggest.completer import DEFAULT_CONTEXT, FillRequest
-from calomel.suggest.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY, Filler
-from calomel.suggest.in_process import open_filler
 
 if TYPE_CHECKING:
     # Importing these loads torch, which `calomel --help` must not.
     from calomel.engine import Engine
+    from calomel.infer.upstream.completer import UpstreamCompleter
     from calomel.prompts.tokenizer import TextTokenizer
-    from calomel.suggest.upstream.completer import UpstreamCompleter
 
 LEFT_TO_RIGHT: Final = "left_to_right"
 _T = TypeVar("_T")
@@ -171,9 +171,9 @@ class UpstreamModel:
 
 def open_upstream(address: str) -> UpstreamModel:
     """The model behind a server; raises UpstreamError if none answers."""
+    from calomel.infer.upstream.completer import UpstreamCompleter
+    from calomel.infer.upstream.exchange import Target
     from calomel.prompts.tokenizer import Tokenizer
-    from calomel.suggest.upstream.completer import UpstreamCompleter
-    from calomel.suggest.upstream.exchange import Target
 
     completer = UpstreamCompleter(Target.named(address))
     completer.look()

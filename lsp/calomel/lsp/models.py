@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from pygls.exceptions import JsonRpcInvalidParams
 
+from calomel.infer.completer import CompleterError, ModelInfo
+from calomel.infer.upstream.running import Running, running
 from calomel.lsp.configuration import Configuration
 from calomel.lsp.services import ModelLink, Services, device_of
 from calomel.storage.system import available_bytes
-from calomel.suggest.completer import CompleterError, ModelInfo
-from calomel.suggest.upstream.running import Running, running
 from calomel.weights.folders import SHIPPED, known, weights_bytes
 from calomel.workspace.settings import CHOICE, ServerSettings, chosen
 

@@ -13,7 +13,7 @@ import typer
 from calomel.cli.errors import InputError
 
 if TYPE_CHECKING:
-    from calomel.suggest.completer import ModelInfo
+    from calomel.infer.completer import ModelInfo
 
 _Made = TypeVar("_Made")
 
@@ -65,13 +65,13 @@ def model_info(folder: Path | None, upstream: str | None = None) -> ModelInfo:
         CompleterError: the server does not answer.
     """
     if upstream is not None:
-        from calomel.suggest.upstream.completer import UpstreamCompleter
-        from calomel.suggest.upstream.exchange import Target
+        from calomel.infer.upstream.completer import UpstreamCompleter
+        from calomel.infer.upstream.exchange import Target
 
         found = UpstreamCompleter(Target.named(upstream))
         found.look()
         return found.model
-    from calomel.suggest.launch import describe
+    from calomel.infer.launch import describe
 
     try:
         return describe(folder)
