@@ -17,6 +17,7 @@ from calomel.bench.room import Room
 from calomel.bench.suite import Case, read_suite
 from calomel.infer.completer import CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.prompts.edit_prompt import parse_edits
+from calomel.prompts.fim_tokens import FORMATS, write_fim
 from calomel.prompts.mercury import write_mercury
 from calomel.prompts.next_edit import EDIT_FORMATS, MERCURY_REGION
 from calomel.prompts.parts import PromptParts, RegionBounds
@@ -52,15 +53,20 @@ class Asked:
     async def aclose(self) -> None: ...
 
 
-def recorded(provider: str) -> Iterator[tuple[Case, str]]:
-    """Cases whose document and cursor were recorded, and the prompt."""
+def prompts(provider: str) -> Iterator[tuple[Case, str]]:
+    """Every case, and the first prompt that was recorded for it."""
     if not SUITE.is_dir():
         pytest.skip(f"there are no recordings in {SUITE}")
     for case in read_suite(SUITE)[0]:
         place = SUITE / "recorded" / case.name.partition("@")[0] / f"{provider}.ndjson"
         rows = map(json.loads, place.read_text(encoding="utf-8").splitlines())
         body = json.loads(base64.b64decode(next(row["body_b64"] for row in rows if row["kind"] == "request")))
-        prompt = body["messages"][0]["content"] if "messages" in body else body["prompt"]
+        yield case, body["messages"][0]["content"] if "messages" in body else body["prompt"]
+
+
+def recorded(provider: str) -> Iterator[tuple[Case, str]]:
+    """Cases whose cursor was recorded, and the prompt."""
+    for case, prompt in prompts(provider):
         before, behind = CURSOR.split(TAGS.sub("", prompt))
         if before.endswith(case.text[: case.offset][-_NEAR:]) and behind.startswith(case.text[case.offset :][:_NEAR]):
             yield case, prompt
@@ -110,3 +116,11 @@ def test_a_recorded_situation_is_asked_about_in_the_same_words(provider: str, re
     assert len(found) >= 12
     for case, prompt in found:
         assert told(write(parts_of(case, region))) == told(prompt), case.name
+
+
+@pytest.mark.slow
+def test_a_recorded_hole_is_asked_for_in_the_same_words() -> None:
+    for case, prompt in prompts("qwen3.5-4B"):
+        before, behind = prompt.removeprefix("<|fim_prefix|>").removesuffix("<|fim_middle|>").split("<|fim_suffix|>")
+        assert f"{before}{behind}" in case.text
+        assert write_fim(PromptParts(path=case.scenario.file, prefix=before, suffix=behind), FORMATS["qwen"]) == prompt
