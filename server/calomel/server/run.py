@@ -36,10 +36,13 @@ from calomel.server.settings import ServerSettings, is_sendable
 from calomel.server.tokens import EDITORS, Tokens
 from calomel.weights import nano_path, weights_id
 from calomel.weights.folders import folder_of
+from calomel.weights.gguf import FASTER_ON_A_CPU
 
 if TYPE_CHECKING:
     from calomel.infer.filler import Filler
     from calomel.infer.upstream.completer import UpstreamCompleter
+
+_log: Final = logging.getLogger("calomel.server")
 
 # Headers are kept in memory until they are complete; 64 KiB is eight times what browsers send at most.
 _MAX_HEADER_BYTES: Final = 64 * 1024
@@ -103,6 +106,8 @@ def open_model(settings: ServerSettings) -> Filler:
         exact=settings.exact,
     )
     filler = open_folder(settings.model or nano_path(), options)
+    if settings.device == "cpu" and filler.generation.policy.startswith("left_to_right"):
+        _log.info("it writes from left to right. %s", FASTER_ON_A_CPU)
     filler.fill(FillRequest("fill", PromptParts(prefix=_WARM_UP, suffix="\n"), max_tokens=8))
     # Garbage collection stops everything: it should not scan objects that live as long as the server.
     gc.collect()
