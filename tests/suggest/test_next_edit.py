@@ -117,18 +117,6 @@ async def test_what_was_left_within_a_line_is_finished_if_that_mends_it(
             assert answer.maker == "filled"
 
 
-@pytest.mark.parametrize("kinds", [("fill", "edit"), FILLS])
-async def test_what_a_rule_does_not_know_of_a_place_the_model_fills_in(kinds: tuple[Kind, ...]) -> None:
-    text = "def load(path|):\n    return path\n\n\nload('a')\n"
-    async with editing(text, fills("3"), model=ScriptedModel(kinds=kinds), settings=NOW) as editor:
-        editor.type(", tries")
-        answer = suggestion(await editor.next_edit())
-        assert editor.after(answer) == "def load(path, tries):\n    return path\n\n\nload('a', 3)\n"
-        hole = next(request for request in editor.model.requests if request.kind == "fill")
-        assert hole.parts.prefix.endswith("load('a', ")
-        assert hole.parts.suffix.startswith(")")
-
-
 @pytest.mark.parametrize("hidden", [False, True])
 async def test_a_name_is_imported_as_another_open_file_imports_it(tmp_path: Path, *, hidden: bool) -> None:
     privacy = Privacy([tmp_path], PrivacySettings(ignore=("other.py",) if hidden else ()))
