@@ -16,10 +16,10 @@ from weakref import WeakKeyDictionary
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
+from calomel.infer.completer import Kind
 from calomel.lsp.client import CODE_ACTION_KIND
 from calomel.lsp.protocol import Editor, read
 from calomel.lsp.text_sync import Cursor, TextSync
-from calomel.suggest.completer import Kind
 from calomel.suggest.edit import Suggestion, TextEdit, joined, utf16_length
 from calomel.suggest.question import Diagnostic, Selected, Trigger
 from calomel.suggest.silence import Silence, SilenceReason

@@ -9,12 +9,12 @@ from typing import Final
 
 from rapidfuzz import fuzz
 
+from calomel.infer.fitting import is_half_word, is_inert, line_rest
 from calomel.prompts.parts import Hunk
 from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.drafts.evidence import EditDraft, LineEdit, evidence
 from calomel.suggest.drafts.rename import renamed_words
 from calomel.suggest.drafts.text import Rows, changes, tokens, words
-from calomel.suggest.fitting import is_half_word, is_inert, line_rest
 from calomel.suggest.judging import Answered, Decision, better, shows
 from calomel.suggest.question import Diagnostic, Question
 from calomel.suggest.recent import standing

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import regex
 
+from calomel.infer.completer import Candidate, CompleteAnswer
 from calomel.prompts.parts import line_start
 from calomel.selectivity.proposal import Recent
-from calomel.suggest.completer import Candidate, CompleteAnswer
 from calomel.suggest.edit import Planned, line_end
 
 

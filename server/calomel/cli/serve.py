@@ -38,9 +38,6 @@ def serve(
     threads: Annotated[int | None, typer.Option(help="Processor threads of the engine.")] = None,
     quantize: Quantize = None,
     exact: Annotated[bool | None, typer.Option("--exact", help="No approximate cache: slower.")] = None,
-    replicas: Annotated[
-        int | None, typer.Option(help="Processes with the model, on Ray Serve. Default: it is in this one.")
-    ] = None,
     token: Annotated[
         str | None, typer.Option(help="What clients must send. Safer as CALOMEL_TOKEN: others see command lines.")
     ] = None,
@@ -59,7 +56,6 @@ def serve(
         list[str] | None,
         typer.Option("--allowed-origin", help="Web page that may ask, as https://name:port; repeatable."),
     ] = None,
-    workspace: Annotated[Path | None, typer.Option(help="Folder whose files complete prompts.")] = None,
     runtime_file: Annotated[Path | None, typer.Option(help="Where editors find address and token.")] = None,
     idle_minutes: Annotated[float | None, typer.Option(help="End after so long idle. Default: stay.")] = None,
     offline: Annotated[bool | None, typer.Option("--offline", help="Refuse connections to other machines.")] = None,

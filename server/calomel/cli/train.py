@@ -36,9 +36,8 @@ def corpus(
 def edits(
     corpus: Annotated[Path, typer.Option(help="Folder that `calomel corpus` has written.")],
     out: Annotated[Path, typer.Option(help="Where the stories, the summary and the NOTICE go.")],
-    stories: Annotated[int, typer.Option(min=0, help="Training stories wanted.")] = 25_000,
-    heldout_stories: Annotated[int, typer.Option("--heldout", min=0, help="Held-out stories wanted.")] = 300,
-    commits: Annotated[int, typer.Option(min=0, help="Training stories wanted of commits, beside those.")] = 140_000,
+    stories: Annotated[int, typer.Option(min=0, help="Training stories wanted.")] = 140_000,
+    heldout_stories: Annotated[int, typer.Option("--heldout", min=0, help="Held-out stories wanted.")] = 80,
     cache: Annotated[Path | None, typer.Option(help="Where clones are kept.")] = None,
     repositories: Annotated[Path | None, typer.Option(help="List of repositories. Default: the shipped.")] = None,
 ) -> None:

@@ -21,13 +21,13 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
+from calomel.infer.remote import is_loopback
+from calomel.infer.upstream.exchange import problem_of
 from calomel.prompts.fim_tokens import FORMATS
 from calomel.prompts.renderer import EditKind
 from calomel.server.errors import StartError
 from calomel.server.logs import escaped
 from calomel.storage.system import is_own, rights_of_others
-from calomel.suggest.remote import is_loopback
-from calomel.suggest.upstream.exchange import problem_of
 from calomel.workspace.settings import UpstreamFormat, user_settings_path
 
 MIB: Final = 1024 * 1024
@@ -121,10 +121,6 @@ class ServerSettings(BaseSettings):
     exact: bool = False
     """Each step reads the whole window, where else it keeps what stands around a canvas for some steps (models that
     read in both directions)."""
-    replicas: Annotated[int | None, Field(ge=1, le=256)] = None
-    """Processes with the model, kept by Ray Serve (the extra `cluster`): a workspace stays with one of
-    them, and one that is lost is replaced. Unset: the model is in the server's own process.
-    """
     max_requests: Annotated[int, Field(ge=1, le=65_536)] = 128
     """Requests running or waiting at once: a team of 64 that asks twice. A longer queue only serves clients that have
     gone.
@@ -151,10 +147,6 @@ class ServerSettings(BaseSettings):
     """
     context_tokens: Annotated[int | None, Field(ge=128, le=32_768)] = None
     """Of a prompt; what is longer is cut like an editor's context. Unset: what the benches support for the model."""
-    workspace: Path | None = None
-    """A folder whose files clients ask about: what they show of one is completed from it, and from related code, as
-    ignore rules and secrets allow. Unset: what a client sends is all that is known; a request can never name a folder.
-    """
     aggressiveness: Literal["quiet", "balanced", "eager"] | Annotated[float, Field(ge=0, le=1)] = "balanced"
     """How sure an edit must be to be answered: quiet, balanced, eager, or a probability from 0 to 1. The same words as
     in editors; what they come to is fitted for the model.
@@ -203,7 +195,7 @@ class ServerSettings(BaseSettings):
             raise ValueError(f"upstream-fim is none of {', '.join(FORMATS)}")
         if self.upstream_key is not None and self.upstream_key_file is not None:
             raise ValueError("an upstream-key and an upstream-key-file were both given: drop one of them")
-        other = next((name for name in ("model", "replicas", "quantize") if getattr(self, name) is not None), None)
+        other = next((name for name in ("model", "quantize") if getattr(self, name) is not None), None)
         if other:
             raise ValueError(f"an upstream and {other} were both given: the model is in one place, so drop one of them")
         if self.offline and not is_loopback(urlsplit(self.upstream).hostname or ""):
@@ -237,7 +229,7 @@ TABLE: Final = "serve"
 _OTHER_TABLES: Final = ("workspace", "privacy", "suggest", "server", "log")
 _PREFIX: Final = "CALOMEL_"
 _NAMED: Final = f"{_PREFIX}CONFIG"
-_PATHS: Final = ("token_file", "tls_cert", "tls_key", "runtime_file", "workspace", "upstream_key_file")
+_PATHS: Final = ("token_file", "tls_cert", "tls_key", "runtime_file", "upstream_key_file")
 _SECRETS: Final = ("token", "upstream_key")
 _MAX_BYTES: Final = 256 * 1024
 

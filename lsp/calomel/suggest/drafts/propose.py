@@ -13,25 +13,23 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
+from calomel.infer.completer import Draft
+from calomel.infer.recall import recall
 from calomel.prompts.parts import Hunk, common_suffix
 from calomel.selectivity.analogy import expected
-from calomel.suggest.completer import Draft
 from calomel.suggest.drafts.arguments import MAKER as ARGUMENTS
 from calomel.suggest.drafts.arguments import arguments, awaited, strays
 from calomel.suggest.drafts.by_name import by_name, fields
 from calomel.suggest.drafts.evidence import EditDraft, evidence
-from calomel.suggest.drafts.imports import imports
 from calomel.suggest.drafts.rename import MAKER as RENAME
 from calomel.suggest.drafts.rename import declares, relatives, rename, renamed_words, renamings
 from calomel.suggest.drafts.scopes import around
-from calomel.suggest.drafts.shape import shape_of_siblings
-from calomel.suggest.drafts.substitution import extraction, substitution
+from calomel.suggest.drafts.substitution import substitution
 from calomel.suggest.drafts.template import MAKER as TEMPLATE
 from calomel.suggest.drafts.template import template
 from calomel.suggest.drafts.text import Rows
 from calomel.suggest.drafts.whole_lines import whole_lines
 from calomel.suggest.edit import Planned, TextEdit, apply, trimmed
-from calomel.suggest.recall import recall
 from calomel.suggest.recent import standing
 from calomel.workspace.documents import Document
 from calomel.workspace.longest_match import LongestMatch
@@ -119,9 +117,7 @@ def region_texts(text: str, start: int, end: int, drafts: Iterable[EditDraft]) -
         drafts: of the document, best first.
     """
     inside = [
-        draft
-        for draft in drafts
-        if draft.hole is None and start <= draft.start and draft.end <= end and draft.start < max(end, start + 1)
+        draft for draft in drafts if start <= draft.start and draft.end <= end and draft.start < max(end, start + 1)
     ]
     found: dict[str, RegionText] = {}
     for draft in inside:
@@ -150,9 +146,6 @@ WORTH: Final = {
     "by_name": 0.9,
     "awaited": 0.8,
     "fields": 0.8,
-    "extraction": 0.9,
-    "imports": 0.65,
-    "shape": 0.73,
     "arguments": 0.7,
     "substitution": 0.68,
     "template": 0.75,
@@ -171,7 +164,6 @@ def drafts(
     hunks: Sequence[Hunk],
     cursor: int,
     path: str | None = None,
-    others: Sequence[str] = (),
     names: Names | None = None,
 ) -> tuple[EditDraft, ...]:
     """What would continue the last edits, best first, one draft per resulting text.
@@ -183,7 +175,6 @@ def drafts(
         hunks: the last edits, newest last, including the one in progress.
         cursor: offset.
         path: of the document, as in hunks; None when all hunks are its own.
-        others: import lines of other files, as they would be in this one.
         names: of the document's language; None to go by its path.
     """
     hunks = standing(text, hunks, path)
@@ -192,7 +183,7 @@ def drafts(
     low, high = _window(text, cursor)
     part, cursor = text[low:high], cursor - low
     names = names or names_of(None, path)
-    found = [*_unfinished(part, hunks, cursor, path, names), *_all(part, hunks, cursor, path, names, others)]
+    found = [*_unfinished(part, hunks, cursor, path, names), *_all(part, hunks, path, names)]
     return tuple(_moved(draft, low) for draft in _ordered(part, found, cursor))
 
 
@@ -200,12 +191,9 @@ def _moved(draft: EditDraft, by: int) -> EditDraft:
     return replace(draft, start=draft.start + by, end=draft.end + by)
 
 
-def _all(
-    text: str, hunks: Sequence[Hunk], cursor: int, path: str | None, names: Names, others: Sequence[str] = ()
-) -> list[EditDraft]:
+def _all(text: str, hunks: Sequence[Hunk], path: str | None, names: Names) -> list[EditDraft]:
     rows = Rows(text, names)
     seen = evidence(rows, hunks, path)
-    row = rows.row(cursor)
     makers: Iterable[Iterator[EditDraft]] = (
         rename(rows, seen),
         relatives(rows, seen),
@@ -213,11 +201,8 @@ def _all(
         by_name(rows, seen),
         awaited(rows, seen),
         fields(rows, seen),
-        shape_of_siblings(rows, seen, row),
         template(rows, seen),
         substitution(rows, seen),
-        extraction(rows, seen),
-        imports(rows, seen, path, others),
         whole_lines(rows, seen),
     )
     found = [draft for maker in makers for draft in islice(maker, _MOST_OF_ONE)]
@@ -272,9 +257,8 @@ def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None,
     start, end = rows.start(at) - low, rows.start(at + len(after)) - low
     text, cursor = text[low:high], cursor - low
     before = text[:start] + newest.before + text[end:]
-    old_cursor = min(cursor, start + len(newest.before))
     found = []
-    for draft in _all(before, moved, old_cursor, path, names):
+    for draft in _all(before, moved, path, names):
         goal = draft.apply(before)
         touches = draft.end >= start and draft.start <= start + len(newest.before)
         if not touches or goal[:cursor] != text[:cursor] or goal == text:

@@ -136,7 +136,8 @@ def relatives(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
         for each in reversed(found)
         if each.local is None and len(parts(each.old)) > 1
         for old, new in zip(spellings(each.old), spellings(each.new), strict=True)
-        if old != each.old
+        # A name's own words without its sigil are another name.
+        if not each.old.endswith(old)
     }
     replaced = Counter(pair for each in found if (pair := _replaced_word(each)) is not None)
     for (old, new), count in replaced.items():
