@@ -296,6 +296,16 @@ def test_secrets_do_not_leave(asked: Open) -> None:
     assert "token = '****" in play.last("/infill")["input_prefix"]
 
 
+def test_nor_do_those_in_the_names_of_files(asked: Open) -> None:
+    play = Play()
+    secret = "ghp_" + "0123456789abcdefghijklmnopqrstuvwxyz"
+    extra = [{"filename": f"old/{secret}.py", "text": "x = 1\n"}]
+    asked("llama.cpp", play).post("/infill", json={"input_prefix": "a = ", "input_suffix": "", "input_extra": extra})
+
+    assert secret not in json.dumps(play.asked)
+    assert "*" in play.last("/infill")["input_extra"][0]["filename"]
+
+
 RENAMED = CompleteRequest(
     "edit",
     PromptParts(path="a.py", prefix="x = 1\n", suffix="z\n", region=EditRegion("old()\n", 0)),

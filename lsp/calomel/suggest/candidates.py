@@ -390,7 +390,7 @@ class CandidateSource:
         beside = kind == "edit" or max_tokens is not None  # text that becomes part of an edit is judged as one
         request = CompleteRequest(
             kind=kind,
-            parts=parts,
+            parts=parts.with_paths(question.mask),
             max_tokens=limit,
             min_tokens=1 if explicit and kind == "fill" else 0,
             stop=stop,
