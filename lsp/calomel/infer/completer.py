@@ -8,15 +8,15 @@ Below them: how answers are generated, and when an answer is complete.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, TypeVar
 
 from msgspec import Meta
 
 from calomel.engine import CanvasState, Constraint, Result, SamplingParams
 from calomel.infer.fitting import HoleText, hole_text
 from calomel.prompts.grammar import AnswerForm
-from calomel.prompts.parts import PromptParts, RegionBounds
+from calomel.prompts.parts import PromptParts, RegionBounds, line_feeds
 from calomel.prompts.tokenizer import TextTokenizer
 from calomel.selectivity.record import SourceClass
 
@@ -446,6 +446,30 @@ def ending(generation: GenerationConfig, stop: Sequence[str]) -> Ending | None:
 def plain_ending(tokenizer: TextTokenizer, stop: Sequence[str]) -> Ending | None:
     """For an answer that is used as is; None without stop strings."""
     return Ending(tuple(stop), None, tokenizer.decode) if stop else None
+
+
+_Request = TypeVar("_Request", bound=CompleteRequest)
+
+
+def with_line_feeds(request: _Request) -> _Request:
+    r"""The request with \n for \r\n, whose answer has \n alone, too."""
+    return replace(
+        request,
+        parts=request.parts.with_line_feeds(),
+        stop=tuple(map(line_feeds, request.stop)),
+        drafts=tuple(replace(draft, text=line_feeds(draft.text)) for draft in request.drafts),
+    )
+
+
+def with_ends_of(request: CompleteRequest, text: str) -> str:
+    """What is answered to a request, with the line ends of its text."""
+    windows = "\r\n" in request.parts.prefix or "\r\n" in request.parts.suffix
+    return text.replace("\n", "\r\n") if windows else text
+
+
+def with_ends(request: CompleteRequest, fill: Fill) -> Fill:
+    """The same for a filled hole."""
+    return replace(fill, text=with_ends_of(request, fill.text))
 
 
 @dataclass(frozen=True, slots=True)

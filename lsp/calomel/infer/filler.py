@@ -34,6 +34,9 @@ from calomel.infer.completer import (
     ending,
     settled,
     settled_ids,
+    with_ends,
+    with_ends_of,
+    with_line_feeds,
 )
 from calomel.infer.continuation import continuation
 from calomel.infer.recall import CopyCandidate, CopyScorer, recall
@@ -147,7 +150,7 @@ class Filler:
             asked = request
         else:  # from an editor, which copies from all open files by itself, and sends drafts
             asked = FillRequest(**{name: getattr(request, name) for name in _SHARED}, recall=False)
-        asked = _with_line_feeds(asked)
+        asked = with_line_feeds(asked)
         if request.ahead:
             return await self._read_ahead(asked)
         if not asked.drafts:
@@ -168,7 +171,7 @@ class Filler:
 
     def fill(self, request: FillRequest) -> Fill:
         """Fill the hole; blocks. Raises the engine's errors."""
-        asked = self._asked(_with_line_feeds(request))
+        asked = self._asked(with_line_feeds(request))
         *judging, last = self.engine.submit_all(asked.requests)
         own = last.result()
 
@@ -180,19 +183,20 @@ class Filler:
 
         fill = self._chosen(asked, own, judgement(judging))
         following = self._following(asked, fill) if self.generation.continues else ()
-        return _ended(request, _ending_there(fill, judgement(self.engine.submit_all(following) if following else ())))
+        handles = self.engine.submit_all(following) if following else ()
+        return with_ends(request, _ending_there(fill, judgement(handles)))
 
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the task cancels the engine's requests."""
-        plain = _with_line_feeds(request)
+        plain = with_line_feeds(request)
         fill = await self._run(await asyncio.to_thread(self._asked, plain))
-        return fill if plain is request else _ended(request, fill)
+        return with_ends(request, fill)
 
     async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         """Yield the text as it becomes final, then the `Fill`; all at once if there are two to choose from."""
-        async with aclosing(self._streamed(_with_line_feeds(request))) as items:
+        async with aclosing(self._streamed(with_line_feeds(request))) as items:
             async for item in items:
-                yield _with_ends_of(request, item) if isinstance(item, str) else _ended(request, item)
+                yield with_ends_of(request, item) if isinstance(item, str) else with_ends(request, item)
 
     async def _streamed(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         asked = await asyncio.to_thread(self._asked, request, record=True)
@@ -217,17 +221,17 @@ class Filler:
 
         Each state has the whole answer and replaces the one before.
         """
-        plain = _with_line_feeds(request)
+        plain = with_line_feeds(request)
         healing = self._healing(plain)
         asked = await asyncio.to_thread(self._asked, plain, record=True)
         async with aclosing(self._watch(asked)) as items:
             async for item in items:
                 if isinstance(item, Fill):
-                    yield _ended(request, item)
+                    yield with_ends(request, item)
                 else:
                     text = canvas_text(item, self.tokenizer, request.max_tokens)
                     shown = healing.rest(self.generation.renderer.shown(text.text))
-                    yield replace(text, text=_with_ends_of(request, self._cut(plain, shown)[0]))
+                    yield replace(text, text=with_ends_of(request, self._cut(plain, shown)[0]))
 
     def judging(self, request: FillRequest, text: str, prompt: FimTokens | None = None) -> tuple[Request, int]:
         """A request for the likelihood of `text` in the hole, and how many of its first tokens are there already."""
@@ -509,29 +513,6 @@ def own_renderer(tokenizer: TextTokenizer) -> ContextRenderer:
     if not isinstance(tokenizer, Tokenizer):
         raise TypeError("this checkpoint is another maker's: it does not know the prompts of our own")
     return ContextRenderer(tokenizer)
-
-
-def _with_line_feeds(request: FillRequest) -> FillRequest:
-    r"""The request with \n for \r\n: models know hardly any other line end."""
-    parts = request.parts
-    if "\r\n" not in parts.prefix and "\r\n" not in parts.suffix:
-        return request
-    prefix, suffix = (text.replace("\r\n", "\n") for text in (parts.prefix, parts.suffix))
-    return replace(
-        request,
-        parts=replace(parts, prefix=prefix, suffix=suffix),
-        stop=tuple(text.replace("\r\n", "\n") for text in request.stop),
-        drafts=tuple(replace(draft, text=draft.text.replace("\r\n", "\n")) for draft in request.drafts),
-    )
-
-
-def _with_ends_of(request: FillRequest, said: str) -> str:
-    """What is answered to a request, with the line ends of its text."""
-    return said if _with_line_feeds(request) is request else said.replace("\n", "\r\n")
-
-
-def _ended(request: FillRequest, fill: Fill) -> Fill:
-    return replace(fill, text=_with_ends_of(request, fill.text))
 
 
 def _sampling(request: FillRequest) -> SamplingParams | None:

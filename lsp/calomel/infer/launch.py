@@ -51,6 +51,7 @@ _LOG_BYTES: Final = 1024 * 1024
 _TAIL: Final = 2000
 # A server that is only busy answers sooner.
 _HUNG_SECONDS: Final = 8.0
+_MAX_HEALTH: Final = 65_536
 # The environment variables that a server needs; settings and tokens of other programs are not passed on.
 _KEPT: Final = frozenset(
     {"HOME", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "VIRTUAL_ENV", "LD_LIBRARY_PATH",
@@ -428,7 +429,7 @@ def running(wish: Wish) -> ServerRecord | None:
 
 
 def _answers(record: ServerRecord) -> bool:
-    """Whether a server answers anything at all; one that hangs, or has left its port to nobody, is no server."""
+    """Whether it answers as a server of ours; one that hangs, or has left its port to another or to nobody, is none."""
     import http.client  # not needed where no server runs yet
 
     parts = urlsplit(record.url)
@@ -436,7 +437,9 @@ def _answers(record: ServerRecord) -> bool:
         asking = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_HUNG_SECONDS)
         try:
             asking.request("GET", "/health")
-            asking.getresponse()
+            said = json.loads(asking.getresponse().read(_MAX_HEALTH))
+            if not isinstance(said, dict) or "status" not in said:
+                raise ValueError
         finally:
             asking.close()
     except (OSError, ValueError, http.client.HTTPException) as error:

@@ -35,6 +35,9 @@ from calomel.infer.completer import (
     UnsupportedError,
     cut_at_stop,
     settled,
+    with_ends,
+    with_ends_of,
+    with_line_feeds,
 )
 from calomel.infer.continuation import continuation, last_piece
 from calomel.infer.launch import version
@@ -252,11 +255,11 @@ class UpstreamCompleter:
 
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the task frees the server's slot. Raises UpstreamError."""
-        began, answer = time.monotonic(), _Answer()
+        began, answer, plain = time.monotonic(), _Answer(), with_line_feeds(request)
         until = None if request.deadline is None else began + request.deadline
-        async for _ in self._grown(request, answer, until):
+        async for _ in self._grown(plain, answer, until):
             pass
-        return await self._finished(request, answer, began)
+        return with_ends(request, await self._finished(plain, answer, began))
 
     def fill(self, request: FillRequest) -> Fill:
         """The same in an event loop of its own; blocks."""
@@ -271,6 +274,11 @@ class UpstreamCompleter:
 
     async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         """Yield the text as it becomes final, then the `Fill`. Raises UpstreamError."""
+        async with aclosing(self._streamed(with_line_feeds(request))) as items:
+            async for item in items:
+                yield with_ends_of(request, item) if isinstance(item, str) else with_ends(request, item)
+
+    async def _streamed(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         began, answer, sent = time.monotonic(), _Answer(), ""
         until = None if request.deadline is None else began + request.deadline
         async with aclosing(self._grown(request, answer, until)) as growing:
@@ -291,14 +299,14 @@ class UpstreamCompleter:
 
     async def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
         """Yield the answer after every piece of it, then the `Fill`. Raises UpstreamError."""
-        began, answer = time.monotonic(), _Answer()
+        began, answer, plain = time.monotonic(), _Answer(), with_line_feeds(request)
         until = None if request.deadline is None else began + request.deadline
-        async with aclosing(self._grown(request, answer, until)) as growing:
+        async with aclosing(self._grown(plain, answer, until)) as growing:
             async for _ in growing:
-                text = self._cut(request, answer.text)[0]
+                text = with_ends_of(request, self._cut(plain, answer.text)[0])
                 pieces = tuple(piece.text[max(0, -at) :] for at, piece in answer.own_pieces)
                 yield CanvasText(len(pieces), text, pieces, (True,) * len(pieces))
-        yield await self._finished(request, answer, began)
+        yield with_ends(request, await self._finished(plain, answer, began))
 
     async def aclose(self) -> None:
         """Close the connections."""
