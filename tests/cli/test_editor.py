@@ -102,7 +102,7 @@ def test_what_was_written_can_be_taken_back(run: Runner, settings: Path) -> None
         assert len(backups(settings)) == left
 
     assert settings.read_text() == ZED
-    assert "nothing to take back" in run("editor", "setup", "zed", "--undo").out
+    assert "nothing to undo" in run("editor", "setup", "zed", "--undo").out
 
 
 def test_a_file_that_was_not_there_is_made_and_taken_away_again(run: Runner, home: Path) -> None:
@@ -205,7 +205,7 @@ def test_neovim_gets_a_file_of_its_own_once(run: Runner, home: Path) -> None:
     assert path.read_text() == "-- changed by me\n"
     path.unlink()
     init = configured(home, "nvim/init.lua", 'require("calomel").setup()\n')
-    assert f"{init} sets Calomel up already" in run("editor", "setup", "neovim", "--yes").out
+    assert f"{init} already sets up Calomel" in run("editor", "setup", "neovim", "--yes").out
     assert not path.exists()
 
 

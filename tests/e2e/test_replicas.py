@@ -23,7 +23,9 @@ from calomel.report.heldout import read_heldout
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.e2e,
-    pytest.mark.skipif(find_spec("ray") is None, reason="Ray Serve is not installed: install Calomel's extra cluster"),
+    pytest.mark.skipif(
+        find_spec("ray") is None, reason="Ray Serve is not installed: install Calomel's extra `cluster`"
+    ),
 ]
 # Ray's processes and the replicas start side by side, on whatever else the machine does.
 START_SECONDS = 600.0

@@ -219,7 +219,7 @@ async def test_many_files_asked_about_do_not_pile_up(known: KnownWorkspace, monk
 def test_a_folder_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The log of this process belongs to the tests.
     monkeypatch.setattr("calomel.server.run.log_to", lambda *_: None)
-    with pytest.raises(StartError, match="no folder"):
+    with pytest.raises(StartError, match="not a folder"):
         serve(ServerSettings(workspace=tmp_path / "nothing", no_auth=True))
 
 

@@ -128,8 +128,8 @@ def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: Shape) -> None:
     for name, has, said, fits in rules:
         if not fits:
             raise CheckpointError(
-                f"config.json in {folder} says {name} {said}, and its tokenizer has {has}: they are not of one "
-                "checkpoint; fetch both anew"
+                f"{name} in config.json of {folder} is {said}, but its tokenizer has {has}: they belong to different "
+                "checkpoints; fetch both again"
             )
 
 
@@ -194,7 +194,7 @@ class EngineCompleter:
             code = getattr(error, "code", None)
             if not isinstance(code, str):
                 raise
-            raise CompleterError(_completer_code(code), f"the engine says: {code}") from error
+            raise CompleterError(_completer_code(code), f"the engine reported: {code}") from error
 
     async def info(self) -> ModelInfo:
         """What the model can do."""

@@ -81,11 +81,11 @@ def folder_of(model: Path | str | None) -> Path | None:
         if found is not None:
             return found
         if not path.exists():
-            raise ModelNameError(f"there is no model {text} in {models_folder()}, and no folder of that name here")
+            raise ModelNameError(f"found no model {text} in {models_folder()} and no folder of that name")
     elif REPOSITORY.fullmatch(text) and not path.exists():
         fetched = named(text.replace("/", "--")) or cached(text)
         if fetched is None:
-            raise ModelNameError(f"there is no folder {text}; to fetch it from the hub: calomel models fetch {text}")
+            raise ModelNameError(f"found no folder {text}; to fetch it from the hub: calomel models fetch {text}")
         return fetched
     return path
 

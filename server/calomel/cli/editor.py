@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from calomel.cli.editor_files import Plan
     from calomel.cli.editor_plans import Here
 
-editor = typer.Typer(help="Set an editor up for Calomel.", no_args_is_help=True, rich_markup_mode=None)
+editor = typer.Typer(help="Set up an editor.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @editor.callback()
 def _group() -> None:
-    """Set an editor up for Calomel."""
+    """Set up an editor."""
 
 
 @editor.command()
@@ -34,9 +34,9 @@ def setup(
         typer.Argument(help="Which one.", show_default=False),
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Take the last change back.")] = False,
-    url: Annotated[str | None, typer.Option(help="Of the server, for Zed. Default: this machine's.")] = None,
-    file: Annotated[Path | None, typer.Option(help="The editor's settings file, where it is another.")] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Undo the last change.")] = False,
+    url: Annotated[str | None, typer.Option(help="Server address for Zed's settings. Default: this machine's.")] = None,
+    file: Annotated[Path | None, typer.Option(help="Settings file of the editor. Default: its usual one.")] = None,
     config: Config = None,
 ) -> None:
     """Show what an editor's settings need, and write it when you agree.
@@ -88,11 +88,11 @@ def _undo(plan: Plan, *, yes: bool) -> None:
     from calomel.cli.editor_files import undo, undone
 
     if not plan.changes:
-        raise InputError("nothing was written for this editor, so there is nothing to take back")
+        raise InputError("Calomel wrote nothing for this editor, so there is nothing to undo")
     for change in plan.changes:
         found = undone(change.path)
         if found is None:
-            print(f"{change.path}: nothing to take back")
+            print(f"{change.path}: nothing to undo")
             continue
         back, backup = found
         print(visible(back.diff()))
@@ -106,6 +106,6 @@ def _agreed(*, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        print("Nothing was written. --yes writes it.")
+        print("Nothing was written. Add --yes to write it.")
         return False
     return typer.confirm("Write this?")

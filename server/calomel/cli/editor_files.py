@@ -73,7 +73,7 @@ def read(path: Path) -> str | None:
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror})") from error
     if len(data) > _LARGEST:
-        raise InputError(f"{path} is larger than {_LARGEST // 1024} KB, which no settings file is")
+        raise InputError(f"{path} is larger than {_LARGEST // 1024} KB, too large for a settings file")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -85,7 +85,7 @@ def write(change: Change) -> Path | None:
     # A link stays a link: its target is written.
     target = Path(os.path.realpath(change.path))
     if read(target) != change.before:
-        raise CommandError(f"{change.path} was changed meanwhile; run this again")
+        raise CommandError(f"{change.path} changed meanwhile; run this again")
     target.parent.mkdir(parents=True, exist_ok=True)
     backup = target.with_name(f"{target.name}.calomel-{max(_backups(target), default=0) + 1}.bak")
     mode = target.stat().st_mode & 0o777 if target.exists() else _NEW_MODE
@@ -133,9 +133,11 @@ def merged(path: Path, values: Mapping[str, Any], unit: str) -> Change:
         after = with_values(before or "", values, unit)
         settled = with_values(after, values, unit)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} cannot be changed safely ({error}): mend it in the editor, then run this") from error
+        raise InputError(
+            f"{path} cannot be changed safely ({error}): correct it in the editor, then run this again"
+        ) from error
     if settled != after:
-        raise InputError(f"{path} cannot be changed safely: put these settings into it yourself")
+        raise InputError(f"{path} cannot be changed safely: add these settings yourself")
     return Change(path, before, after)
 
 

@@ -44,7 +44,7 @@ def with_values(text: str, values: Mapping[str, Any], unit: str = "  ") -> str:
         end = _line_end(text)
         text = f"{text}{end if text.strip() and not text.endswith(end) else ''}{{}}{end}"
     if not isinstance(loads(text), dict):
-        raise ValueError("line 1: the settings are no object")  # noqa: TRY004 (what is wrong is a file)
+        raise ValueError("line 1: the settings are not an object")  # noqa: TRY004 (what is wrong is a file)
     start = _beyond_blanks(_plain(text), 0)
     first = min(_members(text, start).values(), default=None)
     own = None if first is None else _indent(text, first.at)

@@ -287,7 +287,7 @@ def fitted_to(settings: ServerSettings) -> ServerSettings:
     try:
         found = plan_of(folder, options).options
     except OutOfMemoryRefusedError as error:
-        raise StartError(f"{count} replicas share the memory that is free, fewer have more each: {error}") from error
+        raise StartError(f"{count} replicas share the free memory; use fewer replicas: {error}") from error
     return settings.model_copy(update={**each, "cache_tokens": found.cached, "max_batch": found.batch})
 
 
