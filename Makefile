@@ -54,7 +54,7 @@ types: $(VENV)/.installed-dev
 # What runs in people's homes, as it would be on their systems: nothing of it has been run there.
 types-elsewhere: $(VENV)/.installed-dev
 	for platform in win32 darwin; do
-	    $(BIN)/mypy --platform "$$platform" $(addprefix --package calomel.,cli context engine families lsp server storage suggest workspace)
+	    $(BIN)/mypy --platform "$$platform" $(addprefix --package calomel.,cli context engine families infer lsp server storage suggest workspace)
 	done
 
 fix: $(VENV)/.installed-dev

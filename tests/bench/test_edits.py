@@ -20,8 +20,8 @@ from calomel.bench.suite import (
     score_case,
     suite_score,
 )
+from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, Kind, ModelInfo
 from calomel.prompts.parts import Hunk
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, Kind, ModelInfo
 from calomel.suggest.edit import TextEdit, apply
 
 

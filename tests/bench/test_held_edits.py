@@ -16,12 +16,12 @@ from calomel.bench.harm import NAMES, SYNTAX, UNDO, Offered, harms
 from calomel.bench.held_edits import Contenders, HeldOptions, ask_moment, ask_moments, report_of
 from calomel.bench.held_summary import LOSSES, Row, Said, held_figures, held_tables, losses
 from calomel.bench.suite import SuiteError
+from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 from calomel.prompts.parts import Edit, composed
 from calomel.report.heldout import BenchDataError
 from calomel.report.progress import Progress
 from calomel.report.result import CONVERTER
 from calomel.report.stories import Moment, Story, chosen, moments, read_stories, turned
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 from calomel.suggest.edit import TextEdit
 
 

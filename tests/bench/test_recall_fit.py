@@ -9,8 +9,8 @@ import pytest
 from tests.bench.stories_made import write_stories
 
 from calomel.bench.recall_fit import RecallSample, fit, fit_recall, logistic
+from calomel.infer import recall
 from calomel.report.heldout import BenchDataError, read_heldout
-from calomel.suggest import recall
 
 
 def made(count: int) -> list[RecallSample]:

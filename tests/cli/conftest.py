@@ -11,9 +11,9 @@ from tests.families.writers import writers
 from tests.suggest.made_outcome import an_outcome
 
 from calomel.cli.main import main
+from calomel.infer import in_process
+from calomel.infer.completer import Fill, FillRequest
 from calomel.server.settings import ServerSettings
-from calomel.suggest import in_process
-from calomel.suggest.completer import Fill, FillRequest
 from calomel.suggest.offers import Outcome
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from calomel.cli import checks
 from calomel.engine import algorithms, bidirectional, sampling
 from calomel.engine.checkpoint import native_dtype
 from calomel.families.memory import free_bytes
+from calomel.infer.completer import FillRequest
+from calomel.infer.in_process import open_filler
 from calomel.prompts.parts import PromptParts
 from calomel.storage.system import available_bytes
-from calomel.suggest.completer import FillRequest
-from calomel.suggest.in_process import open_filler
 
 GIB = 2**30
 

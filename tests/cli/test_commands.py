@@ -269,14 +269,3 @@ def test_what_was_there_outlives_a_disk_that_is_full(
     assert (done.status, done.err) == (1, f"calomel: {kept}: File too large\n")
     assert kept.read_text() == KEPT
     assert set(tmp_path.iterdir()) == before
-
-
-def test_settings_of_an_editor_outlive_it_too(run: Runner, full_disk: FullDisk, home: Path) -> None:
-    settings = configured(home, "zed/settings.json", KEPT)
-    with full_disk():
-        done = run("editor", "setup", "zed", "--yes")
-
-    assert done.status == 1
-    assert done.err == f"calomel: {settings}.calomel-1.bak: File too large\n"
-    assert settings.read_text() == KEPT
-    assert list(settings.parent.iterdir()) == [settings]

@@ -17,9 +17,9 @@ from tests.other_program import NO_HTTP, REFUSED, listening
 from calomel.cli.checks import Finding, Pace, check_model, check_speed, measured
 from calomel.cli.editor_checks import check_editors
 from calomel.cli.editor_plans import here
+from calomel.infer.completer import CompleterError
+from calomel.infer.runtime_file import ServerRecord
 from calomel.server.settings import ServerSettings
-from calomel.suggest.completer import CompleterError
-from calomel.suggest.runtime_file import ServerRecord
 from calomel.workspace.settings import Settings, SuggestSettings
 
 
@@ -177,9 +177,6 @@ FOUND: dict[str, tuple[str, str, tuple[str, ...], int, tuple[str, ...]]] = {
     "a model that is missing": (
         OWN, '[server]\nmodel = "/nowhere"', (), 1,
         ("fail  editors' model: server.model in calomel.toml is /nowhere, which does not contain a model",),
-    ),
-    "a workspace that is gone": (
-        OWN, '[serve]\nworkspace = "/nowhere"', (), 1, ("fail  workspace: /nowhere is not a folder",),
     ),
     "a file that is ignored": (
         OWN, "", (".env",), 0,

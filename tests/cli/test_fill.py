@@ -17,8 +17,8 @@ from tests.cli.conftest import Runner
 from calomel.cli.errors import InputError
 from calomel.cli.fill import KINDS, Hole, bundled_samples, offset_of
 from calomel.engine.errors import CacheFullError, InvalidRequestError
+from calomel.infer.completer import Fill, FillRequest
 from calomel.prompts.parts import PromptParts
-from calomel.suggest.completer import Fill, FillRequest
 
 
 @pytest.fixture
@@ -40,7 +40,20 @@ def test_filled_text_is_shown_in_its_place(run: Runner, filler: Any, source: Pat
 
 
 def test_request_has_the_text_around_the_hole(run: Runner, filler: Any, source: Path) -> None:
-    run("fill", source, "--at", "2:12", "--max-tokens", 9, "--policy", "fixed:2", "--model", "m", "--device", "meta")
+    run(
+        "fill",
+        source,
+        "--at",
+        "2:12",
+        "--max-tokens",
+        9,
+        "--policy",
+        "fixed:2",
+        "--model",
+        source.parent,
+        "--device",
+        "meta",
+    )
     expected = FillRequest(
         "fill",
         PromptParts(path="add.py", prefix="def add(a, b):\n    return ", suffix="\n\n\nprint(add(1, 2))\n"),
@@ -50,7 +63,7 @@ def test_request_has_the_text_around_the_hole(run: Runner, filler: Any, source: 
         fitted=True,
     )
     assert [expected] == filler.requests
-    assert [(Path("m"), "meta")] == filler.opened
+    assert [(source.parent, "meta")] == filler.opened
 
 
 def test_json_gives_back_every_byte(run: Runner, filler: Any, source: Path) -> None:

@@ -17,13 +17,13 @@ import psutil
 import pytest
 from tests.server._upstreams import Play, llama_cpp, served
 
+from calomel.infer import launch, remote, runtime_file
+from calomel.infer.completer import CompleteRequest, CompleterError
+from calomel.infer.launch import Wish, connect, find_or_start, log_path
+from calomel.infer.remote import Endpoint
+from calomel.infer.runtime_file import ServerRecord
 from calomel.prompts.fim_tokens import FORMATS
 from calomel.prompts.parts import PromptParts
-from calomel.suggest import launch, remote, runtime_file
-from calomel.suggest.completer import CompleteRequest, CompleterError
-from calomel.suggest.launch import Wish, connect, find_or_start, log_path
-from calomel.suggest.remote import Endpoint
-from calomel.suggest.runtime_file import ServerRecord
 from calomel.weights import nano_path, weights_id
 from calomel.workspace.settings import ServerSettings
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from calomel.cli.editor_plans import Here
-from calomel.suggest.runtime_file import read
+from calomel.infer.runtime_file import read
 
 SECONDS = 20.0
 # A function to be typed, with what the scripted model offers behind `re`.

@@ -1,4 +1,4 @@
-"""The pages, samples and extensions of other editors say what `calomel editor setup` prints and writes."""
+"""The pages, samples and extensions of other editors say what `calomel editor setup` prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.editors.programs import REPOSITORY
 
-from calomel.cli import jsonc
+from calomel.cli.editor_files import settings_of
 from calomel.cli.editor_plans import Here, emacs, helix, sublime, zed
 
 ZED = REPOSITORY / "editors" / "zed"
@@ -32,10 +32,10 @@ def test_the_lines_for_emacs_and_helix_are_those_that_are_printed(here: Here) ->
     tomllib.loads(shown("toml", "helix")[0])
 
 
-def test_the_settings_of_sublime_text_and_zed_are_those_that_are_written(here: Here) -> None:
-    (change,) = sublime(here).changes
-    assert [json.loads(each) for each in shown("json", "sublime")] == [json.loads(change.after)]
-    (change,) = zed(here).changes
-    written = jsonc.loads(change.after)
-    assert jsonc.loads((ZED / "settings.json").read_text()) == written
+def test_the_settings_of_sublime_text_and_zed_are_those_that_are_printed(here: Here) -> None:
+    (snippet,) = sublime(here).snippets
+    assert [json.loads(each) for each in shown("json", "sublime")] == [json.loads(snippet.text)]
+    (snippet,) = zed(here).snippets
+    written = json.loads(snippet.text)
+    assert settings_of(ZED / "settings.json") == written
     assert json.loads(shown("json", "zed")[0]) == written

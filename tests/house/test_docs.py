@@ -25,10 +25,11 @@ from calomel.cli.app import app
 from calomel.cli.config import reference_page
 from calomel.cli.models import guide_table, state_table
 from calomel.families.table import FAMILIES
+from calomel.infer import launch
 from calomel.lsp import log
 from calomel.server import tokens
 from calomel.server.settings import TABLE, ServerSettings
-from calomel.suggest import launch, outcome_log
+from calomel.suggest import outcome_log
 from calomel.suggest.silence import SilenceReason
 from calomel.weights import folders
 from calomel.workspace import settings
@@ -188,8 +189,8 @@ def test_settings_in_examples_are_there(path: Path) -> None:
 
 CHECKS = [ROOT / "server/calomel/cli" / name for name in ("checks.py", "editor_checks.py")]
 STARTS = [
-    *(ROOT / "server/calomel/server" / name for name in ("run.py", "replicas.py", "tokens.py")),
-    *(ROOT / "lsp/calomel/suggest" / name for name in ("launch.py", "remote.py")),
+    *(ROOT / "server/calomel/server" / name for name in ("run.py", "tokens.py")),
+    *(ROOT / "lsp/calomel/infer" / name for name in ("launch.py", "remote.py")),
 ]
 
 

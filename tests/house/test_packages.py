@@ -26,8 +26,8 @@ PACKAGES = sorted(
     if path.is_dir() and path.name != "__pycache__"
 )
 WITH_TORCH = {"calomel.engine", "calomel.families", "calomel.training"}
-# Needs Ray, which the extra `cluster` brings: imported by `calomel serve --replicas` alone.
-WITH_RAY = {"calomel.server.replicas"}
+# Needs Ray, which the extra `cluster` brings: imported by `serve run` only.
+WITH_RAY = {"calomel.server.cluster"}
 
 
 def folder_of(package: str) -> Path:
@@ -64,7 +64,13 @@ for name in {sorted(set(modules) - WITH_RAY)}:
 # Compiled against the torch and the CUDA of the machine it runs on.
 UNPINNED = {"calomel", "flash-attn"}
 # What one command or one family of models wants, which says how to get it, and the extra that brings it.
-WANTED_BY_ONE = {"huggingface-hub": "hub", "ray": "cluster", "scipy": "bench", "transformers": "families"}
+WANTED_BY_ONE = {
+    "huggingface-hub": "hub",
+    "ray": "cluster",
+    "scipy": "bench",
+    "gguf": "gguf",
+    "transformers": "families",
+}
 
 
 def project() -> dict[str, Any]:
@@ -139,7 +145,7 @@ def test_wheel_holds_the_packages_the_weights_and_nothing_else(tmp_path: Path) -
     weights = {"config.json", "tokenizer.json", "model.safetensors", "MODEL_CARD.md"}
     assert {f"calomel/weights/nano/{name}" for name in weights} <= names
     assert any(name.startswith("calomel/cli/samples/") for name in names)
-    for package in ("cli", "engine", "prompts", "server", "suggest"):
+    for package in ("cli", "engine", "infer", "prompts", "server", "suggest"):
         assert f"calomel/{package}/py.typed" in names
     assert {name.partition("/")[0].rpartition(".")[2] for name in names} == {"calomel", "dist-info"}
     assert not [name for name in names if "__pycache__" in name]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from calomel.infer.completer import FillRequest
+from calomel.infer.in_process import open_filler
 from calomel.prompts.parts import PromptParts
-from calomel.suggest.completer import FillRequest
-from calomel.suggest.in_process import open_filler
 
 ROOT = Path(__file__).parents[2]
 

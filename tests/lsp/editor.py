@@ -13,10 +13,10 @@ from typing import Any
 
 from tests.suggest.editor import Reply, ScriptedModel
 
+from calomel.infer.completer import Candidate, Completer, CompleteRequest, CompleterError, ModelInfo
 from calomel.lsp.connection import Framer, encode_message
 from calomel.lsp.server import Server
 from calomel.lsp.transport import Transport
-from calomel.suggest.completer import Candidate, Completer, CompleteRequest, CompleterError, ModelInfo
 
 URI = "file:///workspace/a.py"
 # Where `at(1, 4)` is, a line is to be typed.

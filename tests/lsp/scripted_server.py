@@ -19,13 +19,13 @@ from typing import Any
 
 from tests.lsp.editor import Script
 
+from calomel.infer.completer import CompleteAnswer, Completer, CompleteRequest, ModelInfo
+from calomel.infer.upstream import running
+from calomel.infer.upstream.completer import UpstreamCompleter
+from calomel.infer.upstream.exchange import Target
 from calomel.lsp import models
 from calomel.lsp.server import Server, leave
 from calomel.lsp.transport import claim_stdio
-from calomel.suggest.completer import CompleteAnswer, Completer, CompleteRequest, ModelInfo
-from calomel.suggest.upstream import running
-from calomel.suggest.upstream.completer import UpstreamCompleter
-from calomel.suggest.upstream.exchange import Target
 from calomel.workspace.settings import ServerSettings
 
 

@@ -12,10 +12,10 @@ import pytest
 from tests.lsp.editor import ADD, Editor, Script
 from tests.server._upstreams import Play, llama_cpp, ollama, served
 
-from calomel.suggest.completer import Completer
-from calomel.suggest.upstream import running
-from calomel.suggest.upstream.completer import UpstreamCompleter
-from calomel.suggest.upstream.exchange import Target
+from calomel.infer.completer import Completer
+from calomel.infer.upstream import running
+from calomel.infer.upstream.completer import UpstreamCompleter
+from calomel.infer.upstream.exchange import Target
 from calomel.workspace.settings import CHOICE, ServerSettings
 
 NANO = {"model": "nano"}

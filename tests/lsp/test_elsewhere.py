@@ -123,18 +123,6 @@ async def test_what_was_renamed_within_a_function_is_not_renamed_elsewhere(edito
     assert (await editor.next_edit(1, 21, 2, A))["edits"] == []
 
 
-async def test_several_edits_that_agree_go_on_in_a_document_that_imports_nothing(editor: Editor) -> None:
-    text = "import log\nlog.warn(1)\nlog.warn(2)\nlog.warn(3)\n"
-    await begin(editor, helper=text)
-    editor.script.edit = {"warn(": "warning("}
-    editor.open(text, A)
-    editor.change(2, {"range": span(1, 8, 8), "text": "ing"}, uri=A)
-    editor.change(3, {"range": span(2, 8, 8), "text": "ing"}, uri=A)
-    editor.change(4, {"range": span(3, 8, 8), "text": "ing"}, uri=A)
-    (edit,) = (await editor.next_edit(3, 11, 4, A))["edits"]
-    assert edit["textDocument"]["uri"] == B
-
-
 async def test_what_was_taken_back_is_not_gone_on_with(editor: Editor) -> None:
     await begin(editor, helper=HELPER)
     editor.script.edit = {}

@@ -18,11 +18,11 @@ import pytest
 import uvicorn
 from tests.lsp.editor import Editor, Script, span
 
+from calomel.infer.in_process import open_filler
+from calomel.infer.remote import Endpoint, HttpCompleter
 from calomel.server.app import create_app
 from calomel.server.run import address, config, listen
 from calomel.server.settings import ServerSettings
-from calomel.suggest.in_process import open_filler
-from calomel.suggest.remote import Endpoint, HttpCompleter
 from calomel.weights import nano_path
 
 # 646 of 79 files where the context of the keystroke before serves; on a busy machine it may be chosen anew.

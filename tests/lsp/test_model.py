@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.lsp.editor import Editor, Script, inline_params, span
 
-from calomel.suggest.completer import Completer
+from calomel.infer.completer import Completer
 from calomel.workspace.settings import ServerSettings
 
 EXTENSIONS = {"calomel": {"extensions": True}}

@@ -11,8 +11,8 @@ import pytest
 from tests.lsp.editor import SECONDS, Editor, at
 from tests.other_program import NO_HTTP, REFUSED, listening
 
-from calomel.suggest.launch import connect
-from calomel.suggest.remote import Endpoint, HttpCompleter
+from calomel.infer.launch import connect
+from calomel.infer.remote import Endpoint, HttpCompleter
 
 LANGUAGES = {"languages": {"python": False}}
 ENDING = "; for details, run `calomel doctor`."

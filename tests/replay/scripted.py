@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.replay.events import Changed, Edit, Event, LogKind, Opened, ReplayLog
 from calomel.replay.log_time import run
 from calomel.replay.opportunity import LogResult, ReplayOptions
 from calomel.replay.player import Player
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 
 INFO = ModelInfo("scripted", "0", ("fill",), 4096, 2048, None, "0")
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from tests.replay.scripted import Scripted, log_of, typed
 
+from calomel.infer.completer import CompleteAnswer, CompleteRequest
 from calomel.replay.events import Changed, Edit, ReplayLog
 from calomel.replay.opportunity import Latency, LogResult, ReplayOptions
 from calomel.replay.runs import replay_logs
 from calomel.report.result import CONVERTER
-from calomel.suggest.completer import CompleteAnswer, CompleteRequest
 
 OPTIONS = ReplayOptions(latency=0.05)
 SCRIPT: dict[str, str | tuple[str, float]] = {"x = ": "compute(1)", "y = ": ("other", 0.1)}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.selectivity.made import sample
 
+from calomel.infer.completer import Candidate
 from calomel.selectivity.calibrator import (
     CALIBRATOR_FILE,
     Calibrator,
@@ -20,7 +21,6 @@ from calomel.selectivity.calibrator import (
     sigmoid,
 )
 from calomel.selectivity.sample import OUTCOMES, Sample, SampleError, read_samples
-from calomel.suggest.completer import Candidate
 from calomel.suggest.edit import Planned
 from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import line_of, record_of

@@ -26,10 +26,10 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 from tests.loop_watch import _short_turns  # noqa: F401 (a fixture)
 
+from calomel.infer.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, Timings
 from calomel.server.app import create_app
 from calomel.server.run import config, open_upstream, upstream_of
 from calomel.server.settings import ServerSettings
-from calomel.suggest.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, Timings
 
 TOKEN = "test-token-0123456789"
 Opener = Callable[..., TestClient]

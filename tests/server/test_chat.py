@@ -14,8 +14,8 @@ from tests.server.conftest import Conforms, Opener, app_of, events, opened
 from tests.suggest.conftest import random_model
 
 from calomel.engine.checkpoint import save_checkpoint
-from calomel.suggest.filler import Filler
-from calomel.suggest.in_process import open_filler
+from calomel.infer.filler import Filler
+from calomel.infer.in_process import open_filler
 from calomel.training.documents import train_tokenizer
 
 CHAT = "/v1/chat/completions"

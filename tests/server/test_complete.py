@@ -9,10 +9,10 @@ import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
+from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, Draft, Kind
+from calomel.infer.wire import COMPLETE_PATH, INFO_PATH, decode, decode_info, encode
 from calomel.prompts.parts import EditRegion, PromptParts
 from calomel.server.lifetime import DrainingServer
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, Draft, Kind
-from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode, decode_info, encode
 
 JSON = {"content-type": "application/json"}
 

@@ -18,8 +18,8 @@ from tests.server.conftest import FakeFiller, Opener, events, head, until
 from tests.server.test_edit import ask as edit_ask
 from tests.server.test_edit import prompt as edit_prompt
 
+from calomel.infer.completer import CanvasText
 from calomel.server.door import Door
-from calomel.suggest.completer import CanvasText
 from calomel.workspace.secrets import Span
 
 SECRET = "sk-live-THE-USERS-OWN-TEXT"

@@ -12,10 +12,10 @@ from starlette.testclient import TestClient
 from tests.server.conftest import events
 from tests.server.test_asked import LLAMA_VIM, QWEN
 
+from calomel.infer.launch import version
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.prompts.zeta import write_zeta
 from calomel.server.routes.llama import indented
-from calomel.suggest.launch import version
 from calomel.suggest.outcome_log import outcome_log_path
 
 HOLE = {"prompt": "def f(n):\n    ", "suffix": "\n"}

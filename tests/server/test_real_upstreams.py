@@ -18,9 +18,9 @@ from tests.families.published.autoregressive import QWEN2
 from tests.server._llama_cpp import BUILT, SPECIAL, Llama, ready
 from tests.server.conftest import TOKEN, listening, until, upstream_app
 
+from calomel.infer.completer import CompleteAnswer, CompleteRequest
+from calomel.infer.wire import COMPLETE_PATH, decode, encode
 from calomel.prompts.parts import Excerpt, PromptParts
-from calomel.suggest.completer import CompleteAnswer, CompleteRequest
-from calomel.suggest.wire import COMPLETE_PATH, decode, encode
 
 HEADERS = {"authorization": f"Bearer {TOKEN}"}
 

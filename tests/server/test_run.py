@@ -52,8 +52,8 @@ def open_folder(folder, options):
 class Any:
     def __init__(self, **fields): pass
 
-import calomel.suggest.in_process
-calomel.suggest.in_process.open_folder = open_folder
+import calomel.infer.in_process
+calomel.infer.in_process.open_folder = open_folder
 sys.modules["calomel.engine"] = types.SimpleNamespace(SamplingParams=Any)
 sys.modules["calomel.families.family"] = types.SimpleNamespace(OpenOptions=Any)
 from calomel.server.errors import StartError

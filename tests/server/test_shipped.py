@@ -18,10 +18,10 @@ import pytest
 from tests.server.conftest import app_of, events, opened
 from tests.server.program import needs_weights, program
 
+from calomel.infer.completer import CompleteRequest
+from calomel.infer.in_process import open_filler
+from calomel.infer.wire import encode
 from calomel.prompts.parts import PromptParts
-from calomel.suggest.completer import CompleteRequest
-from calomel.suggest.in_process import open_filler
-from calomel.suggest.wire import encode
 from calomel.weights import nano_path
 
 pytestmark = [pytest.mark.e2e, needs_weights]

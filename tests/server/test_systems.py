@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from calomel.infer.runtime_file import ServerRecord, published, read
 from calomel.server import tokens
 from calomel.storage import system, write_whole
-from calomel.suggest.runtime_file import ServerRecord, published, read
 
 RECORD = ServerRecord("http://127.0.0.1:1", "secret", os.getpid(), 0, None, "w", "cpu", "1", 1)
 

@@ -21,14 +21,14 @@ from tests.server._upstreams import Play, served
 from tests.server.conftest import TOKEN, listening, opened, upstream_app
 
 from calomel.cli.upstream_checks import check_upstream
+from calomel.infer.completer import CompleteAnswer, CompleteRequest, Draft
+from calomel.infer.continuation import last_piece
+from calomel.infer.wire import COMPLETE_PATH, INFO_PATH, decode, decode_info, encode
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.prompts.zeta import parse_zeta
 from calomel.server.errors import StartError
 from calomel.server.run import upstream_of
 from calomel.server.settings import ServerSettings
-from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
-from calomel.suggest.continuation import last_piece
-from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode, decode_info, encode
 
 FIM = "/v1/fim/completions"
 HOLE = {"model": "m", "prompt": "def twice(n):\n    return ", "suffix": "\n"}

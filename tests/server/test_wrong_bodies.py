@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from calomel.infer.completer import CompleteRequest
+from calomel.infer.wire import COMPLETE_PATH, encode
 from calomel.prompts.parts import PromptParts
-from calomel.suggest.completer import CompleteRequest
-from calomel.suggest.wire import COMPLETE_PATH, encode
 
 MANY_STOPS = ["x"] * 17
 SECRET = "s3cret-text"

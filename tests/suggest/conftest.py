@@ -10,8 +10,8 @@ import torch
 from tests.loop_watch import _short_turns  # noqa: F401 (a fixture)
 
 from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Transformer
+from calomel.infer.filler import Filler
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.suggest.filler import Filler
 from calomel.training.documents import train_tokenizer
 
 

@@ -11,9 +11,9 @@ from typing import Literal
 
 from calomel.context.budget import EstimateCounter
 from calomel.context.builder import BuiltContext, ContextBuilder
+from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, Kind, ModelInfo
 from calomel.prompts.parts import PromptParts, RegionBounds
 from calomel.selectivity.record import SourceClass
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, Kind, ModelInfo
 from calomel.suggest.edit import Answer, Suggestion, apply
 from calomel.suggest.offers import Outcome
 from calomel.suggest.question import Trigger

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from calomel.engine import Engine, Request
 from calomel.engine.request import CanvasState, Result
+from calomel.infer.filler import Filler
 from calomel.prompts.token_healing import HealingConstraint
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.suggest.filler import Filler
 
 _AT_ONCE = 3
 

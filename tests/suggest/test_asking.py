@@ -10,8 +10,8 @@ from typing import NoReturn
 import pytest
 from tests.suggest.editor import NOW, URI, ScriptedModel, editing, reason, settle, suggestion
 
+from calomel.infer.completer import Candidate, CompleteRequest
 from calomel.selectivity.calibrator import Calibrator, KindCalibrator
-from calomel.suggest.completer import Candidate, CompleteRequest
 from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.privacy import Privacy

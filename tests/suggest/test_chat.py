@@ -12,12 +12,12 @@ from tests.engine.conftest import Placed
 from torch import Tensor
 
 from calomel.engine import BlockCausal, Engine, ModelConfig
+from calomel.infer.chat import Chat, ChatRequest, Reply
+from calomel.infer.completer import CanvasText
+from calomel.infer.filler import Filler
 from calomel.prompts.chat import Call, Function, Message
 from calomel.prompts.chat_template import ChatTemplate
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.suggest.chat import Chat, ChatRequest, Reply
-from calomel.suggest.completer import CanvasText
-from calomel.suggest.filler import Filler
 
 SOURCE = (
     "{% if tools %}<|file|>tools<|prefix|>{{ tools | tojson }}<|end|>{% endif %}"

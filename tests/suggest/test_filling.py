@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from calomel.engine import CheckpointError, Request, SamplingParams
+from calomel.infer.completer import Draft, Fill, FillRequest
+from calomel.infer.filler import Filler, own_renderer
+from calomel.infer.recall import DRAFT, OWN, PRIOR, CopyScorer, recall
+from calomel.infer.scoring import DRAFT_TOKENS
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.token_healing import TokenHealing
-from calomel.suggest.completer import Draft, Fill, FillRequest
-from calomel.suggest.filler import Filler, own_renderer
-from calomel.suggest.recall import DRAFT, OWN, PRIOR, CopyScorer, recall
-from calomel.suggest.scoring import DRAFT_TOKENS
 
 REQUEST = FillRequest(
     "fill",

@@ -12,11 +12,11 @@ from tests.suggest.editor import editing
 from tests.suggest.rule import TEXTS, Case, broken, errors, hostile
 from tests.suggest.scripted_engine import ScriptedEngine
 
+from calomel.infer.completer import Fill, FillRequest
+from calomel.infer.fitting import HoleText
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.suggest.completer import Fill, FillRequest
 from calomel.suggest.edit import Suggestion, apply
-from calomel.suggest.fitting import HoleText
 from calomel.suggest.silence import Silence
 from calomel.workspace.syntax import SyntaxTrees
 
@@ -142,7 +142,7 @@ FILES = {
     for path in (
         *("editors/neovim/lua/calomel/render.lua", "editors/vscode/src/inline.ts", "editors/zed/src/lib.rs"),
         *("eval/calomel/replay/page.css", "eval/calomel/replay/page.js", "eval/calomel/replay/page.html"),
-        *("lsp/calomel/suggest/fitting.py", "lsp/calomel/workspace/languages.toml", "tests/editors/agent.el"),
+        *("lsp/calomel/infer/fitting.py", "lsp/calomel/workspace/languages.toml", "tests/editors/agent.el"),
         *("tests/tools/from-debian.bash", "editors/vscode/package.json", "Makefile", "docs/zed.md"),
     )
 } | {path: text for path, text in TEXTS.items() if path.endswith((".go", ".rs"))}

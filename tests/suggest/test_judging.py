@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.suggest.editor import NOW, editing, suggestion
 
+from calomel.infer.completer import Candidate, ModelInfo
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
 from calomel.selectivity.proposal import Recent
-from calomel.suggest.completer import Candidate, ModelInfo
 from calomel.suggest.edit import TextEdit, plan
 from calomel.suggest.judging import calibrator_for, user_calibrator_path
 from calomel.suggest.signals import kinship

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from tests.suggest.editor import NOW, URI, ScriptedModel, editing, reason, region, settle, suggestion
 
+from calomel.infer.completer import Candidate, CompleteRequest, Kind, ModelInfo
 from calomel.prompts.parts import RegionBounds
-from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInfo
 from calomel.suggest.edit import Suggestion
 from calomel.suggest.question import Diagnostic, Trigger
 from calomel.workspace.privacy import Privacy
-from calomel.workspace.settings import PrivacySettings
 from calomel.workspace.syntax import SyntaxTrees
 
 FILLS: tuple[Kind, ...] = ("fill",)
@@ -114,31 +112,6 @@ async def test_what_was_left_within_a_line_is_finished_if_that_mends_it(
         assert isinstance(answer, Suggestion) == finished
         if isinstance(answer, Suggestion):
             assert editor.after(answer) == text.replace("|", typed + filling)
-            assert answer.maker == "filled"
-
-
-@pytest.mark.parametrize("kinds", [("fill", "edit"), FILLS])
-async def test_what_a_rule_does_not_know_of_a_place_the_model_fills_in(kinds: tuple[Kind, ...]) -> None:
-    text = "def load(path|):\n    return path\n\n\nload('a')\n"
-    async with editing(text, fills("3"), model=ScriptedModel(kinds=kinds), settings=NOW) as editor:
-        editor.type(", tries")
-        answer = suggestion(await editor.next_edit())
-        assert editor.after(answer) == "def load(path, tries):\n    return path\n\n\nload('a', 3)\n"
-        hole = next(request for request in editor.model.requests if request.kind == "fill")
-        assert hole.parts.prefix.endswith("load('a', ")
-        assert hole.parts.suffix.startswith(")")
-
-
-@pytest.mark.parametrize("hidden", [False, True])
-async def test_a_name_is_imported_as_another_open_file_imports_it(tmp_path: Path, *, hidden: bool) -> None:
-    privacy = Privacy([tmp_path], PrivacySettings(ignore=("other.py",) if hidden else ()))
-    async with editing("import json\n\nx = json.loads('1')\n|", fills(""), settings=NOW, privacy=privacy) as editor:
-        editor.workspace.open(f"{tmp_path.as_uri()}/other.py", "python", 1, "import json\nfrom pathlib import Path\n")
-        editor.type("y = Path(x)\n")
-        answer = await editor.next_edit()
-        assert isinstance(answer, Suggestion) != hidden
-        if isinstance(answer, Suggestion):
-            assert editor.after(answer).startswith("import json\nfrom pathlib import Path\n")
 
 
 async def test_diagnostics_tell_where_to_look() -> None:

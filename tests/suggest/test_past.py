@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tests.suggest.editor import Editor, ScriptedModel, editing
 
 from calomel.bench.harm import SYNTAX, UNDO, Offered, harms
+from calomel.infer.completer import Candidate, CompleteRequest, ModelInfo
 from calomel.prompts.edit_prompt import EditPrompt
 from calomel.prompts.parts import Edit, Hunk
 from calomel.selectivity.intent import words_changed
-from calomel.suggest.completer import Candidate, CompleteRequest, ModelInfo
 from calomel.suggest.edit import Suggestion, TextEdit, apply
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.question import Trigger

@@ -10,9 +10,9 @@ import psutil
 import pytest
 from tests.suggest.editor import NOW, URI, Editor, ScriptedModel, editing, settle
 
+from calomel.infer.completer import FillRequest
+from calomel.infer.filler import Filler
 from calomel.prompts.parts import PromptParts
-from calomel.suggest.completer import FillRequest
-from calomel.suggest.filler import Filler
 from calomel.suggest.question import Trigger
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.settings import SuggestSettings

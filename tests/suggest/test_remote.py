@@ -18,9 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
-from calomel.suggest import remote
-from calomel.suggest.completer import (
+from calomel.infer import remote
+from calomel.infer.completer import (
     MAX_DRAFT_CHARACTERS,
     MAX_DRAFTS,
     Candidate,
@@ -30,10 +29,11 @@ from calomel.suggest.completer import (
     Draft,
     ModelInfo,
 )
-from calomel.suggest.process import started
-from calomel.suggest.remote import Endpoint, HttpCompleter
-from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, published, read
-from calomel.suggest.wire import FieldError, decode, decode_request, encode
+from calomel.infer.process import started
+from calomel.infer.remote import Endpoint, HttpCompleter
+from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, published, read
+from calomel.infer.wire import FieldError, decode, decode_request, encode
+from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 
 QUESTION = CompleteRequest("fill", PromptParts(prefix="def f"))
 

@@ -8,9 +8,9 @@ import pytest
 
 from calomel.engine import Request
 from calomel.engine.errors import RequestCancelledError
+from calomel.infer.completer import Candidate, CompleteRequest, Draft
+from calomel.infer.filler import Filler, own_renderer
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts
-from calomel.suggest.completer import Candidate, CompleteRequest, Draft
-from calomel.suggest.filler import Filler, own_renderer
 
 REGION = "    total = add(a, b)\n    return total\n"
 

@@ -12,11 +12,11 @@ import jsonschema
 import pytest
 
 from calomel.engine import SamplingParams
+from calomel.infer.completer import FillRequest
+from calomel.infer.filler import Filler
+from calomel.infer.in_process import open_filler
 from calomel.prompts.grammar import json_form
 from calomel.prompts.parts import PromptParts
-from calomel.suggest.completer import FillRequest
-from calomel.suggest.filler import Filler
-from calomel.suggest.in_process import open_filler
 
 PREFIX = "def average(numbers):\n    total = sum(numbers)\n    if not numbers:\n        retu"
 

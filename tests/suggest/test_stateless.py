@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.suggest.editor import Reply, ScriptedModel
 
+from calomel.infer.completer import Candidate, CompleteRequest, ModelInfo
 from calomel.prompts.edit_prompt import EditPrompt
 from calomel.prompts.parts import Hunk, RegionBounds
-from calomel.suggest.completer import Candidate, CompleteRequest, ModelInfo
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.stateless import EditRoom, RegionAnswer, Streams, named

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.suggest.editor import Editor, ScriptedModel, editing
 
+from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest
 from calomel.prompts.parts import PromptParts, RegionBounds
 from calomel.selectivity.calibrator import THRESHOLDS, Subject
 from calomel.selectivity.record import Records, Source, SourceClass
 from calomel.suggest.candidates import region_parts
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest
 from calomel.suggest.edit import Answer, Suggestion, apply
 from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence

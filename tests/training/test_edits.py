@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,22 +10,11 @@ from typing import Any
 import pytest
 from tests.training.sources import GPL, MIT, Forge, python_source
 
-from calomel.prompts.parts import Edit
 from calomel.training.corpus import build as corpora
 from calomel.training.corpus.shards import CorpusError, SourceFile, write_shard
 from calomel.training.edits import build as edits
 from calomel.training.edits.build import EditsConfig, build_edits
-from calomel.training.edits.source import Source
 from calomel.training.edits.story import Story, read_stories
-
-
-def shout(source: Source, rng: random.Random) -> Story | None:
-    """A maker: writes one function's name in capitals."""
-    nodes = [node for node in source.identifiers() if "_step_" in source.slice(node)]
-    start, end = source.span(rng.choice(nodes))
-    return Story(
-        "shout", source.language, source.path, source.text, (Edit(start, end, source.text[start:end].upper()),)
-    )
 
 
 def released(name: str, *, later: bool) -> str:
@@ -47,12 +35,11 @@ def config(tmp_path: Path, forge: Forge) -> EditsConfig:
         ]
         write_shard(folder / shard, files)
         (folder / ("NOTICE" if split == "pear" else "NOTICE.heldout")).write_text(f"The corpus has {split}.\n")
-    settings = EditsConfig(folder, tmp_path / "out", tmp_path / "cache", forge.list, data)
-    return replace(settings, stories=8, heldout_stories=10)
+    return EditsConfig(folder, tmp_path / "out", tmp_path / "cache", forge.list, data)
 
 
 def built(config: EditsConfig) -> tuple[list[Story], list[Story]]:
-    build_edits(config, report=lambda line: None, makers={"shout": shout, "silent": lambda source, rng: None})
+    build_edits(config, report=lambda line: None)
     return list(read_stories(config.out / edits.TRAIN)), list(read_stories(config.out / edits.HELDOUT))
 
 
@@ -64,9 +51,9 @@ def test_training_and_held_out_stories_come_from_their_own_sources(config: Edits
     renamed(forge, "apples", "apple/code")
     renamed(forge, "hidden", "hidden/code", held_out=True)
     train, heldout = built(config)
-    assert paths(train) == {"apple", "pear"}
-    assert paths(heldout) == {"hidden", "secret"}
-    assert {story.kind for story in train} == {story.kind for story in heldout} == {"commit", "shout"}
+    assert paths(train) == {"apple"}
+    assert paths(heldout) == {"hidden"}
+    assert {story.kind for story in train} == {story.kind for story in heldout} == {"commit"}
     notice = (config.out / corpora.NOTICE).read_text()
     assert "The corpus has pear." in notice
     assert "them/apples" in notice
@@ -77,8 +64,6 @@ def test_training_and_held_out_stories_come_from_their_own_sources(config: Edits
     assert (told["train"]["stories"], told["heldout"]["stories"]) == (len(train), len(heldout))
     assert told["train"]["by_kind_and_language"]["commit"] == {"python": 1}
     assert told["failed"] == told["refused"] == {}
-    without, _ = built(replace(config, commits=0))
-    assert sorted(map(str, without)) == sorted(str(story) for story in train if story.kind != "commit")
 
 
 def test_a_build_gives_the_same_bytes_again_and_leaves_nothing_half_done(config: EditsConfig) -> None:
@@ -110,7 +95,7 @@ def test_stories_hold_no_measuring_data(config: EditsConfig, forge: Forge) -> No
     forge.entry("them/measured", head)
     train, _ = built(config)
     assert {story.path for story in train if story.kind == "commit"} == {"plum.py", "peach.py"}
-    found = build_edits(replace(config, data=config.data / "none"), report=lambda line: None, makers={"shout": shout})
+    found = build_edits(replace(config, data=config.data / "none"), report=lambda line: None)
     assert not found.decontaminated
     assert "NOT DECONTAMINATED" in found.warnings[0]
 

@@ -9,11 +9,7 @@ import pytest
 
 from calomel.prompts.parts import Edit
 from calomel.training.corpus.shards import CorpusError
-from calomel.training.edits.source import Source
-from calomel.training.edits.story import REACH, Story, crop, read_stories, sequential, write_stories
-from calomel.training.edits.synthetic import MAKERS
-
-FILES = {"python": "model/calomel/training/edits/functions.py", "typescript": "editors/vscode/src/edit.ts"}
+from calomel.training.edits.story import Story, crop, read_stories, sequential, write_stories
 
 
 def test_changes_that_overlap_are_refused() -> None:
@@ -62,28 +58,3 @@ def test_a_crop_is_whole_lines_anywhere_around_the_changes_and_makes_the_same(tm
     assert crop(whole, random.Random(0)) == whole
     far = story(LINES, Edit(0, 1, "x"), Edit(len(LINES) - 5, len(LINES), ""))
     assert crop(far, random.Random(0), 300) is None
-
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.mark.parametrize("kind", MAKERS)
-@pytest.mark.parametrize("language", FILES)
-def test_every_change_applies_inside_of_its_text_and_the_result_parses(language: str, kind: str) -> None:
-    path = FILES[language]
-    # Other letters than ASCII are where bytes and characters part.
-    text = f"{'#' if language == 'python' else '//'} Größe 🙂\n{(ROOT / path).read_text(encoding='utf-8')}"
-    found = [MAKERS[kind](Source(path, language, text), random.Random(seed)) for seed in range(8)]
-    assert any(found)
-    for story in filter(None, found):
-        assert (story.kind, story.language, story.path) == (kind, language, path)
-        current = story.text
-        for change, expected in zip(story.changes, story.states()[1:], strict=True):
-            assert 0 <= change.start <= change.end <= len(current)
-            assert current[change.start : change.end] != change.text
-            current = change.apply(current)
-            assert current == expected
-        assert current != story.text
-        assert not Source(path, language, current).has_error
-        starts = [change.start for change in story.changes]
-        assert max(starts) - min(starts) < 2 * REACH

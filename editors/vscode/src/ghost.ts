@@ -2,6 +2,18 @@
 
 import type { Change } from "./edit";
 
+const WITHOUT_BLANKS = /^\s*[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
+
+/** The first word of a text whose script puts no blanks between words, which the editor would take whole; else null. */
+export function firstUnspaced(text: string): string | null {
+  if (!WITHOUT_BLANKS.test(text)) {
+    return null;
+  }
+  const blanks = text.length - text.trimStart().length;
+  const [word] = new Intl.Segmenter(undefined, { granularity: "word" }).segment(text.slice(blanks));
+  return text.slice(0, blanks) + (word?.segment ?? "");
+}
+
 export interface GhostItem {
   readonly id: string;
   readonly kind: "fill" | "edit";

@@ -5,7 +5,7 @@ import type { Middleware } from "vscode-languageclient/node";
 import { cancellation, isCancelled } from "./cancelled";
 import type { Change, Edit } from "./edit";
 import { trimmed, withLineEnds } from "./edit";
-import { Ghost } from "./ghost";
+import { firstUnspaced, Ghost } from "./ghost";
 import type { GhostItem } from "./ghost";
 import { Lines } from "./lines";
 import { asGhost } from "./placement";
@@ -272,8 +272,13 @@ export class Inline implements vscode.Disposable {
   /** Take the next word or line of it. */
   async acceptPiece(size: "word" | "line"): Promise<void> {
     const before = this.ghosts;
-    const name = size === "word" ? "acceptNextWord" : "acceptNextLine";
-    await vscode.commands.executeCommand(`editor.action.inlineSuggest.${name}`);
+    const word = size === "word" && before.length === 1 ? firstUnspaced(before[0]?.rest ?? "") : null;
+    if (word !== null) {
+      await vscode.commands.executeCommand("type", { text: word });
+    } else {
+      const name = size === "word" ? "acceptNextWord" : "acceptNextLine";
+      await vscode.commands.executeCommand(`editor.action.inlineSuggest.${name}`);
+    }
     // The first one that goes on with what was put in is the one of which a piece was taken.
     const after = this.ghosts[0];
     const taken = before.find((each) => each.item.id === after?.item.id);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Ghost } from "../src/ghost";
+import { firstUnspaced, Ghost } from "../src/ghost";
 
 const item = { id: "s-1", kind: "fill" as const, item: {} };
 
@@ -26,4 +26,14 @@ test("anything else ends it", () => {
     ]),
     null,
   );
+});
+
+test("in texts without blanks a word is taken, not a sentence", () => {
+  for (const text of ["これは長い文章です。", "  สวัสดีครับทุกคน", "这是一个很长的句子。"]) {
+    const word = firstUnspaced(text) ?? "";
+    assert.ok(text.startsWith(word) && word.trim() !== "" && word.length < text.length / 2 + 2, word);
+  }
+  assert.equal(firstUnspaced("return これは"), null);
+  assert.equal(firstUnspaced("größe + 1"), null);
+  assert.equal(firstUnspaced(""), null);
 });

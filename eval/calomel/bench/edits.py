@@ -18,12 +18,12 @@ from calomel.bench.harm import NOTE, Offered, harm_figures, harm_table, harms
 from calomel.bench.held_summary import BASELINES, DRAFTS, LOSSES, NAMES, REPEAT, loss
 from calomel.bench.room import Room, repeat_last, silences
 from calomel.bench.suite import Case, CaseScore, Reply, SuiteError, figures, read_suite, score_above, score_case
+from calomel.infer.completer import Completer, ModelInfo
+from calomel.infer.in_process import open_completer
 from calomel.replay.events import Changed, Closed, Focused, Opened
 from calomel.report.result import Report, Table, Value, flat_cell, number_cell
-from calomel.suggest.completer import Completer, ModelInfo
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.edit import Suggestion, TextEdit, apply, edits_of
-from calomel.suggest.in_process import open_completer
 from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
@@ -70,7 +70,7 @@ class EditsOptions:
 
 
 def run_edits(options: EditsOptions) -> Report:
-    """Score the suite. Raises SuiteError, and what `calomel.suggest.in_process.open_completer` raises."""
+    """Score the suite. Raises SuiteError, and what `calomel.infer.in_process.open_completer` raises."""
     cases, problems = read_suite(options.suite)
     return asyncio.run(_measure(options, cases, problems))
 
@@ -99,7 +99,7 @@ def ask_plain(cases: Sequence[Case], completer: Completer) -> dict[str, list[Cas
         edit = repeat_last(case.text, hunks, case.offset)
         repeated = Reply(None, "nothing to repeat") if edit is None else Reply(apply(case.text, [edit]))
         found[REPEAT].append(score_case(case, repeated))
-        best = next((each for each in drafts(case.text, hunks, case.offset, path) if each.hole is None), None)
+        best = next(iter(drafts(case.text, hunks, case.offset, path)), None)
         drafted = Reply(None, "no draft") if best is None else Reply(best.apply(case.text))
         found[DRAFTS].append(score_case(case, drafted))
     return found

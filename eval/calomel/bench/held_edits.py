@@ -28,6 +28,8 @@ from calomel.bench.held_summary import (
 )
 from calomel.bench.model import checkpoint_folder
 from calomel.bench.room import Room, repeat_last, silences
+from calomel.infer.completer import Completer, ModelInfo
+from calomel.infer.in_process import open_completer
 from calomel.replay.events import Changed, Event, Opened, language_of
 from calomel.replay.stories import package_of
 from calomel.report.progress import Progress
@@ -36,10 +38,8 @@ from calomel.report.running import Journal
 from calomel.report.stories import HELDOUT_EDITS, Moment, chosen, read_stories, turned
 from calomel.selectivity.sample import Sample
 from calomel.storage import write_whole
-from calomel.suggest.completer import Completer, ModelInfo
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.edit import TextEdit, apply, edits_of
-from calomel.suggest.in_process import open_completer
 from calomel.suggest.judging import Decision
 from calomel.suggest.silence import Silence
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
@@ -85,7 +85,7 @@ def run_held_edits(options: HeldOptions) -> Report:
         BenchDataError: there are no stories.
         SuiteError: the model failed.
         ValueError: no moment is left to ask.
-        What `calomel.suggest.in_process.open_completer` raises.
+        What `calomel.infer.in_process.open_completer` raises.
     """
     stories = read_stories(options.stories)
     if options.samples is not None:
@@ -192,10 +192,8 @@ async def ask_moment(moment: Moment, contenders: Contenders) -> Row:
     room = contenders.room(moment)
     hunks = room.hunks(moment.story.path)
     said = {CALOMEL: await answer(moment, room)}
-    # A draft with a hole has a result only if the model was asked to fill it.
-    known = drafts(moment.text, hunks, moment.cursor, moment.story.path)
-    found = [draft for draft in known if draft.hole is None]
-    # Drafts without a hole are all known, wherever they are; the model judged only some of them.
+    found = drafts(moment.text, hunks, moment.cursor, moment.story.path)
+    # All drafts are known, wherever they are; the model judged only some of them.
     results = [(draft.maker, draft.apply(moment.text)) for draft in found]
     drafted = {maker for maker, _ in results}
     judged = [(seen.maker, apply(moment.text, edits_of(seen.edits))) for seen in room.decisions.all]

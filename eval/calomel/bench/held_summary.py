@@ -7,17 +7,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from calomel.bench.harm import NOTE, harm_figures, harm_table
+from calomel.infer.completer import CANVAS
 from calomel.report.result import Table, Value, number_cell, percent_cell, put_interval
 from calomel.report.stats import Interval, percentile, ratio_of_sums
 from calomel.selectivity.sample import Sample
-from calomel.suggest.completer import CANVAS
-from calomel.suggest.drafts.evidence import FILLED
 
 CALOMEL: Final = "calomel"
 REPEAT: Final = "repeat"
 DRAFTS: Final = "drafts"
 # Makers whose text the model writes.
-MODEL_MAKERS: Final = (CANVAS, FILLED)
+MODEL_MAKERS: Final = (CANVAS,)
 # The contenders beside Calomel.
 BASELINES: Final = (REPEAT, DRAFTS)
 

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from calomel.bench.holes import KINDS, make_holes
 from calomel.bench.model import BASELINE, Attempt, BenchOptions, Contender, OpenModel, in_turns, open_model
+from calomel.infer.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 from calomel.report.heldout import Hole, read_heldout
 from calomel.report.progress import Progress
 from calomel.report.result import (
@@ -24,7 +25,6 @@ from calomel.report.result import (
 )
 from calomel.report.running import Journal, LoadWatch
 from calomel.report.stats import Interval, percentile, ratio_of_sums, wilson
-from calomel.suggest.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 
 # A full run: 400 holes of each kind, 100 a language, keep a Wilson interval within five points.
 HOLES_PER_KIND: Final = 400

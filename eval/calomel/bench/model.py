@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
+from calomel.infer.completer import DEFAULT_CONTEXT, FillRequest
+from calomel.infer.filler import Filler
+from calomel.infer.in_process import open_filler
 from calomel.prompts.parts import PromptParts
 from calomel.report.heldout import Hole
 from calomel.report.result import weights_hash
-from calomel.suggest.completer import DEFAULT_CONTEXT, FillRequest
-from calomel.suggest.filler import Filler
-from calomel.suggest.in_process import open_filler
 
 if TYPE_CHECKING:
     # Importing these loads torch, which `calomel --help` must not.

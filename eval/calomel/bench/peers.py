@@ -21,6 +21,8 @@ from typing import Final, Protocol
 from calomel.bench.holes import Measure, rests_going_down
 from calomel.bench.model import LEFT_TO_RIGHT, OpenModel, in_turns, open_model
 from calomel.bench.peer_engines import Offer, Peer, open_peers
+from calomel.infer.completer import FillRequest, cut_at_stop
+from calomel.infer.filler import own_renderer
 from calomel.prompts.own import ContextRenderer
 from calomel.prompts.parts import Excerpt, PromptParts
 from calomel.replay.events import common
@@ -29,8 +31,6 @@ from calomel.report.progress import Progress
 from calomel.report.result import Flat, Report, Table, Value, flat_cell, number_cell, put_interval
 from calomel.report.running import LoadWatch
 from calomel.report.stats import percentile, ratio_of_ratios, ratio_of_sums, wilson
-from calomel.suggest.completer import FillRequest, cut_at_stop
-from calomel.suggest.filler import own_renderer
 
 CONTEXT, QUICK_CONTEXT = 8192, 2048
 HOLES, QUICK_HOLES = 120, 24

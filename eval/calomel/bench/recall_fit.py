@@ -17,12 +17,8 @@ import numpy as np
 
 from calomel.bench.holes import make_holes
 from calomel.bench.model import OpenModel, open_model
-from calomel.prompts.parts import PromptParts
-from calomel.report.heldout import BenchDataError, HeldoutFile, Hole, read_heldout
-from calomel.report.progress import Progress
-from calomel.selectivity.fit import solve
-from calomel.suggest.completer import FillRequest
-from calomel.suggest.recall import (
+from calomel.infer.completer import FillRequest
+from calomel.infer.recall import (
     DRAFT,
     OWN,
     PRIOR,
@@ -33,6 +29,10 @@ from calomel.suggest.recall import (
     probability,
     recall,
 )
+from calomel.prompts.parts import PromptParts
+from calomel.report.heldout import BenchDataError, HeldoutFile, Hole, read_heldout
+from calomel.report.progress import Progress
+from calomel.selectivity.fit import solve
 
 HOLES_PER_KIND: Final = 240
 # At most this many characters per file, and this many files per package.

@@ -22,11 +22,11 @@ from typing import Any, Final
 
 from calomel.bench.room import Room
 from calomel.bench.suite import Case, CaseScore, Reply, SuiteError, read_suite, score_case, score_suite
+from calomel.infer.completer import CANVAS, Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.prompts.next_edit import class_called, region_called
 from calomel.prompts.parts import split_lines
 from calomel.replay.events import Changed, Closed, Focused, Opened
 from calomel.report.result import Report, Table, Value, number_cell
-from calomel.suggest.completer import CANVAS, Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.suggest.edit import Suggestion, TextEdit, apply, edits_of
 from calomel.suggest.judging import Decision
 from calomel.suggest.question import Trigger

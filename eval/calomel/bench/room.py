@@ -12,11 +12,11 @@ from typing import Final
 from calomel.bench.suite import SuiteError
 from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
+from calomel.infer.completer import Completer
 from calomel.prompts.parts import Hunk
 from calomel.replay.editor import Editor
 from calomel.replay.events import Event, shared_ends
 from calomel.replay.watching import Decisions
-from calomel.suggest.completer import Completer
 from calomel.suggest.edit import Answer, TextEdit
 from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence, SilenceReason

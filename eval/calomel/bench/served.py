@@ -18,8 +18,8 @@ from typing import Final
 
 import httpx
 
-from calomel.suggest import runtime_file
-from calomel.suggest.runtime_file import RuntimeFileError
+from calomel.infer import runtime_file
+from calomel.infer.runtime_file import RuntimeFileError
 
 # A slower answer counts as none.
 PATIENCE: Final = 60.0

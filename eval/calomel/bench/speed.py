@@ -23,12 +23,12 @@ from calomel.bench.model import (
     open_model,
 )
 from calomel.bench.prefill import measure_prefill
+from calomel.infer.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 from calomel.report.heldout import HeldoutFile, Hole, read_heldout
 from calomel.report.progress import Progress
 from calomel.report.result import Report, Table, Value, number_cell, peak_memory, put_interval
 from calomel.report.running import LoadWatch
 from calomel.report.stats import Interval, percentile, percentile_interval, ratio_of_sums
-from calomel.suggest.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 
 CONTEXTS = (512, 2048, 8192, 32768)
 ANSWERS = (8, 32, 128)

@@ -17,12 +17,12 @@ from typing import Any, Final
 
 from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
+from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.prompts.parts import RegionBounds, edited
 from calomel.replay.editor import Editor
 from calomel.replay.events import Offered, ReplayLog
 from calomel.replay.recorded import Suggested, distinct_offers
 from calomel.report.result import Report, Table, Value
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.suggest.edit import Suggestion
 from calomel.suggest.judging import Decision
 from calomel.suggest.question import Trigger

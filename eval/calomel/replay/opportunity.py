@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from calomel.infer.completer import Kind
 from calomel.replay.events import Checks, Edit, LogKind, Problem
 from calomel.selectivity.sample import Sample
-from calomel.suggest.completer import Kind
 from calomel.workspace.settings import Aggressiveness
 
 Latency = Literal["measured"] | float

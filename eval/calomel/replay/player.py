@@ -16,6 +16,7 @@ from typing import Final
 
 from calomel.context.budget import EstimateCounter, ExactCounter, TokenCounter
 from calomel.context.builder import ContextBuilder
+from calomel.infer.completer import Completer, Kind, ModelInfo
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.replay.editor import Editor, cursor_after
 from calomel.replay.events import Changed, Closed, Edit, Event, Expected, Focused, ReplayLog, Selected, apply_edits
@@ -26,7 +27,6 @@ from calomel.replay.recorded import recorded_offers
 from calomel.replay.samples import SampleBook, by_alternatives, numbers, raw_confidence, shown
 from calomel.replay.text_metrics import parse_error_delta
 from calomel.replay.watching import Decisions, TimedCompleter
-from calomel.suggest.completer import Completer, Kind, ModelInfo
 from calomel.suggest.edit import Answer, Suggestion, edits_of
 from calomel.suggest.judging import Decision
 from calomel.suggest.question import Trigger

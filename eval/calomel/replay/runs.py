@@ -11,13 +11,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
+from calomel.infer.completer import Completer
 from calomel.replay.events import ReplayLog
 from calomel.replay.log_time import StuckError, run
 from calomel.replay.opportunity import LogResult, ReplayOptions
 from calomel.replay.player import Player
 from calomel.report.result import weights_hash
 from calomel.report.running import Journal
-from calomel.suggest.completer import Completer
 
 # Often enough for a progress bar.
 _EVENTS_PER_REPORT: Final = 50
@@ -34,7 +34,7 @@ Report = Callable[[int, int, int], None]
 
 def open_engine(options: ReplayOptions) -> Completer:
     """The model that the options name, in this process or behind another server."""
-    from calomel.suggest.in_process import open_completer
+    from calomel.infer.in_process import open_completer
 
     return open_completer(options.model, options.device, options.threads, options.upstream)
 

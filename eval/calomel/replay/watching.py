@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from calomel.infer.completer import Candidate, CompleteAnswer, Completer, CompleteRequest, ModelInfo
 from calomel.replay.log_time import LogTime
-from calomel.suggest.completer import Candidate, CompleteAnswer, Completer, CompleteRequest, ModelInfo
 from calomel.suggest.judging import Decision
 
 

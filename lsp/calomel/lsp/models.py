@@ -6,17 +6,16 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from pygls.exceptions import JsonRpcInvalidParams
 
+from calomel.infer.completer import CompleterError, ModelInfo
+from calomel.infer.upstream.running import Running, running
 from calomel.lsp.configuration import Configuration
 from calomel.lsp.services import ModelLink, Services, device_of
 from calomel.storage.system import available_bytes
-from calomel.suggest.completer import CompleterError, ModelInfo
-from calomel.suggest.upstream.running import Running, running
-from calomel.weights.folders import SHIPPED, known
+from calomel.weights.folders import SHIPPED, known, weights_bytes
 from calomel.workspace.settings import CHOICE, ServerSettings, chosen
 
 _GB: Final = 1e9
@@ -89,7 +88,7 @@ class Models:
             if each.name == SHIPPED:
                 yield _choice(SHIPPED, f"comes with Calomel, runs on {device_of(server)}", {"model": SHIPPED})
                 continue
-            size = _size(each.path)
+            size = weights_bytes(each.path)
             settings, verdict = {"model": each.name}, ""
             if server.device == "cpu":
                 found = next(((bits, how) for bits, how in _SMALLER if size * bits / 16 < free), None)
@@ -124,7 +123,3 @@ def _behind(server: Running) -> Iterator[dict[str, Any]]:
         yield _choice(name, place, {"upstream": server.url, **named})
     if not server.models:
         yield _choice(f"the model of {server.title}", place, {"upstream": server.url})
-
-
-def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.glob("*.safetensors"))

@@ -24,10 +24,10 @@ from pygls.exceptions import JsonRpcException, JsonRpcInternalError, JsonRpcInva
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 
+from calomel.infer.completer import Kind
 from calomel.lsp.client import Client
 from calomel.lsp.connection import Message
 from calomel.lsp.log import describe
-from calomel.suggest.completer import Kind
 from calomel.suggest.silence import Silence, SilenceReason
 
 LOG: Final = logging.getLogger(__name__)

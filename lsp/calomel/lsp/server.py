@@ -43,7 +43,7 @@ class Server:
         import asyncio
         import logging
 
-        from calomel.suggest.process import dead_threads_logged
+        from calomel.infer.process import dead_threads_logged
 
         with dead_threads_logged(logging.getLogger("calomel.lsp")):
             return asyncio.run(self.serve(transport, connection))

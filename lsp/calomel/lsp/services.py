@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from calomel.context.budget import EstimateCounter, ExactCounter
 from calomel.context.builder import ContextBuilder
+from calomel.infer.completer import CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
+from calomel.infer.launch import version
 from calomel.lsp.client import Client
 from calomel.lsp.log import describe
 from calomel.lsp.protocol import State
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer, TokenizerError
 from calomel.selectivity.record import Records
-from calomel.suggest.completer import CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
 from calomel.suggest.judging import records_path
-from calomel.suggest.launch import version
 from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
 from calomel.suggest.suggester import Suggester

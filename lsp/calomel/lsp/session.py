@@ -15,6 +15,8 @@ from typing import Any, Final
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
+from calomel.infer.completer import Completer, CompleterError
+from calomel.infer.launch import version
 from calomel.lsp.client import ANSWERS, Client, local_path
 from calomel.lsp.commands import Commands
 from calomel.lsp.configuration import Configuration
@@ -27,8 +29,6 @@ from calomel.lsp.suggestions import Suggestions, place_of
 from calomel.lsp.text_sync import Cursor, TextSync
 from calomel.lsp.transport import Transport, watch_parent
 from calomel.storage.system import ENDING
-from calomel.suggest.completer import Completer, CompleterError
-from calomel.suggest.launch import version
 from calomel.workspace.settings import ServerSettings, Settings
 
 LOG: Final = logging.getLogger(__name__)
@@ -287,7 +287,7 @@ class Session:
     async def _connect(self, server: ServerSettings) -> Completer:
         if self._factory is not None:
             return await self._factory(server)
-        from calomel.suggest.launch import connect as find_or_start
+        from calomel.infer.launch import connect as find_or_start
 
         return await find_or_start(server, tuple(self._workspace.folders))
 

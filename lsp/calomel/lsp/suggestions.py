@@ -8,7 +8,6 @@ the code action "Apply predicted edit". Each suggestion carries the command that
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -17,15 +16,16 @@ from weakref import WeakKeyDictionary
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
+from calomel.infer.completer import Kind
 from calomel.lsp.client import CODE_ACTION_KIND
 from calomel.lsp.protocol import Editor, read
 from calomel.lsp.text_sync import Cursor, TextSync
-from calomel.suggest.completer import Kind
 from calomel.suggest.edit import Suggestion, TextEdit, joined, utf16_length
 from calomel.suggest.question import Diagnostic, Selected, Trigger
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.documents import Document
+from calomel.workspace.names import names_of
 
 TITLE: Final = "Accept the suggestion"
 ACTION_TITLE: Final = "Apply predicted edit"
@@ -36,10 +36,6 @@ MENU_SECONDS: Final = 1.5
 MAX_DIAGNOSTICS: Final = 32
 
 _SEVERITIES: Final = ("error", "warning", "information", "hint")  # numbered from 1 by the protocol
-_WORD = re.compile(r"\w")
-# Words in these languages contain what are operators elsewhere.
-_LISP_WORD = re.compile(r"[\w!$%&*+/:<=>?^~-]")
-_LISPS = frozenset({"clojure", "emacs-lisp", "lisp", "racket", "scheme"})
 
 
 class Suggestions:
@@ -308,11 +304,8 @@ def completion_item(suggestion: Suggestion, document: Document) -> types.Complet
 
 def _with_word(edit: TextEdit, document: Document) -> TextEdit:
     """The edit extended to the start of the word it continues: clients drop items that do not begin with that word."""
-    start, text = edit.start, document.text
-    inside = _LISP_WORD if document.language_id in _LISPS else _WORD
-    while start and inside.match(text[start - 1]):
-        start -= 1
-    return TextEdit(start, edit.end, text[start : edit.start] + edit.text)
+    word = names_of(document.language_id, document.path).ending(document.text, edit.start)
+    return TextEdit(edit.start - len(word), edit.end, word + edit.text)
 
 
 def code_action(suggestion: Suggestion, document: Document, *, versioned: bool) -> types.CodeAction:

@@ -6,20 +6,18 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import PurePath
 from typing import Final
 
+from calomel.infer.completer import CompleterError, ModelInfo
+from calomel.infer.fitting import splits_word
 from calomel.prompts.next_edit import region_called
 from calomel.prompts.parts import Hunk, RegionBounds, region_around
 from calomel.selectivity.filters import FILTERS
 from calomel.suggest.cache import Entry
 from calomel.suggest.candidates import context_tokens
-from calomel.suggest.completer import CompleterError, ModelInfo
-from calomel.suggest.drafts.imports import import_lines
 from calomel.suggest.drafts.propose import continuation, drafts
 from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.elsewhere import drafts_elsewhere, others_of
-from calomel.suggest.fitting import splits_word
 from calomel.suggest.judging import Answered, Decision
 from calomel.suggest.offering import hold_back, offered, others
 from calomel.suggest.pace import Run, ended, within
@@ -30,6 +28,7 @@ from calomel.suggest.session import Asked, Session
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.documents import Document
 from calomel.workspace.history import Origin, prompt_path
+from calomel.workspace.names import names_of
 from calomel.workspace.workspace import Situation
 
 # Seconds that a question waits for a model that is still loading.
@@ -289,19 +288,6 @@ def _masked(session: Session, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
     return session.workspace.masked(hunks)
 
 
-def _imported(session: Session, document: Document) -> tuple[str, ...]:
-    """The imports of the other open files of the language, as far as a model may see them."""
-    workspace, folder = session.workspace, PurePath(prompt_path(document)).parent
-    lines = (
-        line
-        for other in others_of(workspace.documents, document)
-        if workspace.shows(other)
-        for line in import_lines(workspace.mask(other.text), near=PurePath(prompt_path(other)).parent == folder)
-        if line in other.text
-    )
-    return tuple(dict.fromkeys(lines))
-
-
 async def _entry(session: Session, asked: Asked, question: Question, info: ModelInfo, run: Run) -> Entry | Silence:
     """Ask the model and cache its answer; a silence if it could not answer."""
     began = session.clock()
@@ -351,11 +337,12 @@ async def _next_edit(session: Session, asked: Asked, question: Question, info: M
     undone = workspace.history.latest(document.uri) is Origin.UNDO
     hunks = () if undone else session.last_edits(document)
     own = [hunk for hunk in hunks if hunk.path == path]
-    places = continuations(question.text, own, situation.offset, asked.diagnostics)
+    names = names_of(document.language_id, document.path)
+    places = continuations(question.text, own, situation.offset, asked.diagnostics, names)
     # What a model made of a region that it was trained to rewrite is whole: rules go on with what the person did.
     trained = session.source.filter.model.kind in {"edits", "hosted"}
     done = tuple(hunk for hunk in hunks if not (trained and hunk.predicted))
-    proposed = drafts(situation.text, _masked(session, done), situation.offset, path, _imported(session, document))
+    proposed = drafts(situation.text, _masked(session, done), situation.offset, path, names)
     if "edit" not in info.kinds:
         return (await agreed(session.source, question, proposed, there))[0]
     extended, state.extended = state.extended, False

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from calomel.suggest.completer import Kind
+from calomel.infer.completer import Kind
 from calomel.suggest.edit import Planned, TextEdit, apply, edits_of, trimmed
 from calomel.suggest.judging import Decision
 from calomel.suggest.silence import SilenceReason

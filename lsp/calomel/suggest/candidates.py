@@ -10,9 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from calomel.context.builder import ContextBuilder
-from calomel.prompts.parts import EditRegion, PromptParts
-from calomel.selectivity.filters import fired
-from calomel.suggest.completer import (
+from calomel.infer.completer import (
     CANVAS,
     Candidate,
     CompleteAnswer,
@@ -22,17 +20,7 @@ from calomel.suggest.completer import (
     Kind,
     ModelInfo,
 )
-from calomel.suggest.drafts.evidence import FILLED, EditDraft
-from calomel.suggest.drafts.propose import region_texts
-from calomel.suggest.edit import (
-    Planned,
-    TextEdit,
-    minimal_edits,
-    plan,
-    with_line_ends_between,
-    with_line_ends_like,
-)
-from calomel.suggest.fitting import (
+from calomel.infer.fitting import (
     Refuses,
     changes_only_space,
     fitted,
@@ -44,6 +32,19 @@ from calomel.suggest.fitting import (
     within_line,
     without_echo,
     without_overlap,
+)
+from calomel.infer.seams import indented, spaced
+from calomel.prompts.parts import EditRegion, PromptParts
+from calomel.selectivity.filters import fired
+from calomel.suggest.drafts.evidence import EditDraft
+from calomel.suggest.drafts.propose import region_texts
+from calomel.suggest.edit import (
+    Planned,
+    TextEdit,
+    minimal_edits,
+    plan,
+    with_line_ends_between,
+    with_line_ends_like,
 )
 from calomel.suggest.judging import (
     Answered,
@@ -57,7 +58,6 @@ from calomel.suggest.judging import (
 )
 from calomel.suggest.pace import within
 from calomel.suggest.question import Question, Selected, Trigger
-from calomel.suggest.seams import indented, spaced
 from calomel.suggest.signals import Accord, Drafted, accord_of, agreement_of
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.workspace import Situation
@@ -293,7 +293,7 @@ class CandidateSource:
         """
         start, end = region
         old = situation.text[start:end]
-        proposed = region_texts(situation.text, start, end, await self._filled(question, situation, region, drafts))
+        proposed = region_texts(situation.text, start, end, drafts)
         hopeless = CANVAS in self.filter.calibrator.hopeless("edit")
         own = question.trigger is Trigger.EXPLICIT or not hopeless
         if not own and not proposed:
@@ -342,7 +342,6 @@ class CandidateSource:
         answered = await self.fill(question)
         if not isinstance(answered, Decision) or answered.reason is not None:
             return answered
-        candidate = answered.proposed.candidate
         at, broken = len(before), None
         new = "".join(edit.text for edit in answered.edits)
         if question.errors is not None:
@@ -350,37 +349,16 @@ class CandidateSource:
         mends = broken is not None and broken[1] < broken[0]
         if not mends and not (is_half_word(before, behind) and new[:1].isalnum()):
             return SilenceReason.NO_CHANGE
-        return replace(answered, proposed=replace(answered.proposed, candidate=replace(candidate, maker=FILLED)))
-
-    async def _filled(
-        self, question: Question, situation: Situation, region: tuple[int, int], drafts: Sequence[EditDraft]
-    ) -> Sequence[EditDraft]:
-        """The drafts, with one more if the model fills the first hole in the region, as it fills text at the cursor."""
-        start, end = region
-        hole = next((each for each in drafts if each.hole and start <= each.start and each.end <= end), None)
-        if hole is None or hole.hole is None:
-            return drafts
-        candidate = await self._hole(question, situation.text, hole, hole.hole)
-        filling = "" if candidate.finish_reason != "stop" else candidate.text.strip()
-        return (*drafts, hole.filled(filling)) if filling else drafts
-
-    async def _hole(self, question: Question, text: str, draft: EditDraft, hole: tuple[int, int]) -> Candidate:
-        """What the model writes into a hole of a draft, up to the end of the item or line."""
-        at = draft.start + hole[0]
-        holed = draft.filled("", hole).apply(text)
-        there = replace(question.situation, text=holed, offset=at, blocks=())
-        answer = await self._ask("fill", question, there, stop=_BESIDE, max_tokens=_HOLE_TOKENS)
-        return answer.candidates[0] if answer.candidates else Candidate("")
+        return answered
 
     async def put(self, question: Question, draft: EditDraft) -> Answered:
         """A draft, offered if the model writes the same by itself: the only check for a model that only fills holes."""
         text, new = question.situation.text, draft.text
-        candidate = await self._hole(question, text, draft, draft.hole or (0, len(new)))
-        if draft.hole is not None:
-            draft, agrees = draft.filled(candidate.text.strip()), bool(candidate.text.strip())
-        else:
-            agrees = bool(new) and candidate.text.startswith(new) and not splits_word(new, candidate.text[len(new) :])
-        if not agrees:
+        holed = text[: draft.start] + text[draft.end :]
+        there = replace(question.situation, text=holed, offset=draft.start, blocks=())
+        answer = await self._ask("fill", question, there, stop=_BESIDE, max_tokens=_HOLE_TOKENS)
+        candidate = answer.candidates[0] if answer.candidates else Candidate("")
+        if not new or not candidate.text.startswith(new) or splits_word(new, candidate.text[len(new) :]):
             return SilenceReason.NO_CHANGE
         edits = plan(question.text, [TextEdit(draft.start, draft.end, draft.text)])
         return self.filter.decide("edit", question, Proposed(candidate, edits))

@@ -11,8 +11,8 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from calomel.infer.completer import Candidate, Kind
 from calomel.prompts import parts
-from calomel.suggest.completer import Candidate, Kind
 from calomel.suggest.silence import Silence
 
 

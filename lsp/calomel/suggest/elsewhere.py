@@ -1,9 +1,7 @@
-"""What the last edits leave to do in another open file.
+"""What the last edits leave to do in another open file: the uses of a name that was renamed where it is defined.
 
-A file that imports another one follows its definitions: their names and parameter lists. Any other edit continues in
-another file only if several edits agree: when one or two were enough, 75 of 81 offers at 1,363 moments of this
-repository's history were wrong. Names local to a function, or defined by the other file itself, mean something else
-there.
+The other file must see that definition. Names local to a function, or defined by the other file itself, mean something
+else there.
 """
 
 from __future__ import annotations
@@ -18,26 +16,17 @@ from calomel.suggest.drafts.evidence import EditDraft, evidence
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.drafts.rename import MAKER as RENAME
 from calomel.suggest.drafts.rename import renamed_words, renamings
-from calomel.suggest.drafts.text import Rows, is_import, is_prose
+from calomel.suggest.drafts.text import Rows, is_prose
 from calomel.workspace.candidates import imports_in, resolve
 from calomel.workspace.documents import Document, Documents, file_of
 from calomel.workspace.history import prompt_path
 from calomel.workspace.languages import grammar_of
+from calomel.workspace.names import names_of
 from calomel.workspace.segment import family_of
 
 # How many files one question looks at, and the longest one in characters, which takes some 15 ms.
 _FILES: Final = 3
 _LONGEST: Final = 40_000
-# Lines above a place in which its list is looked for.
-_LINES: Final = 24
-_CALLED: Final = re.compile(r"(\w+)\s*\Z")
-_LONGEST_NAME: Final = 80
-# Rules that concern only the edited file.
-_OF_ONE_FILE: Final = frozenset({"imports", "extraction"})
-# Rules that follow the parameter list of a definition.
-_OF_LISTS: Final = frozenset({"arguments", "awaited", "by_name"})
-# Edits that must agree on what follows no definition.
-_AGREED: Final = 3
 _SURE: Final = 0.8
 # Languages whose files see the names of all files in their folder.
 _BY_FOLDER: Final = frozenset({"go", "java", "kotlin", "csharp", "swift"})
@@ -84,17 +73,19 @@ def drafts_elsewhere(
         mask: masks secrets.
     """
     text = mask(other.text)
-    found = drafts(text, hunks, 0, prompt_path(other))
+    names = names_of(other.language_id, other.path)
+    found = drafts(text, hunks, 0, prompt_path(other), names)
     if not found:
         return ()
-    rows, paths = Rows(text), {hunk.path for hunk in hunks}
+    rows, paths = Rows(text, names), {hunk.path for hunk in hunks}
     edited = [
         each
         for each in documents.values()
         if each is not other and prompt_path(each) in paths and len(each) <= _LONGEST
     ]
-    imported = [each.text for each in edited if _linked(other, each)]
-    local, defined = _renamed(edited, hunks)
+    if not any(_linked(other, each) for each in edited):
+        return ()
+    defined = _renamed(edited, hunks)
 
     @cache
     def own(name: str) -> bool:
@@ -103,26 +94,11 @@ def drafts_elsewhere(
 
     def holds(draft: EditDraft) -> bool:
         _, line, new = draft.changed(rows)
-        if draft.hole is not None or draft.maker in _OF_ONE_FILE or is_prose(line):
-            return False
-        pairs = set(renamed_words(line, new))
-        called = _called(rows, draft.start)
-        if not local.isdisjoint(pairs) or any(map(own, {old for old, _ in pairs} | ({called} if called else set()))):
-            return False
-        if draft.maker == RENAME and pairs and pairs <= defined and not draft.alone and draft.likeness >= _SURE:
-            return bool(imported)
-        if draft.maker in _OF_LISTS and called is not None and any(_defines(each, called) for each in imported):
-            return True
-        return draft.support >= _AGREED and not is_import(line)
+        pairs = set(renamed_words(line, new, rows.names))
+        renamed = draft.maker == RENAME and not draft.alone and draft.likeness >= _SURE and not is_prose(line)
+        return renamed and bool(pairs) and pairs <= defined and not any(own(old) for old, _ in pairs)
 
     return tuple(filter(holds, found))
-
-
-def _called(rows: Rows, offset: int) -> str | None:
-    """The name before the bracket that encloses an offset."""
-    bracket = rows.opening(offset, rows.start(max(0, rows.row(offset) - _LINES)))
-    found = None if bracket is None else _CALLED.search(rows.text, max(0, bracket - _LONGEST_NAME), bracket)
-    return None if found is None else found[1]
 
 
 def _defines(text: str, name: str) -> bool:
@@ -133,21 +109,21 @@ def _defines(text: str, name: str) -> bool:
 _Pairs = set[tuple[str, str]]
 
 
-def _renamed(edited: Sequence[Document], hunks: Sequence[Hunk]) -> tuple[_Pairs, _Pairs]:
-    """Names that were renamed inside a function only, and those that were renamed where they are defined."""
+def _renamed(edited: Sequence[Document], hunks: Sequence[Hunk]) -> _Pairs:
+    """The names that were renamed where they are defined, with their new ones; none that is local to a function."""
     local: _Pairs = set()
     defined: _Pairs = set()
     for document in edited:
-        rows = Rows(document.text)
+        rows = Rows(document.text, names_of(document.language_id, document.path))
         seen = evidence(rows, hunks, prompt_path(document))
         local |= {(each.old, each.new) for each in renamings(rows, seen) if each.local is not None}
         defined |= {
             pair
             for edit in seen.edits
-            for pair in renamed_words(edit.old, edit.new)
+            for pair in renamed_words(edit.old, edit.new, rows.names)
             if edit.row is not None and _defines(edit.old, pair[0]) and _defines(edit.new, pair[1])
         }
-    return local, defined - local
+    return defined - local
 
 
 def _linked(one: Document, other: Document) -> bool:

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from calomel.infer.completer import Candidate, Kind, ModelInfo
 from calomel.prompts.fim_tokens import format_named
 from calomel.prompts.next_edit import class_called
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, OWN, Calibrator, CalibratorError, Subject
@@ -17,7 +18,6 @@ from calomel.selectivity.filters import FORM, QUICK, THOROUGH, fired
 from calomel.selectivity.filters import doubts as doubts_of
 from calomel.selectivity.proposal import Proposal
 from calomel.selectivity.record import Records, Source
-from calomel.suggest.completer import Candidate, Kind, ModelInfo
 from calomel.suggest.edit import Planned, TextEdit, edits_of, joined, row_of, rows_between
 from calomel.suggest.question import Question, Trigger
 from calomel.suggest.signals import (

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from calomel.infer.completer import Kind
 from calomel.suggest.cache import rebase
-from calomel.suggest.completer import Kind
 from calomel.suggest.edit import Planned
 from calomel.suggest.offers import SEEN_SECONDS, Offer, OutcomeKind, OutcomeSink, SuppressedTracker, size
 from calomel.workspace.documents import TextChange

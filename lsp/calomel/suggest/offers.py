@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol, Self
 
+from calomel.infer.completer import Kind
 from calomel.prompts.parts import line_start
 from calomel.selectivity.proposal import is_word
 from calomel.suggest.cache import rebase
-from calomel.suggest.completer import Kind
 from calomel.suggest.edit import Planned, edits_of, joined, line_end
 from calomel.suggest.signals import OutcomeSignals
 from calomel.workspace.documents import TextChange

@@ -24,9 +24,9 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Meta
 
+from calomel.infer.wire import read_json
 from calomel.storage.system import keep_private, only_one, open_private, rights_of_others
 from calomel.suggest.offers import Outcome
-from calomel.suggest.wire import read_json
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Final, TypeVar
 
+from calomel.infer.completer import Kind
 from calomel.suggest.cache import Entry
-from calomel.suggest.completer import Kind
 from calomel.suggest.edit import Answer
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.documents import TextChange

@@ -7,8 +7,8 @@ import logging
 from contextlib import suppress
 from typing import Final
 
+from calomel.infer.completer import CompleterError, ModelInfo
 from calomel.suggest.answering import forbidden, question_at
-from calomel.suggest.completer import CompleterError, ModelInfo
 from calomel.suggest.question import Trigger
 from calomel.suggest.session import Asked, Session
 

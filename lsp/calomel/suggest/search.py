@@ -9,16 +9,17 @@ from typing import Final
 
 from rapidfuzz import fuzz
 
+from calomel.infer.fitting import is_half_word, is_inert, line_rest
 from calomel.prompts.parts import Hunk
 from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.drafts.evidence import EditDraft, LineEdit, evidence
 from calomel.suggest.drafts.rename import renamed_words
-from calomel.suggest.drafts.text import Rows, changes, tokens, whole, words
-from calomel.suggest.fitting import is_half_word, is_inert, line_rest
+from calomel.suggest.drafts.text import Rows, changes, tokens, words
 from calomel.suggest.judging import Answered, Decision, better, shows
 from calomel.suggest.question import Diagnostic, Question
 from calomel.suggest.recent import standing
 from calomel.suggest.silence import SilenceReason
+from calomel.workspace.names import COMMON, Names
 from calomel.workspace.workspace import Situation
 
 _SHORTEST_NAME: Final = 3
@@ -59,7 +60,11 @@ class Location:
 
 
 def continuations(
-    text: str, hunks: Sequence[Hunk], cursor: int, diagnostics: Iterable[Diagnostic] = ()
+    text: str,
+    hunks: Sequence[Hunk],
+    cursor: int,
+    diagnostics: Iterable[Diagnostic] = (),
+    names: Names = COMMON,
 ) -> tuple[Location, ...]:
     """Places outside of the last edit itself, likeliest first, then nearest to the cursor; one for each line.
 
@@ -68,8 +73,9 @@ def continuations(
         hunks: its own last edits, newest last.
         cursor: offset.
         diagnostics: problems that the editor shows.
+        names: of the document's language.
     """
-    rows = Rows(text)
+    rows = Rows(text, names)
     row = rows.row(cursor)
     # A new line changes no old one, so it tells nothing about similar lines.
     found = [
@@ -91,7 +97,7 @@ def continuations(
 
 def _renamed(rows: Rows, edit: LineEdit) -> Iterator[Location]:
     """The places of names that an edit replaced by others."""
-    for old, _ in renamed_words(edit.old, edit.new):
+    for old, _ in renamed_words(edit.old, edit.new, rows.names):
         for match in rows.uses(old) if len(old) >= _SHORTEST_NAME else ():
             yield Location(match.start(), match.end(), rows.row(match.start()), Why.SAME_TEXT)
 
@@ -103,7 +109,7 @@ def _alike(rows: Rows, edit: LineEdit, row: int) -> Iterator[Location]:
     for at, line in enumerate(rows.lines[low : low + _COMPARED_LINES], low):
         if at == edit.row or not line.strip() or line == edit.new:
             continue
-        if name and whole(name).search(line):
+        if name and any(rows.names.uses(line, name)):
             yield Location(rows.start(at), rows.end(at), at, Why.SAME_NAME)
         elif fuzz.ratio(edit.old.strip(), line.strip(), score_cutoff=_ALIKE):
             yield Location(rows.start(at), rows.end(at), at, Why.ALIKE)

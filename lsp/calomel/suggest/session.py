@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from calomel.infer.completer import Completer, Kind
 from calomel.prompts.parts import Hunk
 from calomel.suggest.cache import Cache
 from calomel.suggest.candidates import CandidateSource
-from calomel.suggest.completer import Completer, Kind
 from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.edit import Planned
 from calomel.suggest.ledger import Ledger

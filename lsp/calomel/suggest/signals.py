@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final
 
+import regex
+
+from calomel.infer.completer import Candidate, CompleteAnswer
 from calomel.prompts.parts import line_start
 from calomel.selectivity.proposal import Recent
-from calomel.suggest.completer import Candidate, CompleteAnswer
 from calomel.suggest.edit import Planned, line_end
 
 
@@ -165,11 +167,11 @@ def _whole_words(text: str, edits: Sequence[Planned], *, new: bool) -> set[str]:
 
 # Characters on either side: as far as drafts look in a long text.
 _AROUND: Final = 60_000
-_NAME: Final = re.compile(r"[^\W\d]\w*")
+_NAME: Final = regex.compile(r"[^\W\d]\w*")
 _INDENT: Final = re.compile(r"[ \t]*")
-_WORD_BEHIND: Final = re.compile(r"\w*")
-_WORD: Final = re.compile(r"[^\W\d]\w{2,}")
-_WORD_BEFORE: Final = re.compile(r"\w*\Z")
+_WORD_BEHIND: Final = regex.compile(r"\w*")
+_WORD: Final = regex.compile(r"[^\W\d]\w{2,}")
+_WORD_BEFORE: Final = regex.compile(r"\w*\Z")
 _LONGEST_WORD: Final = 64
 # More words than this add nothing, and each is searched in the whole text.
 _WORDS: Final = 8

@@ -16,14 +16,14 @@ from typing import Final
 
 from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
+from calomel.infer.completer import CompleteAnswer, CompleteRequest, ModelInfo
+from calomel.infer.fitting import splits_word
+from calomel.infer.in_process import Fills, answer
 from calomel.prompts.edit_prompt import EditPrompt, same_file
 from calomel.prompts.parts import Hunk
 from calomel.suggest.candidates import CandidateSource, context_tokens
-from calomel.suggest.completer import CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.edit import TextEdit, apply, edits_of
-from calomel.suggest.fitting import splits_word
-from calomel.suggest.in_process import Fills, answer
 from calomel.suggest.judging import Answered, Decision, SuggestionFilter, better, shows
 from calomel.suggest.question import Question, Trigger
 from calomel.suggest.recent import past_of, place_of, plain

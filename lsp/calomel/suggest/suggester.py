@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from calomel.context.builder import ContextBuilder
+from calomel.infer.completer import Completer, Kind
 from calomel.suggest.answering import answer
 from calomel.suggest.candidates import CandidateSource
-from calomel.suggest.completer import Completer, Kind
 from calomel.suggest.edit import Answer, Suggestion, apply, edits_of, grouped
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.ledger import Ledger

@@ -23,6 +23,7 @@ from calomel.families.memory import Estimate, EstimateOptions, free_bytes, progr
 from calomel.families.shards import Shards
 from calomel.families.table import find
 from calomel.storage.system import resident_bytes
+from calomel.weights import gguf_in
 
 _GIB: Final = 1024**3
 # The batch shrinks before the cache does: a keystroke whose context is not cached waits for all of it.
@@ -146,7 +147,7 @@ def plan_of(folder: Path, options: OpenOptions) -> MemoryPlan:
         CheckpointError: its files do not say what it takes.
     """
     family, raw = find(folder), read_config(folder)
-    shards = Shards(folder) if any(folder.glob("*.safetensors*")) else None
+    shards = Shards(folder) if any(folder.glob("*.safetensors*")) or gguf_in(folder) is not None else None
     room = _room(options) if options.memory_limit is None else options.memory_limit
     found = plan(family, raw, options, room, shards)
     if found is not None:

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from calomel.engine import CheckpointError
+from calomel.storage import read_object
+from calomel.weights.gguf import LINK, PLACES
 
 INDEX_FILE: Final = "model.safetensors.index.json"
 # All formats that would be unpickled.
@@ -41,7 +44,7 @@ class Held:
 
 
 class Shards:
-    """The safetensors files of `folder`, by their index if there is one.
+    """The safetensors files of `folder`, by their index if there is one; or the GGUF file that it stands for.
 
     Attributes:
         tensors: name to header entry, file by file.
@@ -55,6 +58,10 @@ class Shards:
         self.folder = folder
         self.tensors: dict[str, Held] = {}
         self._open: OrderedDict[Path, Any] = OrderedDict()
+        self._packed = read_object(folder / PLACES, CheckpointError)
+        if self._packed:
+            self.tensors = {name: Held(folder / LINK, tuple(place["shape"])) for name, place in self._packed.items()}
+            return
         index = folder / INDEX_FILE
         places = _read_index(index) if index.is_file() else None
         for file in _single(folder) if places is None else _named(folder, places):
@@ -73,10 +80,15 @@ class Shards:
         return iter(self.tensors)
 
     def read(self, name: str) -> Tensor:
-        """The tensor called `name`, on the CPU, as it is stored. Raises CheckpointError if there is none."""
+        """The tensor called `name`, on the CPU, as it is stored; of GGUF, in float32.
+
+        Raises CheckpointError if there is none.
+        """
         held = self.tensors.get(name)
         if held is None:
             raise CheckpointError(f"{self.folder} has no tensor {name}")
+        if self._packed:
+            return _unpacked(held, self._packed[name])
         try:
             tensor: Tensor = self._file(held.file).get_tensor(name)
         except (SafetensorError, OSError) as error:
@@ -94,6 +106,24 @@ class Shards:
         while len(self._open) > _OPEN_FILES:
             self._open.popitem(last=False)
         return self._open[path]
+
+
+def _unpacked(held: Held, place: Mapping[str, Any]) -> Tensor:
+    """A tensor of a GGUF file."""
+    import gguf
+    import numpy as np
+
+    try:
+        kind = gguf.GGMLQuantizationType(place["type"])
+        mapped = np.memmap(held.file, np.uint8, "r", place["offset"], (place["bytes"],))
+        rows = math.prod(held.shape[:-1])
+        numbers = gguf.dequantize(np.array(mapped).reshape(rows, -1), kind).reshape(held.shape)
+    except (OSError, ValueError, NotImplementedError) as error:
+        raise CheckpointError(f"{held.file.resolve()} is damaged, cut short or moved: {error}") from error
+    if place["interleaved"]:
+        heads = int(place["interleaved"])
+        numbers = numbers.reshape(heads, -1, 2, *held.shape[1:]).swapaxes(1, 2).reshape(held.shape)
+    return torch.from_numpy(np.ascontiguousarray(numbers))
 
 
 def _read_index(index: Path) -> dict[str, str]:

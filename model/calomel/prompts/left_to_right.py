@@ -2,7 +2,7 @@
 
     [begin] // path of another file, its text … // path, file up to the cursor  →  answer
 
-Nothing says where such an answer ends: the text after the hole does (`calomel.suggest.continuation`).
+Nothing says where such an answer ends: the text after the hole does (`calomel.infer.continuation`).
 """
 
 from __future__ import annotations

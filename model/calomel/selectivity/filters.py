@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+import regex
 from rapidfuzz.distance import Levenshtein
 
 from calomel.prompts.parts import Edit
@@ -203,7 +204,7 @@ _COMPARED_LINES: Final = 3
 _ALLOWED_DISTANCE: Final = 0.05
 # A long name with one letter more or less is the same name; a short one, or one with another digit, is not.
 _LONG_WORD: Final = 5
-_WORD: Final = re.compile(r"\w+")
+_WORD: Final = regex.compile(r"\w+")
 # From Tabby's removeLineEndsWithRepetition: a piece of three characters six times, one of ten characters four times.
 _SHORT_PIECE, _SHORT_TIMES = 3, 6
 _LONG_PIECE, _LONG_TIMES = 10, 4

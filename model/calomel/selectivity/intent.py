@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
+import regex
 from rapidfuzz.distance import LCSseq, Levenshtein
 
 from calomel.prompts.parts import Edit, common_prefix, common_suffix
@@ -22,7 +23,7 @@ _APART: Final = 200
 # Longer texts are compared by their ends alone.
 _LONGEST: Final = 2000
 # Words, whitespace, and symbols one by one.
-_PIECE: Final = re.compile(r"\w+|\s+|[^\w\s]")
+_PIECE: Final = regex.compile(r"\w+|\s+|[^\w\s]")
 # Below this share a suggestion is more than a reversal: one that fixes a typo deletes and writes a few of the same
 # letters.
 _MOST: Final = 0.75
@@ -35,7 +36,7 @@ _TIMES: Final = 4
 # Two letters that changed places are two edits.
 _SLIP: Final = 2
 
-_NAME: Final = re.compile(r"(?<![\w$@#])[^\W\d]\w*")
+_NAME: Final = regex.compile(r"(?<![\w$@#])[^\W\d]\w*")
 # With the prefix of the quote: r"", f"".
 _STRING: Final = re.compile(r"(?:(?<!\w)[A-Za-z]{1,2}(?=[\"']))?(?:\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`)")
 # A comment, a string that continues from above or below, documentation text.
@@ -139,7 +140,7 @@ def unknown_name(proposal: Proposal) -> bool:
     made = {name for name, _, declared in names if declared}
     return any(
         not (declared or near or name in made or name in proposal.builtins)
-        and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", proposal.text) is None
+        and regex.search(rf"(?<!\w){regex.escape(name)}(?!\w)", proposal.text) is None
         for name, near, declared in names
     )
 

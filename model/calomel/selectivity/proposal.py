@@ -7,6 +7,7 @@ than a person sees.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -123,5 +124,5 @@ def filled(lines: list[str], most: int | None = None) -> list[str]:
 
 
 def is_word(character: str) -> bool:
-    """Whether a character, or none, is part of a word."""
-    return character.isalnum() or character == "_"
+    """Whether a character, or none, is part of a word; so are the marks that letters carry."""
+    return character.isalnum() or character == "_" or unicodedata.category(character or " ").startswith("M")

@@ -32,10 +32,30 @@ _BLOCKS: Final = 64
 # Per shard, if there are many.
 _SHARD_BLOCKS: Final = 8
 _DIGITS: Final = 16
+# How such a file begins, also among the blobs of Ollama.
+_GGUF: Final = b"GGUF"
+
+
+def gguf_in(place: Path) -> Path | None:
+    """The GGUF file that is a model's weights: `place`, or the only one in a folder without .safetensors; else None."""
+    if any(place.glob("*.safetensors")):
+        return None
+    found = [file for file in (place, *sorted(place.glob("*.gguf"))) if _is_gguf(file)]
+    return found[0] if len(found) == 1 else None
+
+
+def _is_gguf(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(len(_GGUF)) == _GGUF
+    except OSError:
+        return False
 
 
 def weights_id(folder: Path) -> str:
     """16 hexadecimal digits: equal for copies of a checkpoint folder, different for every training.
+
+    Of a GGUF file, and of the folder that stands for it, they are that file's.
 
     SHA-256 over each file's size and contents; of a file over 4 MiB, over 64 blocks of 64 KiB (of a shard over 512 KiB,
     over 8), the first and the last ones included.
@@ -43,6 +63,10 @@ def weights_id(folder: Path) -> str:
     Raises OSError if a file exists but cannot be read.
     """
     digest = hashlib.sha256()
+    packed = gguf_in(folder)
+    if packed is not None:
+        _update(digest, packed, _BLOCKS)
+        return digest.hexdigest()[:_DIGITS]
     for name in _FILES:
         path = folder / name
         digest.update(name.encode())

@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from calomel.weights import nano_path
+from calomel.weights import gguf_in, nano_path
+from calomel.weights.gguf import GgufError, gguf_of, unfolded
 
 SHIPPED: Final = "nano"
 # No separator, no leading dot, nothing with a special meaning in a shell or file system.
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # `owner/name` of a hub.
 REPOSITORY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
-
-# How such a file begins, also among the blobs of Ollama.
-_GGUF: Final = b"GGUF"
 
 Source = Literal["shipped", "models folder", "hub cache"]
 
@@ -65,29 +63,35 @@ def folder_of(model: Path | str | None) -> Path | None:
     """The folder of a model given by name or path; None for the shipped one.
 
     A bare name means one in the models folder, if it exists; else a folder below the current one. `owner/name` is a
-    path, if it exists; else what was fetched from a hub under that name.
+    path, if it exists; else what was fetched from a hub under that name. Then come the models of Ollama (`name:tag`)
+    and LM Studio (`owner/name`). For a GGUF file it is the folder that stands for it, see `gguf.unfolded`.
 
     Raises:
-        ModelNameError: nothing has this name, or it leads out of the models folder.
+        ModelNameError: nothing has this name, it leads out of the models folder, or a GGUF file cannot be opened here.
     """
-    if model is None:
+    text = SHIPPED if model is None else str(model)
+    if text == SHIPPED and (model is None or not Path(text).is_dir()):
         return None
-    text = str(model)
-    path = Path(text).expanduser()
-    if text == SHIPPED and not path.is_dir():
-        return None
-    if NAME.fullmatch(text):
-        found = named(text)
-        if found is not None:
-            return found
-        if not path.exists():
-            raise ModelNameError(f"found no model {text} in {models_folder()} and no folder of that name")
-    elif REPOSITORY.fullmatch(text) and not path.exists():
-        fetched = named(text.replace("/", "--")) or cached(text)
-        if fetched is None:
-            raise ModelNameError(f"found no folder {text}; to fetch it from the hub: calomel models fetch {text}")
-        return fetched
-    return path
+    try:
+        place = _place(text)
+        packed = None if (place / "config.json").is_file() else gguf_in(place)
+        return place if packed is None else unfolded(packed, text if packed.suffix != ".gguf" else None)
+    except GgufError as error:
+        raise ModelNameError(str(error)) from error
+
+
+def _place(name: str) -> Path:
+    """Its folder or GGUF file. Raises ModelNameError, GgufError."""
+    path = Path(name).expanduser()
+    found = named(name.replace("/", "--"))
+    if path.exists() and (found is None or "/" in name):
+        return path
+    found = found or cached(name) or gguf_of(name)
+    if found is None and NAME.fullmatch(name):
+        raise ModelNameError(f"found no model {name} in {models_folder()} and no folder of that name")
+    if found is None and REPOSITORY.fullmatch(name):
+        raise ModelNameError(f"found no folder {name}; to fetch it from the hub: calomel models fetch {name}")
+    return found or path
 
 
 def named(name: str) -> Path | None:
@@ -119,29 +123,28 @@ def known() -> Iterator[ModelFolder]:
 
 
 def is_model(folder: Path) -> bool:
-    """Whether a folder holds a configuration and weights in safetensors files."""
-    return (folder / "config.json").is_file() and any(folder.glob("*.safetensors"))
+    """Whether a folder holds a configuration and weights."""
+    return (folder / "config.json").is_file() and bool(_weights(folder))
+
+
+def weights_bytes(folder: Path) -> int:
+    """How large the files of weights are, as they are stored."""
+    return sum(file.stat().st_size for file in _weights(folder))
+
+
+def _weights(folder: Path) -> list[Path]:
+    packed = gguf_in(folder)
+    return list(folder.glob("*.safetensors")) if packed is None else [packed]
 
 
 def why_none(place: Path) -> str:
     """One sentence: why there is no model at a place without a `config.json`, and what to do about it."""
-    gguf = next((file for file in (place, *sorted(place.glob("*.gguf"))) if _is_gguf(file)), None)
-    if gguf is not None:
-        return (
-            f"{gguf} is GGUF, which llama.cpp reads: llama-server -m {gguf} --port 8080 serves it, and --upstream "
-            "http://127.0.0.1:8080 asks it; in editors, server.upstream"
-        )
     if place.is_file():
         return f"{place} is a file: a model is a folder with config.json, .safetensors and the tokenizer's files"
+    several = [file.name for file in sorted(place.glob("*.gguf"))]
+    if len(several) > 1:
+        return f"{place} has several GGUF files: name one of them, {', '.join(several)}"
     return f"{place / 'config.json'} does not exist; a checkpoint folder needs config.json"
-
-
-def _is_gguf(file: Path) -> bool:
-    try:
-        with file.open("rb") as opened:
-            return opened.read(len(_GGUF)) == _GGUF
-    except OSError:
-        return False
 
 
 def cached(repository: str) -> Path | None:

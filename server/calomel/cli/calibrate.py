@@ -14,10 +14,10 @@ from calomel.cli.options import Model, Upstream, model_info
 from calomel.cli.output import console
 
 if TYPE_CHECKING:
+    from calomel.infer.completer import ModelInfo
     from calomel.selectivity.calibrator import Calibrator
     from calomel.selectivity.fit import Fit
     from calomel.selectivity.sample import Sample
-    from calomel.suggest.completer import ModelInfo
 
 _KINDS = ("fill", "edit")
 

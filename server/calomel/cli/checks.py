@@ -8,20 +8,19 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from calomel.infer import runtime_file
+from calomel.infer.completer import CompleteRequest, CompleterError
+from calomel.infer.remote import is_loopback
+from calomel.infer.runtime_file import RuntimeFileError, ServerRecord
 from calomel.server import tokens
 from calomel.server.errors import StartError
 from calomel.server.settings import Layered, ServerSettings
 from calomel.storage.system import load_average, processors
-from calomel.suggest import runtime_file
-from calomel.suggest.completer import CompleteRequest, CompleterError
-from calomel.suggest.remote import is_loopback
-from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
 from calomel.weights import nano_path
-from calomel.weights.folders import ModelNameError, folder_of, is_model
+from calomel.weights.folders import ModelNameError, folder_of, is_model, weights_bytes
 from calomel.workspace.settings import Settings
 
 if TYPE_CHECKING:
@@ -77,12 +76,6 @@ def check_server(layered: Layered) -> Iterator[Finding]:
         if shared is not None:
             yield ok("editors' server", f"process {shared.pid} at {shared.url}")
     yield _port(settings, record)
-    if settings.workspace is not None and not settings.workspace.is_dir():
-        yield fail(
-            "workspace", f"{settings.workspace} is not a folder", "name another folder, or start the server without it"
-        )
-    if settings.replicas is not None:
-        yield from _replicas(settings, settings.replicas, record)
 
 
 def _token(settings: ServerSettings) -> Finding:
@@ -156,34 +149,6 @@ def _port(settings: ServerSettings, running: ServerRecord | None) -> Finding:
     return ok("port", f"{settings.port} is free")
 
 
-def _replicas(settings: ServerSettings, count: int, record: ServerRecord | None) -> Iterator[Finding]:
-    """Whether this many processes with the model can be started, and whether a running server's are up."""
-    if find_spec("ray") is None:
-        yield fail("replicas", "Ray Serve is not installed", "install Calomel's extra `cluster`")
-        return
-    if record is None:
-        yield _room(settings, count)
-        return
-    found = _status(record).get("replicas")
-    if not isinstance(found, dict):
-        yield warn("replicas", "the running server has no replicas", "stop it, and start it with these settings")
-        return
-    told = f"{found['ready']} of {found['wanted']} ready"
-    whole = found["ready"] == found["wanted"]
-    yield ok("replicas", told) if whole else warn("replicas", told, "see the server's log")
-
-
-def _room(settings: ServerSettings, count: int) -> Finding:
-    from calomel.engine import CheckpointError  # these import torch and Ray
-    from calomel.server.replicas import fitted_to
-
-    try:
-        fitted_to(settings)
-    except (StartError, CheckpointError) as error:
-        return fail("replicas", str(error), "fewer --replicas")
-    return ok("replicas", f"{count}, for which there is room")
-
-
 def _status(record: ServerRecord) -> dict[str, Any]:
     """The status of the running server; empty if it does not answer."""
     import httpx
@@ -237,8 +202,8 @@ def _folder(folder: Path) -> Finding:
     from calomel.families.configuration import read_config
     from calomel.families.shards import Shards
     from calomel.families.table import find
+    from calomel.infer.launch import describe
     from calomel.prompts.published import open_published
-    from calomel.suggest.launch import describe
 
     if not is_model(folder):
         return fail("model", f"{folder} has no config.json with .safetensors weights", "choose another --model")
@@ -355,19 +320,19 @@ def check_speed(settings: Settings, measure: Callable[[Settings], Pace | None] |
 
 def measured(settings: Settings, clock: Callable[[], float] = time.perf_counter) -> Pace | None:
     """The speed of these settings' model; None for one that is too large to be opened for this."""
-    from calomel.suggest.launch import model_folder
+    from calomel.infer.launch import model_folder
 
     folder = model_folder(settings.server.model) or nano_path()
-    size = sum(each.stat().st_size for each in folder.glob("*.safetensors"))
+    size = weights_bytes(folder)
     if settings.server.url is None and size > _LARGEST_BYTES:
         return None
     return asyncio.run(_measured(settings, folder, clock))
 
 
 async def _measured(settings: Settings, folder: Path, clock: Callable[[], float]) -> Pace:
+    from calomel.infer.in_process import open_completer
+    from calomel.infer.launch import connect
     from calomel.prompts.parts import PromptParts
-    from calomel.suggest.in_process import open_completer
-    from calomel.suggest.launch import connect
 
     server = settings.server
     completer = open_completer(folder, server.device) if server.url is None else await connect(server)

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from calomel.cli.checks import Finding, fail, ok, warn
 from calomel.cli.editor_files import settings_of
 from calomel.cli.editor_plans import VS_CODES, Here, mentioned, zed_settings
-from calomel.suggest.completer import Completer, CompleterError
-from calomel.suggest.remote import is_loopback
+from calomel.infer.completer import Completer, CompleterError
+from calomel.infer.remote import is_loopback
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.settings import SettingProblem, Settings, load_settings
 
@@ -134,7 +134,7 @@ def _model(side: Side) -> Finding:
 
 
 def _in_folder(side: Side) -> Finding:
-    from calomel.suggest.launch import model_folder
+    from calomel.infer.launch import model_folder
     from calomel.weights import nano_path
 
     wrong = "choose another, or remove server.model to use nano"
@@ -149,7 +149,7 @@ def _in_folder(side: Side) -> Finding:
 
 async def _asked(side: Side) -> str:
     """Ask the configured server as an editor does. Raises CompleterError with the editor's message."""
-    from calomel.suggest.launch import connect
+    from calomel.infer.launch import connect
 
     completer: Completer = await connect(side.settings.server)
     try:
@@ -229,7 +229,7 @@ def _zed(here: Here) -> Iterator[Finding]:
     if wrong is None:
         yield ok("Zed", f"set up in {path}")
     else:
-        yield warn("Zed", f"{path}: {wrong}", "calomel editor setup zed shows the right settings")
+        yield warn("Zed", f"{path}: {wrong}", "calomel editor setup zed prints what it should be")
 
 
 def _wrong_in_zed(predictions: object, url: str | None) -> str | None:

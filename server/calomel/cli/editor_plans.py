@@ -1,4 +1,4 @@
-"""What each editor needs for Calomel: settings that can be written safely, and lines that the user has to add."""
+"""What each editor needs for Calomel: the lines to add, and where."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from calomel.cli.editor_files import Change, Plan, Snippet, merged, read, settings_of
+from calomel.cli.editor_files import Plan, Snippet, read, settings_of
 from calomel.cli.errors import InputError
+from calomel.infer.remote import is_loopback
 from calomel.server.settings import ServerSettings
-from calomel.suggest.remote import is_loopback
 
 # The folders of the plugins: of an installed wheel, and of a source checkout.
 _PLUGINS: Final = (Path(__file__).parents[1] / "editors", Path(__file__).parents[3] / "editors")
@@ -74,8 +74,8 @@ def configured(settings: ServerSettings) -> str | None:
 
 
 def _running(settings: ServerSettings) -> str | None:
-    from calomel.suggest import runtime_file
-    from calomel.suggest.runtime_file import RuntimeFileError
+    from calomel.infer import runtime_file
+    from calomel.infer.runtime_file import RuntimeFileError
 
     try:
         record = runtime_file.read(settings.runtime_file or runtime_file.default_path())
@@ -120,15 +120,16 @@ VS_CODES: Final = (
 )
 
 
-def vscode(here: Here, file: Path | None = None) -> Plan:
-    """The extension starts `calomel lsp` itself: sets its path in the settings of each relative that is installed.
-
-    Raises InputError.
-    """
+def vscode(here: Here) -> Plan:
+    """The extension starts `calomel lsp` itself; it needs the program's path if the program is not on the PATH."""
     found = [each for each in VS_CODES if (here.support / each.folder).is_dir()] or VS_CODES[:1]
-    paths = [file] if file is not None else [each.settings(here) for each in found]
     # Editors that are started from a menu have another PATH than a shell.
-    changes = tuple(merged(path, {"calomel.path": here.program}, "    ") for path in paths)
+    setting = json.dumps({"calomel.path": here.program}, indent=4)
+    snippets = tuple(
+        Snippet(f"in {path}, the settings of {each.name}", setting)
+        for each in found
+        if (settings_of(path := each.settings(here)) or {}).get("calomel.path") != here.program
+    )
     packed = None if here.plugins is None else here.plugins / "calomel.vsix"
     file_or_built = packed if packed is not None and packed.is_file() else "dist/calomel.vsix"
     commands = "\n".join(
@@ -138,7 +139,7 @@ def vscode(here: Here, file: Path | None = None) -> Plan:
     )
     how = "The extension:" if file_or_built == packed else "The extension (after `make vsix` in the clone):"
     notes = (f"{how}\n{commands}",) if commands else ()
-    return Plan(changes, (), notes)
+    return Plan(snippets, notes)
 
 
 _NEOVIM: Final = """-- Calomel. Written by `calomel editor setup neovim`; yours to change.
@@ -153,24 +154,22 @@ _NOWHERE: Final = "/path/to/calomel/editors/neovim"
 _MOST_FILES: Final = 500
 
 
-def neovim(here: Here, file: Path | None = None) -> Plan:
+def neovim(here: Here) -> Plan:
     """The plugin, loaded by a file of our own in the folder `plugin`, which no plugin manager touches.
 
-    Nothing is written if the configuration already mentions Calomel. Raises InputError.
+    Nothing is written if the configuration already mentions Calomel.
     """
     folder = here.config / "nvim"
-    path = file or folder / "plugin" / "calomel-setup.lua"
+    path = folder / "plugin" / "calomel-setup.lua"
     plugin = _NOWHERE if here.plugins is None else str(here.plugins / "neovim")
     names = {"folder": json.dumps(plugin), "program": json.dumps(here.program)}
     lazy = Snippet("with lazy.nvim, in your list of plugins instead of that file", _LAZY.format(**names))
     if here.plugins is None:
-        return Plan((), (lazy,), ("The plugin is the folder editors/neovim of Calomel's source: clone it first.",))
+        return Plan((lazy,), ("The plugin is the folder editors/neovim of Calomel's source: clone it first.",))
     if found := mentioned(folder, path):
-        return Plan((), (lazy,), (f"{found} already sets up Calomel; nothing to write.",))
-    before = read(path)
-    # An existing file of this name may have been changed by the user.
-    after = _NEOVIM.format(**names) if before is None else before
-    return Plan((Change(path, before, after),), (lazy,), (":checkhealth calomel reports what is missing.",))
+        return Plan((lazy,), (f"{found} already sets up Calomel; nothing to write.",))
+    notes = (":checkhealth calomel lists what is missing.", f"To undo: rm {path}")
+    return Plan((lazy,), notes, (path, _NEOVIM.format(**names)))
 
 
 def mentioned(folder: Path, own: Path | None = None) -> Path | None:
@@ -192,11 +191,11 @@ def zed_settings(here: Here) -> Path:
     return (here.home / ".config" if here.mac else here.config) / "zed" / "settings.json"
 
 
-def zed(here: Here, file: Path | None = None) -> Plan:
+def zed(here: Here) -> Plan:
     """Edit predictions over HTTP, from `calomel serve`. Raises InputError."""
     if here.url is None:
         raise InputError("no server is running and the port is set to 0: pass --url http://127.0.0.1:PORT")
-    path = file or zed_settings(here)
+    path = zed_settings(here)
     wanted = {
         "edit_predictions": {
             "provider": "open_ai_compatible_api",
@@ -221,8 +220,8 @@ def zed(here: Here, file: Path | None = None) -> Plan:
         notes.append(f"If your server requires a token, Zed reads it from {_VARIABLE}.")
     if (settings_of(path) or {}).get("show_edit_predictions") is False:
         notes.append("show_edit_predictions is false in your settings: turn it on to see predictions.")
-    notes.append("Keep the server running: calomel serve --workspace FOLDER. See docs/zed.md.")
-    return Plan((merged(path, wanted, "  "),), (), tuple(notes))
+    notes.append("Keep the server running: calomel serve. See docs/zed.md.")
+    return Plan((Snippet(f"in {path}", json.dumps(wanted, indent=2)),), tuple(notes))
 
 
 _HELIX: Final = """[language-server.calomel]
@@ -237,14 +236,14 @@ language-servers = ["pylsp", "calomel"]
 """
 
 
-def helix(here: Here, file: Path | None = None) -> Plan:
+def helix(here: Here) -> Plan:
     """The lines for languages.toml, which names all servers of a language: only the user knows the others."""
-    path = file or (here.home / ".config" if here.mac else here.config) / "helix" / "languages.toml"
+    path = (here.home / ".config" if here.mac else here.config) / "helix" / "languages.toml"
     note = (
         "Helix does not show inline completions yet: suggestions are completions, and next edits are the code action "
         '"Apply predicted edit" (space a).'
     )
-    return Plan((), (Snippet(f"in {path}", _HELIX.format(program=json.dumps(here.program))),), (note,))
+    return Plan((Snippet(f"in {path}", _HELIX.format(program=json.dumps(here.program))),), (note,))
 
 
 _LSP_MODE: Final = """(with-eval-after-load 'lsp-mode
@@ -267,21 +266,21 @@ _EGLOT: Final = """(with-eval-after-load 'eglot
 """
 
 
-def emacs(here: Here, file: Path | None = None) -> Plan:
+def emacs(here: Here) -> Plan:
     """The lines for the init file, which is a program and cannot be merged safely."""
     old, new = here.home / ".emacs.d" / "init.el", here.config / "emacs" / "init.el"
-    path = file or (old if old.exists() or not new.exists() else new)
+    path = old if old.exists() or not new.exists() else new
     program = json.dumps(here.program)
     snippets = (
         Snippet(f"in {path}, with lsp-mode 10 (ghost text)", _LSP_MODE.format(program=program)),
         Snippet(f"in {path}, with eglot (completions, and next edits as code actions)", _EGLOT.format(program=program)),
     )
     note = "eglot runs one server in each buffer, so Calomel replaces your usual one. lsp-mode runs several."
-    return Plan((), snippets, (note,))
+    return Plan(snippets, (note,))
 
 
-def sublime(here: Here, file: Path | None = None) -> Plan:
-    """A client of the package LSP, which shows text at the cursor among the completions. Raises InputError."""
+def sublime(here: Here) -> Plan:
+    """A client of the package LSP, which shows text at the cursor among the completions."""
     packages = here.support / ("Sublime Text" if here.mac else "sublime-text") / "Packages"
     client = {
         "enabled": True,
@@ -294,12 +293,12 @@ def sublime(here: Here, file: Path | None = None) -> Plan:
         "Sublime Text does not show inline completions: suggestions are completions.",
         'Next edits are the code action "Apply predicted edit".',
     )
-    path = file or packages / "User" / "LSP.sublime-settings"
-    return Plan((merged(path, {"clients": {"calomel": client}}, "\t"),), (), notes)
+    path = packages / "User" / "LSP.sublime-settings"
+    return Plan((Snippet(f"in {path}", json.dumps({"clients": {"calomel": client}}, indent="\t")),), notes)
 
 
 # By the names in `calomel editor setup`.
-PLANS: Final[Mapping[str, Callable[[Here, Path | None], Plan]]] = {
+PLANS: Final[Mapping[str, Callable[[Here], Plan]]] = {
     "vscode": vscode,
     "neovim": neovim,
     "zed": zed,

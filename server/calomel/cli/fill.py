@@ -21,9 +21,9 @@ from calomel.prompts.parts import PromptParts
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from calomel.suggest.completer import Fill
-    from calomel.suggest.filler import Filler
-    from calomel.suggest.upstream.completer import UpstreamCompleter
+    from calomel.infer.completer import Fill
+    from calomel.infer.filler import Filler
+    from calomel.infer.upstream.completer import UpstreamCompleter
 
 
 def offset_of(text: str, place: str, option: str) -> int:
@@ -134,13 +134,13 @@ def fill(
 
 
 def _opened(model: Path | None, device: str, upstream: str | None) -> Filler | UpstreamCompleter:
-    from calomel.suggest.in_process import open_completer, open_filler
+    from calomel.infer.in_process import open_completer, open_filler
 
     return open_filler(model, device) if upstream is None else open_completer(upstream=upstream)  # type: ignore[return-value]
 
 
 def _filled(filler: Filler | UpstreamCompleter, hole: Hole, policy: str | None, max_tokens: int = 64) -> Fill:
-    from calomel.suggest.completer import FillRequest
+    from calomel.infer.completer import FillRequest
 
     return filler.fill(
         FillRequest(
@@ -171,8 +171,8 @@ def tryout(
     """Fill holes in a few bundled files: some that the shipped model can do, and some that it cannot."""
     from statistics import median
 
+    from calomel.infer.completer import FillRequest
     from calomel.report.progress import Progress
-    from calomel.suggest.completer import FillRequest
 
     samples = bundled_samples()
     out = console()

@@ -364,7 +364,9 @@ def _folder(name: str, *, weights: bool = True) -> Path:
 
 
 def _size_of(folder: Path) -> str:
-    return f"{sum(file.stat().st_size for file in folder.glob('*.safetensors')) / _MIB:.0f} MiB"
+    from calomel.weights.folders import weights_bytes
+
+    return f"{weights_bytes(folder) / _MIB:.0f} MiB"
 
 
 _STATE: Final = (

@@ -13,7 +13,7 @@ import typer
 from calomel.cli.errors import InputError
 
 if TYPE_CHECKING:
-    from calomel.suggest.completer import ModelInfo
+    from calomel.infer.completer import ModelInfo
 
 _Made = TypeVar("_Made")
 
@@ -32,6 +32,16 @@ def _checked_device(name: str) -> str:
             f"--device {name} cannot be used here: {reason}. Without the option Calomel runs on the CPU"
         ) from error
     return name
+
+
+def _found_folder(name: Path | None) -> Path | None:
+    """The folder of a model. Raises InputError if there is none."""
+    from calomel.weights.folders import ModelNameError, folder_of
+
+    try:
+        return folder_of(name)
+    except ModelNameError as error:
+        raise InputError(str(error)) from error
 
 
 def word_or_number(option: str, words: Sequence[str], most: float, text: str) -> str | float:
@@ -55,13 +65,13 @@ def model_info(folder: Path | None, upstream: str | None = None) -> ModelInfo:
         CompleterError: the server does not answer.
     """
     if upstream is not None:
-        from calomel.suggest.upstream.completer import UpstreamCompleter
-        from calomel.suggest.upstream.exchange import Target
+        from calomel.infer.upstream.completer import UpstreamCompleter
+        from calomel.infer.upstream.exchange import Target
 
         found = UpstreamCompleter(Target.named(upstream))
         found.look()
         return found.model
-    from calomel.suggest.launch import describe
+    from calomel.infer.launch import describe
 
     try:
         return describe(folder)
@@ -78,7 +88,10 @@ def made_of(kind: type[_Made], given: Mapping[str, Any]) -> _Made:
 
 _threshold = partial(word_or_number, "--aggressiveness", ("quiet", "balanced", "eager"), 1.0)
 
-Model: TypeAlias = Annotated[Path | None, typer.Option(help="Checkpoint folder. Default: nano.")]
+Model: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(callback=_found_folder, help="A model's name, folder or GGUF file. Default: nano."),
+]
 Upstream: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="URL", help="Use the model of this server (see CALOMEL_UPSTREAM_MODEL and others)."),

@@ -207,11 +207,11 @@ def demo(
     from rich.live import Live
 
     from calomel.cli.tour import Tally, Tour, open_log, picture, resting, told
+    from calomel.infer.in_process import EngineCompleter, open_filler
+    from calomel.infer.launch import describe
     from calomel.replay.events import Opened
     from calomel.replay.log_time import run
     from calomel.replay.opportunity import ReplayOptions
-    from calomel.suggest.in_process import EngineCompleter, open_filler
-    from calomel.suggest.launch import describe
 
     found = open_log(log)
     options = ReplayOptions(

@@ -41,7 +41,6 @@ def serve(
     threads: Annotated[int | None, typer.Option(help="Processor threads.")] = None,
     quantize: Quantize = None,
     exact: Annotated[bool | None, typer.Option("--exact", help="Turn off approximate caching (slower).")] = None,
-    replicas: Annotated[int | None, typer.Option(help="Number of model processes (Ray Serve). Default: none.")] = None,
     token: Annotated[
         str | None,
         typer.Option(help="Token that clients must send. CALOMEL_TOKEN is safer: other users can see command lines."),
@@ -65,10 +64,9 @@ def serve(
         list[str] | None,
         typer.Option("--allowed-origin", help="Origin of a web page to accept, e.g. https://name:port; repeatable."),
     ] = None,
-    workspace: Annotated[Path | None, typer.Option(help="Folder whose files add context to next edits.")] = None,
     runtime_file: Annotated[Path | None, typer.Option(help="File for address and token, read by editors.")] = None,
     idle_minutes: Annotated[
-        float | None, typer.Option(help="Stop after this many idle seconds. Default: never.")
+        float | None, typer.Option(help="Stop after this many idle minutes. Default: never.")
     ] = None,
     offline: Annotated[bool | None, typer.Option("--offline", help="Refuse connections to other machines.")] = None,
     max_requests: Annotated[

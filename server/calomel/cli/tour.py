@@ -26,7 +26,7 @@ from calomel.replay.player import Player
 from calomel.suggest.silence import SilenceReason
 
 if TYPE_CHECKING:
-    from calomel.suggest.completer import Completer, ModelInfo
+    from calomel.infer.completer import Completer, ModelInfo
 
 Mark: TypeAlias = Literal["", "new", "old", "caret"]
 

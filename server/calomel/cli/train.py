@@ -36,11 +36,8 @@ def corpus(
 def edits(
     corpus: Annotated[Path, typer.Option(help="Output folder of `calomel corpus`.")],
     out: Annotated[Path, typer.Option(help="Output folder.")],
-    stories: Annotated[int, typer.Option(min=0, help="Number of training sequences.")] = 25_000,
-    heldout_stories: Annotated[int, typer.Option("--heldout", min=0, help="Number of held-out sequences.")] = 300,
-    commits: Annotated[
-        int, typer.Option(min=0, help="Number of additional training sequences from commits.")
-    ] = 140_000,
+    stories: Annotated[int, typer.Option(min=0, help="Number of training sequences.")] = 140_000,
+    heldout_stories: Annotated[int, typer.Option("--heldout", min=0, help="Number of held-out sequences.")] = 80,
     cache: Annotated[Path | None, typer.Option(help="Cache folder for clones.")] = None,
     repositories: Annotated[Path | None, typer.Option(help="List of repositories. Default: the shipped one.")] = None,
 ) -> None:

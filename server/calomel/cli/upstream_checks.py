@@ -7,11 +7,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from calomel.cli.checks import Finding, fail, ok, warn
+from calomel.infer.completer import CompleterError
+from calomel.infer.upstream.running import USUAL_PORTS, Running, running
 from calomel.prompts.fim_tokens import format_named
 from calomel.server.errors import StartError
 from calomel.server.settings import ServerSettings
-from calomel.suggest.completer import CompleterError
-from calomel.suggest.upstream.running import USUAL_PORTS, Running, running
 
 
 def check_upstream(settings: ServerSettings, ports: Sequence[tuple[str, int]] = USUAL_PORTS) -> Iterator[Finding]:

@@ -1,5 +1,5 @@
 """The HTTP door: the published Mercury wire format in, fills of the local model out.
 
 It knows HTTP, its own limits and its own errors. It reaches the model through one object
-(`calomel.suggest.filler.Filler`); importing it loads neither torch nor weights.
+(`calomel.infer.filler.Filler`); importing it loads neither torch nor weights.
 """

@@ -11,6 +11,7 @@ from fastapi import Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from calomel.infer.completer import CanvasText, Fill, FillRequest
 from calomel.prompts.edit_prompt import EditPrompt, ForeignPromptError
 from calomel.prompts.fim_tokens import parse_fim
 from calomel.prompts.parts import PromptParts
@@ -20,7 +21,6 @@ from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
 from calomel.server.wire import Chunk, Completion, FinishReason, Usage
 from calomel.suggest.candidates import context_tokens
-from calomel.suggest.completer import CanvasText, Fill, FillRequest
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.stateless import RegionAnswer, language_of, names_no_secret
 
@@ -166,10 +166,8 @@ def answered(visiting: Visit, fill: Fill) -> Ended:
 
 
 async def rewritten(visiting: Visit, prompt: EditPrompt) -> RegionAnswer:
-    """The rewritten region of a prompt; the prompt is completed from the server's own folder, if there is one."""
-    door = visiting.door
-    shown = prompt if door.workspace is None else await while_there(visiting.request, door.workspace.edit(prompt))
-    work = door.edits.rewrite(visiting.filler, visiting.info, shown, client=visiting.client)
+    """The rewritten region of a prompt."""
+    work = visiting.door.edits.rewrite(visiting.filler, visiting.info, prompt, client=visiting.client)
     return await while_there(visiting.request, work)
 
 

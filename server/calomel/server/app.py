@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any, Final
@@ -16,19 +16,18 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from calomel.infer.launch import describe, version
 from calomel.server.admission import Admission
 from calomel.server.deliveries import Deliveries
 from calomel.server.door import Door
 from calomel.server.errors import DoorError, StartError, response_to
-from calomel.server.known_workspace import KnownWorkspace
 from calomel.server.loading import FillerFactory, InfoFactory, ModelLoader
 from calomel.server.metrics import Metrics
 from calomel.server.middleware import Boundary, Gate, protected_router, public_paths
 from calomel.server.routes import chat, complete, completions, edit, llama, models, status
-from calomel.server.settings import ServerSettings, named_path
+from calomel.server.settings import ServerSettings
 from calomel.server.tokens import Tokens
 from calomel.suggest.judging import SuggestionFilter
-from calomel.suggest.launch import describe, version
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
 from calomel.suggest.stateless import EditRoom
 
@@ -75,7 +74,6 @@ def create_app(
     settings: ServerSettings,
     filler_factory: FillerFactory,
     tokens: Tokens | None = None,
-    inside: Sequence[Middleware] = (),
     describing: InfoFactory | None = None,
 ) -> FastAPI:
     """The HTTP door to one model.
@@ -84,7 +82,6 @@ def create_app(
         settings: with a token, unless `no_auth` is set.
         filler_factory: opens the model; called once, in a thread, when the application starts.
         tokens: the valid ones; None for the one in the settings.
-        inside: further middleware, between all other layers and the routes.
         describing: describes the model; None for what its folder says.
 
     Raises:
@@ -101,18 +98,13 @@ def create_app(
     loader = ModelLoader(filler_factory, describing or in_folder)
     metrics = Metrics()
     admission = Admission(settings.max_requests, metrics, share=settings.client_share)
-    workspace = None if settings.workspace is None else KnownWorkspace(settings.workspace, named_path())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         loader.start()
-        if workspace is not None:
-            workspace.start()
         try:
             yield
         finally:
-            if workspace is not None:
-                await asyncio.to_thread(workspace.close)
             await asyncio.to_thread(loader.close)
 
     origins = [origin.lower() for origin in settings.allowed_origins]
@@ -137,7 +129,6 @@ def create_app(
             Middleware(TrustedHostMiddleware, allowed_hosts=settings.hosts(), www_redirect=False),
             Middleware(Gate, tokens=tokens, origins=origins),
             Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_body_bytes),
-            *inside,
         ],
         exception_handlers=dict.fromkeys((DoorError, HTTPException, RequestValidationError), response_to),
     )
@@ -150,7 +141,6 @@ def create_app(
         deliveries=Deliveries(outcomes),
         model=models.describe(settings.model) if settings.upstream is None else models.behind(settings),
         edits=EditRoom(SuggestionFilter(settings.aggressiveness), context=settings.context_tokens),
-        workspace=workspace,
     )
     for router in ROUTERS:
         app.include_router(router)

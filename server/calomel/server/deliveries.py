@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from calomel.suggest.completer import Kind
+from calomel.infer.completer import Kind
 from calomel.suggest.offers import Outcome, OutcomeKind, OutcomeSink
 from calomel.suggest.signals import OutcomeSignals
 

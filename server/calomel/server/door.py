@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from fastapi import Request
@@ -18,27 +18,22 @@ from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from calomel.infer.completer import CanvasText, Fill, FillRequest, ModelInfo
 from calomel.server.admission import Admission
 from calomel.server.deliveries import Deliveries
 from calomel.server.errors import ClientGoneError, DoorError, DrainingError, EngineStoppedError, from_engine
-from calomel.server.known_workspace import KnownWorkspace
 from calomel.server.loading import ModelLoader
 from calomel.server.metrics import Metrics, Spent
 from calomel.server.middleware import CLIENT_STATE, log_failure
 from calomel.server.settings import ServerSettings
 from calomel.server.wire import Canvas, ErrorResponse, ModelObject
-from calomel.suggest.completer import CanvasText, Fill, FillRequest, ModelInfo
 from calomel.suggest.stateless import EditRoom
 
 if TYPE_CHECKING:
-    from calomel.suggest.filler import Filler
+    from calomel.infer.filler import Filler
 
 
 _log = logging.getLogger("calomel.server")
-
-# Clients send their workspace here, or anything else that their requests have in common.
-SESSION_HEADER: Final = "x-session-id"
-_LONGEST_SESSION: Final = 128
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
@@ -100,7 +95,6 @@ class Door:
         deliveries: recent answers, for feedback on them.
         model: the response of `/v1/models`.
         edits: answers requests for next edits.
-        workspace: completes prompts from the folder that the user named, if there is one.
         turns: a lock per client whose texts are being prepared.
     """
 
@@ -111,7 +105,6 @@ class Door:
     deliveries: Deliveries
     model: ModelObject
     edits: EditRoom
-    workspace: KnownWorkspace | None = None
     turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     def mask(self, text: str) -> str:
@@ -277,20 +270,6 @@ def client_of(request: Request) -> str:
     if name is not None:
         return f"token {name}"
     return request.client.host if request.client is not None else ""
-
-
-def session_of(request: Request) -> str:
-    """The session of a request: the one that the client names, else its person's, else its connection's.
-
-    The name is private to a client: two clients with the same name have two sessions.
-    """
-    client = client_of(request)
-    named = request.headers.get(SESSION_HEADER, "")
-    if named and len(named) <= _LONGEST_SESSION:
-        return f"{client} {named}"
-    if request.scope.get("state", {}).get(CLIENT_STATE):
-        return client
-    return client if request.client is None else f"{client} {request.client.host} {request.client.port}"
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from calomel.suggest.completer import CompleterError
+from calomel.infer.completer import CompleterError
 
 if TYPE_CHECKING:
     from fastapi.exceptions import RequestValidationError
@@ -201,14 +201,6 @@ class UpstreamFailedError(UnavailableError):
     code = "upstream_failed"
     retry_after = RETRY_LOADING
     message = "The upstream server could not answer."
-
-
-class ReplicaLostError(UnavailableError):
-    """A replica was lost while it answered, or there is none; the next request goes to another."""
-
-    code = "replica_lost"
-    retry_after = RETRY_RESTART
-    message = "No replica of the model could answer. Please try again shortly."
 
 
 class ClientGoneError(Exception):

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+from calomel.infer.completer import ModelInfo
 from calomel.server.errors import ModelFailedError, ModelLoadingError, StartError
-from calomel.suggest.completer import ModelInfo
 
 if TYPE_CHECKING:
-    from calomel.suggest.filler import Filler
+    from calomel.infer.filler import Filler
 
 _log = logging.getLogger("calomel.server")
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel
 
-from calomel.suggest.completer import Fill
+from calomel.infer.completer import Fill
 
 if TYPE_CHECKING:
-    from calomel.suggest.chat import Reply
+    from calomel.infer.chat import Reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,31 +17,29 @@ from urllib.parse import urlsplit
 
 import uvicorn
 from fastapi import FastAPI
-from starlette.middleware import Middleware
 
+from calomel.infer import runtime_file
+from calomel.infer.completer import PROTOCOL_VERSION, CompleterError
+from calomel.infer.launch import upstream_id, version
+from calomel.infer.process import dead_threads_logged, started
+from calomel.infer.remote import is_loopback
+from calomel.infer.runtime_file import RuntimeFileError, ServerRecord
+from calomel.infer.upstream.exchange import Target
 from calomel.prompts.parts import PromptParts
 from calomel.server import tokens
 from calomel.server.app import create_app
 from calomel.server.door import Door
 from calomel.server.errors import StartError
-from calomel.server.forwarding import Forwarding
 from calomel.server.lifetime import DrainingServer, ended_by_signals, timed, waiting_for_no_model
 from calomel.server.logs import log_to, say
 from calomel.server.settings import ServerSettings, is_sendable
 from calomel.server.tokens import EDITORS, Tokens
-from calomel.suggest import runtime_file
-from calomel.suggest.completer import PROTOCOL_VERSION, CompleterError
-from calomel.suggest.launch import upstream_id, version
-from calomel.suggest.process import dead_threads_logged, started
-from calomel.suggest.remote import is_loopback
-from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
-from calomel.suggest.upstream.exchange import Target
 from calomel.weights import nano_path, weights_id
 from calomel.weights.folders import folder_of
 
 if TYPE_CHECKING:
-    from calomel.suggest.filler import Filler
-    from calomel.suggest.upstream.completer import UpstreamCompleter
+    from calomel.infer.filler import Filler
+    from calomel.infer.upstream.completer import UpstreamCompleter
 
 # Headers are kept in memory until they are complete; 64 KiB is eight times what browsers send at most.
 _MAX_HEADER_BYTES: Final = 64 * 1024
@@ -63,23 +61,16 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
     turn_off_libraries()
     log_to(sys.stderr, settings.log_level)
     settings = settings.model_copy(update={"model": folder_of(settings.model)})
-    if settings.workspace is not None and not settings.workspace.is_dir():
-        raise StartError(f"workspace: {settings.workspace} is not a folder")
-    allowed, editors, words = _tokens(settings, terminal=out.isatty())
+    allowed, editors, words = allowed_tokens(settings, terminal=out.isatty())
     _check_tls(settings)
     upstream = upstream_of(settings)
 
     def opened() -> Filler:
         if upstream is not None:
             return open_upstream(upstream)
-        return open_model(settings) if settings.replicas is None else open_replicas(settings, allowed)
+        return open_model(settings)
 
-    if settings.replicas is None:
-        app = create_app(settings, opened, allowed, describing=None if upstream is None else lambda: upstream.model)
-    else:
-        # What a process with the model does by itself is left to the replicas.
-        before_them = settings.model_copy(update={"workspace": None})
-        app = create_app(before_them, opened, allowed, [Middleware(Forwarding)])
+    app = create_app(settings, opened, allowed, describing=None if upstream is None else lambda: upstream.model)
     idle_seconds = None if settings.idle_minutes is None else settings.idle_minutes * 60
     door: Door = app.state.door
     server = DrainingServer(config(settings, app), door.admission, door.loader, idle_seconds)
@@ -91,8 +82,6 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
                 refuse_connections()
             say(out, f"Calomel listens on {url}")
             say(out, words.format(runtime_file=path))
-            if settings.replicas is not None:
-                say(out, f"Replicas: {settings.replicas}")
             with dead_threads_logged(logging.getLogger("calomel.server")):
                 server.run(sockets=[listener])
     if door.loader.failure is not None:
@@ -102,8 +91,8 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
 def open_model(settings: ServerSettings) -> Filler:
     """Open the model in this process, and run its first forwards, which are slow: better now than at a keystroke."""
     from calomel.families.family import OpenOptions  # these import torch
-    from calomel.suggest.completer import FillRequest
-    from calomel.suggest.in_process import open_folder
+    from calomel.infer.completer import FillRequest
+    from calomel.infer.in_process import open_folder
 
     options = OpenOptions(
         device=settings.device,
@@ -127,7 +116,7 @@ def upstream_of(settings: ServerSettings) -> UpstreamCompleter | None:
     """The client of the upstream server that has the model; None for a model in this process. Raises StartError."""
     if settings.upstream is None:
         return None
-    from calomel.suggest.upstream.completer import UpstreamCompleter
+    from calomel.infer.upstream.completer import UpstreamCompleter
 
     if is_own(settings.upstream, settings):
         raise StartError(f"upstream: {settings.upstream} is this server's own address: name the server with the model")
@@ -162,24 +151,6 @@ def open_upstream(upstream: UpstreamCompleter) -> Filler:
             raise StartError(str(error)) from None
         logging.getLogger("calomel.server").warning("%s", error)
     return cast("Filler", upstream)
-
-
-def open_in_replica(settings: ServerSettings) -> Filler:
-    """Like `open_model`, in a replica's process, which Ray started."""
-    turn_off_libraries()
-    log_to(sys.stderr, settings.log_level)
-    if settings.offline:
-        refuse_connections()
-    return open_model(settings)
-
-
-def open_replicas(settings: ServerSettings, tokens: Tokens | None) -> Filler:
-    """Start processes with the model; requests reach them only through `Forwarding`. Raises StartError."""
-    try:
-        from calomel.server.replicas import RayReplicas
-    except ImportError as error:
-        raise StartError("replicas need Ray Serve: install Calomel's extra `cluster`") from error
-    return cast("Filler", RayReplicas(settings, tokens, open_in_replica))
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -227,7 +198,7 @@ def config(settings: ServerSettings, app: FastAPI) -> uvicorn.Config:
     )
 
 
-def _tokens(settings: ServerSettings, *, terminal: bool) -> tuple[Tokens | None, str | None, str]:
+def allowed_tokens(settings: ServerSettings, *, terminal: bool) -> tuple[Tokens | None, str | None, str]:
     """The valid tokens, the token for the user's own editors, and the message about it."""
     if settings.no_auth:
         return None, None, "No token: every program of this machine may ask. Runtime file: {runtime_file}"

@@ -21,13 +21,13 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
+from calomel.infer.remote import is_loopback
+from calomel.infer.upstream.exchange import problem_of
 from calomel.prompts.fim_tokens import FORMATS
 from calomel.prompts.renderer import EditKind
 from calomel.server.errors import StartError
 from calomel.server.logs import escaped
 from calomel.storage.system import is_own, rights_of_others
-from calomel.suggest.remote import is_loopback
-from calomel.suggest.upstream.exchange import problem_of
 from calomel.workspace.settings import UpstreamFormat, user_settings_path
 
 MIB: Final = 1024 * 1024
@@ -115,9 +115,8 @@ class ServerSettings(BaseSettings):
     max_batch: Annotated[int | None, Field(ge=1, le=256)] = None
     """Maximum requests per step. Unset: 8, or fewer if memory is short."""
     exact: bool = False
-    """Turn off approximate caching, which bidirectional models use between steps (slower)."""
-    replicas: Annotated[int | None, Field(ge=1, le=256)] = None
-    """Number of model processes, kept by Ray Serve (the extra `cluster`). Unset: the model runs in this server."""
+    """Each step reads the whole window, where else it keeps what stands around a canvas for some steps (models that
+    read in both directions)."""
     max_requests: Annotated[int, Field(ge=1, le=65_536)] = 128
     """Maximum running and waiting requests; enough for a team of 64."""
     client_share: Annotated[float, Field(gt=0, le=1)] = 0.75
@@ -137,11 +136,7 @@ class ServerSettings(BaseSettings):
     which keeps nano below 1 GB. nano takes 12 KB per token (6 KB where bfloat16 is native).
     """
     context_tokens: Annotated[int | None, Field(ge=128, le=32_768)] = None
-    """Maximum prompt size in tokens; longer prompts are cut. Unset: what suits the model."""
-    workspace: Path | None = None
-    """A folder whose files clients ask about: what they show of one is completed from it, and from related code, as
-    ignore rules and secrets allow. Unset: what a client sends is all that is known; a request can never name a folder.
-    """
+    """Of a prompt; what is longer is cut like an editor's context. Unset: what the benches support for the model."""
     aggressiveness: Literal["quiet", "balanced", "eager"] | Annotated[float, Field(ge=0, le=1)] = "balanced"
     """How confident a next edit must be: quiet, balanced, eager, or a probability from 0 to 1."""
     outcome_log: bool = True
@@ -186,7 +181,7 @@ class ServerSettings(BaseSettings):
             raise ValueError(f"upstream-fim must be one of {', '.join(FORMATS)}")
         if self.upstream_key is not None and self.upstream_key_file is not None:
             raise ValueError("an upstream-key and an upstream-key-file were both given: remove one of them")
-        other = next((name for name in ("model", "replicas", "quantize") if getattr(self, name) is not None), None)
+        other = next((name for name in ("model", "quantize") if getattr(self, name) is not None), None)
         if other:
             raise ValueError(f"an upstream and {other} were both given: remove one of them")
         if self.offline and not is_loopback(urlsplit(self.upstream).hostname or ""):
@@ -222,7 +217,7 @@ TABLE: Final = "serve"
 _OTHER_TABLES: Final = ("workspace", "privacy", "suggest", "server", "log")
 _PREFIX: Final = "CALOMEL_"
 _NAMED: Final = f"{_PREFIX}CONFIG"
-_PATHS: Final = ("token_file", "tls_cert", "tls_key", "runtime_file", "workspace", "upstream_key_file")
+_PATHS: Final = ("token_file", "tls_cert", "tls_key", "runtime_file", "upstream_key_file")
 _SECRETS: Final = ("token", "upstream_key")
 _MAX_BYTES: Final = 256 * 1024
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
+from calomel.infer.completer import CanvasText, Drawing
 from calomel.prompts.grammar import MAX_PATTERN_CHARACTERS
-from calomel.suggest.completer import CanvasText, Drawing
 
 # Published limits.
 MAX_TOKENS: Final = 8192

@@ -14,7 +14,7 @@ from tests.editors.neovim.neovim import Neovim
 from tests.editors.programs import Programs
 from tests.editors.vscode.workbench import START_SECONDS, Workbench
 
-from calomel.cli import jsonc
+from calomel.cli.editor_files import settings_of
 
 # More than the README's file has uses of a name.
 _MOST_TABS: Final = 8
@@ -78,7 +78,7 @@ class Visited(Workbench):
     def set(self, settings: dict[str, Any]) -> None:
         """Change settings of the user, beside those that are there; code-server has the machine's, too."""
         path = self.data / "User" / "settings.json"
-        known = jsonc.loads(path.read_text(encoding="utf-8"))
+        known = settings_of(path) or {}
         text = json.dumps({**known, **settings}, indent=2)
         for part in ("User", "Machine"):
             (self.data / part).mkdir(parents=True, exist_ok=True)

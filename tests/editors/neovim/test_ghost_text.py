@@ -209,6 +209,30 @@ def test_a_file_with_line_ends_of_windows(neovim: Neovim) -> None:
     assert path.read_bytes() == neovim.server_text().encode()
 
 
+def test_a_word_of_a_text_without_blanks_ends_within_it(neovim: Neovim) -> None:
+    rest = "これは長い文章です。次の文もあります。"
+    neovim.offered(rest, "\n", "A# ", fill={"# ": rest})
+    for text in (
+        "# これは",
+        "# これは長",
+        "# これは長い",
+        "# これは長い文章",
+        "# これは長い文章です",
+        "# これは長い文章です。",
+    ):
+        neovim.type("<C-Right>")
+        assert neovim.text().rstrip() == text
+        neovim.settle()
+
+
+def test_a_word_is_what_the_language_says_it_is(neovim: Neovim) -> None:
+    rest = "card-title, p"
+    neovim.offered(rest, "\n", "A.", fill={".": rest})
+    neovim.command("setlocal iskeyword+=-")
+    neovim.type("<C-Right>")
+    assert neovim.text().rstrip() == ".card-title"
+
+
 def test_characters_beyond_the_basic_plane(neovim: Neovim) -> None:
     front, rest = "𐐷 = '😀é'; ", "𐐷, '😀😀 à')"
     neovim.offered(rest, front + "\n", "Aprint(", fill={"print(": rest})

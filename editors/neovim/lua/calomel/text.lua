@@ -299,10 +299,16 @@ end
 ---@return string
 function M.first_word(text)
     local space = text:match("^%s*")
-    local rest = text:sub(#space + 1)
-    -- Letters beyond ASCII count as parts of words.
-    local word = rest:match("^[%w_\128-\255]+") or rest:match("^[^%w_%s\128-\255]+") or ""
-    return space .. word
+    local found, class = space, nil
+    -- The editor's own words: those of the language, and ends of words in texts without blanks.
+    for _, character in ipairs(vim.fn.split(text:sub(#space + 1), "\\zs")) do
+        local own = vim.fn.charclass(character)
+        if own == 0 or (class ~= nil and own ~= class) then
+            break
+        end
+        found, class = found .. character, own
+    end
+    return found
 end
 
 --- The rest of the line of a suggestion; a suggestion that begins with a line end gives that and the line behind it.

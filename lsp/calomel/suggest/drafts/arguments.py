@@ -26,7 +26,6 @@ from calomel.suggest.drafts.text import (
     read_list,
     removed,
     tokens,
-    whole,
 )
 
 MAKER: Final = "arguments"
@@ -82,13 +81,9 @@ def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
             followed = _followed(rows.text, listed, edit, defines=defines) if edit.defines or not defines else None
             if followed is not None:
                 likeness, (start, end, text) = followed
-                used = () if edit.added is None or defines else _used(text)
-                unknown = next((name for name in used if not in_scope(rows, row, name)), None)
-                # The value to pass is unknown then: leave a hole for it.
-                spans = () if unknown is None else [match.span() for match in whole(unknown).finditer(text)]
-                if unknown is None or (spans and edit.defines):
-                    hole = spans[-1] if spans else None
-                    yield EditDraft(start, end, text, MAKER, support, likeness, hole=hole)
+                # What else to pass is not known.
+                if edit.added is None or defines or all(in_scope(rows, row, name) for name in _used(text)):
+                    yield EditDraft(start, end, text, MAKER, support, likeness)
             places += 1
             if places >= _PLACES:
                 break

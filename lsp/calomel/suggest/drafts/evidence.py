@@ -14,9 +14,6 @@ from calomel.prompts.parts import Hunk
 from calomel.suggest.drafts.text import Rows, is_import, is_prose
 from calomel.suggest.edit import split_lines
 
-# The maker of drafts whose place a rule found and whose text a model wrote.
-FILLED: Final = "filled"
-
 
 @dataclass(frozen=True, slots=True)
 class EditDraft:
@@ -30,7 +27,6 @@ class EditDraft:
         support: how many of the last edits agree with the rule; 1 for just the edit from which it was derived.
         likeness: similarity of the place to that of the original edit, 0 to 1.
         alone: it is a separate change, not to be offered together with others.
-        hole: the range of `text` that a model has to fill in; None if all is known.
     """
 
     start: int
@@ -40,12 +36,6 @@ class EditDraft:
     support: int = 1
     likeness: float = 1.0
     alone: bool = False
-    hole: tuple[int, int] | None = None
-
-    def filled(self, filling: str, hole: tuple[int, int] | None = None) -> EditDraft:
-        """The draft with a model's text in its hole, or in another one."""
-        low, high = hole or self.hole or (0, 0)
-        return replace(self, text=self.text[:low] + filling + self.text[high:], maker=FILLED, hole=None)
 
     def apply(self, text: str) -> str:
         """The text with the draft applied."""
@@ -119,7 +109,8 @@ class Evidence:
             after = [line.rstrip("\r\n") for line in split_lines(hunk.after)]
             at = rows.find(after, hunk.start_line) if after else hunk.start_line
             if at is not None and at < len(rows):
-                rows = Rows(rows.text[: rows.start(at)] + hunk.before + rows.text[rows.start(at + len(after)) :])
+                text = rows.text[: rows.start(at)] + hunk.before + rows.text[rows.start(at + len(after)) :]
+                rows = Rows(text, rows.names)
                 yield rows
 
     def rows(self) -> frozenset[int | None]:

@@ -13,27 +13,26 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
+from calomel.infer.completer import Draft
+from calomel.infer.recall import recall
 from calomel.prompts.parts import Hunk, common_suffix
 from calomel.selectivity.analogy import expected
-from calomel.suggest.completer import Draft
 from calomel.suggest.drafts.arguments import MAKER as ARGUMENTS
 from calomel.suggest.drafts.arguments import arguments, awaited, strays
 from calomel.suggest.drafts.by_name import by_name, fields
 from calomel.suggest.drafts.evidence import EditDraft, evidence
-from calomel.suggest.drafts.imports import imports
 from calomel.suggest.drafts.rename import MAKER as RENAME
 from calomel.suggest.drafts.rename import relatives, rename, renamed_words, renamings
-from calomel.suggest.drafts.shape import shape_of_siblings
-from calomel.suggest.drafts.substitution import extraction, substitution
+from calomel.suggest.drafts.substitution import substitution
 from calomel.suggest.drafts.template import MAKER as TEMPLATE
 from calomel.suggest.drafts.template import template
 from calomel.suggest.drafts.text import Rows
 from calomel.suggest.drafts.whole_lines import whole_lines
 from calomel.suggest.edit import Planned, TextEdit, apply, trimmed
-from calomel.suggest.recall import recall
 from calomel.suggest.recent import standing
 from calomel.workspace.documents import Document
 from calomel.workspace.longest_match import LongestMatch
+from calomel.workspace.names import Names, names_of
 
 MAKER: Final = "continuation"
 RECALLED: Final = "recalled"
@@ -117,9 +116,7 @@ def region_texts(text: str, start: int, end: int, drafts: Iterable[EditDraft]) -
         drafts: of the document, best first.
     """
     inside = [
-        draft
-        for draft in drafts
-        if draft.hole is None and start <= draft.start and draft.end <= end and draft.start < max(end, start + 1)
+        draft for draft in drafts if start <= draft.start and draft.end <= end and draft.start < max(end, start + 1)
     ]
     found: dict[str, RegionText] = {}
     for draft in inside:
@@ -148,9 +145,6 @@ WORTH: Final = {
     "by_name": 0.9,
     "awaited": 0.8,
     "fields": 0.8,
-    "extraction": 0.9,
-    "imports": 0.65,
-    "shape": 0.73,
     "arguments": 0.7,
     "substitution": 0.68,
     "template": 0.75,
@@ -165,7 +159,11 @@ _AROUND: Final = 120
 
 
 def drafts(
-    text: str, hunks: Sequence[Hunk], cursor: int, path: str | None = None, others: Sequence[str] = ()
+    text: str,
+    hunks: Sequence[Hunk],
+    cursor: int,
+    path: str | None = None,
+    names: Names | None = None,
 ) -> tuple[EditDraft, ...]:
     """What would continue the last edits, best first, one draft per resulting text.
 
@@ -176,14 +174,15 @@ def drafts(
         hunks: the last edits, newest last, including the one in progress.
         cursor: offset.
         path: of the document, as in hunks; None when all hunks are its own.
-        others: import lines of other files, as they would be in this one.
+        names: of the document's language; None to go by its path.
     """
     hunks = standing(text, hunks, path)
     if not hunks:
         return ()
     low, high = _window(text, cursor)
     part, cursor = text[low:high], cursor - low
-    found = [*_unfinished(part, hunks, cursor, path), *_all(part, hunks, cursor, path, others)]
+    names = names or names_of(None, path)
+    found = [*_unfinished(part, hunks, cursor, path, names), *_all(part, hunks, path, names)]
     return tuple(_moved(draft, low) for draft in _ordered(part, found, cursor))
 
 
@@ -191,12 +190,9 @@ def _moved(draft: EditDraft, by: int) -> EditDraft:
     return replace(draft, start=draft.start + by, end=draft.end + by)
 
 
-def _all(
-    text: str, hunks: Sequence[Hunk], cursor: int, path: str | None, others: Sequence[str] = ()
-) -> list[EditDraft]:
-    rows = Rows(text)
+def _all(text: str, hunks: Sequence[Hunk], path: str | None, names: Names) -> list[EditDraft]:
+    rows = Rows(text, names)
     seen = evidence(rows, hunks, path)
-    row = rows.row(cursor)
     makers: Iterable[Iterator[EditDraft]] = (
         rename(rows, seen),
         relatives(rows, seen),
@@ -204,11 +200,8 @@ def _all(
         by_name(rows, seen),
         awaited(rows, seen),
         fields(rows, seen),
-        shape_of_siblings(rows, seen, row),
         template(rows, seen),
         substitution(rows, seen),
-        extraction(rows, seen),
-        imports(rows, seen, path, others),
         whole_lines(rows, seen),
     )
     found = [draft for maker in makers for draft in islice(maker, _MOST_OF_ONE)]
@@ -233,17 +226,18 @@ def _all(
         if draft.maker != ARGUMENTS and (at, line, new) not in followed and strays(rows, seen, line, new):
             return False
         local = {(each.old, each.new) for each in renames if each.local is not None and first not in each.local}
-        return draft.maker == RENAME or not local or local.isdisjoint(renamed_words(line, new))
+        local -= {(each.old, each.new) for each in renames if each.local is None}
+        return draft.maker == RENAME or not local or local.isdisjoint(renamed_words(line, new, names))
 
     return [draft for draft in found if fits(draft)]
 
 
-def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None) -> list[EditDraft]:
+def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None, names: Names) -> list[EditDraft]:
     """The rest of the edit in progress: drafts for the text before it that agree with what is typed."""
     newest = hunks[-1]
     if len(hunks) < 2 or (path is not None and newest.path != path):  # noqa: PLR2004
         return []
-    rows = Rows(text)
+    rows = Rows(text, names)
     after = [line.rstrip("\r\n") for line in newest.after.splitlines()]
     at = rows.find(after, newest.start_line)
     if at is None or not at <= rows.row(cursor) <= at + len(after):
@@ -254,9 +248,8 @@ def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None)
     start, end = rows.start(at) - low, rows.start(at + len(after)) - low
     text, cursor = text[low:high], cursor - low
     before = text[:start] + newest.before + text[end:]
-    old_cursor = min(cursor, start + len(newest.before))
     found = []
-    for draft in _all(before, moved, old_cursor, path):
+    for draft in _all(before, moved, path, names):
         goal = draft.apply(before)
         touches = draft.end >= start and draft.start <= start + len(newest.before)
         if not touches or goal[:cursor] != text[:cursor] or goal == text:

@@ -10,31 +10,32 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final, Literal
 
+import regex
+
 from calomel.suggest.drafts.evidence import EditDraft, Evidence, LineEdit
 from calomel.suggest.drafts.scopes import TYPE, block_end, function_rows, is_typed_head, parameter_head
 from calomel.suggest.drafts.text import (
+    KEYWORDS,
     TYPES,
     Rows,
     is_name,
-    is_own_word,
     is_prose,
     is_quoted,
-    is_word,
     parts,
     respelled,
     spellings,
-    whole,
-    words,
 )
+from calomel.workspace.names import Names
 
 MAKER: Final = "rename"
 _SHORTEST: Final = 3
 _PLACES: Final = 48
 # The likeness of renaming a derived name, which is less sure.
 _RELATED: Final = 0.5
+# A type's name may be another one's, too, such as a parameter `string` or `list`.
+_NEVER: Final = KEYWORDS - TYPES
 # Share of common words for a line to be the other with renamed names.
 _SAME: Final = 0.6
-_WORD: Final = re.compile(r"\w+|\W")
 _DECLARED: Final = (
     r"(?:\b(?:let|const|var|mut|for)\s+(?:mut\s+)?[({{\[]?|^\s*\(?)(?:\w+\s*,\s*)*{0}(?:\s*,\s*\w+)*[)}}\]]?"
     r"\s*(?::[^=]*)?(?::?=(?!=)|\bin\b|\bof\b)"
@@ -57,11 +58,12 @@ class Renaming:
     Attributes:
         old, new: names.
         support: number of lines in which it did.
-        use: how it is used in the newest of them.
+        use: how it is used in them.
         row: of that line.
         local: the lines in which the name means the same; None for everywhere.
         partly: that line still has the old name, too.
         copied: the lines of a copy, in which alone it goes on; None if the line is no copy's.
+        called: whether it is a function's name, and something else has it, too, or the reverse; None if nothing has.
     """
 
     old: str
@@ -72,10 +74,16 @@ class Renaming:
     local: range | None
     partly: bool
     copied: range | None = None
+    called: bool | None = None
 
-    def holds(self, row: int, use: _Use) -> bool:
-        """Whether the old name means the same in a line with this use."""
+    def holds(self, rows: Rows, start: int, end: int, use: _Use) -> bool:
+        """Whether the old name means the same at a place with this use."""
+        row = rows.row(start)
         if self.copied is not None and row not in self.copied:
+            return False
+        if use != "quoted" and self.called not in {None, _is_function(rows.before(start), rows.behind(end))}:
+            return False
+        if self.use == "attribute" and use == "plain" and _is_variable(rows, row, self.old):
             return False
         if self.use == "quoted" != use:
             return False  # words in a string are not names in code
@@ -87,7 +95,7 @@ class Renaming:
 def rename(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     """Drafts that continue the renames among the last edits, in any language with names."""
     for each in renamings(rows, seen):
-        by_row: defaultdict[int, list[re.Match[str]]] = defaultdict(list)
+        by_row: defaultdict[int, list[regex.Match[str]]] = defaultdict(list)
         for match in rows.uses(each.old):
             by_row[rows.row(match.start())].append(match)
             if len(by_row) > _PLACES:
@@ -96,11 +104,11 @@ def rename(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
             yield from _of_line(rows, each, row, matches)
 
 
-def _of_line(rows: Rows, renaming: Renaming, row: int, matches: Sequence[re.Match[str]]) -> Iterator[EditDraft]:
+def _of_line(rows: Rows, renaming: Renaming, row: int, matches: Sequence[regex.Match[str]]) -> Iterator[EditDraft]:
     """Drafts for all uses of the old name in a line, and for only those of the same kind."""
     line, start = rows.lines[row], rows.start(row)
-    uses = [(match, _use(line, match.start() - start, match.end() - start)) for match in matches]
-    kept = [(match, use) for match, use in uses if renaming.holds(row, use)]
+    uses = [(match, _use(rows.names, line, match.start() - start, match.end() - start)) for match in matches]
+    kept = [(match, use) for match, use in uses if renaming.holds(rows, match.start(), match.end(), use)]
     # Code only: changing a string or a comment is a separate change, and less sure.
     code = [match for match, use in kept if use != "quoted"]
     same = [match for match, use in kept if use == renaming.use]
@@ -124,17 +132,18 @@ def relatives(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
         for each in reversed(found)
         if each.local is None and len(parts(each.old)) > 1
         for old, new in zip(spellings(each.old), spellings(each.new), strict=True)
-        if old != each.old
+        # A name's own words without its sigil are another name.
+        if not each.old.endswith(old)
     }
     replaced = Counter(pair for each in found if (pair := _replaced_word(each)) is not None)
     for (old, new), count in replaced.items():
-        for name in set(words(rows.text)) if count > 1 else ():
+        for name in rows.names.all_in(rows.text) if count > 1 else ():
             if is_name(name) and old in parts(name) != [old]:
                 names.setdefault(name, (respelled(name, {old: new}), count))
     for old, (new, support) in names.items():
         for match in rows.uses(old):
             before = rows.before(match.start())
-            alone = is_quoted(before + old, len(before))
+            alone = is_quoted(before + old, len(before), rows.names)
             yield EditDraft(match.start(), match.end(), new, MAKER, support, _RELATED, alone=alone)
 
 
@@ -146,17 +155,17 @@ def _replaced_word(renaming: Renaming) -> tuple[str, str] | None:
 
 
 @lru_cache(maxsize=512)
-def renamed_words(old: str, new: str) -> tuple[tuple[str, str], ...]:
+def renamed_words(old: str, new: str, names: Names) -> tuple[tuple[str, str], ...]:
     """Pairs of replaced whole names: `old_name` and `new_name`, not `old` and `new`."""
-    one, other = _WORD.findall(old), _WORD.findall(new)
+    one, other = names.pieces(old), names.pieces(new)
     pairs: dict[str, str] = {}
     for tag, low, high, first, last in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         if tag != "replace" or high - low != last - first or _beside(one, low, high) != _beside(other, first, last):
             continue
         changed = [(a, b) for a, b in zip(one[low:high], other[first:last], strict=True) if a != b]
-        if all(is_word(a) and is_word(b) for a, b in changed):
+        if all(names.is_name(a) and names.is_name(b) for a, b in changed):
             for a, b in changed:
-                if is_own_word(a) and is_own_word(b):
+                if {a, b}.isdisjoint(_NEVER):
                     pairs.setdefault(a, b)
     return tuple(pairs.items())
 
@@ -170,30 +179,40 @@ def _beside(pieces: Sequence[str], first: int, last: int) -> tuple[str, str]:
 def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
     """The renames among the last edits, newest first; without those that a newer one undid."""
     support: Counter[tuple[str, str]] = Counter()
-    newest: dict[tuple[str, str], LineEdit] = {}
+    # An attribute and a parameter of the same name are two.
+    newest: dict[tuple[tuple[str, str], _Use], LineEdit] = {}
     for edit in (*seen.edits, *seen.copies):
-        for pair in renamed_words(edit.old, edit.new):
-            if _is_rename(edit, pair) and pair[::-1] not in newest:
+        for pair in renamed_words(edit.old, edit.new, rows.names):
+            if _is_rename(rows.names, edit, pair) and pair[::-1] not in support:
                 support[pair] += 1
-                newest.setdefault(pair, edit)
-    found = [_renaming(rows, seen, pair, edit, support[pair]) for pair, edit in newest.items()]
+                for use in _uses(rows, edit, pair[1]):
+                    newest.setdefault((pair, use), edit)
+    found = [_renaming(rows, seen, pair, use, edit, support[pair]) for (pair, use), edit in newest.items()]
     # A name that was replaced by different ones has no single new name.
-    olds = Counter(old for old, _ in newest)
+    olds = Counter(old for old, _ in support)
     return [each for each in found if each is not None and olds[each.old] == 1]
 
 
-def _is_rename(edit: LineEdit, pair: tuple[str, str]) -> bool:
+def _uses(rows: Rows, edit: LineEdit, name: str) -> tuple[_Use, ...]:
+    """How a line uses a name."""
+    if _is_field(rows, edit, name):
+        return ("attribute",)
+    return tuple(dict.fromkeys(_use(rows.names, edit.new, *each.span()) for each in rows.names.uses(edit.new, name)))
+
+
+def _is_rename(names: Names, edit: LineEdit, pair: tuple[str, str]) -> bool:
     """Whether a line is the same except for names; a comment, except for this one."""
-    one, other = _WORD.findall(edit.old), _WORD.findall(edit.new)
+    one, other = names.pieces(edit.old), names.pieces(edit.new)
     if is_prose(edit.new):
         return len(one) == len(other) and [pair[1] if word == pair[0] else word for word in one] == other
     changed_places = pair[0] in other and pair[1] in one
     return not changed_places and SequenceMatcher(None, one, other, autojunk=False).ratio() >= _SAME
 
 
-def _renaming(rows: Rows, seen: Evidence, pair: tuple[str, str], edit: LineEdit, support: int) -> Renaming | None:
+def _renaming(
+    rows: Rows, seen: Evidence, pair: tuple[str, str], use: _Use, edit: LineEdit, support: int
+) -> Renaming | None:
     old, new = pair
-    use = "attribute" if _is_field(rows, edit, new) else _use(edit.new, *_first(edit.new, new))
     local = _local(rows, seen.edits, old, new) if use == "plain" else None
     if local is None:
         # A short name is ambiguous, except as an attribute or within one function.
@@ -202,22 +221,68 @@ def _renaming(rows: Rows, seen: Evidence, pair: tuple[str, str], edit: LineEdit,
         # A new name that exists already is something else: this was a replacement, not a rename.
         if support < 2 and _stands_elsewhere(rows, new, seen):  # noqa: PLR2004
             return None
-    return Renaming(old, new, support, use, edit.row, local, _first(edit.new, old) != (-1, -1), edit.copied)
+    called = None
+    if local is None and use != "quoted":
+        start, end = _first(rows.names, edit.new, new)
+        called = _is_function(edit.new[:start], edit.new[end:])
+        called = called if _has_other(rows, old, called=called) else None
+    partly = _first(rows.names, edit.new, old) != (-1, -1)
+    return Renaming(old, new, support, use, edit.row, local, partly, edit.copied, called)
+
+
+# Before the name of a function where it is defined.
+_DEFINES: Final = re.compile(r"\b(?:def|fn|func|function)\s+(?:\([^)]*\)\s*)?$")
+
+
+def _is_function(before: str, after: str) -> bool:
+    """Whether a name stands between them as a function's."""
+    return after.lstrip().startswith("(") or _DEFINES.search(before) is not None
+
+
+def _has_other(rows: Rows, name: str, *, called: bool) -> bool:
+    """Whether a function has this name where something else was renamed, or the reverse."""
+    for match in rows.uses(name):
+        before, after, row = rows.before(match.start()), rows.behind(match.end()), rows.row(match.start())
+        sets = before.endswith(("self.", "this.")) and re.match(r"\s*(?::[^=]*)?=(?!=)", after) is not None
+        field = sets or (_declares_field(rows.lines[row], name) and function_rows(rows, row) is None)
+        if field if called else _DEFINES.search(before):
+            return True
+    return False
+
+
+def _is_variable(rows: Rows, row: int, name: str) -> bool:
+    """Whether a name is a parameter or a variable of the function around a line."""
+    inside = function_rows(rows, row)
+    if inside is None:
+        return False
+    declared = re.compile(_DECLARED.format(re.escape(name)))
+    low, high = rows.start(inside.start), rows.end(inside.stop - 1)
+    for match in rows.names.uses(rows.text[low:high], name):
+        at = rows.row(low + match.start())
+        column = low + match.start() - rows.start(at)
+        if parameter_head(rows, at, column) == inside.start and _NAMED.search(rows.lines[at][:column]):
+            return True
+        if at != inside.start and declared.search(rows.lines[at]):
+            return True
+    return False
 
 
 def _is_field(rows: Rows, edit: LineEdit, name: str) -> bool:
     """Whether a line declares a field of a type."""
-    declares = edit.row is not None and re.match(_FIELD.format(re.escape(name)), edit.new) is not None
-    return declares and edit.row is not None and function_rows(rows, edit.row) is None
+    return edit.row is not None and _declares_field(edit.new, name) and function_rows(rows, edit.row) is None
+
+
+def _declares_field(line: str, name: str) -> bool:
+    return re.match(_FIELD.format(re.escape(name)), line) is not None
 
 
 def _stands_elsewhere(rows: Rows, name: str, seen: Evidence) -> bool:
     edited = seen.rows()
     places = ((rows.row(match.start()), rows.before(match.start())) for match in rows.uses(name))
-    return any(row not in edited and not is_quoted(rows.lines[row], len(before)) for row, before in places)
+    return any(row not in edited and not is_quoted(rows.lines[row], len(before), rows.names) for row, before in places)
 
 
-def _respelled(rows: Rows, chosen: Sequence[re.Match[str]], renaming: Renaming, *, full: bool) -> str:
+def _respelled(rows: Rows, chosen: Sequence[regex.Match[str]], renaming: Renaming, *, full: bool) -> str:
     """The text from the first to the last place with the new name.
 
     `full`: `{ name }`, which is `{ name: name }` in JavaScript and Rust, keeps the name of the field.
@@ -234,19 +299,20 @@ def _is_shorthand(rows: Rows, start: int, end: int) -> bool:
     line = rows.before(start)
     if any(line.count(quote) % 2 for quote in "\"'`"):
         return False  # a placeholder in a string
-    if not re.search(r"\{[^{}()\[\]=]*$", line) or re.match(r"\s*(?:import|export|const|let|var|use)\b[^=]*$", line):
+    # `${name}` is a placeholder, too.
+    opened = re.search(r"(?<![$#@])\{[^{}()\[\]=]*$", line)
+    if not opened or re.match(r"\s*(?:import|export|const|let|var|use)\b[^=]*$", line):
         return False
     return re.search(r"[{,]\s*$", line) is not None and re.match(r"\s*[,}]", rows.text[end : end + 40]) is not None
 
 
-def _first(line: str, name: str) -> tuple[int, int]:
-    match = whole(name).search(line)
-    return match.span() if match else (-1, -1)
+def _first(names: Names, line: str, name: str) -> tuple[int, int]:
+    return next((match.span() for match in names.uses(line, name)), (-1, -1))
 
 
-def _use(line: str, start: int, end: int) -> _Use:
+def _use(names: Names, line: str, start: int, end: int) -> _Use:
     before, after = line[:start].rstrip(), line[end:].lstrip()
-    if is_quoted(line, start):
+    if is_quoted(line, start, names):
         return "quoted"
     if before.endswith((".", "->")) and not before.endswith(".."):
         return "attribute"
@@ -258,9 +324,13 @@ def _use(line: str, start: int, end: int) -> _Use:
 def _local(rows: Rows, edits: Sequence[LineEdit], old: str, new: str) -> range | None:
     """The function whose parameter or variable was renamed; None if the name may be visible outside."""
     for edit in edits:
-        if edit.row is None or (old, new) not in renamed_words(edit.old, edit.new):
+        if edit.row is None or (old, new) not in renamed_words(edit.old, edit.new, rows.names):
             continue
-        start, end = _first(edit.new, new)
+        uses = (match.span() for match in rows.names.uses(edit.new, new))
+        place = next((each for each in uses if _use(rows.names, edit.new, *each) == "plain"), None)
+        if place is None:
+            continue
+        start, end = place
         if _is_inline(edit.new, start, end):
             return range(edit.row, edit.row + 1)
         if _CAUGHT.search(edit.new[:start]):
@@ -269,6 +339,8 @@ def _local(rows: Rows, edits: Sequence[LineEdit], old: str, new: str) -> range |
         inside = function_rows(rows, edit.row if head is None else head)
         if inside is None:
             continue
+        if rows.names.interpolated and new.startswith("$"):
+            return inside  # PHP, Perl and PowerShell write types and keywords before it, or nothing
         typed = is_typed_head(rows, inside.start)
         named, declared = (_TYPED_NAMED, _TYPED_DECLARED) if typed else (_NAMED, _DECLARED)
         parameter = head is not None and inside.start == head and named.search(edit.new[:start]) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from calomel.suggest.drafts.text import Rows, indent_of, read_list
+from calomel.suggest.drafts.text import Rows, indent_of, is_prose, is_quoted, read_list
 
 # Limit of the lines of a function's head.
 _HEAD: Final = 24
@@ -154,6 +154,8 @@ def in_scope(rows: Rows, row: int, name: str) -> bool:
         above = outer(rows, function.start)
     for match in re.finditer(rf"(?<![\w$.]){re.escape(name)}(?![\w$]|\s*=(?!=)[^\n]*\()", rows.text):
         at, before = rows.row(match.start()), rows.before(match.start())
+        if is_prose(rows.lines[at]) or is_quoted(rows.lines[at], len(before), rows.names):
+            continue
         at_top = not indent_of(rows.lines[at]) and (not begins_function(rows, at) or _NAMES.search(before))
         if at != row and (at_top or any(at in each for each in around)):
             return True

@@ -1,6 +1,6 @@
 """Drafts that repeat the replacements of the last edits elsewhere.
 
-Between the same neighbours (`substitution`), or for a value that got a name (`extraction`).
+Between the same neighbours.
 """
 
 from __future__ import annotations
@@ -13,15 +13,11 @@ from typing import Final
 
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
 from calomel.suggest.drafts.rename import renamings
-from calomel.suggest.drafts.scopes import function_rows
 from calomel.suggest.drafts.text import (
     Rows,
     changes,
-    indent_of,
     is_distinctive,
-    is_literal,
     is_name,
-    is_quoted,
     tokens,
 )
 
@@ -188,52 +184,3 @@ def _likeness(left: int, right: int, wanted: Substitution) -> float:
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
     """The length of the common prefix."""
     return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))
-
-
-EXTRACTION: Final = "extraction"
-_ASSIGNED: Final = re.compile(
-    r"^\s*(?:(?:export|default|pub(?:\([^)]*\))?|public|private|static|final|readonly)\s+)*"
-    r"(?:(?:const|let|var|val)\s+(?:mut\s+)?)?([^\W\d]\w*)\s*(?::\s*[^=]+?|\s[\w.*\[\]]+)?\s*:?=(?!=)\s*(.+?);?\s*$"
-)
-_LITERAL: Final = re.compile(r"-?\d[\w.]*|/(?:[^/\\\s]|\\.)+/[a-z]*")
-# Small numbers mean something different at each place.
-_SMALL: Final = re.compile(r"-?\d{1,2}")
-# Values that are too common to follow.
-_COMMON: Final = frozenset({"0", "1", "-1", '""', "''", "``", "None", "null", "nil", "true", "false"})
-_EXPRESSION: Final = 8
-_MOST_REPLACED: Final = 24
-
-
-def extraction(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
-    """Drafts that use a name that a new line gave to a value, at the other places of the value."""
-    for insertion in seen.insertions:
-        for number, line in enumerate(insertion.lines if insertion.row is not None else ()):
-            match = _ASSIGNED.match(line)
-            if match is not None and is_name(match.group(1)) and insertion.row is not None:
-                found = _places_of_value(rows, insertion.row + number, match.group(2), line)
-                for start, end, likeness in islice(found, _MOST_REPLACED):
-                    yield EditDraft(start, end, match.group(1), EXTRACTION, 1, likeness)
-
-
-def _places_of_value(rows: Rows, row: int, value: str, line: str) -> Iterator[_Place]:
-    parts = tokens(value)
-    literal = (len(parts) == 1 and is_literal(value)) or _LITERAL.fullmatch(value) is not None
-    telling = len(value) >= _EXPRESSION and value[-1] not in "([{," and any(is_name(part.text) for part in parts)
-    if value in _COMMON or not (literal or telling):
-        return
-    # A local variable is valid in its function; a top-level constant everywhere.
-    inside = function_rows(rows, row) if indent_of(line) else None
-    scope = inside if inside is not None and row != inside.start else range(len(rows))
-    quoted = value[0] in "\"'`"
-    pattern = re.escape(value) if quoted else rf"(?<![\w.]){re.escape(value)}(?![\w.])"
-    likeness = 0.5 if not literal else 0.35 if _SMALL.fullmatch(value) else 0.8
-    for match in re.finditer(pattern, rows.text):
-        at = rows.row(match.start())
-        if at == row or at not in scope or (not literal and at < row):
-            continue
-        other = _ASSIGNED.match(rows.lines[at])
-        if other is not None and other.group(2) == value and literal and is_name(other.group(1)):
-            continue
-        before = rows.before(match.start())
-        if not is_quoted(before + " ", len(before)) and before[-1:] not in {"f", "r", "b"}:
-            yield match.start(), match.end(), likeness

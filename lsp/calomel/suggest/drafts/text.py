@@ -14,14 +14,18 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+import regex
+
 from calomel.suggest.edit import split_lines
+from calomel.workspace.names import COMMON, Names
 
 
 class Rows:
     """The lines of a text, counted from 0; a text that ends with a line end has an empty last line after it."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, names: Names = COMMON) -> None:
         self.text = text
+        self.names = names
         whole = split_lines(text)
         if not whole or whole[-1].endswith(("\n", "\r")):
             whole.append("")
@@ -54,9 +58,9 @@ class Rows:
         """The rest of the line from `offset` on."""
         return self.text[offset : self.end(self.row(offset))]
 
-    def uses(self, name: str) -> Iterator[re.Match[str]]:
+    def uses(self, name: str) -> Iterator[regex.Match[str]]:
         """The occurrences of a whole name."""
-        return whole(name).finditer(self.text)
+        return self.names.uses(self.text, name)
 
     def opening(self, before: int, low: int) -> int | None:
         """Where the innermost unclosed bracket in `low:before` is; None without one."""
@@ -84,27 +88,21 @@ class Rows:
         return min(found, key=lambda row: abs(row - near), default=None)
 
 
-@lru_cache(maxsize=512)
-def whole(name: str) -> re.Pattern[str]:
-    """A pattern for a name, but not as a part of another."""
-    return re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
-
-
 def indent_of(line: str) -> str:
     """The blanks at the start of a line."""
     return line[: len(line) - len(line.lstrip())]
 
 
-_TOKEN: Final = re.compile(
+_TOKEN: Final = regex.compile(
     r"""[^\W\d]\w*                            # a name
     | \d(?:[\w.]*\w)?                         # a number
     | "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' | `(?:[^`\\]|\\.)*`
     | [ \t]+
     | ===|!==|->|=>|::|:=|==|!=|<=|>=|&&|\|\||\.\.\.|\.\.|\?\.|\*\*|<-|//
     | .""",
-    re.VERBOSE | re.DOTALL,
+    regex.VERBOSE | regex.DOTALL,
 )
-_NAME: Final = re.compile(r"[^\W\d]\w*")
+_NAME: Final = regex.compile(r"[^\W\d]\w*")
 _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Words of the most common languages that are never renamed and occur in many places.
 _RESERVED: Final = (
@@ -146,7 +144,8 @@ def tokens(line: str) -> tuple[Token, ...]:
 
 def words(text: str) -> list[str]:
     """The names and keywords in a text, including strings and comments."""
-    return _NAME.findall(text)
+    found: list[str] = _NAME.findall(text)
+    return found
 
 
 def parts(name: str) -> list[str]:
@@ -183,11 +182,6 @@ def _is_word_of(text: str, start: int, end: int) -> bool:
 def is_name(token: str) -> bool:
     """Whether a token is a name that a person chose."""
     return _NAME.fullmatch(token) is not None and token not in KEYWORDS
-
-
-def is_own_word(token: str) -> bool:
-    """Whether a token may be a name; a type's name may be, too, such as a parameter `string` or `list`."""
-    return is_name(token) or token in TYPES
 
 
 def is_word(token: str) -> bool:
@@ -400,11 +394,13 @@ def _separator(text: str, found: Listed, index: int) -> str:
 _COMPUTED: Final = re.compile(r"[{][^{}]*\Z")
 
 
-def is_quoted(line: str, at: int) -> bool:
-    """Whether a place is in a string or a comment of one line, except in interpolated code: `{total}`."""
+def is_quoted(line: str, at: int, names: Names = COMMON) -> bool:
+    """Whether a place is in a string or a comment of one line, except in interpolated code: `{total}`, `$total`."""
     for token in tokens(line):
         if token.start <= at < token.end:
             inside = len(token.text) > 1 and token.text[0] in "\"'`"
+            if inside and names.interpolated and token.text[0] != "'":
+                inside = "$" not in {line[at], line[at - 1]}
             return inside and _COMPUTED.search(line[token.start : at]) is None
         # After a quote that is not closed on its line, a string continues.
         comment = token.text in {"#", "//"} and (token.start == 0 or line[token.start - 1].isspace())

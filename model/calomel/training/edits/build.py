@@ -1,4 +1,4 @@
-"""Builds the stories: real edits from commits, and synthetic ones about the corpus.
+"""Builds the stories from the commits of repositories.
 
 Held-out repositories come first, so that training files that share something with them are dropped.
 """
@@ -6,7 +6,7 @@ Held-out repositories come first, so that training files that share something wi
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,11 +24,11 @@ from calomel.training.corpus.repositories import (
     load_repositories,
     read_repository,
 )
-from calomel.training.corpus.shards import CorpusError, SourceFile, Summary, read_shard
+from calomel.training.corpus.shards import CorpusError, Summary, read_shard
 from calomel.training.edits.histories import COMMIT, FileChange, Teller
+from calomel.training.edits.kept import Kept, tally
 from calomel.training.edits.source import LANGUAGES
 from calomel.training.edits.story import write_stories
-from calomel.training.edits.synthetic import MAKERS, Kept, Maker, Wanted, tally, tell
 
 _log = logging.getLogger(__name__)
 
@@ -39,8 +39,6 @@ HELDOUT = "heldout-edits.jsonl.zst"
 TRAIN_SHARES = {"python": 0.5, "typescript": 0.15, "javascript": 0.12, "go": 0.11, "rust": 0.12}
 # Balanced enough to measure every language.
 HELDOUT_SHARES = {"python": 0.3, "typescript": 0.15, "javascript": 0.15, "go": 0.2, "rust": 0.2}
-# More stories are asked of a held-out file than of a training file: there are few of them.
-HELDOUT_PER_FILE = 4
 # Share of a language's commit stories that one held-out repository may give: there are two per language.
 HELDOUT_REPOSITORY_SHARE = 0.5
 
@@ -56,20 +54,15 @@ class EditsConfig:
     repositories: Path = DEFAULT_REPOSITORIES
     data: Path = field(default_factory=corpus_build.default_data_folder)
     seed: int = 0
-    stories: int = 25_000
-    heldout_stories: int = 300
-    # Commit stories for training, besides the others, and held-out ones, among the others; if the former is 0, none.
-    commits: int = 140_000
-    heldout_commits: int = 80
+    stories: int = 140_000
+    heldout_stories: int = 80
     # Share of a language's commit stories that one repository may give.
     repository_share: float = 0.05
     # Share of a training file's distinctive lines that held-out text may contain.
     heldout_share: float = 0.3
 
 
-def build_edits(
-    config: EditsConfig, report: Callable[[str], None] = _log.info, makers: Mapping[str, Maker] = MAKERS
-) -> Summary:
+def build_edits(config: EditsConfig, report: Callable[[str], None] = _log.info) -> Summary:
     """Build the stories under `config.out` and return what was done.
 
     A repository that cannot be fetched, read or used is left out and named in the summary. `report` gets a line for
@@ -78,44 +71,27 @@ def build_edits(
     files = corpus_build.TRAIN, corpus_build.HELDOUT, NOTICE, HELDOUT_NOTICE
     if missing := [name for name in files if not (config.corpus / name).exists()]:
         raise CorpusError(f"{config.corpus} holds no {', '.join(missing)}: `calomel corpus` writes a corpus")
-    build = _Build(config, report, makers)
-    repositories = load_repositories(config.repositories) if config.commits else ()
-    build.read_histories(repository for repository in repositories if repository.held_out)
-    build.tell()
-    build.read_histories(repository for repository in repositories if not repository.held_out)
+    build = _Build(config, report)
+    build.read_histories(sorted(load_repositories(config.repositories), key=lambda each: not each.held_out))
     return build.write()
 
 
 class _Build:
     """The state of one build."""
 
-    def __init__(self, config: EditsConfig, report: Callable[[str], None], makers: Mapping[str, Maker]) -> None:
+    def __init__(self, config: EditsConfig, report: Callable[[str], None]) -> None:
         self._config = config
-        self._makers = makers
         self._record = Record(config.data, config.seed, "stories are", report)
         self._dropped = self._record.summary.dropped
         self._train = Kept(self._record.measuring)
         self._heldout = Kept(self._record.measuring)
-        self._heldout_files = self._read(corpus_build.HELDOUT)
         self._heldout_seen = SeenText(config.heldout_share)
-        for file in self._heldout_files:
-            self._heldout_seen.add(file.text)
-
-    def _read(self, shard: str) -> list[SourceFile]:
-        return [file for file in read_shard(self._config.corpus / shard) if file.language in LANGUAGES]
-
-    def tell(self) -> None:
-        """Let the makers add stories to both splits; to the held-out one, as many as the commits did not give."""
-        config = self._config
-        heldout = Wanted(config.heldout_stories, HELDOUT_SHARES, HELDOUT_PER_FILE)
-        for line in tell(self._heldout_files, self._makers, heldout, self._heldout, config.seed):
-            self._record.report(f"held out, {line}")
-        wanted = Wanted(config.stories, TRAIN_SHARES)
-        for line in tell(self._read(corpus_build.TRAIN), self._makers, wanted, self._train, config.seed):
-            self._record.report(f"training, {line}")
+        for file in read_shard(config.corpus / corpus_build.HELDOUT):
+            if file.language in LANGUAGES:
+                self._heldout_seen.add(file.text)
 
     def read_histories(self, repositories: Iterable[Repository]) -> None:
-        """Add the stories of commits: for training in addition to the others, whose number does not change."""
+        """Add the stories of commits."""
         for repository in repositories:
             kept = self._heldout if repository.held_out else self._train
             before = len(kept)
@@ -125,14 +101,14 @@ class _Build:
     def _add_history(self, repository: Repository, kept: Kept) -> None:
         config, clone = self._config, fetch_clone(self._config.cache, repository)
         license_of = folder_licenses(repository.license, read_repository(clone, repository.commit, is_license))
-        wanted, share = Wanted(config.commits, TRAIN_SHARES), config.repository_share
+        wanted, shares, share = config.stories, TRAIN_SHARES, config.repository_share
         if repository.held_out:
-            wanted, share = Wanted(config.heldout_commits, HELDOUT_SHARES), HELDOUT_REPOSITORY_SHARE
+            wanted, shares, share = config.heldout_stories, HELDOUT_SHARES, HELDOUT_REPOSITORY_SHARE
         told: Counter[str] = Counter()
         used: set[str] = set()
 
         def is_wanted(change: FileChange) -> bool:
-            most = wanted.of(change.language)
+            most = round(wanted * shares.get(change.language, 0.0))
             fault: str | None = None
             if told[change.language] >= share * most:
                 fault = "over share of repository"

@@ -222,7 +222,7 @@ class Teller:
     def _text_fault(self, story: Story, newer: Source) -> str | None:
         """Return why a story must not be trained on, by its file's newest version and by the text that it writes."""
         if story.path not in self._faults:
-            fault = text_fault(story.path, newer.encoded) or self._fault(newer.text)
+            fault = text_fault(story.path, newer.text.encode("utf-8", "surrogatepass")) or self._fault(newer.text)
             self._faults[story.path] = fault or header_fault(newer.text)
         if fault := self._faults[story.path]:
             return fault

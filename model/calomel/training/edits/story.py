@@ -95,17 +95,6 @@ def story_of(kind: str, source: Source, edits: Sequence[Edit]) -> Story | None:
     return None if result == source.text or source.with_text(result).has_error else story
 
 
-def taken_back(kind: str, source: Source, story: Story | None) -> Story | None:
-    """The story that undoes another one of the file, in the same order; it ends with the file as it is.
-
-    None if there is no other one, and as for `story_of`.
-    """
-    if story is None:
-        return None
-    text, back = undone(story)
-    return story_of(kind, source.with_text(text), back)
-
-
 # Characters of a story's text: several times the context that a small model sees around its region.
 CROP_CHARACTERS = 12_000
 

@@ -14,6 +14,8 @@ from fastapi import Request
 from pydantic import BaseModel, Field, field_validator, model_validator
 from starlette.responses import Response
 
+from calomel.infer.chat import ChatRequest
+from calomel.infer.completer import CanvasText
 from calomel.prompts.chat import Call, Function, Message
 from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
 from calomel.prompts.grammar import GrammarError
@@ -23,12 +25,10 @@ from calomel.server.door import Visit, Wording, door_of, visit, while_there
 from calomel.server.errors import InvalidParameterError, ModelFailedError, RefusedError
 from calomel.server.metrics import Spent
 from calomel.server.middleware import protected_router
-from calomel.suggest.chat import ChatRequest
-from calomel.suggest.completer import CanvasText
 from calomel.weights import nano_path
 
 if TYPE_CHECKING:
-    from calomel.suggest.chat import Reply
+    from calomel.infer.chat import Reply
 
 
 # Published.
@@ -232,7 +232,7 @@ async def create_chat_completion(body: ChatRequestBody, request: Request) -> Res
     if template is None:
         raise NoChatError(param="model")
     async with visit(request, "chat") as visiting:
-        from calomel.suggest.chat import Chat  # the engine imports torch, which came with the model
+        from calomel.infer.chat import Chat  # the engine imports torch, which came with the model
 
         chat = Chat(visiting.filler, template, lambda: f"call_{uuid.uuid4().hex[:24]}")
         wanted = await asyncio.to_thread(chat_request, visiting, body)

@@ -1,16 +1,16 @@
-"""POST /calomel/v1/complete and GET /calomel/v1/info: what Calomel's editor side speaks (`calomel.suggest.wire`)."""
+"""POST /calomel/v1/complete and GET /calomel/v1/info: what Calomel's editor side speaks (`calomel.infer.wire`)."""
 
 from __future__ import annotations
 
 from fastapi import Request
 from starlette.responses import Response
 
+from calomel.infer.in_process import answer
+from calomel.infer.wire import COMPLETE_PATH, INFO_PATH, FieldError, decode_request, encode
 from calomel.server.door import door_of, visit, while_there
 from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
 from calomel.server.middleware import protected_router
-from calomel.suggest.in_process import answer
-from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, FieldError, decode_request, encode
 
 _JSON = "application/json"
 
@@ -31,7 +31,7 @@ async def complete(request: Request) -> Response:
     except FieldError as error:
         raise InvalidParameterError(str(error), error.field or None) from None
     async with visit(request, "complete") as visiting:
-        # Asks `Filler.complete` (`calomel.suggest.filler`).
+        # Asks `Filler.complete` (`calomel.infer.filler`).
         found = await while_there(request, answer(visiting.filler, visiting.info, wanted))
         first = found.candidates[0] if found.candidates else None
         visiting.answered(

@@ -12,6 +12,7 @@ from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, Field
 from starlette.responses import Response
 
+from calomel.infer.completer import FillRequest
 from calomel.prompts.grammar import GrammarConstraint, GrammarError, json_form, pattern_form
 from calomel.prompts.parts import PromptParts
 from calomel.server import wire
@@ -19,10 +20,9 @@ from calomel.server.answers import DEFAULT_MAX_TOKENS, Ended, completed, fill_of
 from calomel.server.door import Visit, Wording, visit
 from calomel.server.errors import InvalidParameterError
 from calomel.server.middleware import protected_router
-from calomel.suggest.completer import FillRequest
 
 if TYPE_CHECKING:
-    from calomel.suggest.filler import Filler
+    from calomel.infer.filler import Filler
 
 
 # The first blank line: the published default for this route.

@@ -15,14 +15,14 @@ from fastapi import Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from starlette.responses import JSONResponse, Response
 
+from calomel.infer.completer import FillRequest
+from calomel.infer.launch import version
 from calomel.prompts.fim_tokens import parse_fim
 from calomel.prompts.parts import Excerpt, PromptParts
 from calomel.server.answers import Ended, answered, completed, fill_of, filled, known
 from calomel.server.door import Visit, Wording, door_of, visit
 from calomel.server.middleware import protected_router
 from calomel.server.wire import MAX_TOKENS, MOST_ASKED, Flag, Integer, Name, Number, SampledBody, Text, Usage
-from calomel.suggest.completer import FillRequest
-from calomel.suggest.launch import version
 
 # The default of the plugins, and Ollama's own before it had none.
 DEFAULT_TOKENS: Final = 128

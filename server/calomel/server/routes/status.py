@@ -18,12 +18,12 @@ from fastapi import Request
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
+from calomel.infer.launch import version
 from calomel.server.door import Door, door_of
-from calomel.server.errors import DoorError, DrainingError, ReplicaLostError
+from calomel.server.errors import DoorError, DrainingError
 from calomel.server.metrics import PaceStatus, RecentStatus
 from calomel.server.middleware import protected_router, public_router
 from calomel.storage.system import resident_bytes
-from calomel.suggest.launch import version
 
 
 class ModelStatus(BaseModel):
@@ -46,14 +46,6 @@ class QueueStatus(BaseModel):
     engine_running: int | None
     engine_waiting: int | None
     refused: dict[str, int]
-
-
-class ReplicasStatus(BaseModel):
-    """The processes with the model: wanted and ready; all other figures are those of the named one."""
-
-    wanted: int
-    ready: int
-    name: str = ""
 
 
 class CacheStatus(BaseModel):
@@ -82,7 +74,6 @@ class Status(BaseModel):
     cache: CacheStatus
     suggestions: SuggestionStatus
     resident_bytes: int
-    replicas: ReplicasStatus | None = None
     recent: list[RecentStatus]
 
 
@@ -108,11 +99,7 @@ async def health(request: Request) -> Response:
         door.loader.filler()
     except DoorError as error:
         return error.response(status="draining" if isinstance(error, DrainingError) else door.loader.state)
-    replicas: dict[str, int] | None = getattr(request.state, "replicas", None)
-    more = {"replicas": replicas} if replicas else {}
-    if replicas and not replicas["ready"]:
-        return ReplicaLostError().response(status="loading", **more)
-    return JSONResponse({"status": "ok", **more})
+    return JSONResponse({"status": "ok"})
 
 
 @router.get("/calomel/v1/status", response_model=Status)
@@ -142,7 +129,6 @@ async def status(request: Request) -> Status:
             suppressed={name: count for name, count in sorted(metrics.verdicts.items()) if name != _SHOWN},
         ),
         resident_bytes=resident_bytes(),
-        replicas=getattr(request.state, "replicas", None),
         recent=metrics.entries(_ROWS),
     )
 

@@ -1,0 +1,1 @@
+"""Asking a model: in this process, over HTTP, or behind another server; and reading what it writes."""

@@ -1,0 +1,233 @@
+"""An engine in this process behind the same interface as a remote one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from calomel.infer.completer import CompleteAnswer, CompleteRequest, CompleterError, GenerationConfig, ModelInfo
+from calomel.infer.filler import Filler
+from calomel.infer.recall import CopyScorer
+from calomel.infer.wire import FieldError, check_request
+
+if TYPE_CHECKING:
+    from calomel.engine import Work
+    from calomel.engine.config import Shape
+    from calomel.families.family import OpenOptions
+    from calomel.infer.upstream.completer import UpstreamCompleter
+    from calomel.prompts.tokenizer import TextTokenizer
+
+
+def open_filler(
+    model: Path | None = None,
+    device: str = "cpu",
+    threads: int | None = None,
+    *,
+    cache_tokens: int | None = None,
+    spare_tokens: int | None = None,
+    dtype: str | None = None,
+    quantize: Literal["int8", "int4"] | None = None,
+) -> Filler:
+    """Load the checkpoint folder `model` (None: the embedded one), of any family, and start an engine for it.
+
+    Args:
+        model: checkpoint folder.
+        device: `cpu`, `cuda`, `cuda:N` or `mps`.
+        threads: of the engine; None for its own choice.
+        cache_tokens: size of the prefix cache; None for the device's usual size, or for what fits.
+        spare_tokens: for contexts being served, or laid out for their next keystroke; None for as many.
+        dtype: of weights and cache, such as `float32`; None for what the device computes fastest.
+        quantize: weights to eight or four bits; None keeps `dtype`.
+
+    Raises:
+        CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device; the
+            message says which.
+    """
+    from calomel.families.family import OpenOptions  # imports torch
+    from calomel.weights import nano_path
+
+    options = OpenOptions(
+        device=device,
+        dtype=dtype,
+        threads=threads,
+        cache_tokens=cache_tokens,
+        spare_tokens=spare_tokens,
+        quantize=quantize,
+    )
+    return open_folder(model or nano_path(), options)
+
+
+def open_folder(folder: Path, options: OpenOptions) -> Filler:
+    """Load the checkpoint in `folder` and start an engine for it.
+
+    Raises:
+        CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device.
+    """
+    from calomel.engine import SamplingParams  # these import torch
+    from calomel.families.configuration import read_config
+    from calomel.families.generation import generation_of
+    from calomel.families.plan import open_engine
+    from calomel.families.table import find
+
+    family = find(folder)
+    raw = read_config(folder)
+    if family.prompts.fim == "calomel":
+        from calomel.prompts.tokenizer import Tokenizer
+
+        own = Tokenizer.from_file(folder / "tokenizer.json")
+        shape, copies = family.config(raw, folder), CopyScorer.read(folder)
+        _check_tokens(folder, own, shape)
+        engine, _ = open_engine(folder, options)
+        return Filler(engine, own, copies=copies)
+    from calomel.prompts.published import open_published  # imports jinja2, which is slow
+
+    shape = family.config(raw, folder)
+    diffusion = shape.diffusion
+    generation = generation_of(family, raw, folder)
+    # Before the weights, so that errors in the small files are found at once.
+    published = open_published(folder, family.prompts, end=diffusion.end_token_id, mask=diffusion.mask_token_id)
+    _check_tokens(folder, published.tokenizer, shape)
+    sampling = SamplingParams(temperature=generation.temperature, top_p=generation.top_p, top_k=generation.top_k)
+    steps = generation.max_steps
+    fill = GenerationConfig(
+        published.fill,
+        generation.policy,
+        steps,
+        generation.fill_canvases,
+        sampling,
+        published.fill.ended,
+        continues=published.continues,
+    )
+    edits = GenerationConfig(
+        published.edit,
+        generation.policy,
+        steps,
+        (generation.edit_canvas,),
+        sampling,
+        published.edit.ended,
+        blind=published.blind,
+    )
+    return Filler(open_engine(folder, options)[0], published.tokenizer, fill, edits)
+
+
+def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: Shape) -> None:
+    """Raise CheckpointError if tokenizer and `config.json` cannot be of the same checkpoint."""
+    from calomel.engine import CheckpointError
+
+    rules = (
+        ("vocab_size", tokenizer.size, shape.vocab_size, tokenizer.size <= shape.vocab_size),
+        ("end_token_id", tokenizer.end, shape.diffusion.end_token_id, tokenizer.end == shape.diffusion.end_token_id),
+        (
+            "mask_token_id",
+            tokenizer.mask,
+            shape.diffusion.mask_token_id,
+            tokenizer.mask == shape.diffusion.mask_token_id,
+        ),
+    )
+    for name, has, said, fits in rules:
+        if not fits:
+            raise CheckpointError(
+                f"{name} in config.json of {folder} is {said}, but its tokenizer has {has}: they belong to different "
+                "checkpoints; fetch both again"
+            )
+
+
+NOT_TRAINED_FOR_EDITS = "not_trained_for_edits"
+
+# Codes of `calomel.engine.errors`, by name: that package imports torch.
+_OVERLOADED = frozenset({"cache_full"})
+_REFUSED = frozenset({"context_length_exceeded", "invalid_request"})
+
+
+class Fills(Protocol):
+    """The part of `calomel.infer.filler.Filler` that is needed here."""
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        """Answer one question; cancelling the awaiting task cancels the work."""
+
+
+class OwnedFills(Fills, Protocol):
+    """A filler that is closed with its owner."""
+
+    def close(self) -> None:
+        """Stop the engine."""
+
+
+async def answer(filler: Fills, info: ModelInfo, request: CompleteRequest) -> CompleteAnswer:
+    """The answer of `filler`, whose model is `info`, to `request`.
+
+    Raises:
+        EngineError: the engine refused or failed.
+    """
+    if request.kind not in info.kinds:
+        return CompleteAnswer((), reason=NOT_TRAINED_FOR_EDITS, model=info.id)
+    return replace(await filler.complete(request), model=info.id)
+
+
+@dataclass(slots=True)
+class EngineCompleter:
+    """A `Completer` on an engine in this process, for replay and tests.
+
+    Attributes:
+        filler: closed with this object.
+        model: its description.
+    """
+
+    filler: OwnedFills
+    model: ModelInfo
+
+    @property
+    def work(self) -> Work | None:
+        """The engine's counters of work so far; None if it has none."""
+        found: Work | None = getattr(getattr(self.filler, "engine", None), "work", None)
+        return found
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        """Answer one question. Raises CompleterError."""
+        try:
+            check_request(request)
+            return await answer(self.filler, self.model, request)
+        except FieldError as error:
+            raise CompleterError("refused", str(error)) from None
+        except Exception as error:
+            code = getattr(error, "code", None)
+            if not isinstance(code, str):
+                raise
+            raise CompleterError(_completer_code(code), f"the engine reported: {code}") from error
+
+    async def info(self) -> ModelInfo:
+        """What the model can do."""
+        return self.model
+
+    async def aclose(self) -> None:
+        """Stop the engine."""
+        self.filler.close()
+
+
+def open_completer(
+    folder: Path | None = None, device: str = "cpu", threads: int | None = None, upstream: str | None = None
+) -> EngineCompleter | UpstreamCompleter:
+    """Load the checkpoint folder (None: the shipped one) and answer with it; blocks for seconds.
+
+    With `upstream`, the address of another server, that one's model answers (`Target.named`).
+
+    Raises what `calomel.infer.filler.open_filler` raises, and CompleterError for a server that does not answer.
+    """
+    if upstream is not None:
+        from calomel.infer.upstream.completer import UpstreamCompleter
+        from calomel.infer.upstream.exchange import Target
+
+        return UpstreamCompleter(Target.named(upstream))
+    from calomel.infer.launch import describe
+
+    filler = open_filler(folder, device, threads)
+    return EngineCompleter(filler, describe(folder))
+
+
+def _completer_code(engine_code: str) -> str:
+    if engine_code in _REFUSED:
+        return "refused"
+    if engine_code in _OVERLOADED:
+        return "overloaded"
+    return "timeout" if engine_code == "deadline_exceeded" else "failed"

@@ -1,0 +1,485 @@
+"""Finds the server for an editor window: the configured one, else a running one, else one that is started now."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, get_args
+from urllib.parse import urlsplit
+
+from calomel.infer import runtime_file
+from calomel.infer.completer import PROTOCOL_VERSION, Completer, CompleterError, Kind, ModelInfo
+from calomel.infer.remote import Endpoint, HttpCompleter
+from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
+from calomel.prompts.parts import RegionBounds
+from calomel.selectivity.record import SourceClass
+from calomel.storage.system import only_one, open_private
+from calomel.weights import gguf_in, nano_path, weights_id
+from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named, why_none
+from calomel.weights.gguf import GgufError, gguf_of
+from calomel.workspace.settings import ServerSettings
+
+LOG: Final = logging.getLogger(__name__)
+
+# The server publishes its address before it loads the model; one that takes longer than this hangs.
+START_SECONDS: Final = 60.0
+_CACHE_TOKENS: Final = 65_536
+_POLL: Final = 0.02
+# A server that closes its connections may take so long to end.
+_ENDS_SECONDS: Final = 3.0
+# How the command line begins to say what is wrong.
+_SAID: Final = "calomel: "
+# Servers that this process started, and where each begins in the log, by their runtime files.
+_started: Final[dict[Path, tuple[subprocess.Popen[bytes], int]]] = {}
+_LOG_BYTES: Final = 1024 * 1024
+_TAIL: Final = 2000
+# A server that is only busy answers sooner.
+_HUNG_SECONDS: Final = 8.0
+# The environment variables that a server needs; settings and tokens of other programs are not passed on.
+_KEPT: Final = frozenset(
+    {"HOME", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "VIRTUAL_ENV", "LD_LIBRARY_PATH",
+     "PYTHONPATH", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_CACHE_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+)  # fmt: skip
+_KEPT_PREFIXES: Final = ("XDG_", "CUDA_", "NVIDIA_", "HSA_", "ROCR_", "LC_")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The requested server.
+
+    Attributes:
+        model: checkpoint folder; None for the shipped one.
+        weights: id of that folder's weights, or of the model behind an upstream.
+        path: its runtime file.
+        options: more options of `calomel serve`, as those that name an upstream server.
+    """
+
+    model: Path | None
+    weights: str
+    device: str
+    idle_minutes: float
+    path: Path
+    options: tuple[str, ...] = ()
+
+
+def start_server(wish: Wish, running: Callable[[], ServerRecord | None]) -> ServerRecord:
+    """Start a server, unless somebody else just did; returns when it listens (the model may still load). Blocks.
+
+    Raises CompleterError with the last line of the server's log if it does not start.
+    """
+    until = time.monotonic() + START_SECONDS
+    with _lock(wish.path, until):
+        found = running()
+        if found is not None:
+            return found
+        _end_hung(wish.path)
+        log = log_path()
+        process, began = _spawn(wish, log), _size(log)
+        _started[wish.path] = (process, began)
+        # Reaps it when it exits, so that it is not taken for a running one.
+        threading.Thread(target=process.wait, name="calomel-engine", daemon=True).start()
+        while time.monotonic() < until:
+            found = running()
+            if found is not None:
+                return found
+            if process.poll() is not None:
+                raise CompleterError("failed", f"the model's server stopped while starting: {_last_words(log, began)}")
+            time.sleep(_POLL)
+        process.terminate()
+    raise CompleterError("failed", f"the model's server did not start within {START_SECONDS:.0f} seconds; see {log}")
+
+
+def log_path() -> Path:
+    """Where the shared server writes its log: counts and times, no text."""
+    import platformdirs
+
+    return platformdirs.user_state_path("calomel", appauthor=False) / "engine.log"
+
+
+def environment(outer: dict[str, str]) -> dict[str, str]:
+    """The server's part of the environment."""
+    kept = {name: value for name, value in outer.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
+    # No spinning threads, which would slow down the editor and everything else.
+    return {**kept, "OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "PYTHONUNBUFFERED": "1"}
+
+
+def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
+    # The user's settings for their own server (address, token, access) are not for this one.
+    command = [sys.executable, "-m", "calomel.cli", "serve", "--no-config", "--fresh-token"]
+    command += ["--port", "0", "--device", wish.device]
+    if wish.device.startswith("cuda"):
+        # Contexts of one person; a team's server keeps more. The default for a CPU is one person's, and what
+        # `calomel doctor` reports.
+        command += ["--cache-tokens", str(_CACHE_TOKENS)]
+    command += ["--runtime-file", str(wish.path), "--idle-minutes", str(wish.idle_minutes)]
+    command += wish.options
+    if wish.model is not None:
+        command += ["--model", str(wish.model)]
+    try:
+        with _open_log(log) as errors:
+            # Its own session, so that it outlives this window. Its standard output has the token: discard it.
+            return subprocess.Popen(  # noqa: S603 (our own program)
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env=environment(dict(os.environ)),
+                cwd="/",
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise CompleterError("failed", f"the model's server cannot be started: {error.strerror}") from None
+
+
+@contextmanager
+def _open_log(path: Path) -> Iterator[int]:
+    """The log, or the null device if it cannot be written: a server without a log is better than none."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    except OSError as error:
+        LOG.warning("the model's server has no log: %s cannot be written (%s)", path, error.strerror)
+        descriptor = open_private(os.devnull, os.O_WRONLY)
+    try:
+        if os.fstat(descriptor).st_size > _LOG_BYTES:
+            os.ftruncate(descriptor, 0)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _lock(path: Path, until: float) -> Iterator[None]:
+    """One starter at a time."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_folder(path.parent)
+    except RuntimeFileError as error:
+        raise CompleterError("failed", str(error)) from None
+    except OSError as error:
+        raise CompleterError("failed", f"{path.parent} cannot be written: {error.strerror}") from None
+    with contextlib.ExitStack() as held:
+        try:
+            ours = held.enter_context(only_one(path.with_suffix(".lock"), max(0.0, until - time.monotonic())))
+        except OSError as error:
+            raise CompleterError("failed", f"{path.parent} cannot be written: {error.strerror}") from None
+        if not ours:
+            raise CompleterError("timeout", "another window has been starting the server for too long")
+        yield
+
+
+def _size(log: Path) -> int:
+    try:
+        return log.stat().st_size
+    except OSError:
+        return 0
+
+
+def _last_words(log: Path, began: int) -> str:
+    """Why the server that began to write there ended; it contains no text of the user. Others write there, too."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(began, _size(log) - _TAIL))
+            lines = file.read().decode("utf-8", "replace").strip().splitlines()
+    except OSError:
+        return f"nothing in {log}"
+    said = [line.removeprefix(_SAID) for line in lines if line.startswith(_SAID)]
+    return (said or lines or [f"nothing in {log}"])[-1]
+
+
+def why_ended(settings: ServerSettings) -> str | None:
+    """Why the server that this process started for these settings ended; None if it did not. Blocks for moments."""
+    process, began = _started.get(_wish(settings).path, (None, 0))
+    try:
+        return None if process is None or process.wait(_ENDS_SECONDS) is None else _last_words(log_path(), began)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+SHIPPED_NAME: Final = "calomel-nano"
+_KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+_BOUNDS: Final = tuple(entry.name for entry in fields(RegionBounds))
+
+
+def describe(folder: Path | None) -> ModelInfo:
+    """The model in `folder` (None: the shipped one), described from its files only.
+
+    For our own models, `config.json` says under `kinds` what they were trained for (by default only filling holes), and
+    under `edit_region` how much they may rewrite at once. Others are described by their family.
+
+    Raises:
+        OSError, ValueError: the folder has no readable `config.json`, or one of no known family.
+    """
+    from calomel.infer.completer import DEFAULT_CONTEXT  # imports the tokenizers library
+
+    place = folder or nano_path()
+    config = json.loads((place / "config.json").read_text(encoding="utf-8"))
+    own = isinstance(config, dict) and ("diffusion" in config or not config.keys() & {"model_type", "architectures"})
+    positions, region, source = _made_here(config) if own else _published(place)
+    if not isinstance(positions, int):
+        message = f"{place / 'config.json'} has no max_position_embeddings"
+        raise ValueError(message)  # noqa: TRY004 (the file is wrong, not a caller's type)
+    return ModelInfo(
+        id=SHIPPED_NAME if folder is None else folder.resolve().name,
+        weights=weights_id(place),
+        kinds=_kinds(config) if own else _KINDS,
+        max_context=positions,
+        default_context=min(DEFAULT_CONTEXT, positions),
+        # Reading another maker's tokenizer needs facts about its family, which clients that count tokens lack.
+        tokenizer=str((place / "tokenizer.json").resolve()) if own else None,
+        version=version(),
+        region=region,
+        source=source,
+    )
+
+
+def _made_here(config: dict[str, Any]) -> tuple[object, RegionBounds, SourceClass]:
+    return config.get("max_position_embeddings"), _region(config), "small"
+
+
+def _published(folder: Path) -> tuple[object, RegionBounds, SourceClass]:
+    """Positions, region and class of another maker's checkpoint. Raises ValueError if its family or files are wrong."""
+    from calomel.engine import CheckpointError  # these import torch
+    from calomel.families.configuration import read_config
+    from calomel.families.table import find
+    from calomel.prompts.next_edit import EDIT_FORMATS
+
+    try:
+        family = find(folder)
+        form = EDIT_FORMATS.get(family.prompts.edit)
+        positions = family.config(read_config(folder), folder).max_position_embeddings
+    except CheckpointError as error:
+        raise ValueError(str(error)) from error
+    return positions, RegionBounds() if form is None else form.region, "fim" if form is None else "edits"
+
+
+@cache
+def version() -> str:
+    """The version of this Calomel."""
+    from importlib.metadata import PackageNotFoundError  # takes ten milliseconds, not needed at import
+    from importlib.metadata import version as installed
+
+    try:
+        return installed("calomel")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _kinds(config: dict[str, Any]) -> tuple[Kind, ...]:
+    names = config.get("kinds")
+    return tuple(kind for kind in _KINDS if kind in names) if isinstance(names, list) else ("fill",)
+
+
+def _region(config: dict[str, Any]) -> RegionBounds:
+    bounds = config.get("edit_region")
+    if not isinstance(bounds, dict):
+        return RegionBounds()
+    known = {name: bounds[name] for name in _BOUNDS if isinstance(bounds.get(name), int)}
+    return RegionBounds(**known)
+
+
+_MAX_TOKEN_BYTES: Final = 4096
+_NAME_CHARACTERS: Final = 16
+
+
+async def connect(settings: ServerSettings, folders: Sequence[Path] = ()) -> Completer:
+    """A completer for these settings; returns at once, and finds or starts the server in the background.
+
+    Its `info()` waits until the model is loaded, and raises the reason if it is not.
+
+    Args:
+        settings: which server.
+        folders: of the workspace; the server only learns a hash of them, see `session_name`.
+
+    Raises CompleterError for settings that cannot work, such as an invalid address or a missing token file.
+    """
+    if settings.url is not None:
+        if not _is_address(settings.url):
+            raise CompleterError("refused", "server.url is not an address such as http://127.0.0.1:8017")
+        endpoint = Endpoint(settings.url.rstrip("/"), _token(settings))
+
+        async def configured() -> Endpoint:
+            return endpoint
+
+        return HttpCompleter(configured, session_name(folders))
+
+    async def shared() -> Endpoint:
+        return await asyncio.to_thread(find_or_start, settings)
+
+    async def ended() -> str | None:
+        return await asyncio.to_thread(why_ended, settings)
+
+    return HttpCompleter(shared, session_name(folders), ended)
+
+
+def session_name(folders: Sequence[Path]) -> str:
+    """A workspace's name for the server: the same for the same folders, and not reversible; empty for none."""
+    if not folders:
+        return ""
+    paths = "\0".join(sorted(str(folder) for folder in folders))
+    return hashlib.sha256(paths.encode("utf-8", "surrogatepass")).hexdigest()[:_NAME_CHARACTERS]
+
+
+def find_or_start(settings: ServerSettings) -> Endpoint:
+    """A running server of this user, version, model and device; else one that is started now. Blocks.
+
+    Raises CompleterError with the reason if none can be started.
+    """
+    wish = _wish(settings)
+    found = running(wish)
+    record = found if found is not None else start_server(wish, lambda: running(wish))
+    return Endpoint(record.url, record.token)
+
+
+def _wish(settings: ServerSettings) -> Wish:
+    return _own(settings) if settings.upstream is None else _behind(settings.upstream, settings)
+
+
+# The settings that choose the model behind an upstream, for editors and for a server alike.
+_CHOOSING: Final = ("upstream_format", "upstream_model", "upstream_fim", "upstream_edit")
+
+
+def upstream_id(settings: Any) -> str:
+    """Identifies the model behind an upstream, instead of an id of weights; `settings` of an editor or of a server."""
+    named = "\0".join((settings.upstream.rstrip("/"), *(getattr(settings, name) or "" for name in _CHOOSING)))
+    return f"upstream {hashlib.sha256(named.encode()).hexdigest()[:_NAME_CHARACTERS]}"
+
+
+def _behind(url: str, settings: ServerSettings) -> Wish:
+    if settings.model is not None:
+        raise CompleterError("refused", "server.model and server.upstream are both set: remove one of them")
+    options = ["--upstream", url]
+    for name in (*_CHOOSING, "upstream_key_file"):
+        value = getattr(settings, name)
+        if value is not None:
+            options += [f"--{name.replace('_', '-')}", str(value)]
+    weights = upstream_id(settings)
+    path = shared_path(weights, settings.device)
+    return Wish(None, weights, settings.device, settings.idle_minutes, path, tuple(options))
+
+
+def _own(settings: ServerSettings) -> Wish:
+    model = model_folder(settings.model)
+    folder = model or nano_path()
+    if not (folder / "config.json").is_file() and gguf_in(folder) is None:
+        # The server would say so, too, but seconds later and in its log.
+        raise CompleterError("failed", why_none(folder))
+    try:
+        weights = weights_id(folder)
+    except OSError as error:
+        raise CompleterError("failed", f"the model folder {folder} cannot be read ({error.strerror})") from None
+    options = () if settings.quantize is None else ("--quantize", settings.quantize)
+    path = shared_path(weights, settings.device, *options)
+    return Wish(model, weights, settings.device, settings.idle_minutes, path, options)
+
+
+def model_folder(model: Path | None) -> Path | None:
+    """The folder of a model that an editor's settings name, or give as a whole path; None for the shipped one.
+
+    Raises CompleterError.
+    """
+    if model is None or str(model) == SHIPPED:
+        return None
+    if model.is_absolute():
+        return model
+    try:
+        found = named(str(model).replace("/", "--")) or cached(str(model)) or gguf_of(str(model))
+    except (ModelNameError, GgufError) as error:
+        raise CompleterError("failed", str(error)) from None
+    if found is None:
+        message = f"found no model {model} in {models_folder()}: see `calomel models list`"
+        raise CompleterError("failed", message)
+    return found
+
+
+def shared_path(weights: str, device: str, *options: str) -> Path:
+    """The runtime file of the shared server; one per version, model, device and more, so that none replaces another."""
+    key = "\0".join((str(PROTOCOL_VERSION), version(), weights, device, *options))
+    name = hashlib.sha256(key.encode()).hexdigest()[:_NAME_CHARACTERS]
+    return runtime_file.runtime_folder() / f"engine-{name}.json"
+
+
+def running(wish: Wish) -> ServerRecord | None:
+    """A running server that fits `wish`: the shared one, or one that the user started."""
+    for path in (wish.path, runtime_file.default_path()):
+        try:
+            record = runtime_file.read(path)
+        except RuntimeFileError:
+            # Not trusted: treated as missing. Starting a server reports it if it is in the way.
+            continue
+        if record is not None and _fits(record, wish) and record.alive() and _answers(record):
+            return record
+    return None
+
+
+def _answers(record: ServerRecord) -> bool:
+    """Whether a server answers anything at all; one that hangs, or has left its port to nobody, is no server."""
+    import http.client  # not needed where no server runs yet
+
+    parts = urlsplit(record.url)
+    try:
+        asking = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_HUNG_SECONDS)
+        try:
+            asking.request("GET", "/health")
+            asking.getresponse()
+        finally:
+            asking.close()
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        LOG.warning("the server with process id %d does not answer (%s)", record.pid, type(error).__name__)
+        return False
+    return True
+
+
+def _end_hung(path: Path) -> None:
+    """End the shared server at `path`, which an editor started and which does not answer: it would keep its memory."""
+    with contextlib.suppress(RuntimeFileError, OSError, ValueError):
+        record = runtime_file.read(path)
+        # Without a start time, the id may be that of another process by now.
+        if record is None or not record.started or not record.alive():
+            return
+        parts = urlsplit(record.url)
+        # One that ends in order has left its port, and finishes what it has begun.
+        socket.create_connection((parts.hostname or "", parts.port or 0), timeout=1.0).close()
+        os.kill(record.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+def _fits(record: ServerRecord, wish: Wish) -> bool:
+    mine = (PROTOCOL_VERSION, version(), wish.weights, wish.device)
+    # The certificate of a user's own server is rarely one that programs trust.
+    plain = record.url.startswith("http://")
+    return plain and (record.protocol, record.version, record.weights, record.device) == mine
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _token(settings: ServerSettings) -> str | None:
+    if settings.token_file is None:
+        return settings.token
+    try:
+        with settings.token_file.open("rb") as file:
+            data = file.read(_MAX_TOKEN_BYTES)
+        return data.decode("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
+        raise CompleterError("refused", f"server.token_file {settings.token_file} cannot be read: {reason}") from None

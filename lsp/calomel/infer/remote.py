@@ -1,0 +1,218 @@
+"""A model behind HTTP: the server that the user configured, or the one that the user's editor windows share."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import re
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from calomel.infer.completer import CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
+from calomel.infer.wire import COMPLETE_PATH, INFO_PATH, FieldError, decode, decode_info, encode
+
+if TYPE_CHECKING:
+    from httpx import AsyncClient, HTTPError, Response
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` is this machine alone: a loopback address, or `localhost`."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+CONNECT_SECONDS: Final = 2.0
+# So long without any answer, a server is looked for again.
+_SILENCE: Final = 5.0
+# An engine that is silent for this long hangs; a cold context of 32K takes half of it on two slow cores.
+ANSWER_SECONDS: Final = 60.0
+# Opening a checkpoint of many gigabytes from a slow disk.
+LOADING_SECONDS: Final = 600.0
+_LOADING_POLL: Final = 0.1
+_IDLE_CONNECTIONS: Final = 4
+_CREDENTIALS: Final = re.compile(r"//[^@/]*@")
+
+# Codes of the server's errors.
+_CODES: Final = {"model_loading": "loading", "engine_overloaded": "overloaded"}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a server listens.
+
+    Attributes:
+        url: `http://host:port`, without a path.
+        token: that it requires; None if it needs none.
+    """
+
+    url: str
+    token: str | None = field(default=None, repr=False)
+
+
+# Finds a server that answers, or starts one. Raises CompleterError.
+Resolve = Callable[[], Awaitable[Endpoint]]
+
+
+class HttpCompleter:
+    """A `Completer` over HTTP.
+
+    Requests are never retried: the next keystroke makes a better one. Only the server is looked up again when it is
+    gone.
+
+    Args:
+        resolve: finds the server.
+        session: name under which the server keeps this client's contexts together; may be empty.
+        ended: why the server ended; None if it did not, or is not known.
+    """
+
+    def __init__(
+        self, resolve: Resolve, session: str = "", ended: Callable[[], Awaitable[str | None]] | None = None
+    ) -> None:
+        self._ended = ended
+        self._resolve = resolve
+        self._session = session
+        self._endpoint: Endpoint | None = None
+        self._client: AsyncClient | None = None
+        # Since when questions have been sent and nothing came back, not even to a question that was given up.
+        self._silent: float | None = None
+        self._resolving: asyncio.Lock = asyncio.Lock()
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        """Answer one question. Cancelling closes the connection. Raises CompleterError."""
+        try:
+            body = encode(request)
+        except FieldError as error:
+            raise CompleterError("refused", str(error)) from None
+        patience = ANSWER_SECONDS if request.deadline is None else request.deadline + CONNECT_SECONDS
+        response = await self._send("POST", COMPLETE_PATH, body, patience)
+        try:
+            return decode(response, CompleteAnswer)
+        except FieldError as error:
+            raise CompleterError("failed", f"the server's answer cannot be read: {error}") from None
+
+    async def info(self) -> ModelInfo:
+        """What the model can do; waits until it is loaded. Raises CompleterError."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + LOADING_SECONDS
+        while True:
+            try:
+                return decode_info(await self._send("GET", INFO_PATH, None, ANSWER_SECONDS))
+            except CompleterError as error:
+                # Whoever was found may have ended while its model was loaded.
+                lost = self._ended is not None and error.code in {"unreachable", "failed"}
+                why = await self._ended() if self._ended is not None and lost else None
+                if why is not None:
+                    raise CompleterError("failed", why) from None
+                if error.code != "loading" or loop.time() > until:
+                    raise
+            except FieldError as error:
+                raise CompleterError("refused", f"the server is of another version: {error}") from None
+            await asyncio.sleep(_LOADING_POLL)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        client, self._client = self._client, None
+        self._endpoint = None
+        if client is not None:
+            await client.aclose()
+
+    async def _send(self, method: str, path: str, body: bytes | None, patience: float) -> bytes:
+        now = asyncio.get_running_loop().time()
+        if self._silent is not None and now - self._silent > _SILENCE:
+            # It may hang. Whoever finds it looks whether it answers at all.
+            self._silent = self._endpoint = None
+        endpoint, client = await self._where()
+        self._silent = now if self._silent is None else self._silent
+        headers = {"content-type": "application/json"}
+        if endpoint.token is not None:
+            headers["authorization"] = f"Bearer {endpoint.token}"
+        if self._session:
+            headers["x-session-id"] = self._session
+        import httpx  # imported already, with the client
+
+        timeout = httpx.Timeout(patience, connect=CONNECT_SECONDS)
+        try:
+            response = await client.request(method, endpoint.url + path, content=body, headers=headers, timeout=timeout)
+        except httpx.TimeoutException:
+            raise CompleterError("timeout", "the model's server did not answer in time") from None
+        except httpx.HTTPError as error:
+            # Refused, reset, or closed during the answer: it is gone, and the next question looks for another.
+            self._endpoint = None
+            raise _gone(error, endpoint, first=path == INFO_PATH) from None
+        self._silent = None
+        if response.status_code == httpx.codes.OK:
+            return response.content
+        raise _refusal(response)
+
+    async def _where(self) -> tuple[Endpoint, AsyncClient]:
+        if self._endpoint is not None and self._client is not None:
+            return self._endpoint, self._client
+        async with self._resolving:
+            # The import takes 60 ms, the certificates 20: done while a server may have to start.
+            opened = asyncio.create_task(self._opened())
+            self._endpoint = endpoint = self._endpoint or await self._resolve()
+            return endpoint, await opened
+
+    async def _opened(self) -> AsyncClient:
+        if self._client is None:
+            self._client = await asyncio.to_thread(_open)
+        return self._client
+
+
+def _open() -> AsyncClient:
+    import httpx
+
+    _find_sniffio_once()
+    limits = httpx.Limits(max_keepalive_connections=_IDLE_CONNECTIONS)
+    # No proxy from the environment: it must not see what is meant for this machine.
+    return httpx.AsyncClient(trust_env=False, follow_redirects=False, limits=limits)
+
+
+def _find_sniffio_once() -> None:
+    """Remember that `sniffio` is not installed, if it is not.
+
+    httpcore tries to import it four times per question, and Python searches its whole path each time: a quarter of a
+    question's cost on the client's side.
+    """
+    if "sniffio" not in sys.modules and find_spec("sniffio") is None:
+        # This is how Python is told that a module does not exist.
+        sys.modules["sniffio"] = None  # type: ignore[assignment]
+
+
+def _gone(error: HTTPError, endpoint: Endpoint, *, first: bool) -> CompleterError:
+    import httpx
+
+    # Never show the credentials before an `@`.
+    place = _CREDENTIALS.sub("//", endpoint.url)
+    if isinstance(error, httpx.ConnectError):
+        return CompleterError("unreachable", f"no server answers at {place}")
+    # Our server may break off an answer, but never starts with anything but HTTP.
+    if first and isinstance(error, httpx.ProtocolError):
+        return CompleterError("unreachable", f"the program at {place} is not Calomel")
+    return CompleterError("unreachable", f"the model's server is gone ({type(error).__name__})")
+
+
+def _refusal(response: Response) -> CompleterError:
+    """The server's error as a CompleterError; only its code and message are used."""
+    try:
+        said = json.loads(response.content)["error"]
+        code, message = str(said.get("code")), str(said.get("message"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        code, message = "", f"the server answered with status {response.status_code}"
+    if response.status_code in {401, 403}:
+        return CompleterError(
+            "refused", "the server does not accept the token: check server.token or server.token_file"
+        )
+    if response.status_code == 404:  # noqa: PLR2004 (RFC 9110)
+        return CompleterError("refused", "this server is not Calomel, or is an older version")
+    if response.status_code < 500:  # noqa: PLR2004 (RFC 9110)
+        return CompleterError("refused", message)
+    return CompleterError(_CODES.get(code, "failed"), message)

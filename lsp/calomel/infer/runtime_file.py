@@ -1,0 +1,156 @@
+"""The file in which a running server publishes its address and token for the editors of the same user.
+
+Only that user can read the file, and only that user's file is trusted: folder and file must belong to the user and be
+closed to everybody else, and links are not followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from calomel.infer.process import runs
+from calomel.infer.wire import FieldError, read_json
+from calomel.storage.system import is_own, open_private, rights_of_others
+
+_NAME: Final = "server.json"
+_MAX_BYTES: Final = 64 * 1024
+_Text = Annotated[str, Meta(max_length=4096)]
+
+
+class RuntimeFileError(Exception):
+    """The file cannot be written, or must not be trusted; the message says why and never contains a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRecord:
+    """One running server.
+
+    Attributes:
+        url: `http://host:port`.
+        token: that clients must send; None if it needs none.
+        pid: of its process.
+        started: when that process started, in clock ticks since boot; 0 if unknown. Process ids are reused; the pair of
+            both is not.
+        model: checkpoint folder, for people; None for the shipped one.
+        weights: `calomel.weights.weights_id` of that folder; empty if it could not be read.
+        device: `cpu`, `cuda`, `cuda:N` or `mps`.
+        version: of Calomel.
+        protocol: version of the wire protocol.
+    """
+
+    url: _Text
+    token: _Text | None = field(repr=False)
+    pid: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+    started: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    model: _Text | None
+    weights: _Text
+    device: _Text
+    version: _Text
+    protocol: Annotated[int, Meta(ge=0, le=2**31 - 1)]
+
+    def alive(self) -> bool:
+        """Whether its process still runs."""
+        return runs(self.pid, self.started)
+
+
+def runtime_folder() -> Path:
+    """The user's runtime folder (on Linux `$XDG_RUNTIME_DIR/calomel`, or the system's fallback)."""
+    import warnings
+
+    import platformdirs  # takes 25 ms, which an editor's first answer must not wait for
+
+    with warnings.catch_warnings():
+        # Without XDG_RUNTIME_DIR (no session, a container) its fallback is fine: `check_folder` checks it.
+        warnings.simplefilter("ignore", getattr(platformdirs, "RuntimeDirWarning", UserWarning))
+        return platformdirs.user_runtime_path("calomel", appauthor=False)
+
+
+def default_path() -> Path:
+    """`server.json` in the runtime folder, for a server that the user started."""
+    return runtime_folder() / _NAME
+
+
+def read(path: Path) -> ServerRecord | None:
+    """The record in `path`; None when there is no file.
+
+    Raises RuntimeFileError for a file that must not be trusted: of another user, open to others, a link, damaged.
+    """
+    try:
+        check_folder(path.parent)
+        descriptor = open_private(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RuntimeFileError(f"{path} cannot be read ({error.strerror})") from error
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise RuntimeFileError(f"{path} is not a plain file")
+        if not is_own(status):
+            raise RuntimeFileError(f"{path} belongs to another user")
+        if rights_of_others(status):
+            raise RuntimeFileError(f"{path} is open to other users")
+        data = file.read(_MAX_BYTES + 1)
+    try:
+        return read_json(data, ServerRecord)
+    except FieldError as error:
+        raise RuntimeFileError(f"{path} is damaged: {error}") from None
+
+
+def check_folder(folder: Path) -> None:
+    """Raise RuntimeFileError if others could put files there; FileNotFoundError if it does not exist."""
+    status = folder.stat()
+    if not is_own(status):
+        raise RuntimeFileError(f"{folder} belongs to another user: choose another runtime-file")
+    # In a sticky folder nobody can replace what belongs to another.
+    if rights_of_others(status, stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX:
+        raise RuntimeFileError(f"other users can write to {folder}: choose another runtime-file, or chmod go-w it")
+
+
+@contextmanager
+def published(path: Path, record: ServerRecord) -> Iterator[None]:
+    """Keep the record in `path` for as long as the context is open.
+
+    Only the user can read the file (mode 0600), from its first byte on. A file of an earlier server is replaced; on
+    exit, the file is removed unless a later server has replaced it.
+
+    Raises RuntimeFileError when the folder cannot be written or is not the user's alone.
+    """
+    draft = path.with_name(f"{path.name}.{record.pid}.{secrets.token_hex(4)}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_folder(path.parent)
+        descriptor = open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(asdict(record), file)
+        draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise RuntimeFileError(f"cannot write the runtime file {path}: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        if holds(path, record):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def holds(path: Path, record: ServerRecord) -> bool:
+    """Whether the file is still this server's."""
+    try:
+        found = read(path)
+    except RuntimeFileError:
+        return False
+    return found is not None and (found.pid, found.started, found.url) == (record.pid, record.started, record.url)

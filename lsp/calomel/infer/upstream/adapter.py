@@ -1,0 +1,165 @@
+"""The interface of the adapters for wire formats, and what they share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from math import isfinite, nan
+from typing import Any, Final
+
+from calomel.infer.completer import Drawing, FinishReason
+from calomel.infer.upstream.exchange import LOADING_SECONDS, READ_SECONDS, Exchange, Target, UpstreamError
+from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, write_fim
+from calomel.prompts.parts import PromptParts
+
+# The window of servers that do not report one (Ollama's default num_ctx).
+DEFAULT_WINDOW: Final = 4096
+_NAMES_SHOWN: Final = 8
+_LARGEST: Final = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a server reports about its model.
+
+    Attributes:
+        model: its name on the server.
+        window: tokens of prompt and answer together.
+        log_probs: it reports the log-probability of each token of an answer.
+        edits: it rewrites regions.
+    """
+
+    model: str
+    window: int = DEFAULT_WINDOW
+    log_probs: bool = False
+    edits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A hole or a region to ask about. For a hole, `parts.related` is all that is used of other files and edits.
+
+    `prompt`, if given, is sent as it is, instead of a hole in the model's fill-in-the-middle tokens.
+    """
+
+    parts: PromptParts
+    max_tokens: int = 1
+    stop: tuple[str, ...] = ()
+    drawing: Drawing = field(default_factory=Drawing)
+    prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of an answer; the last one has a finish reason. Numbers may be missing or NaN."""
+
+    text: str = ""
+    log_probs: tuple[float, ...] = ()
+    finish: FinishReason | None = None
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+
+
+class Adapter(ABC):
+    """Asks one server. Every method raises UpstreamError."""
+
+    name: str
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._target: Target = exchange.target
+        self._form: FimFormat | None = None if exchange.target.fim is None else FORMATS[exchange.target.fim]
+
+    @property
+    def continues(self) -> bool:
+        """Whether a hole is asked for by the text before it alone: the model has no tokens for more."""
+        return self._form is LEFT_TO_RIGHT
+
+    async def names(self) -> list[str]:
+        """The models that it has; empty if it does not tell."""
+        return []
+
+    @abstractmethod
+    async def look(self) -> Known:
+        """Ask what the server can do; must be called first."""
+
+    @abstractmethod
+    def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
+        """Stream the text for a hole; closing the stream frees the server's slot."""
+
+    async def rewrite(self, ask: Ask) -> str:
+        """What the region becomes; only with `Known.edits`."""
+        del ask
+        raise UpstreamError("refused", f"{self.name} does not rewrite regions")
+
+    async def _try(self) -> bool:
+        """Ask for one token, which loads the model if necessary. Whether its log-probability came along."""
+        trial = Ask(PromptParts(prefix="def add(a, b):\n    return ", suffix="\n"))
+        async with aclosing(self.fill(trial, LOADING_SECONDS)) as pieces:
+            return any([isfinite(value) async for piece in pieces for value in piece.log_probs])
+
+    def _check_tokens(self, model: str, counted: int, form: FimFormat) -> None:
+        """Raise UpstreamError unless the model has the tokens of the named format, which it counts as one each."""
+        if counted != len(form.marks):
+            message = f"{model or 'the model'} has no tokens {' '.join(form.marks)}: remove upstream-fim to detect them"
+            raise UpstreamError("refused", message)
+
+    def _one_of(self, names: Sequence[str]) -> str:
+        """The model that was named, or the only one."""
+        wanted, shown = self._target.model, ", ".join(names[:_NAMES_SHOWN])
+        if wanted is not None:
+            found = next((name for name in names if name in {wanted, f"{wanted}:latest"}), None)
+            if found is None:
+                there = f"it has {shown}" if names else "it has no models"
+                raise UpstreamError("refused", f"the server at {self._target.base} has no {wanted}: {there}")
+            return found
+        if len(names) != 1:
+            message = (
+                f"the server at {self._target.base} has several models: name one with upstream-model ({shown})"
+                if names
+                else f"the server at {self._target.base} has no model: load one"
+            )
+            raise UpstreamError("refused", message)
+        return names[0]
+
+
+def prompt_of(ask: Ask, form: FimFormat | None) -> str:
+    """The prompt of a hole: `ask.prompt` if given, else the hole in a format's tokens."""
+    return ask.prompt if ask.prompt is not None else write_fim(ask.parts, form or FORMATS["qwen"])
+
+
+def drawn(drawing: Drawing, **names: str) -> dict[str, Any]:
+    """The sampling parameters that differ from the defaults, under the server's `names`; an empty name drops one."""
+    usual, found = Drawing(), {"temperature": drawing.temperature}
+    for name in ("top_p", "top_k", "frequency_penalty", "presence_penalty", "repetition_penalty", "seed"):
+        value, said = getattr(drawing, name), names.get(name, name)
+        if value != getattr(usual, name) and said:
+            found[said] = value
+    return found
+
+
+def record(value: Any) -> dict[str, Any]:
+    """A JSON object; an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: Any) -> list[Any]:
+    """A JSON array; an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def text(value: Any) -> str:
+    """A JSON string; an empty one for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def whole(value: Any) -> int:
+    """A count; 0 for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else 0
+
+
+def number(value: Any) -> float:
+    """A log-probability; NaN for anything else."""
+    return float(value) if isinstance(value, int | float) and abs(value) < _LARGEST else nan

@@ -1,0 +1,256 @@
+"""Adapters for wire formats that several servers share, and detection of a server's format.
+
+vLLM, LM Studio and others: `/v1/completions` of OpenAI's API. Mercury: its published OpenAPI document, 2026-07.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, Final
+
+from calomel.infer.completer import FinishReason
+from calomel.infer.upstream.adapter import (
+    DEFAULT_WINDOW,
+    Adapter,
+    Ask,
+    Known,
+    Piece,
+    drawn,
+    items,
+    number,
+    prompt_of,
+    record,
+    text,
+    whole,
+)
+from calomel.infer.upstream.exchange import READ_SECONDS, Exchange, UpstreamError
+from calomel.infer.upstream.native import LlamaCpp, Ollama
+from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, format_named
+from calomel.prompts.mercury import read_answer, write_mercury
+
+# The limit of OpenAI's API.
+_MOST_STOPS: Final = 4
+# From its OpenAPI document: prompt and answer together.
+_MERCURY_WINDOW: Final = 32_000
+_MERCURY_MODEL: Final = "mercury-edit-2"
+_NOT_FOUND: Final = 404
+_SERVER_ERROR: Final = 500
+# A field that the server rejects; `llama_cpp.server` answers 500 to log-probabilities without `logits_all`.
+_REFUSED_FIELD: Final = frozenset({400, 422, 500})
+
+
+class OpenAi(Adapter):
+    """`/v1/completions` with our prompts: vLLM, LM Studio and others."""
+
+    name = "openai"
+
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__(exchange)
+        self._model = ""
+        self._log_probs = True
+
+    async def names(self) -> list[str]:
+        """The models that it lists."""
+        return list(await self._windows())
+
+    async def look(self) -> Known:
+        """The model, its window and its tokens."""
+        windows = await self._listed()
+        self._model = self._one_of(list(windows))
+        window = windows[self._model]
+        if self._form is None:
+            self._form = format_named(self._model) or await self._asked()
+        else:
+            await self._check()
+        try:
+            log_probs = await self._try()
+        except UpstreamError as error:
+            if error.status == _NOT_FOUND:
+                message = (
+                    f"the server at {self._target.base} only chats and cannot complete code: use one with "
+                    "/v1/completions (vLLM, LM Studio), llama.cpp or Ollama"
+                )
+                raise UpstreamError("refused", message) from None
+            if error.status not in _REFUSED_FIELD:
+                raise
+            # Some servers refuse the field; the next answer shows whether that was the reason.
+            self._log_probs = False
+            log_probs = await self._try()
+        return Known(self._model, window or DEFAULT_WINDOW, log_probs)
+
+    async def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
+        """As `Adapter.fill`."""
+        form = self._form or LEFT_TO_RIGHT
+        body = drawn(ask.drawing, top_k="") | {
+            "model": self._model, "prompt": prompt_of(ask, form), "max_tokens": ask.max_tokens, "stream": True,
+            "stream_options": {"include_usage": True}, "stop": (*ask.stop, *form.ends)[:_MOST_STOPS],
+        }  # fmt: skip
+        if self._log_probs:
+            body["logprobs"] = 1
+        finish: FinishReason | None = None
+        mute = True
+        async with aclosing(self._exchange.events("/v1/completions", body, patience)) as events:
+            async for found in events:
+                said, mute = record(found), False
+                choice = record(next(iter(items(said.get("choices"))), None))
+                known = items(record(choice.get("logprobs")).get("token_logprobs"))
+                if choice.get("finish_reason"):
+                    finish = "length" if choice["finish_reason"] == "length" else "stop"
+                usage = record(said.get("usage"))
+                cached = record(usage.get("prompt_tokens_details")).get("cached_tokens")
+                yield Piece(
+                    text(choice.get("text")),
+                    tuple(map(number, known)),
+                    None,
+                    whole(usage.get("prompt_tokens")),
+                    whole(cached),
+                )
+        if mute:  # `llama_cpp.server` reports errors only without streaming
+            del body["stream_options"]
+            await self._exchange.post("/v1/completions", body | {"stream": False, "max_tokens": 1})
+        if finish is None:
+            raise self._exchange.broken()
+        yield Piece(finish=finish)
+
+    async def _listed(self) -> dict[str, int]:
+        """As `_windows`; only the named model if the server has no list: `transformers serve` lists its cache."""
+        try:
+            windows = await self._windows()
+        except UpstreamError as error:
+            if not _lists_nothing(error, self._target.model):
+                raise
+            windows = {}
+        return windows or ({} if self._target.model is None else {self._target.model: 0})
+
+    async def _windows(self) -> dict[str, int]:
+        """The window of each model; 0 if the server does not report it."""
+        models = [record(each) for each in items(record(await self._exchange.get("/v1/models")).get("data"))]
+        return {str(each.get("id")): whole(each.get("max_model_len")) for each in models}
+
+    async def _asked(self) -> FimFormat:
+        return LEFT_TO_RIGHT
+
+    async def _check(self) -> None:
+        """Raise UpstreamError if the model has not the tokens of the named format, as far as the server can tell."""
+
+
+class Vllm(OpenAi):
+    """vLLM, which also has a route for tokenizing."""
+
+    name = "vllm"
+
+    async def _asked(self) -> FimFormat:
+        """The format whose tokens are each one token of the model."""
+        for form in FORMATS.values():
+            if form.marks and await self._counted(form) == len(form.marks):
+                return form
+        return LEFT_TO_RIGHT
+
+    async def _check(self) -> None:
+        if self._form is not None:
+            self._check_tokens(self._model, await self._counted(self._form), self._form)
+
+    async def _counted(self, form: FimFormat) -> int:
+        body = {"model": self._model, "prompt": "".join(form.marks), "add_special_tokens": False}
+        return whole(record(await self._exchange.post("/tokenize", body)).get("count"))
+
+
+class Mercury(Adapter):
+    """The hosted API: `/v1/fim/completions` and `/v1/edit/completions`."""
+
+    name = "mercury"
+
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__(exchange)
+        self._model = exchange.target.model or _MERCURY_MODEL
+
+    async def look(self) -> Known:
+        """Check that it accepts the key and has the model; no completion is requested, since that costs money."""
+        models = items(record(await self._exchange.get("/v1/models")).get("data"))
+        names = [str(record(each).get("id")) for each in models]
+        if self._target.model is not None and names:
+            self._one_of(names)
+        return Known(self._model, _MERCURY_WINDOW, edits=True)
+
+    async def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
+        """As `Adapter.fill`; without the API's default penalty, which suits prose but not the repetitions of code."""
+        front = "".join(f"{each.path}\n{each.text}\n" for each in ask.parts.related)
+        body = {
+            "model": self._model, "prompt": front + ask.parts.prefix, "suffix": ask.parts.suffix, "stream": True,
+            "max_tokens": ask.max_tokens, "stop": ask.stop[:_MOST_STOPS], "presence_penalty": 0.0,
+        }  # fmt: skip
+        finish: FinishReason | None = None
+        async with aclosing(self._exchange.events("/v1/fim/completions", body, patience)) as events:
+            async for found in events:
+                choice = record(next(iter(items(record(found).get("choices"))), None))
+                if choice.get("finish_reason"):
+                    finish = "length" if choice["finish_reason"] == "length" else "stop"
+                usage = record(record(found).get("usage"))
+                yield Piece(text(choice.get("text")), prompt_tokens=whole(usage.get("prompt_tokens")))
+        if finish is None:
+            raise self._exchange.broken()
+        yield Piece(finish=finish)
+
+    async def rewrite(self, ask: Ask) -> str:
+        """What the region becomes; its current text if there is nothing to do."""
+        message = {"role": "user", "content": write_mercury(ask.parts)}
+        body = {"model": self._model, "messages": [message], "max_tokens": ask.max_tokens, "temperature": 0.0}
+        choices = items(record(await self._exchange.post("/v1/edit/completions", body)).get("choices"))
+        content = record(record(next(iter(choices), None)).get("message")).get("content")
+        region = "" if ask.parts.region is None else ask.parts.region.text
+        if not isinstance(content, str):
+            raise self._exchange.nonsense()
+        found = read_answer(content, region)
+        if found is None:
+            raise self._exchange.broken()
+        return found
+
+
+_ADAPTERS: Final[Mapping[str, type[LlamaCpp | Ollama | OpenAi | Mercury]]] = {
+    each.name: each for each in (LlamaCpp, Ollama, Vllm, OpenAi, Mercury)
+}
+
+
+async def adapter_of(exchange: Exchange) -> Adapter:
+    """The adapter for the configured or detected format. Raises UpstreamError."""
+    target = exchange.target
+    name = target.format
+    if name == "auto":
+        name = "mercury" if target.hosted else await _detected(exchange)
+        exchange.target = replace(target, format=name)
+    return _ADAPTERS[name](exchange)
+
+
+async def _detected(exchange: Exchange) -> Any:
+    """Detect a server's format by routes that only it has. Raises UpstreamError."""
+    refused: UpstreamError | None = None
+    for path, only, name in (
+        ("/props", "default_generation_settings", "llama.cpp"),
+        ("/api/version", "version", "ollama"),
+        ("/version", "version", "vllm"),
+        ("/v1/models", "data", "openai"),
+    ):
+        try:
+            found = record(await exchange.get(path))
+        except UpstreamError as error:
+            if error.gone or error.code in {"timeout", "loading"} or (error.code == "refused" and not error.status):
+                raise
+            # Some servers want a key for some paths only.
+            refused = error if error.code == "refused" else refused
+            if name == "openai" and _lists_nothing(error, exchange.target.model):
+                return name
+            continue
+        if only in found and "error" not in found:
+            return name
+    message = (
+        f"the server at {exchange.target.base} speaks no known API: if it is llama.cpp, Ollama, vLLM or "
+        "LM Studio, check its version; otherwise set upstream-format"
+    )
+    raise refused or UpstreamError("refused", message)
+
+
+def _lists_nothing(error: UpstreamError, model: str | None) -> bool:
+    """Whether a server failed to list its models but may still serve the named one."""
+    return model is not None and (error.status or 0) >= _SERVER_ERROR

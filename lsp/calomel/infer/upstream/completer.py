@@ -1,0 +1,524 @@
+"""Answers questions with a model behind an upstream server instead of an engine in this process.
+
+The server is asked what it can do before the first question, and again after it was gone: it may have another model
+now. Its log-probabilities, if it reports any, give an answer's confidence. It judges no drafts: filters and what is
+known of their rules decide about them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import math
+import time
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from calomel.infer.completer import (
+    DEFAULT_CONTEXT,
+    MAX_CONTEXT,
+    Candidate,
+    CanvasText,
+    CompleteAnswer,
+    CompleteRequest,
+    Drawing,
+    Fill,
+    FillRequest,
+    FinishReason,
+    ModelInfo,
+    Timings,
+    cut_at_stop,
+    settled,
+)
+from calomel.infer.continuation import continuation, last_piece
+from calomel.infer.launch import version
+from calomel.infer.upstream.adapter import Adapter, Ask, Known, Piece
+from calomel.infer.upstream.adapters import adapter_of
+from calomel.infer.upstream.exchange import Exchange, Target, UpstreamError
+from calomel.infer.upstream.running import TITLES
+from calomel.prompts.next_edit import EDIT_FORMATS, MERCURY_REGION, EditFormat, format_called
+from calomel.prompts.own import diff_text
+from calomel.prompts.parts import Excerpt, Hunk, PromptParts, RegionBounds
+from calomel.selectivity.record import SourceClass
+
+if TYPE_CHECKING:
+    from calomel.engine import Result
+
+
+_log = logging.getLogger("calomel.server")
+
+_Found = TypeVar("_Found")
+
+# Room for the markers around an answer in the model's own format.
+_MARKER_TOKENS: Final = 16
+# Servers unload an idle model (Ollama after five minutes); the next answer is slow then.
+_ASLEEP_SECONDS: Final = 60.0
+# The model or a route does not exist any more.
+_CHANGED: Final = frozenset({404, 501})
+_NONE: Final = "it gives no log-probabilities, so only filters and past results decide"
+
+
+_CONTINUES: Final = "it has no known fill-in-the-middle tokens and continues the text before a gap"
+
+
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """The part of an engine's `Result` that is known here."""
+
+    prefill_seconds: float = 0.0
+    denoise_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class _Answer:
+    """A growing answer: pieces of text, each with the log-probabilities of its tokens.
+
+    Attributes:
+        owed: what it must begin with: the end of the text before the hole.
+    """
+
+    owed: str = ""
+    said: str = ""
+    pieces: list[Piece] = field(default_factory=list)
+    finish: FinishReason | None = None
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    trimmed: bool = False
+
+    def take(self, piece: Piece) -> None:
+        self.said += piece.text
+        self.pieces.append(piece)
+        self.finish = piece.finish or self.finish
+        self.prompt_tokens = piece.prompt_tokens or self.prompt_tokens
+        self.cached_tokens = piece.cached_tokens or self.cached_tokens
+
+    @property
+    def text(self) -> str:
+        """Beyond what it owes; empty while that is incomplete."""
+        return self.said[len(self.owed) :] if self.said.startswith(self.owed) else ""
+
+    @property
+    def strays(self) -> bool:
+        """Whether it begins otherwise than it must."""
+        return not self.said.startswith(self.owed) and (bool(self.finish) or not self.owed.startswith(self.said))
+
+    @property
+    def own_pieces(self) -> list[tuple[int, Piece]]:
+        """The pieces that say anything beyond what is owed, and where they begin in `text`."""
+        found, at = [], -len(self.owed)
+        for piece in self.pieces:
+            if piece.text and at + len(piece.text) > 0:
+                found.append((at, piece))
+            at += len(piece.text)
+        return found
+
+    @property
+    def tokens(self) -> int:
+        """Estimate: servers send about one token per piece."""
+        return sum(max(len(piece.log_probs), 1) for _, piece in self.own_pieces)
+
+    def log_probs(self, length: int) -> tuple[float, ...]:
+        """Those of the tokens that start in the first `length` characters; empty if any is missing or NaN."""
+        found: list[float] = []
+        for at, piece in self.own_pieces:
+            if at < length:
+                if not piece.log_probs or not all(math.isfinite(value) for value in piece.log_probs):
+                    return ()
+                found += [min(0.0, value) for value in piece.log_probs]
+        return tuple(found)
+
+
+class UpstreamCompleter:
+    """A `Completer` on another server, with the interface of `calomel.infer.filler.Filler` on an engine.
+
+    Args:
+        target: the server.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._exchange = Exchange(target)
+        self._adapter: Adapter | None = None
+        self._last = Known(target.model or "upstream")
+        self._looking: asyncio.Task[Adapter] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._trouble = ""
+        # Whoever asks first is told what is wrong by the error.
+        self._logs = False
+        self._heard = time.monotonic()
+
+    def look(self) -> None:
+        """Ask what the server can do, in a separate event loop. Raises UpstreamError."""
+
+        async def once() -> None:
+            try:
+                await self._ready()
+            finally:
+                self._logs = True
+                await self.aclose()
+
+        asyncio.run(once())
+
+    @property
+    def model(self) -> ModelInfo:
+        """What is known of the model so far, without waiting."""
+        known, form = self._last, self._trained
+        source: SourceClass = "edits" if form is not None else "small" if self._continues else "fim"
+        source = "hosted" if known.edits else source
+        identity = hashlib.sha256(f"{self.target.base}\0{known.model}".encode()).hexdigest()[:16]
+        window = min(known.window, MAX_CONTEXT)
+        return ModelInfo(
+            id=known.model[:256],
+            weights=identity,
+            kinds=("fill", "edit"),
+            max_context=window,
+            # Prompts of other makers' servers cost no time of this machine's engine.
+            default_context=min(_EDITS_CONTEXT if source in {"edits", "hosted"} else DEFAULT_CONTEXT, window),
+            tokenizer=None,
+            version=version(),
+            region=MERCURY_REGION if known.edits else RegionBounds() if form is None else form.region,
+            source=source,
+            through=self._through,
+        )
+
+    @property
+    def said(self) -> str:
+        """One sentence for people: which server and model, and where confidences come from; or what is wrong."""
+        if self._adapter is None:
+            return self._trouble or f"the server at {self.target.base} was not asked yet"
+        known = "it gives log-probabilities" if self._last.log_probs else _NONE
+        known += "; it has no fill-in-the-middle tokens and continues the text before a gap" if self._continues else ""
+        return f"{self._adapter.name} at {self.target.base} with {self._last.model}; {known}"
+
+    @property
+    def _through(self) -> str:
+        name = "" if self._adapter is None else self._adapter.name
+        return f"{TITLES.get(name, 'a server')} at {self.target.base}"
+
+    async def info(self) -> ModelInfo:
+        """What the model can do; asks the server. Raises UpstreamError."""
+        await self._ready()
+        return self.model
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        """Rewrite the region, or fill the hole; drafts come with no likelihood. Raises UpstreamError."""
+        began = time.monotonic()
+        until = None if request.deadline is None else began + request.deadline
+        adapter = await self._within(until, self._ready())
+        answer, ask = _Answer(), self._ask(request)
+        own: tuple[Candidate, ...] = ()
+        if request.kind == "edit":
+            try:
+                own = await self._rewritten(adapter, request, ask, answer, until) if request.own else ()
+            except UpstreamError as error:
+                # Drafts need no model.
+                if error.code != "timeout" or not request.drafts:
+                    raise
+        else:
+            async for _ in self._grown(request, answer, until, ask):
+                pass
+            text = self._cut(request, answer.text)[0]
+            own = (Candidate(text, answer.log_probs(len(text)), finish_reason=answer.finish or "stop"),)
+        return CompleteAnswer(
+            (*own, *(Candidate(draft.text, maker=draft.maker) for draft in request.drafts)),
+            context_tokens=answer.prompt_tokens,
+            cached_tokens=answer.cached_tokens,
+            model=self.model.id,
+            timings=Timings(total=time.monotonic() - began),
+            judged=False,
+        )
+
+    async def afill(self, request: FillRequest) -> Fill:
+        """Fill the hole; cancelling the task frees the server's slot. Raises UpstreamError."""
+        began, answer = time.monotonic(), _Answer()
+        until = None if request.deadline is None else began + request.deadline
+        async for _ in self._grown(request, answer, until):
+            pass
+        return await self._finished(request, answer, began)
+
+    def fill(self, request: FillRequest) -> Fill:
+        """The same in an event loop of its own; blocks."""
+
+        async def once() -> Fill:
+            try:
+                return await self.afill(request)
+            finally:
+                await self.aclose()
+
+        return asyncio.run(once())
+
+    async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
+        """Yield the text as it becomes final, then the `Fill`. Raises UpstreamError."""
+        began, answer, sent = time.monotonic(), _Answer(), ""
+        until = None if request.deadline is None else began + request.deadline
+        async with aclosing(self._grown(request, answer, until)) as growing:
+            async for _ in growing:
+                text, stopped = self._cut(request, answer.text)
+                if not stopped:
+                    # Where the answer of a model ends that continues a text, the next line tells.
+                    text = text[: text.rfind("\n") + 1].rstrip() if self._continues else settled(text, request.stop)
+                if request.hole is not None:
+                    text = await asyncio.to_thread(request.hole.settled, text)
+                if text.startswith(sent) and len(text) > len(sent):
+                    yield text[len(sent) :]
+                    sent = text
+        fill = await self._finished(request, answer, began)
+        if fill.text.startswith(sent) and len(fill.text) > len(sent):
+            yield fill.text[len(sent) :]
+        yield fill
+
+    async def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
+        """Yield the answer after every piece of it, then the `Fill`. Raises UpstreamError."""
+        began, answer = time.monotonic(), _Answer()
+        until = None if request.deadline is None else began + request.deadline
+        async with aclosing(self._grown(request, answer, until)) as growing:
+            async for _ in growing:
+                text = self._cut(request, answer.text)[0]
+                pieces = tuple(piece.text[max(0, -at) :] for at, piece in answer.own_pieces)
+                yield CanvasText(len(pieces), text, pieces, (True,) * len(pieces))
+        yield await self._finished(request, answer, began)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        looking, self._looking = self._looking, None
+        if looking is not None:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+        await self._exchange.aclose()
+
+    def close(self) -> None:
+        """The same, from a thread other than the event loop's."""
+        if self._loop is not None and self._loop.is_running():
+            asyncio.run_coroutine_threadsafe(self.aclose(), self._loop).result()
+
+    # Asking.
+
+    async def _ready(self) -> Adapter:
+        """The adapter, once it knows its server. Cancelling the wait does not cancel that: models load slowly."""
+        self._loop = asyncio.get_running_loop()
+        if self._adapter is not None:
+            return self._adapter
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._looked())
+            self._looking.add_done_callback(_told)
+        return await asyncio.shield(self._looking)
+
+    async def _looked(self) -> Adapter:
+        try:
+            self._exchange.target = self.target
+            adapter = await adapter_of(self._exchange)
+            self._last = await adapter.look()
+        except UpstreamError as error:
+            if self._logs and str(error) != self._trouble:
+                _log.warning("%s", error)
+            self._trouble = str(error)
+            raise
+        else:
+            self._adapter, self._heard, self._logs = adapter, time.monotonic(), True
+            _log.info("%s", self.said)
+            return adapter
+        finally:
+            self._looking = None
+
+    def _ask(self, request: CompleteRequest) -> Ask:
+        drawing = request.sampling if isinstance(request, FillRequest) else None
+        window = self._last.window
+        room = min(request.max_context, max(window // 2, window - request.max_tokens))
+        whole = request.kind == "fill" or not (self._last.edits or self._trained)
+        parts = fitted(request.parts, room, whole=whole)
+        asked = drawing if isinstance(drawing, Drawing) else Drawing()
+        return Ask(parts, max(1, min(request.max_tokens, window - room)), request.stop, asked)
+
+    @property
+    def _trained(self) -> EditFormat | None:
+        """The format in which the model was trained to rewrite regions, if any."""
+        return EDIT_FORMATS.get(self.target.edit or format_called(self._last.model) or "")
+
+    async def _rewritten(
+        self, adapter: Adapter, request: CompleteRequest, ask: Ask, answer: _Answer, until: float | None
+    ) -> tuple[Candidate, ...]:
+        """The model's rewrite of the region; empty if it cannot rewrite regions or its answer is malformed."""
+        if self._last.edits:
+            return (Candidate(await self._within(until, adapter.rewrite(ask))),)
+        form = self._trained
+        if form is None or request.parts.region is None:
+            return ()
+        prompt, reply = form.write(ask.parts)
+        stop, most = (*form.ends, *ask.stop), ask.max_tokens + _MARKER_TOKENS
+        ask = replace(ask, prompt=prompt, stop=stop, max_tokens=most)
+        async for _ in self._grown(request, answer, until, ask):
+            pass
+        text = reply.read(answer.text)
+        if text is None:
+            return ()
+        return (Candidate(text, answer.log_probs(len(answer.text)), finish_reason=answer.finish or "stop"),)
+
+    async def _grown(
+        self, request: CompleteRequest, answer: _Answer, until: float | None, ask: Ask | None = None
+    ) -> AsyncGenerator[None]:
+        """Extend `answer` piece by piece, until the first stop string, its end or the deadline.
+
+        A model that continues a text writes the word at the cursor again; if it writes another one, it is asked anew.
+        """
+        adapter = await self._within(until, self._ready())
+        ask = ask or self._ask(request)
+        answer.trimmed = len(ask.parts.prefix) < len(request.parts.prefix)
+        heals = adapter.continues and ask.prompt is None
+        answer.owed = last_piece(ask.parts.prefix, request.stop) if heals else ""
+        async with aclosing(self._written(adapter, request, answer, until, _healed(ask, answer.owed))) as states:
+            async for _ in states:
+                yield
+        if answer.strays:
+            answer.owed, answer.said, answer.finish = "", "", None
+            answer.pieces.clear()
+            async with aclosing(self._written(adapter, request, answer, until, ask)) as states:
+                async for _ in states:
+                    yield
+
+    async def _written(
+        self, adapter: Adapter, request: CompleteRequest, answer: _Answer, until: float | None, ask: Ask
+    ) -> AsyncGenerator[None]:
+        try:
+            async with aclosing(adapter.fill(ask)) as pieces:
+                while answer.finish is None and not answer.strays:
+                    answer.take(await self._within(until, anext(pieces)))
+                    self._heard = time.monotonic()
+                    if answer.finish is None and self._cut(request, answer.text)[1]:
+                        answer.finish = "stop"
+                    yield
+        except UpstreamError as error:
+            if error.code == "timeout" and answer.text:
+                answer.finish = "deadline"
+                yield
+                return
+            self._doubt(error)
+            raise
+
+    @property
+    def _continues(self) -> bool:
+        return self._adapter is not None and self._adapter.continues
+
+    def _cut(self, request: CompleteRequest, text: str) -> tuple[str, bool]:
+        """The text up to where the answer is over, and whether it is."""
+        text, stopped = cut_at_stop(text, request.stop)
+        goes_on = self._continues and request.kind == "fill" and request.min_tokens <= 1
+        end = continuation(request.parts).end(text) if goes_on else None
+        return (text, stopped) if end is None else (text[:end], True)
+
+    def _doubt(self, error: UpstreamError) -> None:
+        """Ask anew what the server can do: it may come back with another model, or has to load an idle one first.
+
+        If the refusal names a window, the next question uses it.
+        """
+        if error.window:
+            self._last = replace(self._last, window=min(error.window, self._last.window))
+        asleep = error.code == "timeout" and time.monotonic() - self._heard > _ASLEEP_SECONDS
+        if error.gone or asleep or error.status in _CHANGED:
+            self._adapter, self._trouble = None, str(error)
+
+    async def _within(self, until: float | None, work: Awaitable[_Found]) -> _Found:
+        try:
+            async with asyncio.timeout(None if until is None else max(0.0, until - time.monotonic())):
+                return await work
+        except TimeoutError:
+            message = f"the server at {self.target.base} did not answer in time: use a smaller model or less context"
+            raise UpstreamError("timeout", message) from None
+
+    async def _finished(self, request: FillRequest, answer: _Answer, began: float) -> Fill:
+        text, stopped = self._cut(request, answer.text)
+        text = text.rstrip() if self._continues else text
+        finish = "stop" if stopped else answer.finish or "stop"
+        if request.hole is not None:
+            text = await asyncio.to_thread(request.hole.fitted, text, truncated=finish != "stop")
+        scores, tokens, seconds = answer.log_probs(len(text)), answer.tokens, time.monotonic() - began
+        return Fill(
+            text=text,
+            finish_reason=finish,
+            confidence=math.exp(sum(scores) / len(scores)) if scores else 0.0,
+            prompt_tokens=answer.prompt_tokens,
+            completion_tokens=tokens,
+            cached_tokens=answer.cached_tokens,
+            steps=tokens,
+            forwards=tokens,
+            seconds=seconds,
+            result=cast("Result", _Account(denoise_seconds=seconds)),
+            trimmed=answer.trimmed,
+        )
+
+
+def _healed(ask: Ask, owed: str) -> Ask:
+    """The question for the text from the start of the word at the cursor."""
+    if not owed:
+        return ask
+    prefix = ask.parts.prefix.removesuffix(owed)
+    return replace(ask, parts=replace(ask.parts, prefix=prefix), max_tokens=ask.max_tokens + len(owed))
+
+
+def _told(task: asyncio.Task[Adapter]) -> None:
+    """Retrieve a task's error, which asyncio would report if nobody waited for it."""
+    if not task.cancelled():
+        task.exception()
+
+
+# What Zed gives its own model; Sweep's has 8,192.
+_EDITS_CONTEXT: Final = 8192
+# Bytes per token of code, as estimated by `calomel.context.budget`; the server's tokenizer is not available.
+_BYTES_PER_TOKEN: Final = 3
+_SUFFIX_SHARE: Final = 4
+# Tokens for a heading and its markers.
+_HEADING: Final = 16
+_EDITS_PATH: Final = "recent_edits.diff"
+
+
+def fitted(parts: PromptParts, room: int, *, whole: bool) -> PromptParts:
+    """What fits into about `room` tokens: first the window, then the last of the other parts, the most useful ones.
+
+    Args:
+        parts: of the question.
+        room: for the prompt.
+        whole: turn the last edits, and excerpts of the same file, into related files, the edits last: formats for holes
+            have no other place for them. Otherwise the edits stay edits.
+    """
+    room = max(1, room - _HEADING - _size("" if parts.region is None else parts.region.text))
+    behind = _beginning(parts.suffix, max(room // _SUFFIX_SHARE, room - _size(parts.prefix)))
+    before = _end(parts.prefix, room - _size(behind))
+    room -= _size(before) + _size(behind)
+    edits: list[Hunk] = []
+    for hunk in reversed(parts.edits):
+        room -= _size(hunk.before) + _size(hunk.after) + _HEADING
+        if room < 0:
+            break
+        edits.insert(0, hunk)
+    far = [each for each in parts.far if each.text not in parts.prefix + parts.suffix]
+    related: list[Excerpt] = []
+    for excerpt in reversed((*parts.related, *far)):
+        room -= _size(excerpt.text) + _HEADING
+        if room < 0:
+            break
+        related.insert(0, excerpt)
+    if whole and edits:
+        told = "".join(f"--- {hunk.path}\n{diff_text(hunk)}" for hunk in edits)
+        related.append(Excerpt(_EDITS_PATH, 0, told))
+    kept = () if whole else tuple(edits)
+    return replace(parts.with_window(before, behind), related=tuple(related), far=(), edits=kept)
+
+
+def _size(text: str) -> int:
+    """The estimated number of tokens of a text."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
+
+
+def _beginning(text: str, tokens: int) -> str:
+    return text.encode("utf-8", "surrogatepass")[: max(0, tokens) * _BYTES_PER_TOKEN].decode("utf-8", "ignore")
+
+
+def _end(text: str, tokens: int) -> str:
+    """The last lines that fit; the end of the last one if that alone is too long."""
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data) <= max(0, tokens) * _BYTES_PER_TOKEN:
+        return text
+    kept = data[len(data) - max(0, tokens) * _BYTES_PER_TOKEN :].decode("utf-8", "ignore")
+    return kept[kept.find("\n") + 1 :]

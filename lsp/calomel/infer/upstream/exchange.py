@@ -1,0 +1,346 @@
+"""HTTP exchange with an upstream server: JSON, whole or streamed, within size limits.
+
+Connections are kept between questions. One that is refused or breaks before any response is retried once; then the
+caller gets an error, and the next question tries again. Redirects are not followed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import ssl
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+from calomel.infer.completer import CompleterError
+from calomel.infer.remote import is_loopback
+from calomel.workspace.settings import UpstreamFormat
+
+if TYPE_CHECKING:
+    from httpx import AsyncClient, Response
+
+
+class UpstreamError(CompleterError):
+    """The upstream server could not answer; the message is one sentence that says what to do, without the key.
+
+    Attributes:
+        status: of its response; 0 without one.
+        said: its own message in lower case, to tell cases apart; never shown, since it may quote the prompt.
+        gone: it is not reachable, or no longer; the next attempt may succeed.
+        window: its reported context window in tokens, which the request exceeded.
+    """
+
+    def __init__(
+        self, code: str, message: str, status: int = 0, said: str = "", *, gone: bool = False, window: int = 0
+    ) -> None:
+        super().__init__(code, message)
+        self.status = status
+        self.said = said
+        self.gone = gone
+        self.window = window
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The upstream server.
+
+    Attributes:
+        url: without a final `/v1`, which the formats add themselves.
+        format: the wire format; `auto` detects it.
+        model: its name on the server; None for the only one.
+        key: sent as `Authorization: Bearer`.
+        fim: name of a format of `calomel.prompts.fim_tokens`; None to find it by the model's tokens or name.
+        edit: name of a format of `calomel.prompts.next_edit`; None to find it by the model's name.
+    """
+
+    url: str
+    format: UpstreamFormat = "auto"
+    model: str | None = None
+    key: str | None = field(default=None, repr=False)
+    fim: str | None = None
+    edit: str | None = None
+
+    @classmethod
+    def named(cls, url: str) -> Target:
+        """The server at an address, with the rest from the environment, as `calomel serve` reads it.
+
+        Raises:
+            UpstreamError: nothing may be sent to that address.
+        """
+        problem = problem_of(url)
+        if problem is not None:
+            raise UpstreamError("refused", problem)
+        said = {
+            name: value
+            for name in ("format", "model", "key", "fim", "edit")
+            if (value := os.environ.get(f"CALOMEL_UPSTREAM_{name.upper()}"))
+        }
+        return cls(url, **said)  # type: ignore[arg-type]
+
+    @property
+    def base(self) -> str:
+        """The base URL, to which paths are added."""
+        return self.url.rstrip("/").removesuffix("/v1")
+
+    @property
+    def hosted(self) -> bool:
+        """Whether it is the hosted Mercury API."""
+        return (urlsplit(self.url).hostname or "").endswith("inceptionlabs.ai")
+
+
+def problem_of(url: str) -> str | None:
+    """What is wrong with an address that prompts would be sent to; None for nothing."""
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        whole = False
+    if not whole or any(character.isspace() for character in url):
+        return "upstream is not an address such as http://127.0.0.1:8080"
+    return _unsafe(parts)
+
+
+def _unsafe(parts: SplitResult) -> str | None:
+    if parts.username or parts.password or parts.query or parts.fragment:
+        return "upstream contains more than an address: put a key in upstream-key-file or CALOMEL_UPSTREAM_KEY"
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        return "upstream would send your code unencrypted to another machine: use https, or a tunnel (ssh -L)"
+    return None
+
+
+CONNECT_SECONDS: Final = 2.0
+# Timeout between two pieces of an answer; a cold context of 32K takes half of it on two slow cores.
+READ_SECONDS: Final = 60.0
+# The first question may have to wait until the server has read gigabytes from a slow disk.
+LOADING_SECONDS: Final = 300.0
+_AGAIN_SECONDS: Final = 0.1
+_CONNECTIONS: Final = 32
+# Far more than the longest answer with all its log-probabilities.
+_MOST_BYTES: Final = 8 * 1024 * 1024
+_MOST_ERROR_BYTES: Final = 64 * 1024
+_UNAUTHORISED: Final = frozenset({401, 403})
+_BUSY: Final = 429
+_LOADING: Final = 503
+# The wording of OpenAI, vLLM and `llama_cpp.server`.
+_WINDOW: Final = re.compile(r"maximum context length is (\d{3,9})\b")
+
+
+class Exchange:
+    """Talks to one server. For one event loop at a time; call `aclose` before use in another one.
+
+    Args:
+        target: the server.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._client: AsyncClient | None = None
+        self._opening = asyncio.Lock()
+
+    async def get(self, path: str) -> Any:
+        """The JSON at `path`. Raises UpstreamError."""
+        return await self._whole("GET", path, None)
+
+    async def post(self, path: str, body: dict[str, Any]) -> Any:
+        """The JSON that answers `body`. Raises UpstreamError."""
+        return await self._whole("POST", path, body)
+
+    async def events(self, path: str, body: dict[str, Any], patience: float = READ_SECONDS) -> AsyncGenerator[Any]:
+        """The JSON documents of a streamed answer, as server-sent events or one per line; closing it frees the slot.
+
+        Raises UpstreamError.
+        """
+        came = False
+        for last in (False, True):
+            try:
+                async with aclosing(self._events(path, body, patience)) as items:
+                    async for item in items:
+                        came = True
+                        yield item
+            except UpstreamError as error:
+                if came or last or not error.gone:
+                    raise
+                await asyncio.sleep(_AGAIN_SECONDS)
+            else:
+                return
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        client, self._client = self._client, None
+        self._opening = asyncio.Lock()
+        if client is not None:
+            await client.aclose()
+
+    def broken(self) -> UpstreamError:
+        """The error for an answer that breaks off."""
+        message = f"{self._place} stopped in the middle of an answer: see its log, then try again"
+        return UpstreamError("failed", message, gone=True)
+
+    def nonsense(self) -> UpstreamError:
+        """The error for an answer that does not follow its format."""
+        message = f"{self._place} did not answer with {self.target.format} format: check upstream and upstream-format"
+        return UpstreamError("failed", message)
+
+    @property
+    def _place(self) -> str:
+        return f"the server at {self.target.base}"
+
+    async def _whole(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+        try:
+            return self._read(await self._body(method, path, body))
+        except UpstreamError as error:
+            if not error.gone:
+                raise
+        await asyncio.sleep(_AGAIN_SECONDS)
+        return self._read(await self._body(method, path, body))
+
+    async def _body(self, method: str, path: str, body: dict[str, Any] | None) -> bytes:
+        async with self._response(method, path, body, LOADING_SECONDS) as response:
+            return b"\n".join([line async for line in _lines(response)])
+
+    async def _events(self, path: str, body: dict[str, Any], patience: float) -> AsyncGenerator[Any]:
+        async with self._response("POST", path, body, patience) as response, aclosing(_lines(response)) as lines:
+            async for line in lines:
+                data = line.strip()
+                if data.startswith((b"data:", b"error:")):
+                    data = data.partition(b":")[2].strip()
+                elif not data.startswith(b"{"):
+                    continue  # blank, a comment, or an event field of no interest
+                if not data:
+                    continue  # a proxy that keeps the connection open
+                if data == b"[DONE]":
+                    return
+                found = self._read(data)
+                if isinstance(found, dict) and found.get("error"):
+                    raise self._refusal(_status(found), data)
+                yield found
+
+    def _read(self, data: bytes) -> Any:
+        try:
+            # Some servers write NaN, which is not JSON, for a missing log-probability.
+            return json.loads(data)
+        except (ValueError, RecursionError):
+            raise self.nonsense() from None
+
+    @asynccontextmanager
+    async def _response(
+        self, method: str, path: str, body: dict[str, Any] | None, patience: float
+    ) -> AsyncGenerator[Response]:
+        """A response with a good status; errors while its body is read are mapped alike."""
+        client = await self.open()
+        import httpx  # imported already, with the client
+
+        timeout = httpx.Timeout(patience, connect=CONNECT_SECONDS)
+        request = client.build_request(method, self.target.base + path, json=body, timeout=timeout)
+        try:
+            response = await client.send(request, stream=True)
+            try:
+                if response.status_code != httpx.codes.OK:
+                    raise self._refusal(response.status_code, await _beginning(response))
+                yield response
+            finally:
+                await response.aclose()
+        except httpx.TimeoutException:
+            raise UpstreamError("timeout", f"{self._place} did not answer in time: it may be overloaded") from None
+        except httpx.ConnectError as error:
+            raise self._unreachable(error) from None
+        except (httpx.HTTPError, httpx.InvalidURL):
+            raise self.broken() from None
+
+    def _unreachable(self, error: Exception) -> UpstreamError:
+        found = _tls(error)
+        if found is None:
+            message = f"no server answers at {self.target.base}: start it, or correct upstream"
+            return UpstreamError("unreachable", message, gone=True)
+        if isinstance(found, ssl.SSLCertVerificationError):
+            why = f"has no trusted certificate ({found.verify_message}): "
+            why += "set SSL_CERT_FILE to its authority"
+        else:
+            why = f"does not support TLS, or its version ({found.reason or 'no TLS'}): on this machine, use http://"
+        return UpstreamError("refused", f"{self._place} {why}")
+
+    def _refusal(self, status: int, data: bytes) -> UpstreamError:
+        """The error for a status; never repeats the body, which may quote the prompt."""
+        said = data.decode("utf-8", "replace").lower()
+        if status in _UNAUTHORISED:
+            does = "requires a key" if self.target.key is None else "rejects the key"
+            message = f"{self._place} {does}: put it into upstream-key-file or CALOMEL_UPSTREAM_KEY"
+            return UpstreamError("refused", message, status, said)
+        if 300 <= status < 400:  # noqa: PLR2004 (RFC 9110)
+            message = f"{self._place} redirects elsewhere, which Calomel does not follow: set upstream to that address"
+            return UpstreamError("refused", message, status, said)
+        if status == _BUSY:
+            return UpstreamError("overloaded", f"{self._place} is overloaded: try again shortly", status, said)
+        if status == _LOADING:
+            return UpstreamError("loading", f"{self._place} is not ready yet: wait until its model is loaded", status)
+        window = _WINDOW.search(said)
+        if window:
+            message = f"{self._place} has room for {window[1]} tokens: try again, or enlarge its context"
+            return UpstreamError("failed", message, status, said, window=int(window[1]))
+        message = f"{self._place} answered with an error ({status or 'in its answer'}): see its log"
+        return UpstreamError("failed", message, status, said)
+
+    async def open(self) -> AsyncClient:
+        """What sends: made at the first question, or before it by whoever counts the time of an answer."""
+        async with self._opening:
+            # The import takes 60 ms, the certificates 20: in a thread, so that others do not wait.
+            client = await asyncio.to_thread(_client, self.target.key) if self._client is None else self._client
+            self._client = client
+            return client
+
+
+def _client(key: str | None) -> AsyncClient:
+    import httpx
+
+    headers = {} if key is None else {"authorization": f"Bearer {key}"}
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=_CONNECTIONS)
+    # The system's certificates, or those in SSL_CERT_FILE. No proxy from the environment: prompts go to no one else.
+    trusted = ssl.create_default_context()
+    return httpx.AsyncClient(headers=headers, verify=trusted, trust_env=False, follow_redirects=False, limits=limits)
+
+
+def _tls(error: BaseException | None) -> ssl.SSLError | None:
+    """The TLS error that caused `error`, if any."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+async def _lines(response: Response) -> AsyncGenerator[bytes]:
+    """Lines without their line ends. Raises what httpx raises, and RemoteProtocolError beyond the size limit."""
+    import httpx
+
+    taken, rest = 0, b""
+    async for chunk in response.aiter_bytes():
+        taken += len(chunk)
+        if taken > _MOST_BYTES:
+            raise httpx.RemoteProtocolError("too long")
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line
+    if rest:
+        yield rest
+
+
+async def _beginning(response: Response) -> bytes:
+    """The start of an error's body, enough to tell cases apart."""
+    found = b""
+    async for chunk in response.aiter_bytes():
+        found += chunk
+        if len(found) > _MOST_ERROR_BYTES:
+            break
+    return found
+
+
+def _status(found: dict[str, Any]) -> int:
+    """The status code in an error inside a stream."""
+    error = found["error"]
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) and 100 <= code < 600 else 0  # noqa: PLR2004 (RFC 9110)

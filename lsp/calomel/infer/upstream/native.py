@@ -1,0 +1,179 @@
+"""Adapters for the native APIs of llama.cpp and Ollama.
+
+llama.cpp: tools/server/README.md of its repository. Ollama: docs/api.md of its repository, and docs.ollama.com.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from calomel.infer.upstream.adapter import (
+    DEFAULT_WINDOW,
+    Adapter,
+    Ask,
+    Known,
+    Piece,
+    drawn,
+    items,
+    number,
+    prompt_of,
+    record,
+    text,
+    whole,
+)
+from calomel.infer.upstream.exchange import READ_SECONDS, Exchange, UpstreamError
+from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, format_named
+
+_NOT_IMPLEMENTED: Final = 501
+
+
+class LlamaCpp(Adapter):
+    """llama.cpp's server: `/infill`, or `/completion` if it does not know the model's fill-in-the-middle tokens.
+
+    Without any, the model continues the text before a hole.
+    """
+
+    name = "llama.cpp"
+
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__(exchange)
+        self._named: dict[str, str] = {}
+
+    async def names(self) -> list[str]:
+        """The model; of a router, which runs a server per model, all of them."""
+        props = record(await self._exchange.get("/props"))
+        if props.get("role") != "router":
+            return [_file_name(props)]
+        models = items(record(await self._exchange.get("/v1/models")).get("data"))
+        return [str(record(each).get("id")) for each in models]
+
+    async def look(self) -> Known:
+        """The model, its window and its tokens."""
+        props = record(await self._exchange.get("/props"))
+        if props.get("role") == "router":
+            self._named = {"model": self._one_of(await self.names())}
+            props = record(await self._exchange.get(f"/props?{urlencode(self._named)}"))
+        model, path = _file_name(props), str(props.get("model_alias") or props.get("model_path") or "")
+        if self._target.model not in {None, path, *self._named.values()}:
+            self._one_of([model])
+        if self._form is not None:
+            self._check_tokens(model, await self._counted(self._form), self._form)
+        try:
+            log_probs = await self._try()
+        except UpstreamError as error:
+            if error.status != _NOT_IMPLEMENTED:
+                raise
+            self._form = await self._asked()
+            log_probs = await self._try()
+        window = whole(record(props.get("default_generation_settings")).get("n_ctx"))
+        return Known(model, window or DEFAULT_WINDOW, log_probs)
+
+    async def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
+        """As `Adapter.fill`."""
+        parts, form = ask.parts, self._form
+        body = drawn(ask.drawing, repetition_penalty="repeat_penalty") | {
+            "n_predict": ask.max_tokens, "n_probs": 1, "cache_prompt": True, "stream": True, **self._named,
+        }  # fmt: skip
+        if form is None and ask.prompt is None:
+            extra = [{"filename": each.path, "text": each.text} for each in parts.related]
+            hole = {"input_prefix": parts.prefix, "input_suffix": parts.suffix, "input_extra": extra, "prompt": ""}
+            events = self._exchange.events("/infill", {**body, **hole, "stop": ask.stop}, patience)
+        else:
+            more = {"prompt": prompt_of(ask, form), "stop": (*ask.stop, *(form.ends if form else ()))}
+            events = self._exchange.events("/completion", {**body, **more}, patience)
+        async with aclosing(events):
+            async for found in events:
+                said = record(found)
+                log_probs = tuple(
+                    number(record(each).get("logprob")) for each in items(said.get("completion_probabilities"))
+                )
+                over = said.get("stop") is True
+                cut = said.get("stop_type") == "limit" or said.get("stopped_limit") is True
+                yield Piece(
+                    text(said.get("content")),
+                    log_probs,
+                    ("length" if cut else "stop") if over else None,
+                    whole(said.get("tokens_evaluated")),
+                    whole(record(said.get("timings")).get("cache_n")),
+                )
+                if over:
+                    return
+        raise self._exchange.broken()
+
+    async def _asked(self) -> FimFormat:
+        """The format whose tokens are each one token of the model."""
+        for form in FORMATS.values():
+            if form.marks and await self._counted(form) == len(form.marks):
+                return form
+        return LEFT_TO_RIGHT
+
+    async def _counted(self, form: FimFormat) -> int:
+        """The number of tokens that the model has for those of a format."""
+        body = {"content": "".join(form.marks), "parse_special": True, **self._named}
+        return len(items(record(await self._exchange.post("/tokenize", body)).get("tokens")))
+
+
+def _file_name(props: dict[str, Any]) -> str:
+    """The model's name, by its file."""
+    path = str(props.get("model_alias") or props.get("model_path") or "")
+    return path.replace("\\", "/").rpartition("/")[2].removesuffix(".gguf")
+
+
+class Ollama(Adapter):
+    """Ollama's `/api/generate`: our prompts, raw, or its `suffix` if the model's template has a place for it."""
+
+    name = "ollama"
+
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__(exchange)
+        self._model = ""
+
+    async def names(self) -> list[str]:
+        """What `ollama list` shows."""
+        tags = items(record(await self._exchange.get("/api/tags")).get("models"))
+        return [str(record(each).get("name")) for each in tags]
+
+    async def look(self) -> Known:
+        """The model, its window and, from its template, its tokens."""
+        self._model = self._one_of(await self.names())
+        shown = record(await self._exchange.post("/api/show", {"model": self._model}))
+        known = format_named(f"{self._model} {shown.get('template')}") if self._target.fim is None else self._form
+        self._form = known
+        if known is None and "insert" not in items(shown.get("capabilities")):
+            self._form = LEFT_TO_RIGHT
+        return Known(self._model, _num_ctx(str(shown.get("parameters") or "")), await self._try())
+
+    async def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
+        """As `Adapter.fill`."""
+        parts, form = ask.parts, self._form
+        options = drawn(ask.drawing, repetition_penalty="repeat_penalty") | {"num_predict": ask.max_tokens}
+        body: dict[str, Any] = {"model": self._model, "stream": True, "logprobs": True}
+        if form is None and ask.prompt is None:
+            body |= {"prompt": parts.prefix, "suffix": parts.suffix or "\n"}
+            options["stop"] = ask.stop
+        else:
+            body |= {"prompt": prompt_of(ask, form), "raw": True}
+            options["stop"] = (*ask.stop, *(form.ends if form else ()))
+        async with aclosing(self._exchange.events("/api/generate", {**body, "options": options}, patience)) as events:
+            async for found in events:
+                said = record(found)
+                over = said.get("done") is True
+                yield Piece(
+                    text(said.get("response")),
+                    tuple(number(record(each).get("logprob")) for each in items(said.get("logprobs"))),
+                    ("length" if said.get("done_reason") == "length" else "stop") if over else None,
+                    whole(said.get("prompt_eval_count")),
+                )
+                if over:
+                    return
+        raise self._exchange.broken()
+
+
+def _num_ctx(parameters: str) -> int:
+    """`num_ctx` among a Modelfile's parameters, one per line."""
+    lines = (line.split() for line in parameters.splitlines())
+    found = next((line[1] for line in lines if len(line) > 1 and line[0] == "num_ctx"), "")
+    return int(found) if found.isdecimal() and len(found) < len(str(2**31)) else DEFAULT_WINDOW

@@ -1,0 +1,90 @@
+"""A name is what its language says: renaming it changes exactly its uses, in no language a part of another name."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from calomel.prompts.parts import text_hunks
+from calomel.suggest.drafts.propose import drafts
+
+
+@dataclass(frozen=True)
+class Language:
+    """How a language writes a name: where it is defined, in other lines that use it, and as a part of another name."""
+
+    path: str
+    defines: str
+    uses: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+LANGUAGES = (
+    Language("a.css", ".% { color: red; }", (".% { margin: 0; }",), (".%-title { margin: 0; }", ".x-% { margin: 0; }")),
+    Language("a.scss", "$%: 1px;", ("p { width: $%; }",), ("p { width: $%-wide; }", "% { width: 1px; }")),
+    Language("a.yaml", "%: 1", ("  - %",), ("  image: web-%", "  - %-1")),
+    Language("a.toml", "% = 1", ("[%]",), ("[%-dev]", "[my-%]")),
+    Language("a.html", '<my-card %="1">', ("<b %></b>",), ("<b data-%></b>", "<b %-x></b>")),
+    Language(
+        "a.sh",
+        '%="$1"',
+        ('echo "$%"', "echo ${%}", "echo $%-x", "read -r %"),
+        ("get --file-%", "echo %", "echo $%s", "%-all"),
+    ),
+    Language("a.php", "$% = load();", ("show($%);", 'echo "$%";'), ("show($%s);", "%();", "$a->%();")),
+    Language("a.pl", "my $% = 1;", ("print $%;",), ("print $%s;", "%(2);")),
+    Language("a.ps1", "$% = 1", ("Show $%",), ("Show-% 1", "Show $%s", "Get -% 1")),
+    Language("a.el", "(setq % 1)", ("(message %)",), ("(message %-limit)", "(max-% 2)", "(%-p)")),
+    Language("a.clj", "(def % 1)", ("(inc %)",), ("(inc %-limit)", "(%? 2)", "(->% 2)")),
+    Language("a.rb", "def %", ("x = %",), ("x = %?", "x = @%", "%!")),
+    Language("a.ex", "def %(a) do", ("%(2)",), ("%?(2)", "%!(2)", "x = @%")),
+    Language("a.jl", "%(a) = a", ("%(2)",), ("%!(2)", "%s(2)")),
+    Language("a.js", "const % = 1;", ("use(%);", "use(%?.a, %);"), ("use($%);", "use(%$);", "use(this.#%);")),
+    Language("a.kt", "val % = 1", ('println("$%")', "use(%!!)"), ("use(%s)", "use(_%)")),
+    Language("a.hs", "% = 1", ("y = % + 1",), ("y = %' + 1", "y = %s + 1")),
+    Language("a.R", "% <- 1", ("print(%)",), ("print(%.total)", "print(x.%)")),
+    Language("a.sql", "declare @% int;", ("select @%;",), ("select %;", "select @%s;")),
+    Language("a.py", "% = 1", ("print(%)", "x = %-1"), ("print(%s)", "print(_%)", "print(%\u0301)")),
+    Language("a.go", "var % = 1", ("use(%)", "x = %-1"), ("use(%s)", "use(a%)")),
+    Language("a.rs", "static % = 1;", ("run(%);",), ("run(%s);", "run(_%);")),
+)
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.path)
+@settings(max_examples=12)
+@given(data=st.data())
+def test_a_name_is_renamed_wherever_it_stands_and_never_as_a_part_of_another(
+    data: st.DataObject, language: Language
+) -> None:
+    old, new = data.draw(st.tuples(NAMES, NAMES))
+    assume(old != new and not old.startswith(new) and not new.startswith(old))
+    lines = data.draw(st.lists(st.sampled_from((*language.uses, *language.others)), min_size=1, max_size=6))
+    before = "\n".join(each.replace("%", old) for each in (language.defines, *lines)) + "\n"
+    after = before.replace(language.defines.replace("%", old), language.defines.replace("%", new), 1)
+    expected = [each.replace("%", new if each in language.uses else old) for each in lines]
+    assert renamed(language.path, before, after).split("\n")[1:-1] == expected
+
+
+WORDS = ("width", "label", "user_name", "café", "cafe", "größe", "नमस्ते", "ตัวแปร", "결과값", "合計額", "имя")
+NAMES = st.sampled_from((*WORDS, unicodedata.normalize("NFD", "élan")))
+
+
+def renamed(path: str, before: str, after: str) -> str:
+    """The text when all that follows from a rename is done."""
+    found = drafts(after, text_hunks(path, before, after), 0, path)
+    done: list[tuple[int, int]] = []
+    for draft in sorted((each for each in found if each.maker == "rename"), key=lambda each: (-each.start, -each.end)):
+        if all(draft.end <= start for start, _ in done):
+            after = draft.apply(after)
+            done.append((draft.start, draft.end))
+    return after
+
+
+def test_a_name_is_the_same_however_its_accents_are_encoded() -> None:
+    composed, decomposed = "café", unicodedata.normalize("NFD", "café")
+    before = f"{composed} = 1\nprint({decomposed})\nprint(cafe)\n"
+    assert renamed("a.py", before, before.replace(composed, "bar", 1)) == "bar = 1\nprint(bar)\nprint(cafe)\n"
