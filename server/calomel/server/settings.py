@@ -115,8 +115,7 @@ class ServerSettings(BaseSettings):
     max_batch: Annotated[int | None, Field(ge=1, le=256)] = None
     """Maximum requests per step. Unset: 8, or fewer if memory is short."""
     exact: bool = False
-    """Each step reads the whole window, where else it keeps what stands around a canvas for some steps (models that
-    read in both directions)."""
+    """Turn off approximate caching, which bidirectional models use between steps (slower)."""
     max_requests: Annotated[int, Field(ge=1, le=65_536)] = 128
     """Maximum running and waiting requests; enough for a team of 64."""
     client_share: Annotated[float, Field(gt=0, le=1)] = 0.75
@@ -136,7 +135,7 @@ class ServerSettings(BaseSettings):
     which keeps nano below 1 GB. nano takes 12 KB per token (6 KB where bfloat16 is native).
     """
     context_tokens: Annotated[int | None, Field(ge=128, le=32_768)] = None
-    """Of a prompt; what is longer is cut like an editor's context. Unset: what the benches support for the model."""
+    """Maximum prompt size in tokens; longer prompts are cut. Unset: what suits the model."""
     aggressiveness: Literal["quiet", "balanced", "eager"] | Annotated[float, Field(ge=0, le=1)] = "balanced"
     """How confident a next edit must be: quiet, balanced, eager, or a probability from 0 to 1."""
     outcome_log: bool = True
