@@ -88,7 +88,7 @@ def _from_slow(folder: Path, kind: str) -> dict[str, Any]:
     else:
         raise TokenizerError(
             f"{folder} has no tokenizer.json, and tokenizer_config.json has {kind or 'no tokenizer_class'}: "
-            "of those that publish vocab.json and merges.txt alone, Qwen2's and GPT-2's are known"
+            "of those that publish only vocab.json and merges.txt, Qwen2's and GPT-2's are known"
         )
     described: dict[str, Any] = json.loads(fast.to_str())
     return described

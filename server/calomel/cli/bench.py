@@ -44,7 +44,7 @@ def infill(
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """Quality: fill held-out holes, next to left-to-right decoding."""
+    """Quality: fill held-out gaps, compared with left-to-right decoding."""
     given = locals()
     from calomel.bench.infill import InfillOptions, run_infill
 
@@ -102,7 +102,7 @@ def load(
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """The server under load: answers, errors, what one more client waits for, memory, and what is left behind."""
+    """The server under load: answers, errors, what one more client waits for, memory, and leaks."""
     given = locals()
     from calomel.bench.load import LoadOptions, run_load
 
@@ -121,7 +121,7 @@ def peers(
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """Other engines: the same weights left to right in transformers and llama.cpp, beside ours."""
+    """Other engines: the same weights left to right in transformers and llama.cpp, and ours."""
     given = locals()
     from calomel.bench.peers import PeersOptions, run_peers
 
@@ -155,7 +155,7 @@ def edits(
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """Next edits: a suite's score beside the rows that its peers published, or held-out edits by kind."""
+    """Next edits: a suite's score next to its published rows, or held-out edits by kind."""
     if held_out == (suite is not None):
         raise InputError("name a folder of next-edit scenarios, or say --held-out and leave the folder out")
     if recorded is not None and suite is None:

@@ -17,7 +17,7 @@ from calomel.cli.output import columns, markdown
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-config = typer.Typer(help="Show settings: the server's, or every one.", no_args_is_help=True, rich_markup_mode=None)
+config = typer.Typer(help="Show settings.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @config.command()

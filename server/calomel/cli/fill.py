@@ -118,7 +118,7 @@ def fill(
     device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
-    """Fill a hole in FILE and print it in context."""
+    """Fill a gap in FILE and print it in context."""
     hole = Hole.in_file(file, at, to)
     with closing(_opened(model, device, upstream)) as filler:
         answer = _filled(filler, hole, policy, max_tokens)
@@ -168,7 +168,7 @@ def tryout(
     upstream: Upstream = None,
     device: Device = "cpu",
 ) -> None:
-    """Fill holes in a few bundled files: some that the shipped model can do, and some that it cannot."""
+    """Fill gaps in sample files, some easy and some too hard for nano."""
     from statistics import median
 
     from calomel.infer.completer import FillRequest

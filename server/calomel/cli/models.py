@@ -101,7 +101,7 @@ def estimate(
         typer.Option(min=0.0, max=_MOST_GIB, help="Memory to plan for. Default: what is free on the device."),
     ] = None,
 ) -> None:
-    """How the server would open a model and the memory that it takes, from its headers alone: nothing is loaded."""
+    """How the server would open a model and the memory that it takes, from its headers, without loading it."""
     from calomel.families.family import OpenOptions
     from calomel.families.loading import dtype_of
     from calomel.families.memory import free_bytes, program_bytes
@@ -229,9 +229,9 @@ def fetch(
     repository: Annotated[str, typer.Argument(metavar="REPO[@REVISION]", help="Repository on the Hugging Face hub.")],
     name: Annotated[str | None, typer.Option(help="Folder name to store it under. Default: owner--name.")] = None,
 ) -> None:
-    """Fetch a model from a hub into the models folder: weights as safetensors and configuration, never code.
+    """Fetch a model from the Hugging Face hub: weights as safetensors and configuration, never code.
 
-    Without a revision, the newest one is taken and written down. This is the one command that downloads a model.
+    Without a revision, fetch the newest one and record it.
     """
     from calomel.workspace.settings import user_settings_path
 
@@ -296,7 +296,7 @@ def _download(repository: str, revision: str | None, draft: Path) -> str:
         from huggingface_hub import HfApi, snapshot_download
         from huggingface_hub.errors import HfHubHTTPError
     except ModuleNotFoundError:
-        raise CommandError("huggingface_hub is not installed: Calomel's extra hub brings it") from None
+        raise CommandError("huggingface_hub is not installed: install Calomel's extra `hub`") from None
     try:
         # A branch or a tag may move between this query and the download; a commit does not.
         found = HfApi().model_info(repository, revision=revision)
@@ -313,7 +313,7 @@ def _download(repository: str, revision: str | None, draft: Path) -> str:
         raise
     except Exception as error:
         # Which errors pass through depends on what the library is made of, and changes from version to version.
-        raise CommandError(f"the hub cannot be reached or the disk not written ({type(error).__name__})") from error
+        raise CommandError(f"cannot reach huggingface.co or write to the disk ({type(error).__name__})") from error
     return commit
 
 

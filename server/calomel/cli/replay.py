@@ -78,7 +78,7 @@ def replay(
         tuple[Path, Path] | None, typer.Option(metavar="A.json B.json", help="Compare two JSON results instead.")
     ] = None,
 ) -> None:
-    """Replay logs of real editing, and judge each suggestion by what the person wrote."""
+    """Replay recorded editing and count what the person would have accepted."""
     given = locals()
     if compare is not None:
         _compare(*compare, seed=seed)
@@ -203,7 +203,7 @@ def demo(
     device: Device = "cpu",
     aggressiveness: Aggressiveness = "balanced",
 ) -> None:
-    """Play a recording of typing, and show what the model suggests and what the person does about it."""
+    """Play a recording of typing with suggestions."""
     from rich.live import Live
 
     from calomel.cli.tour import Tally, Tour, open_log, picture, resting, told

@@ -80,7 +80,7 @@ def serve(
         str | None, typer.Option(help="Log level: debug, info, warning or error. Default: info.")
     ] = None,
 ) -> None:
-    """Serve suggestions over HTTP.
+    """HTTP server.
 
     Every option can also be set in the environment, as CALOMEL_ and its name (CALOMEL_PORT=8018), and in the table
     [serve] of calomel.toml. An option is stronger than the environment, which is stronger than the file.
@@ -99,7 +99,7 @@ def lsp(
         bool, typer.Option("--stdio", help="Use standard input and output (the default).")
     ] = False,
 ) -> None:
-    """Serve suggestions to an editor that speaks the language server protocol."""
+    """Language server for editors."""
     from calomel.lsp.server import run_stdio
 
     run_stdio()
@@ -109,7 +109,7 @@ def doctor(
     file: Annotated[Path | None, typer.Argument(help="Source file without suggestions.", show_default=False)] = None,
     config: Config = None,
 ) -> None:
-    """Look at settings, token, port, model, device, memory, speed, grammars and editors; say what to do.
+    """Check settings, token, port, model, device, memory, speed, grammars and editors.
 
     Exit status 1 if something cannot work. Nothing is changed.
     """

@@ -29,7 +29,7 @@ def stats(
     since: Annotated[float | None, typer.Option(min=0, metavar="DAYS", help="Number of days to include.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write every figure as JSON to this file.")] = None,
 ) -> None:
-    """Print what became of suggestions, from the outcome log alone."""
+    """Print outcomes of suggestions."""
     from calomel.suggest.outcome_history import stories
     from calomel.suggest.outcome_log import OutcomeRecord, each_record, outcome_log_path
 

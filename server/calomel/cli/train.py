@@ -41,7 +41,7 @@ def edits(
     cache: Annotated[Path | None, typer.Option(help="Cache folder for clones.")] = None,
     repositories: Annotated[Path | None, typer.Option(help="List of repositories. Default: the shipped one.")] = None,
 ) -> None:
-    """Build the edits to train on. Clones repositories, where the cache has none of them: it uses the network then."""
+    """Build editing sequences to train on. Clones repositories missing from the cache."""
     given = locals()
     from calomel.training.edits.build import EditsConfig, build_edits
 
@@ -58,7 +58,7 @@ def train(
     ] = None,
     device: Device = "cpu",
 ) -> None:
-    """Train a model as CONFIG (TOML) says."""
+    """Train a model from a TOML configuration."""
     from calomel.training.config import TrainConfig
     from calomel.training.run import train as run
 

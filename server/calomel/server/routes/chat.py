@@ -217,8 +217,7 @@ class NoChatError(RefusedError):
     status = 404
     code = "model_not_found"
     message = (
-        "The loaded model does not chat: it has no chat template. "
-        "Load one that does with `calomel serve --model PATH`."
+        "The loaded model does not chat: it has no chat template. Load one that does with `calomel serve --model PATH`."
     )
 
 
