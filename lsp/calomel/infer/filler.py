@@ -15,6 +15,7 @@ from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, Self
 
+from calomel.engine import CanvasState, Constraint, DeadlineExceededError, Priority, Request, Result, SamplingParams
 from calomel.infer.completer import (
     Candidate,
     CanvasText,
@@ -26,6 +27,7 @@ from calomel.infer.completer import (
     FillRequest,
     FinishReason,
     GenerationConfig,
+    Occupancy,
     Timings,
     canvas_text,
     cut_at_stop,
@@ -40,13 +42,13 @@ from calomel.infer.continuation import continuation
 from calomel.infer.recall import CopyCandidate, CopyScorer, recall
 from calomel.infer.rewriter import Rewriter
 from calomel.infer.scoring import Drafted, RequestGroup, expected_characters, expected_of_draft, judge_drafts
-from calomel.prompts.grammar import GrammarCompiler
+from calomel.prompts.grammar import AnswerForm, GrammarCompiler
 from calomel.prompts.own import ContextRenderer, FimTokens
 from calomel.prompts.token_healing import NO_HEALING, TokenHealing, pieces_of
 from calomel.prompts.tokenizer import TextTokenizer, Tokenizer
 
 if TYPE_CHECKING:
-    from calomel.engine import CanvasState, Engine, Handle, Request, Result, SamplingParams
+    from calomel.engine import Engine, Handle
 
 # Revealing sure tokens from left to right fills more holes than revealing them anywhere, and copied text is often sure
 # at once (docs/decisions/013 and 022).
@@ -169,8 +171,6 @@ class Filler:
 
     def fill(self, request: FillRequest) -> Fill:
         """Fill the hole; blocks. Raises the engine's errors."""
-        from calomel.engine import DeadlineExceededError  # imports torch, which the engine has imported already
-
         asked = self._asked(with_line_feeds(request))
         *judging, last = self.engine.submit_all(asked.requests)
         own = last.result()
@@ -243,7 +243,29 @@ class Filler:
         """Stop the engine."""
         self.engine.close()
 
-    def of_client(self, client: str) -> Self:
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether its engine keeps encoded contexts."""
+        return self.engine.decoder.cache is not None
+
+    @property
+    def note(self) -> None:
+        """Nothing."""
+
+    def occupancy(self) -> Occupancy:
+        """How busy the engine is."""
+        running, waiting = self.engine.occupancy
+        cache = self.engine.decoder.cache
+        if cache is None:
+            return Occupancy(running, waiting)
+        held = (cache.pages - cache.free_pages) * cache.page_size
+        return Occupancy(running, waiting, held, cache.pages * cache.page_size)
+
+    def constraint(self, form: AnswerForm) -> Constraint:
+        """What keeps an answer to `form`; compiling may take seconds. Raises GrammarError."""
+        return self.grammars.compile(form)
+
+    def for_client(self, client: str) -> Self:
         """The same filler, with its requests in the client's name."""
         found = copy(self)
         found.client = client
@@ -251,8 +273,6 @@ class Filler:
 
     async def _read_ahead(self, request: FillRequest) -> CompleteAnswer:
         """Encode the prompt of `request`; the answer is empty."""
-        from calomel.engine import Priority  # imports torch
-
         prompt = await asyncio.to_thread(self._prompt, request)
         one = replace(self._request(request, prompt), max_new_tokens=1, canvas_lengths=(1,), constraint=None)
         async with RequestGroup(self.engine) as group:
@@ -328,8 +348,6 @@ class Filler:
         return replace(until, ended=ended)
 
     def _request(self, request: FillRequest, prompt: FimTokens, *, record: bool = False) -> Request:
-        from calomel.engine import Request, SamplingParams  # imports torch
-
         generation = self.generation
         longest = self.engine.config.diffusion.max_canvas
         healing = self._healing(request)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
+from calomel.engine import CheckpointError
 from calomel.infer import runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, Completer, CompleterError, Kind, ModelInfo
 from calomel.infer.remote import Endpoint, HttpCompleter
@@ -255,7 +256,6 @@ def _made_here(config: dict[str, Any]) -> tuple[object, RegionBounds, SourceClas
 
 def _published(folder: Path) -> tuple[object, RegionBounds, SourceClass]:
     """Positions, region and class of another maker's checkpoint. Raises ValueError if its family or files are wrong."""
-    from calomel.engine import CheckpointError  # these import torch
     from calomel.families.configuration import read_config
     from calomel.families.table import find
     from calomel.prompts.next_edit import EDIT_FORMATS

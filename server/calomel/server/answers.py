@@ -168,7 +168,7 @@ def answered(visiting: Visit, fill: Fill) -> Ended:
 
 async def rewritten(visiting: Visit, prompt: EditPrompt) -> RegionAnswer:
     """The rewritten region of a prompt."""
-    work = visiting.door.edits.rewrite(visiting.filler, visiting.info, prompt, client=visiting.client)
+    work = visiting.door.edits.rewrite(visiting.filler.complete, visiting.info, prompt, client=visiting.client)
     return await while_there(visiting.request, work)
 
 

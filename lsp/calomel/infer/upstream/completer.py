@@ -15,8 +15,9 @@ import time
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import Final, Self, TypeVar, cast
 
+from calomel.engine import Constraint, Result
 from calomel.infer.completer import (
     DEFAULT_CONTEXT,
     MAX_CONTEXT,
@@ -29,7 +30,9 @@ from calomel.infer.completer import (
     FillRequest,
     FinishReason,
     ModelInfo,
+    Occupancy,
     Timings,
+    UnsupportedError,
     cut_at_stop,
     settled,
     with_ends,
@@ -42,14 +45,11 @@ from calomel.infer.upstream.adapter import Adapter, Ask, Known, Piece
 from calomel.infer.upstream.adapters import adapter_of
 from calomel.infer.upstream.exchange import Exchange, Target, UpstreamError
 from calomel.infer.upstream.running import TITLES
+from calomel.prompts.grammar import AnswerForm
 from calomel.prompts.next_edit import EDIT_FORMATS, MERCURY_REGION, EditFormat, format_called
 from calomel.prompts.own import diff_text
 from calomel.prompts.parts import Excerpt, Hunk, PromptParts, RegionBounds
 from calomel.selectivity.record import SourceClass
-
-if TYPE_CHECKING:
-    from calomel.engine import Result
-
 
 _log = logging.getLogger("calomel.server")
 
@@ -188,7 +188,24 @@ class UpstreamCompleter:
         )
 
     @property
-    def said(self) -> str:
+    def reads_ahead(self) -> bool:
+        """Never: its contexts are kept elsewhere."""
+        return False
+
+    def occupancy(self) -> Occupancy:
+        """Nothing is known of how busy the other server is."""
+        return Occupancy()
+
+    def for_client(self, client: str) -> Self:  # noqa: ARG002 (the other server knows one client)
+        """The same server."""
+        return self
+
+    def constraint(self, form: AnswerForm) -> Constraint:  # noqa: ARG002
+        """Raises UnsupportedError."""
+        raise UnsupportedError("the model behind the upstream server follows no schema: leave it out")
+
+    @property
+    def note(self) -> str:
         """One sentence for people: which server and model, and where confidences come from; or what is wrong."""
         if self._adapter is None:
             return self._trouble or f"the server at {self.target.base} was not asked yet"
@@ -328,7 +345,7 @@ class UpstreamCompleter:
             raise
         else:
             self._adapter, self._heard, self._logs = adapter, time.monotonic(), True
-            _log.info("%s", self.said)
+            _log.info("%s", self.note)
             return adapter
         finally:
             self._looking = None
