@@ -230,7 +230,7 @@ def test_a_wrong_file_is_named_by_show_and_by_serve(run: Runner, settings_file: 
     for command in (("config", "show"), ("serve",)):
         done = run(*command)
         assert done.status == 2
-        assert "prot is no setting; did you mean port?" in done.err
+        assert "prot is not a setting; did you mean port?" in done.err
 
 
 def test_where_the_file_is(run: Runner, settings_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

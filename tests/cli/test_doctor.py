@@ -79,7 +79,7 @@ def test_the_file_of_a_server_that_died_is_found(run: Runner, home: Path) -> Non
     done = run("doctor")
 
     assert done.status == 0
-    assert f"warn  runtime file: {home}/run/calomel/server.json is of a server that has ended" in done.out
+    assert f"warn  runtime file: {home}/run/calomel/server.json belongs to a server that has stopped" in done.out
     assert f"→ rm {home}/run/calomel/engine-0123.json" in done.out
 
 
@@ -111,10 +111,10 @@ ZED = """{
     [
         ("http://localhost:8017/v1/completions", "zeta2.1", "zeta2_1", "set up in"),
         ("http://localhost:8017/v1/completions", "nano", "infer", "cannot be inferred"),
-        ("http://localhost:8017/v1/completions", "nano", "sweep", "none that this server reads"),
-        ("http://localhost:8017/v1", "zeta2.1", "zeta2_1", "another path"),
-        ("http://localhost:8080/v1/completions", "zeta2.1", "zeta2_1", "points at http port 8080"),
-        ("http://localhost:x/v1/completions", "zeta2.1", "zeta2_1", "an address that is none"),
+        ("http://localhost:8017/v1/completions", "nano", "sweep", "unknown to this server"),
+        ("http://localhost:8017/v1", "zeta2.1", "zeta2_1", "is not /v1/completions"),
+        ("http://localhost:8080/v1/completions", "zeta2.1", "zeta2_1", "points to http port 8080"),
+        ("http://localhost:x/v1/completions", "zeta2.1", "zeta2_1", "is not a valid URL"),
         ("https://team.example/v1/completions", "zeta2.1", "zeta2_1", "set up in"),
     ],
 )
@@ -172,15 +172,15 @@ FOUND: dict[str, tuple[str, str, tuple[str, ...], int, tuple[str, ...]]] = {
     "a server that is stopped": (
         OWN, '[server]\nurl = "http://127.0.0.1:9"', (), 1,
         ("fail  editors' model: no server answers at http://127.0.0.1:9 (server.url in calomel.toml)",
-         "start it: calomel serve"),
+         "start it (calomel serve)"),
     ),
     "a model that is missing": (
         OWN, '[server]\nmodel = "/nowhere"', (), 1,
-        ("fail  editors' model: there is no model in /nowhere, which server.model in calomel.toml",),
+        ("fail  editors' model: server.model in calomel.toml is /nowhere, which does not contain a model",),
     ),
     "a file that is ignored": (
         OWN, "", (".env",), 0,
-        ("This file is excluded by an ignore rule, so no model sees it. (secret_file:.env)",
+        ("This file is excluded by an ignore rule. (secret_file:.env)",
          'privacy.ignore = ["!.env"]'),
     ),
     "a language that is off": (
@@ -226,8 +226,8 @@ def test_a_port_that_another_program_has(run: Runner, home: Path, monkeypatch: p
         configured(home, "calomel/calomel.toml", f'[server]\nurl = "{url}"')
         status, (taken, asked) = said(run)
     assert status == 1
-    assert taken.startswith(f"fail  port: 127.0.0.1 port {port}: Address already in use → another program has it")
-    assert f"what listens at {url} is another program than Calomel" in asked
+    assert taken.startswith(f"fail  port: 127.0.0.1 port {port}: Address already in use → another program uses it")
+    assert f"the program at {url} is not Calomel" in asked
 
 
 def test_a_wrong_token(run: Runner, home: Path) -> None:
@@ -283,4 +283,4 @@ def test_what_is_wrong_with_another_makers_checkpoint_is_found_without_loading_i
     (sdar / "vocab.json").unlink()
     assert "vocab.json" in findings(sdar)["model"].found
     (sdar / "config.json").write_text(json.dumps({"model_type": "mamba"}))
-    assert "is of no family that Calomel loads" in findings(sdar)["model"].found
+    assert "belongs to no family Calomel loads" in findings(sdar)["model"].found

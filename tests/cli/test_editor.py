@@ -125,7 +125,7 @@ def test_neovim_gets_a_file_of_its_own_once(run: Runner, home: Path) -> None:
     assert path.read_text() == "-- changed by me\n"
     path.unlink()
     init = configured(home, "nvim/init.lua", 'require("calomel").setup()\n')
-    assert f"{init} sets Calomel up already" in run("editor", "setup", "neovim", "--yes").out
+    assert f"{init} already sets up Calomel" in run("editor", "setup", "neovim", "--yes").out
     assert not path.exists()
 
 
@@ -163,3 +163,17 @@ def test_every_editor_has_its_places_on_a_mac_too(
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.delenv("XDG_CONFIG_HOME")
     assert str(home / place) in run("editor", "setup", name).out
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "words"),
+    [
+        ("nvim", 1, "lazy.nvim"),
+        ("Cursor", 0, "calomel.path"),
+        ("jetbrains", 2, "no plugin for jetbrains"),
+        ("ed", 2, "ed is not a known editor: choose vscode, neovim"),
+    ],
+)
+def test_an_editor_by_another_name_is_understood_or_answered(run: Runner, name: str, status: int, words: str) -> None:
+    done = run("editor", "setup", name)
+    assert (done.status, words in done.out + done.err) == (status, True)

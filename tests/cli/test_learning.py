@@ -208,7 +208,7 @@ def test_it_prints_what_became_of_suggestions(run: Runner, used: Path) -> None:
     assert re.search(r"^ +accepted +4 +67 \[", out, re.MULTILINE)
     assert rows["python"][:2] == ["4", "4"]
     assert rows["low_confidence"][0] == "6"
-    for word in ("By language", "By maker", "By kind", "By day", "Why suggestions were held back", "rename", "rust"):
+    for word in ("By language", "By maker", "By kind", "By day", "Why suggestions were withheld", "rename", "rust"):
         assert word in out
 
 
@@ -231,13 +231,13 @@ def test_damaged_lines_are_counted_and_left_out(used: Path, document: Document) 
         log.write(b'{"time": 1, "id"\n\xff\xfe\n')
     found = document()
     assert found["bad_lines"] == 2
-    assert "2 lines are damaged and left out." in found["said"]
+    assert "2 damaged lines were skipped." in found["said"]
 
 
 @pytest.mark.parametrize(
     ("make", "words", "expected"),
     [
-        (Path.touch, (), "Nothing is logged in"),
+        (Path.touch, (), "Nothing has been logged in"),
         (
             lambda path: say(path, 1, "shown", days_ago=9.0),
             ("--since", 2),

@@ -48,7 +48,7 @@ def test_a_bare_machine_gets_three_steps(run: Runner, machine: Path) -> None:
     assert [line[:3] for line in done.out.splitlines() if line[:1].isdigit()] == ["1. ", "2. ", "3. "]
     commands = [line.strip() for line in done.out.splitlines() if line.startswith("   ")]
     assert commands == ["calomel editor setup --help", "calomel models recommend", "calomel try"]
-    assert "No GPU and no model server were found" in done.out
+    assert "Calomel found no GPU or model server" in done.out
 
 
 def test_an_editor_that_is_there_is_named_with_its_command(run: Runner, machine: Path) -> None:
@@ -58,7 +58,7 @@ def test_an_editor_that_is_there_is_named_with_its_command(run: Runner, machine:
     program(machine, "codium")
     program(machine, "nvim")
     said = run().out
-    assert "VS Code, Neovim and Helix are on this machine. Connect those that you use to Calomel:\n" in said
+    assert "VS Code, Neovim and Helix are on this machine. Connect the ones you use to Calomel:\n" in said
     assert [line for line in said.splitlines() if "setup" in line] == [
         f"   calomel editor setup {name}" for name in ("vscode", "neovim", "helix")
     ]
@@ -94,7 +94,7 @@ def test_a_model_server_that_runs_is_named_with_the_line_that_uses_it(
 def test_settings_that_cannot_be_read_are_one_line(run: Runner, machine: Path, home: Path) -> None:
     configured(home, "calomel/calomel.toml", "[serve]\nprot = 8018\n")
     done = run()
-    assert (done.status, "prot is no setting" in done.err) == (2, True)
+    assert (done.status, "prot is not a setting" in done.err) == (2, True)
 
 
 WITHOUT_TORCH = """

@@ -37,7 +37,7 @@ def test_why_a_model_does_not_answer_is_told_whoever_of_them_noticed_it(editor: 
         for choice, why in (
             (
                 {"upstream": "http://127.0.0.1:9"},
-                "no server answers at http://127.0.0.1:9: start it, or mend upstream.",
+                "no server answers at http://127.0.0.1:9: start it, or correct upstream.",
             ),
             ({"upstream": keyed}, f"the server at {keyed} wants a key: put it into upstream-key-file"),
             ({"model": "nowhere"}, "there is no model nowhere in "),
@@ -45,7 +45,9 @@ def test_why_a_model_does_not_answer_is_told_whoever_of_them_noticed_it(editor: 
         ):
             answer = command(editor, "useModel", choice)
             assert answer["model"] is None
-            assert answer["message"].startswith("calomel-nano goes on, for the other model does not answer: " + why)
+            assert answer["message"].startswith(
+                "calomel-nano stays in use, because the other model does not answer: " + why
+            )
         assert command(editor, "status")["model"] == "calomel-nano"
         assert command(editor, "status")["state"] == "ready"
 

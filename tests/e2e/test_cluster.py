@@ -17,7 +17,7 @@ import pytest
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.e2e,
-    pytest.mark.skipif(find_spec("ray") is None, reason="Ray Serve is not installed: install Calomel's extra cluster"),
+    pytest.mark.skipif(find_spec("ray") is None, reason="Ray Serve is not installed"),
 ]
 # Ray's processes and the replicas start next to whatever else the machine does.
 START_SECONDS = 300.0

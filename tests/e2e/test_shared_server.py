@@ -161,7 +161,7 @@ async def test_editors_ask_a_server_that_has_a_model_already_through_one_that_th
         assert shared().pid != os.getpid()
         assert find_or_start(ServerSettings(upstream=f"{url}/", upstream_key_file=key)).url == shared().url
         await completer.aclose()
-    with pytest.raises(CompleterError, match="drop one of them"):
+    with pytest.raises(CompleterError, match="remove one of them"):
         find_or_start(ServerSettings(upstream=url, model=nano_path()))
 
 

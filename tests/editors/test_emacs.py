@@ -52,7 +52,7 @@ def start(tmp_path: Path) -> Iterator[Starter]:
             return snippet(tmp_path, client) + EGLOT
         if client == "lsp-mode":
             return snippet(tmp_path, client) + LSP_MODE
-        page = (REPOSITORY / "docs" / "copilot-clients.md").read_text(encoding="utf-8")
+        page = (REPOSITORY / "docs" / "plugins.md").read_text(encoding="utf-8")
         shown = re.search(r"```elisp\n(;; lsp-copilot.*?)```", page, re.DOTALL)
         assert shown is not None
         program = json.dumps(here(tmp_path, SCRIPTED).program)

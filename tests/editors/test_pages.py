@@ -16,7 +16,7 @@ from calomel.cli.editor_plans import Here, emacs, helix, sublime, zed
 ZED = REPOSITORY / "editors" / "zed"
 
 
-def shown(language: str, page: str = "other-editors") -> list[str]:
+def shown(language: str, page: str) -> list[str]:
     text = (REPOSITORY / "docs" / f"{page}.md").read_text(encoding="utf-8")
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
@@ -27,14 +27,14 @@ def here(tmp_path: Path) -> Here:
 
 
 def test_the_lines_for_emacs_and_helix_are_those_that_are_printed(here: Here) -> None:
-    assert sorted(shown("elisp")) == sorted(each.text for each in emacs(here).snippets)
-    assert shown("toml") == [each.text for each in helix(here).snippets]
-    tomllib.loads(shown("toml")[0])
+    assert sorted(shown("elisp", "emacs")) == sorted(each.text for each in emacs(here).snippets)
+    assert shown("toml", "helix") == [each.text for each in helix(here).snippets]
+    tomllib.loads(shown("toml", "helix")[0])
 
 
 def test_the_settings_of_sublime_text_and_zed_are_those_that_are_printed(here: Here) -> None:
     (snippet,) = sublime(here).snippets
-    assert [json.loads(each) for each in shown("json")] == [json.loads(snippet.text)]
+    assert [json.loads(each) for each in shown("json", "sublime")] == [json.loads(snippet.text)]
     (snippet,) = zed(here).snippets
     written = json.loads(snippet.text)
     assert settings_of(ZED / "settings.json") == written

@@ -178,7 +178,7 @@ def test_how_it_generates_is_read_from_the_folder(folder: Path, tmp_path: Path) 
 
 
 def test_a_picture_in_the_context_is_refused(engine: Engine) -> None:
-    with pytest.raises(InvalidRequestError, match="a picture; this engine reads text alone"):
+    with pytest.raises(InvalidRequestError, match="a picture; this engine reads only text"):
         engine.submit(asked((1, published.PICTURE, 2)))
 
 
@@ -193,7 +193,7 @@ def test_a_picture_in_the_context_is_refused(engine: Engine) -> None:
             {"text_config": {**published.config()["text_config"], "use_bidirectional_attention": "all"}},
             "both directions",
         ),
-        ({"text_config": {**published.config()["text_config"], "hidden_size": 64}}, "does not make up"),
+        ({"text_config": {**published.config()["text_config"], "hidden_size": 64}}, "does not match"),
         ({"text_config": {**published.config()["text_config"], **published.layers(4)}}, r"missing model\.decoder"),
     ],
 )

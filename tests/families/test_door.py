@@ -99,7 +99,7 @@ def test_a_region_is_rewritten_and_a_draft_is_judged_where_the_model_can(
     draft = by_maker.pop("rename")
     assert (draft.text, draft.log_prob is not None) == (REGION, told.judged)
     assert told.judged == (request.node.callspec.params["door"] in JUDGES)
-    # In the format that it was trained on a model sees the region, and random weights doubt it.
+    # In the format it was trained on a model sees the region, and random weights doubt it.
     assert CANVAS in by_maker or request.node.callspec.params["door"] not in NEXT_EDIT
     if not told.judged:
         assert told.candidates[-1] == draft

@@ -39,7 +39,7 @@ def pickled(folder: Path) -> None:
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x04")
 
 
-ELSEWHERE = r"names files that are no \.safetensors files of its folder"
+ELSEWHERE = r"names files that are not \.safetensors files of its folder"
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ ELSEWHERE = r"names files that are no \.safetensors files of its folder"
         (cut, r"-00002-of-00002\.safetensors is damaged or cut short: .*; fetch it again"),
         (lambda folder: next(folder.glob("*.safetensors")).write_bytes(b"not found\n"), "damaged or cut short"),
         (lambda folder: (folder / "model-00001-of-00002.safetensors").unlink(), r"-00001-.*\.safetensors is missing"),
-        (promise, r"has lm_head\.weight, which it does not have"),
+        (promise, r"lists lm_head\.weight in .*, which does not contain it"),
         (lead("../secret.safetensors"), ELSEWHERE),
         (lead("pytorch_model-00001-of-00002.bin"), ELSEWHERE),
         (lead("/etc/x.safetensors"), ELSEWHERE),
-        (pickled, r"weights as pickles alone \(pytorch_model\.bin\).*never read"),
+        (pickled, r"only pickled weights \(pytorch_model\.bin\).*does not read"),
     ],
     ids=["cut", "something else", "missing", "promised", "outside", "a pickle in the index", "absolute", "pickles"],
 )
@@ -132,5 +132,5 @@ def test_what_does_not_fit_is_named_unless_the_family_knows_it(tmp_path: Path) -
 
 @pytest.mark.parametrize(("name", "shape"), [("v", (3, 2)), ("v", (1, 2)), ("e.1", (3, 3)), ("embed", (5, 2))])
 def test_a_tensor_of_another_shape_is_named_with_both(tmp_path: Path, name: str, shape: tuple[int, int]) -> None:
-    with pytest.raises(CheckpointError, match=rf"\b{name} .*does not make up .*, for which config\.json says \("):
+    with pytest.raises(CheckpointError, match=rf"\b{name} .*does not match .*, whose shape in config\.json is \("):
         loaded(tmp_path, {**FOUND, name: torch.ones(shape)})

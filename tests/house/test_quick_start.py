@@ -27,9 +27,9 @@ def quick_start() -> list[str]:
     return [block.strip() for block in re.findall(r"^```sh$(.*?)^```$", section[1], re.MULTILINE | re.DOTALL)]
 
 
-def test_the_request_of_the_readme_waits_for_the_server_and_gets_a_line_that_can_stand() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = next(each for each in re.findall(r"^```sh$(.*?)^```$", readme, re.MULTILINE | re.DOTALL) if "curl" in each)
+def test_the_first_request_on_the_page_waits_for_the_server_and_gets_a_line_that_compiles() -> None:
+    page = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
+    block = next(each for each in re.findall(r"^```sh$(.*?)^```$", page, re.MULTILINE | re.DOTALL) if "curl" in each)
     assert block.index("calomel serve &") < block.index("/health") < block.index("/v1/fim/completions")
     (said,) = re.findall(r"-d '(.*)'", block)
     body = json.loads(said)
@@ -37,7 +37,7 @@ def test_the_request_of_the_readme_waits_for_the_server_and_gets_a_line_that_can
         parts = PromptParts(prefix=body["prompt"], suffix=body["suffix"])
         answer = filler.fill(FillRequest("fill", parts, max_tokens=body["max_tokens"], fitted=True))
     assert answer.text
-    compile(body["prompt"] + answer.text + body["suffix"], "readme", "exec")
+    compile(body["prompt"] + answer.text + body["suffix"], "page", "exec")
 
 
 def make(*arguments: str) -> subprocess.CompletedProcess[str]:

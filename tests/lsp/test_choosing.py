@@ -132,7 +132,7 @@ async def test_the_old_model_answers_until_the_new_one_does(editor: Editor, serv
 @pytest.mark.parametrize(
     ("choice", "why"),
     [
-        ({"upstream": "http://127.0.0.1:9"}, "no server answers at http://127.0.0.1:9: start it, or mend upstream"),
+        ({"upstream": "http://127.0.0.1:9"}, "no server answers at http://127.0.0.1:9: start it, or correct upstream"),
         ({"upstream": "SEVERAL"}, "the server at SEVERAL has several models: name one with upstream-model"),
         ({"upstream": "SEVERAL", "upstream_model": "yours"}, "the server at SEVERAL has no yours: it has qwen2.5"),
     ],
@@ -146,7 +146,7 @@ async def test_one_that_does_not_answer_is_told_with_its_reason_and_the_old_one_
     await ready(editor)
     answer = await editor.command("calomel.useModel", {name: named(value) for name, value in choice.items()})
     assert answer["model"] is None
-    assert answer["message"].startswith(f"scripted goes on, for the other model does not answer: {named(why)}")
+    assert answer["message"].startswith(f"scripted stays in use, because the other model does not answer: {named(why)}")
     assert [each["label"] for each in await listed(editor) if each["current"]] == ["nano"]
     assert (await editor.inline(1, 4))["items"]
     assert not editor.shown("calomel/status")

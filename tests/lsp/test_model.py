@@ -86,7 +86,7 @@ async def test_a_question_under_which_the_server_ended_is_answered_by_the_next_o
     ("broken", "reason", "sentence"),
     [
         ("unreachable", "no_model", "No model can be reached. The weights are damaged."),
-        ("", "loading", "The model is still loading. Its server ended; Calomel starts it again, or looks for it."),
+        ("", "loading", "The model is still loading. The model's server stopped. Restarting it…"),
     ],
 )
 async def test_a_server_that_does_not_come_back_is_a_silence_that_says_why(

@@ -15,10 +15,10 @@ from calomel.infer.launch import connect
 from calomel.infer.remote import Endpoint, HttpCompleter
 
 LANGUAGES = {"languages": {"python": False}}
-ENDING = "; `calomel doctor` says more."
+ENDING = "; for details, run `calomel doctor`."
 TOKEN = "the server does not accept the token: check server.token or server.token_file"
 OTHER = b"HTTP/1.1 404 Not Found\r\ncontent-length: 5\r\n\r\nhello"
-NONE_OF_CALOMEL = "this server is none of Calomel, or of a version without this route"
+NONE_OF_CALOMEL = "this server is not Calomel, or is an older version"
 
 
 def nobody() -> str:
@@ -63,7 +63,7 @@ async def test_a_server_that_is_stopped_or_set_up_wrongly_is_named(
     server, sentence = {
         "stopped": ({"url": url}, f"no server answers at {url}"),
         "no_model": ({"model": str(model)}, missing),
-        "no_address": ({"url": "localhost:8017"}, "server.url is no address such as http://127.0.0.1:8017"),
+        "no_address": ({"url": "localhost:8017"}, "server.url is not an address such as http://127.0.0.1:8017"),
     }[trouble]
     assert await told(editor, server=server) == [f"Calomel: {sentence}{ENDING}"]
 
@@ -73,7 +73,7 @@ async def test_a_port_that_another_program_has_is_named(editor: Editor, answer: 
     editor.script.connect = connect
     with listening(answer) as url:
         said = await told(editor, server={"url": url})
-        other = f"what listens at {url} is another program than Calomel"
+        other = f"the program at {url} is not Calomel"
     assert said == [f"Calomel: {NONE_OF_CALOMEL if answer is OTHER else other}{ENDING}"]
 
 
@@ -96,7 +96,7 @@ async def test_what_stands_before_an_address_is_kept_to_oneself() -> None:
 
 async def test_a_file_that_is_ignored_is_named(editor: Editor) -> None:
     said = await told(editor, uri="file:///workspace/.env")
-    assert said == ["Calomel: This file is excluded by an ignore rule, so no model sees it. (secret_file:.env)"]
+    assert said == ["Calomel: This file is excluded by an ignore rule. (secret_file:.env)"]
     assert editor.script.requests == []
 
 
@@ -107,9 +107,7 @@ async def test_a_language_that_is_off_is_named(editor: Editor) -> None:
 
 async def test_a_machine_that_is_too_slow_is_named(editor: Editor) -> None:
     editor.script.error = "timeout"
-    assert await told(editor, asks=6) == [
-        "Calomel: answers come too late on this machine; `calomel doctor` says what helps."
-    ]
+    assert await told(editor, asks=6) == ["Calomel: answers are too slow on this machine; run `calomel doctor`."]
 
 
 async def test_a_few_late_answers_are_not_worth_a_word(editor: Editor) -> None:

@@ -92,7 +92,7 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match=r"has no tokenizer\.json, and no vocab\.json with merges\.txt"):
         PublishedTokenizer(tmp_path, end=0)
     write_tokenizer(tmp_path, CONTROLS, files="vocab and merges", tokenizer_class="OddTokenizer")
-    with pytest.raises(TokenizerError, match="says OddTokenizer"):
+    with pytest.raises(TokenizerError, match="has OddTokenizer"):
         PublishedTokenizer(tmp_path, end=0)
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(TokenizerError, match=r"tokenizer\.json is not valid JSON"):
@@ -170,7 +170,7 @@ def test_in_a_chat_other_files_and_changes_come_before_the_region(tmp_path: Path
 
     prompt = spelled(found.edit.render(replace(PARTS, region=EditRegion("z\n")), 2048).context, found.tokenizer)
 
-    assert prompt.startswith("<|im_start|>user\nBelow is a file that is being edited.")
+    assert prompt.startswith("<|im_start|>user\nYou are editing the file below.")
     assert "From near.py:\n```\nNEAR = 2\n```" in prompt
     assert "```diff\nx.py\n-old\n+new\n```" in prompt
     assert prompt.endswith("\ny = 2\n```<|im_end|>\n<|im_start|>assistant\n```\n")

@@ -54,7 +54,7 @@ def test_a_file_that_is_missing_or_no_tokenizer_is_named(tmp_path: Path) -> None
     with pytest.raises(TokenizerError, match=r"tokenizer\.json does not exist"):
         Tokenizer.from_file(file)
     file.write_text("{}")
-    with pytest.raises(TokenizerError, match=r"tokenizer\.json is no tokenizer file"):
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json is not a tokenizer file"):
         Tokenizer.from_file(file)
 
 

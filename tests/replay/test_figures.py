@@ -67,14 +67,14 @@ def run_of(*saved: int) -> dict[str, object]:
 
 def test_runs_are_compared_over_the_opportunities_that_both_had() -> None:
     found = compare(run_of(1, 2, 3), run_of(2, 3, 4, 100))
-    assert found.caption == "3 opportunities in both, 0 in the first alone, 1 in the second alone"
+    assert found.caption == "3 opportunities in both, 0 only in the first, 1only in the second"
     rows = {row[0]: row[1:] for row in found.rows}
     assert rows["characters_per_opportunity"][2] == "1.000 [1.000, 1.000]"
     assert rows["acceptance_rate"] == ("100.0% [43.9%, 100.0%]", "100.0% [51.0%, 100.0%]", "-")
 
 
 def test_a_file_of_something_else_is_refused_in_a_sentence() -> None:
-    with pytest.raises(ComparisonError, match="the second file is no result"):
+    with pytest.raises(ComparisonError, match="the second file is not a result"):
         compare(run_of(1), {"score": 1})
 
 

@@ -40,7 +40,7 @@ def test_a_commit_of_such_files_alone_says_why(history: Commits) -> None:
     history.commit("Change", {"a.py": "f( 'x',1 )\n", "b.txt": b"\0\1", "c.txt": "c", "go.sum": "1"})
     history.commit("Change", {"a.py": 'f("x", 1,)\n', "b.txt": b"\0\2", "c.txt": None, "go.sum": "2"})
     reason = reason_of(history)
-    assert reason == "nothing that somebody typed (a lock file, it was deleted, its form alone changed, no text)"
+    assert reason == "nothing that somebody typed (a lock file, it was deleted, no text, only its form changed)"
 
 
 def test_merges_reverts_and_programs_are_left_out(history: Commits) -> None:

@@ -208,7 +208,7 @@ def test_a_damaged_line_of_samples_is_named_by_file_and_number(tmp_path: Path, l
     path.write_text(f"{FULL.to_line()}\n{line}\n", encoding="utf-8")
     reading = read_samples([path])
     assert next(reading) == FULL
-    with pytest.raises(SampleError, match=r"torn\.jsonl, line 3, is no sample"):
+    with pytest.raises(SampleError, match=r"torn\.jsonl, line 3, is not a sample"):
         next(reading)
 
 
@@ -230,5 +230,5 @@ def test_a_damaged_or_missing_file_is_refused_by_name(tmp_path: Path, content: s
     path = tmp_path / "damaged.json"
     if content is not None:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(CalibratorError, match=r"damaged\.json is no calibrator file"):
+    with pytest.raises(CalibratorError, match=r"damaged\.json is not a calibrator file"):
         Calibrator.read(path)

@@ -312,7 +312,7 @@ def test_the_model_is_listed(client: TestClient) -> None:
 
 
 def test_every_address_on_the_page_about_plugins_is_a_route(client: TestClient) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "http-clients.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
     found = set(re.findall(r"http://127\.0\.0\.1:8017(/[\w/]*)", page))
     assert "/infill" in found
     for address in found:

@@ -43,8 +43,8 @@ def test_no_field_is_sent_that_the_makers_own_client_does_not_know() -> None:
 
     async def ask(url: str) -> None:
         completer = UpstreamCompleter(Target(url, "mercury"))
-        for kind, parts in (("fill", hole), ("edit", region)):
-            await completer.complete(CompleteRequest(kind, parts, max_tokens=16))
+        await completer.complete(CompleteRequest("fill", hole, max_tokens=16))
+        await completer.complete(CompleteRequest("edit", region, max_tokens=16))
         await completer.aclose()
 
     with served(played.mercury(play)) as url:

@@ -48,11 +48,11 @@ def test_a_token_that_no_header_can_carry_is_refused_without_repeating_it(token:
         ({"max_requests": 0}, "greater than"),
         ({"prot": 1}, "Extra inputs"),
         ({"allowed_hosts": ("*",)}, "exact names"),
-        ({"allowed_origins": ("https://x/path",)}, "no patterns and no path"),
-        ({"tls_cert": "a.pem"}, "need each other"),
+        ({"allowed_origins": ("https://x/path",)}, "without patterns or a path"),
+        ({"tls_cert": "a.pem"}, "set both tls-cert and tls-key"),
         ({"host": "0.0.0.0", "allow_remote": True, "no_auth": True}, "needs a token"),
-        ({"token": "abc", "no_auth": True}, "drop one"),
-        ({"token": "abc", "token_file": "tokens"}, "drop one"),
+        ({"token": "abc", "no_auth": True}, "remove one"),
+        ({"token": "abc", "token_file": "tokens"}, "remove one"),
     ],
 )
 def test_what_makes_no_sense_or_leaves_the_door_open_is_refused(given: dict[str, Any], message: str) -> None:
@@ -110,7 +110,7 @@ def test_a_named_file_is_read_instead_and_must_be_there(
     monkeypatch.setenv("CALOMEL_CONFIG", str(other))
     assert (load({}).settings.port, named_path()) == (2, other)
     assert load({}, use_config=False).settings.port == 8017
-    with pytest.raises(SettingsError, match="no such file"):
+    with pytest.raises(SettingsError, match="this file does not exist"):
         load({}, tmp_path / "nothing.toml")
 
 
@@ -122,14 +122,14 @@ def test_tables_of_the_editors_side_are_left_to_it(home: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[serve]\nprot = 1\n", r"\[serve\] prot is no setting; did you mean port\?"),
-        ("[serve]\nmax-requests = 1\n", r"max-requests is no setting; did you mean max_requests\?"),
-        ("[serve]\nqqqq = 1\n", r"qqqq is no setting$"),
-        ("[serv]\nport = 1\n", r"serv is no setting; did you mean serve\?"),
-        ("port = 1\n", r"port belongs into the table \[serve\]"),
+        ("[serve]\nprot = 1\n", r"\[serve\] prot is not a setting; did you mean port\?"),
+        ("[serve]\nmax-requests = 1\n", r"max-requests is not a setting; did you mean max_requests\?"),
+        ("[serve]\nqqqq = 1\n", r"qqqq is not a setting$"),
+        ("[serv]\nport = 1\n", r"serv is not a setting; did you mean serve\?"),
+        ("port = 1\n", r"port belongs in the table \[serve\]"),
         ("serve = 1\n", "must be a table"),
         ("[serve]\nport = 99999\n", r"port \(.*calomel.toml\): "),
-        ("[serve]\nport =\n", "is no TOML"),
+        ("[serve]\nport =\n", "is not valid TOML"),
         ("[serve]\nallow_remote = 'perhaps'\n", "allow_remote"),
     ],
 )
@@ -147,7 +147,7 @@ def test_a_file_that_others_could_have_written_is_not_believed(home: Path) -> No
 
 def test_a_token_in_a_file_that_others_can_read_is_refused_and_never_shown(home: Path) -> None:
     written(home, "[serve]\ntoken = 'secret-token'\n", 0o644)
-    with pytest.raises(SettingsError, match="holds a token") as caught:
+    with pytest.raises(SettingsError, match="contains a token") as caught:
         load({})
     assert "secret-token" not in str(caught.value)
     home.chmod(0o600)

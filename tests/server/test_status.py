@@ -236,7 +236,7 @@ def test_of_an_error_the_log_gets_type_and_places_and_no_message() -> None:
         raise ValueError("def secret_of_the_user():")  # noqa: TRY301
     except ValueError as error:
         log_failure(error)
-        _log.debug("where it failed", exc_info=error)
+        _log.debug("at the place of the error", exc_info=error)
 
     assert "secret_of_the_user" not in out.getvalue()
     assert "unexpected ValueError" in out.getvalue()

@@ -56,7 +56,7 @@ TOLD = [name for name in FORMATS if name != "mercury"]
 NO_TOKENS = {"error": {"code": 501, "message": "Infill is not supported by this model: prefix token is missing."}}
 
 
-FOR_EDITORS = '; for editors: upstream = "%s" below [server] in your settings'
+FOR_EDITORS = '; in the settings of your editors: upstream = "%s" below [server]'
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_a_stream_has_the_lines_as_they_come(name: str, asked: Open) -> None:
     ("name", "given", "read", "note"),
     [
         *((name, (-0.1, -0.2, -0.3), (-0.1, -0.2, -0.3), "gives log-probabilities") for name in TOLD),
-        *((name, None, (), "it gives no log-probabilities: filters") for name in FORMATS),
+        *((name, None, (), "it gives no log-probabilities, so only filters") for name in FORMATS),
         # A number that is none takes the others with it.
         *((name, (-0.1, math.nan, -0.3), (), "") for name in TOLD),
     ],
@@ -234,7 +234,7 @@ STARCODER = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
 ZETA = ("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>")
 # Format, server and settings; the route that is asked, and how its prompt begins.
 TOKENS: dict[str, tuple[str, Play, dict[str, str], str, str]] = {
-    "a name that says nothing": (
+    "a name that does not answer": (
         "vllm", Play(models=("/models/mine",), marks=STARCODER), {}, "/v1/completions", "<fim_prefix>def twice",
     ),
     "tokens that llama.cpp does not know": (
@@ -497,7 +497,7 @@ def test_a_server_that_dies_and_returns_is_asked_again(stack: ExitStack, door: O
         client = door(url)
         assert client.post(FIM, json=HOLE).json()["choices"][0]["text"] == "n * 2"
     gone = client.post(FIM, json=HOLE)
-    assert error_of(gone) == (503, "upstream_failed", f"no server answers at {url}: start it, or mend upstream")
+    assert error_of(gone) == (503, "upstream_failed", f"no server answers at {url}: start it, or correct upstream")
     assert gone.headers["retry-after"] == "2"
     assert client.get("/calomel/v1/status").json()["model"]["note"] == error_of(gone)[2]
 
@@ -610,34 +610,34 @@ BAD: dict[str, tuple[str, Play, dict[str, Any], str]] = {
         "openai", Play(models=("qwen-a", "qwen-b")), {},
         "has several models: name one with upstream-model (qwen-a, qwen-b)",
     ),
-    "no model": ("openai", Play(models=()), {}, "has no model: load one there"),
+    "no model": ("openai", Play(models=()), {}, "has no model: load one"),
     "tokens that the model has not, llama.cpp": (
         "llama.cpp", Play(), {"upstream_fim": "qwen"},
-        "Qwen2.5-Coder-1.5B-Q8_0 has no tokens <|fim_prefix|> <|fim_suffix|> <|fim_middle|>: leave upstream-fim out",
+        "Qwen2.5-Coder-1.5B-Q8_0 has no tokens <|fim_prefix|> <|fim_suffix|> <|fim_middle|>: remove upstream-fim",
     ),
     "tokens that the model has not, vLLM": (
         "vllm", Play(models=("llama",)), {"upstream_fim": "starcoder"},
-        "llama has no tokens <fim_prefix> <fim_suffix> <fim_middle>: leave upstream-fim out",
+        "llama has no tokens <fim_prefix> <fim_suffix> <fim_middle>: remove upstream-fim to detect them",
     ),
     "chat only": (
         "openai", Play(failing={"/v1/completions": (404, {"error": "not found"})}), {},
-        "only chats, which cannot fill holes: take one with /v1/completions",
+        "only chats and cannot complete code: use one with /v1/completions",
     ),
     "no key": (
         "mercury", Play(key="k-secret"), {},
-        "wants a key: put it into upstream-key-file or CALOMEL_UPSTREAM_KEY",
+        "requires a key: put it into upstream-key-file or CALOMEL_UPSTREAM_KEY",
     ),
     "wrong key": (
         "vllm", Play(key="k-secret"), {"upstream_key": "k-wrong"},
-        "does not accept the key: put it into upstream-key-file or CALOMEL_UPSTREAM_KEY",
+        "rejects the key: put it into upstream-key-file or CALOMEL_UPSTREAM_KEY",
     ),
     "another address": (
         "openai", Play(failing={"/v1/models": (307, "http://192.0.2.1/v1/models")}),
-        {"upstream_format": "openai"}, "sends to another address, where nothing is sent: name that one as upstream",
+        {"upstream_format": "openai"}, "redirects elsewhere, which Calomel does not follow",
     ),
     "another program": (
         "openai", Play(failing={"/v1/models": (200, {"hello": 1})}), {},
-        "speaks no known format: is it llama.cpp, Ollama, vLLM or LM Studio?",
+        "speaks no known API: if it is llama.cpp, Ollama, vLLM or LM Studio",
     ),
 }  # fmt: skip
 
@@ -658,11 +658,11 @@ def test_a_certificate_that_nobody_vouches_for_is_told(
     certificate: tuple[Path, Path], stack: ExitStack, door: Open
 ) -> None:
     url = stack.enter_context(served(played.vllm(Play()), certificate=certificate))
-    with pytest.raises(StartError, match=r"no certificate that can be trusted \(self-signed certificate\): name its"):
+    with pytest.raises(StartError, match=r"no trusted certificate \(self-signed certificate\): set SSL_CERT_FILE"):
         door(url)
 
     plain = stack.enter_context(served(played.vllm(Play())))
-    with pytest.raises(StartError, match=r"speaks no TLS, or none that fits \(\w+\): one of this machine may be http"):
+    with pytest.raises(StartError, match=r"does not support TLS, or its version \(\w+\): on this machine, use http"):
         door(plain.replace("http:", "https:"))
 
 
@@ -673,7 +673,7 @@ def test_half_an_answer_is_an_error_and_the_next_one_is_whole(name: str, asked: 
     play.half = 2
     status, code, message = error_of(client.post(FIM, json=HOLE))
     assert (status, code) == (503, "upstream_failed")
-    assert "ended in the middle of an answer: see its log, and ask again" in message
+    assert "stopped in the middle of an answer: see its log, then try again" in message
 
     play.half = None
     assert client.post(FIM, json=HOLE).json()["choices"][0]["text"] == "n * 2"
@@ -690,11 +690,11 @@ def test_a_connection_that_breaks_before_the_first_token_is_tried_once_more(aske
 TROUBLES: dict[str, tuple[str | int, str]] = {
     **dict.fromkeys(
         ("{", "[1, 2", '{"choices": 3} x'),
-        ("nonsense", "answers what is no llama.cpp format: check upstream and upstream-format"),
+        ("nonsense", "did not answer with llama.cpp format: check upstream and upstream-format"),
     ),
-    "too many requests": (429, "has too much to do"),
+    "too many requests": (429, "is overloaded"),
     "not ready": (503, "not ready yet"),
-    "a fault": (500, "its log says why"),
+    "a fault": (500, "see its log"),
 }
 
 
@@ -738,7 +738,7 @@ def test_a_schema_is_refused_with_what_to_do(asked: Open) -> None:
     refused = asked("llama.cpp", Play()).post(FIM, json={**HOLE, "response_format": schema})
 
     assert error_of(refused)[0] == 400
-    assert "follows no schema: leave it out" in error_of(refused)[2]
+    assert "does not support schemas: remove it" in error_of(refused)[2]
 
 
 def test_how_tokens_are_drawn_is_passed_on(asked: Open) -> None:
@@ -756,13 +756,13 @@ def test_the_own_address_is_refused() -> None:
 
 UPSTREAM = "http://127.0.0.1:8080"
 WRONG: dict[str, dict[str, Any]] = {
-    "upstream is no address: give one such as http://127.0.0.1:8080": {"upstream": "localhost:8080"},
-    "upstream is no address": {"upstream": "ftp://127.0.0.1"},
+    "upstream is not an address such as http://127.0.0.1:8080": {"upstream": "localhost:8080"},
+    "upstream is not an address": {"upstream": "ftp://127.0.0.1"},
     "unencrypted to another machine: use https, or a tunnel": {"upstream": "http://192.168.1.5:8080"},
-    "by upstream-key-file or CALOMEL_UPSTREAM_KEY": {"upstream": "https://me:secret@example.com"},
+    "in upstream-key-file or CALOMEL_UPSTREAM_KEY": {"upstream": "https://me:secret@example.com"},
     "an upstream and model were both given": {"upstream": UPSTREAM, "model": Path("m")},
-    "offline, and an upstream on another machine": {"offline": True, "upstream": "https://example.com"},
-    "upstream-fim is none of qwen, starcoder": {"upstream": UPSTREAM, "upstream_fim": "qwem"},
+    "offline and an upstream on another machine": {"offline": True, "upstream": "https://example.com"},
+    "upstream-fim must be one of qwen, starcoder": {"upstream": UPSTREAM, "upstream_fim": "qwem"},
     "upstream-model needs an upstream": {"upstream_model": "m"},
 }
 
@@ -816,9 +816,11 @@ def test_the_doctor_says_what_the_named_server_gives(stack: ExitStack) -> None:
 
     ((level, found, advice),) = told({"upstream": silent})
     assert (level, advice) == ("ok", "")
-    assert found.startswith(f"ollama at {silent} with qwen2.5-coder:1.5b-base; it gives no log-probabilities: filters")
+    assert found.startswith(
+        f"ollama at {silent} with qwen2.5-coder:1.5b-base; it gives no log-probabilities, so only filters"
+    )
     assert told({"upstream": chats})[0][0] == "fail"
     assert told({"upstream": "http://127.0.0.1:1"})[0][:2] == (
         "warn",
-        "no server answers at http://127.0.0.1:1: start it, or mend upstream",
+        "no server answers at http://127.0.0.1:1: start it, or correct upstream",
     )

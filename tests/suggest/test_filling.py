@@ -141,7 +141,7 @@ def test_what_is_written_is_read_and_damage_is_named(tmp_path: Path) -> None:
     raw = json.loads(place.read_text(encoding="utf-8"))
     for damage, said in (
         (raw | {"format": 7}, "format"),
-        (raw | {"own": {"bias": 1.0}}, "own must have just"),
+        (raw | {"own": {"bias": 1.0}}, "own must have exactly"),
         (raw | {"sure": "much"}, "sure: Expected `float`"),
     ):
         place.write_text(json.dumps(damage), encoding="utf-8")

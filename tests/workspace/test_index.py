@@ -107,7 +107,7 @@ def test_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
         assert reader.wait(SECONDS)
         assert "after_death" in index.definitions(["after_death"], (), 10)
         (message,) = messages
-        assert "is started again" in message
+        assert "restarts" in message
 
 
 def test_a_file_that_kills_the_worker_is_left_out_and_named(tmp_path: Path) -> None:

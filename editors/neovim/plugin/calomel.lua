@@ -30,6 +30,6 @@ vim.api.nvim_create_user_command("CalomelInstall", function(command)
 end, {
     nargs = "?",
     bang = true,
-    desc = "Calomel: install the server for Neovim alone, from a WHEEL or the package index; with ! stop that",
+    desc = "Calomel: install the server for Neovim only, from a WHEEL or the package index; with ! stop that",
     complete = "file",
 })

@@ -225,7 +225,7 @@ async function openReport({ server, pages }: Parts): Promise<void> {
 }
 
 const REASONS = [
-  { label: "Wrong", reason: "wrong", description: "It would have broken something, or says what is not so." },
+  { label: "Wrong", reason: "wrong", description: "It was incorrect, or would have broken the code." },
   { label: "Not what I wanted", reason: "unwanted", description: "It may be right, but not here." },
   { label: "Too much", reason: "too_much", description: "Less of it would have been right." },
   { label: "Bad moment", reason: "bad_moment", description: "It came while I was busy with something else." },
@@ -234,7 +234,7 @@ const REASONS = [
 async function feedback({ server, preview, inline, watch }: Parts): Promise<void> {
   const id = preview.id ?? inline.id;
   if (id === null) {
-    throw new Error("Nothing is shown of which you could tell.");
+    throw new Error("No suggestion to report.");
   }
   const choice = await vscode.window.showQuickPick(REASONS, { placeHolder: "What is wrong with this suggestion?" });
   if (choice !== undefined) {

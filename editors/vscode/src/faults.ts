@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import type { Fault, Server } from "./server";
 
-const DOWNLOAD = "Calomel can install it for itself alone; torch, which it needs, takes up to 6 GB of the disk.";
+const DOWNLOAD = "Install it for this extension only? It needs up to 6 GB of disk, mostly for PyTorch.";
 // What the buttons do.
 const OTHERWISE = { "Choose the program…": "calomel.choosePath", Guide: "calomel.openGuide" };
 const REMEDIES: Record<Fault["remedy"], Record<string, string>> = {

@@ -45,10 +45,10 @@ export function source(wheel: string, shipped: string, home: string): Source {
   const requirement = chosen.startsWith("~/") ? join(home, chosen.slice(2)) : chosen;
   const named = /^calomel-([^-]+)-.*\.whl$/.exec(basename(requirement))?.[1];
   if (named === undefined) {
-    return { version: null, problem: `The setting calomel.wheel names ${wheel}, which is no wheel of Calomel.` };
+    return { version: null, problem: `The setting calomel.wheel names ${wheel}, which is not a Calomel wheel.` };
   }
   if (!requirement.startsWith("https://") && !(isAbsolute(requirement) && existsSync(requirement))) {
-    return { version: null, problem: `The setting calomel.wheel names ${wheel}, which is no file or https address.` };
+    return { version: null, problem: `The setting calomel.wheel names ${wheel}, which is neither a file nor an https address.` };
   }
   return { requirement, version: named };
 }
@@ -114,7 +114,7 @@ export async function install(
       }
     }
     if (!isProgram(inside(folder, "calomel"))) {
-      throw new Error("It could not be installed: there is no program calomel in what was installed.");
+      throw new Error("The installation failed: it contains no `calomel`.");
     }
     writeFileSync(join(folder, DONE), wanted.version);
   } catch (error) {

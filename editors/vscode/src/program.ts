@@ -30,11 +30,11 @@ export function findProgram(around: Surroundings): Found {
   if (around.set !== "") {
     const program = around.set.startsWith("~/") ? join(around.home, around.set.slice(2)) : around.set;
     if (!isAbsolute(program)) {
-      return { program: null, message: "The setting calomel.path is no absolute path.", set: true };
+      return { program: null, message: "The setting calomel.path is not an absolute path.", set: true };
     }
     return around.isProgram(program)
       ? { program, where: "setting" }
-      : { program: null, message: `The setting calomel.path names ${program}, which is no program.`, set: true };
+      : { program: null, message: `The setting calomel.path names ${program}, which is not a program.`, set: true };
   }
   const candidates = [
     ...around.folders.flatMap((folder) =>

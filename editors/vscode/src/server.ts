@@ -147,7 +147,7 @@ export class Server implements vscode.Disposable {
       this.output.error(error instanceof Error ? error : String(error));
       if (this.client === client) {
         this.client = null;
-        this.fail("error", `${found.program} lsp did not start; the log says more.`);
+        this.fail("error", `${found.program} lsp did not start; see the log.`);
       }
     }
   }
@@ -349,10 +349,10 @@ export class Server implements vscode.Disposable {
     const now = Date.now();
     this.ends = [...this.ends.filter((at) => now - at < ENDS_MS), now];
     if (this.ends.length <= MOST_ENDS) {
-      this.say({ state: "starting", message: "Calomel ended and is started again." });
+      this.say({ state: "starting", message: "Calomel stopped. Restarting…" });
       return CloseAction.Restart;
     }
-    this.fail("error", "Calomel ended several times; the log says more.");
+    this.fail("error", "Calomel stopped several times; see the log.");
     return CloseAction.DoNotRestart;
   }
 

@@ -25,7 +25,7 @@ HARMS: Final = (SYNTAX, NAMES, UNDO)
 
 _TITLES: Final = ("breaks the syntax", "names what is nowhere", "undoes an edit")
 NOTE: Final = (
-    "Harmful is an offer, right or wrong, behind which there are more syntax errors than before, that away from the"
+    "Harmful is an offer, right or wrong, after which there are more syntax errors than before, that away from the"
     " cursor uses a name which neither the file, its language nor the last edits have, or that turns one of the last"
     " edits back."
 )

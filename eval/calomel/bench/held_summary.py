@@ -87,7 +87,7 @@ NOTES = (
     ),
     "Precision: right suggestions of all that were shown, at moments where silence is right too.",
     (
-        "Each story gives a moment in the middle (behind some of its changes, or within its only one) and the one at"
+        "Each story gives a moment in the middle (after some of its changes, or within its only one) and the one at"
         " its end, where silence is right. With a limit, kinds and languages get as many each."
     ),
     "Brackets are 95 % intervals, stories resampled.",

@@ -58,19 +58,19 @@ SETTLED_ASKS, SETTLED_PAUSE = 8, 0.5
 
 NOTES = (
     (
-        "A keystroke is a didChange of one character and an inlineCompletion request behind it; its time runs from"
+        "A keystroke is a didChange of one character and an inlineCompletion request after it; its time runs from"
         " sending the first to receiving the answer of the second, with no debounce. The next key waits for the answer."
-        " The filter is as shipped: where it holds back, the next key asks the model anew. `answered_share`: keystrokes"
-        " behind which something is shown."
+        " The filter is as shipped: where it withholds, the next key asks the model again. `answered_share`: keystrokes"
+        " with a visible answer."
     ),
     (
-        "`change_p50_ms`: a didChange and a trivial request behind it, less the median of the trivial request alone,"
+        "`change_p50_ms`: a didChange and a trivial request after it, less the median of the trivial request alone,"
         " while suggestions are being computed."
     ),
     (
         "`prefix_reuse`: share of the context's tokens that the engine served from its prefix cache, of what it was"
         " asked after a keystroke, after a settled edit some lines away, and after a jump of the cursor by 200 to 300"
-        " lines; with 8,192 tokens of context, `_2k` with 2,048. `context_ready_share`: of the questions behind a"
+        " lines; with 8,192 tokens of context, `_2k` with 2,048. `context_ready_share`: of the questions after a"
         " keystroke, those of whose context at least 95 % was there."
     ),
     (
@@ -207,7 +207,7 @@ class _Editor:
             if last:
                 return
             await asyncio.sleep(0.05)
-        raise SessionError("no suggestion within 90 seconds; `calomel lsp` writes its log where calomel.showLog says")
+        raise SessionError("no suggestion within 90 seconds; `calomel lsp` writes its log; see calomel.showLog")
 
     async def settled(self) -> None:
         """Ask until the context no longer changes: the workspace is read, and tokens are counted exactly."""

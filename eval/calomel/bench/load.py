@@ -54,7 +54,7 @@ NOTES: Final = (
         f" one request in {_LEAVES} is left within {_LEAVES_WITHIN} seconds. Throughput is answers a second; times are"
         " from the first byte sent to the last one received."
     ),
-    "`throughput_ratio`: all clients over one, on a server that is told to keep a context of each (`--cache-tokens`).",
+    "`throughput_ratio`: all clients over one, on a server that keeps a context of each (`--cache-tokens`).",
     (
         f"`errors`: requests that were neither answered within {PATIENCE:.0f} seconds nor told to come back later, in"
         " all phases. `rejected`: those that were told to (429 or 503 with Retry-After), as are clients beyond the"

@@ -70,7 +70,7 @@ class Contender:
         """
         policy, mark, steps = text.partition("@")
         if mark and not (steps.isdigit() and int(steps) > 0):
-            raise ValueError(f"{text!r}: behind @ belongs a positive number of steps")
+            raise ValueError(f"{text!r}: @ must be followed by a positive number of steps")
         return cls(text, None if policy == "default" else policy, int(steps) if mark else None)
 
 

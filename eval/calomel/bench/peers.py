@@ -57,7 +57,7 @@ NOTES: Final = (
     ),
     (
         "`ours` is what every door over HTTP does: the model's answer, from the beginning of the cursor's word on,"
-        " or text that stands elsewhere between the same neighbours where that is likelier right (docs/recall.md)."
+        " or text that stands elsewhere between the same neighbours if that is likelier right."
         " `ours model alone` answers the bare prompt, as the peers do."
     ),
     "Accepted characters: as many of the answer's beginning as the author wrote. A wrong first one makes it none.",

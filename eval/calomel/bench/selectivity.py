@@ -153,7 +153,7 @@ STEPS: Final = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 NOTES: Final = (
     "A sample is a candidate that was judged while a log was played and nothing was shown.",
     "The simulated person of `calomel replay` says what would have become of it; of less than four letters nobody can.",
-    "Everything: each question's surest candidate, whatever it is.",
+    "Everything: each question's likeliest candidate.",
     "Lost: of those that would have been accepted, the share that filters or threshold hold back.",
     "Intervals: bootstrap over minutes of logs; of none or all, Wilson's.",
     "Raw: exp of the mean log-probability of a fill's tokens, and the logistic of an edit's likelihood ratio.",

@@ -173,13 +173,13 @@ def assistant_report(rows: Sequence[OfferRow], aggressiveness: Aggressiveness) -
         bench="replay recorded assistant",
         flat=flat,
         tables=(
-            Table("The recorded assistant behind the filter", ("", ""), [(name, _cell(flat[name])) for name in flat]),
+            Table("The recorded assistant, filtered", ("", ""), [(name, _cell(flat[name])) for name in flat]),
             Table(
                 "Held back, by reason",
                 ("reason", "offers", "accepted by the person"),
                 [(reason, str(count), str(of_taken[reason])) for reason, count in reasons.most_common()],
             ),
-            Table("By threshold alone", ("least probability", "shown", "accepted ones lost"), curve),
+            Table("By threshold only", ("least probability", "shown", "accepted ones lost"), curve),
         ),
         notes=("The recorded person saw every offer: what would have been written without one is not known.",),
         details={"offers": [_plain(row) for row in rows]},

@@ -235,20 +235,20 @@ def _text(repository: Repository, change: FileChange) -> tuple[str, str] | str:
     if "\0" in before or "\0" in after:
         return "no text"
     if change.status != "A" and _FORM.sub("", before) == _FORM.sub("", after):
-        return "its form alone changed"
+        return "only its form changed"
     return content_refusal(after) or (before, after)
 
 
 def _refusal_by_name(change: FileChange) -> str:
     path = PurePosixPath(change.path)
     if change.status not in {"A", "M", "R"} or not change.plain:
-        return {"D": "it was deleted", "T": "its type changed"}.get(change.status, "it is no plain file")
+        return {"D": "it was deleted", "T": "its type changed"}.get(change.status, "it is not a plain file")
     if _LOCKS.search(path.name):
         return "a lock file"
     if not _VENDORED.isdisjoint(path.parts[:-1]):
         return "vendored"
     if any("\udc80" <= character <= "\udcff" for character in change.path):
-        return "its name is no text"
+        return "its name is not text"
     return generated_by_name(Path(change.path), None) or ""
 
 

@@ -36,7 +36,7 @@ def read_keystrokes(name: str, values: Mapping[str, Any], problem: Problem | Non
     transactions = transactions if isinstance(transactions, list) else []
     start = values.get("startContent")
     if not isinstance(start, str):
-        problems.append(Problem(0, "There is no startContent; the text is taken to be empty at first."))
+        problems.append(Problem(0, "It lacks startContent; the text is taken to be empty at first."))
         start = ""
     document = _document(name)
     checks = Checks()
@@ -65,7 +65,7 @@ def read_keystrokes(name: str, values: Mapping[str, Any], problem: Problem | Non
         if whole and not checks.end_content_right:
             problems.append(Problem(len(transactions), "The text at the end is not endContent."))
     elif whole:
-        problems.append(Problem(len(transactions), "There is no endContent; the text at the end cannot be checked."))
+        problems.append(Problem(len(transactions), "It lacks endContent, so the final text cannot be checked."))
     problems.sort(key=lambda each: each.entry)
     return ReplayLog(name, "keystrokes", events, problems, checks)
 
@@ -98,7 +98,7 @@ def _times(transactions: Sequence[Any], first: int, clock: LogClock, problems: l
         try:
             time = _seconds(time) if time is not None else None
         except (TypeError, ValueError):
-            problems.append(Problem(entry, f"Its time {time!r} is no time; taken as that of the transaction before."))
+            problems.append(Problem(entry, f"Its time {time!r} is invalid; the previous transaction's is used."))
             time = None
         whole.append(clock.at(entry, time))
     found: list[float] = []

@@ -45,9 +45,9 @@ def read_log(path: Path) -> ReplayLog:
     text, encoded_wrong = read_text(path)
     log = _read(path, text)
     if log is None:
-        raise LogError(f"{path} is no log that is known; known are {_KNOWN}.")
+        raise LogError(f"{path} is not a known kind of log; known are {_KNOWN}.")
     if encoded_wrong:
-        log.problems.insert(0, Problem(0, "Some bytes of the file are no UTF-8; each stands as U+FFFD."))
+        log.problems.insert(0, Problem(0, "Some bytes of the file are not UTF-8; U+FFFD replaces each."))
     return log
 
 

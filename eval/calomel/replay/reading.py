@@ -42,7 +42,7 @@ class LogClock:
         if time is None:
             return self.now
         if isinstance(time, bool) or not isinstance(time, int | float) or not math.isfinite(time):
-            self._problems.append(Problem(entry, f"Its time {time!r} is no time; taken as that of the entry before."))
+            self._problems.append(Problem(entry, f"Its time {time!r} is invalid; the previous entry's is used."))
             return self.now
         if self._start is None:
             self._start = float(time)
@@ -53,7 +53,7 @@ class LogClock:
         elif late > lag:
             self._late += 1
             if self._late == 1:
-                message = f"Time runs backwards by {late:.3f} s: it stands still until it goes on."
+                message = f"Time runs backwards by {late:.3f} s: it waits until the clock catches up."
                 self._problems.append(Problem(entry, message))
             elif self._late > PATIENCE:
                 self._start -= late / self._unit

@@ -68,7 +68,7 @@ class RecordedDocument:
 def _edits_of(value: object) -> tuple[Edit, ...]:
     """The edits of an entry, `[[start, end, text], ...]`, sorted. Raises ValueError when they are malformed."""
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise ValueError("its edits are no list")  # noqa: TRY004 - of a file, not an argument
+        raise ValueError("its edits are not a list")  # noqa: TRY004 - of a file, not an argument
     found: list[Edit] = []
     for each in value:
         if not isinstance(each, Sequence) or len(each) != len(("start", "end", "text")):
@@ -174,7 +174,7 @@ class _Reader:
     def read(self, entry: int, values: Any) -> None:
         kind = values.get("kind") if isinstance(values, dict) else None
         if not isinstance(kind, str):
-            self.problems.append(Problem(entry, "It is no entry: it has no kind. It is left out."))
+            self.problems.append(Problem(entry, "It has no kind and was skipped."))
             return
         handler = getattr(self, f"_on_{kind}", None) if kind.isalpha() else None
         if handler is None:
@@ -216,7 +216,7 @@ class _Reader:
     def _put_aside(self, entry: int, document: RecordedDocument, why: str) -> None:
         """From here on the text is uncertain: entries are left out until it is known."""
         if not document.unsure:
-            later = f"The entry is left out, and so are later ones of {document.path} until the log says its text anew."
+            later = f"This entry and later ones of {document.path} are skipped until the log gives its text again."
             self.problems.append(Problem(entry, f"{why} {later}"))
         document.text, document.unsure = None, True
 
@@ -237,20 +237,20 @@ class _Reader:
     def _by_path(self, path: str) -> RecordedDocument:
         """The document whose path has the most trailing parts in common with this one."""
         if not self._documents:
-            raise ValueError("there is no document")
+            raise ValueError("the document is missing")
         wanted = path.split("/")[::-1]
         shared = {
             number: common(wanted, document.path.split("/")[::-1]) for number, document in self._documents.items()
         }
         best = max(shared, key=lambda number: (shared[number], -number))
         if not shared[best]:
-            raise ValueError(f"there is no document {path}")
+            raise ValueError(f"unknown document {path}")
         return self._documents[best]
 
     def _on_header(self, entry: int, values: Mapping[str, Any]) -> None:
         found = values.get("documentType")
         if found != DOCUMENT_TYPE:
-            self.problems.append(Problem(entry, f"It says {found!r}, not {DOCUMENT_TYPE!r}; it is read as the latter."))
+            self.problems.append(Problem(entry, f"Its kind is {found!r}; it is read as {DOCUMENT_TYPE!r}."))
 
     def _on_meta(self, entry: int, values: Mapping[str, Any]) -> None:
         """Where a slice was cut from."""
@@ -271,7 +271,7 @@ class _Reader:
     def _on_setContent(self, entry: int, values: Mapping[str, Any]) -> None:  # noqa: N802
         text = values["content"]
         if not isinstance(text, str):
-            raise ValueError("its content is no text")  # noqa: TRY004 - of a file
+            raise ValueError("its content is not text")  # noqa: TRY004 - of a file
         self._set(entry, self._document(values), text, values.get("v"))
 
     def _on_storeContent(self, entry: int, values: Mapping[str, Any]) -> None:  # noqa: N802
@@ -345,7 +345,7 @@ class _Reader:
             self._fetches[data["requestId"]] = values["id"], data.get("v"), self._clock.now
         elif source == SOURCE:
             if _key(values, data) not in self._changes:
-                raise ValueError(f"there is no change to version {data.get('v')} before it that it could explain")
+                raise ValueError(f"no earlier change leads to version {data.get('v')}")
         else:
             self._unknown.setdefault(f"source {source!r}", []).append(entry)
 
@@ -393,5 +393,5 @@ class _Reader:
 
 def _path(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("its path is no text")  # noqa: TRY004 - of a file
+        raise ValueError("its path is not text")  # noqa: TRY004 - of a file
     return value.replace("\\", "/").removeprefix("./")

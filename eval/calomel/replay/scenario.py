@@ -116,7 +116,7 @@ def parse_scenario(text: str, name: str = "scenario") -> Scenario:
     problems: list[Problem] = []
     header, description = _header(comment, problems)
     if "buffer.txt" not in files:
-        raise LogError(f"{name} is no scenario: it has no buffer.txt.")
+        raise LogError(f"{name} is not a scenario: it has no buffer.txt.")
     for each in files:
         if each not in _FILES:
             message = f"Its file {each!r} is not known; it is left out."
@@ -232,7 +232,7 @@ def _history(text: str, first: int, problems: list[Problem]) -> Iterator[PastEdi
         elif part:
             parts[part].append(line)
         elif line.strip():
-            problems.append(Problem(number, f"The history line {line!r} stands in no part; it is left out."))
+            problems.append(Problem(number, f"The history line {line!r} belongs to no part and was skipped."))
 
 
 def _manual(text: str, first: int, problems: list[Problem]) -> bool:

@@ -179,8 +179,8 @@ def compare(first: Flat, second: Flat, seed: int = 0) -> Table:
         (name, *(flat_cell(run, name, digits) for run in (first, second)), "-") for name, digits in _UNPAIRED.items()
     ]
     caption = (
-        f"{len(both):,} opportunities in both, {len(ours) - len(both):,} in the first alone, "
-        f"{len(theirs) - len(both):,} in the second alone"
+        f"{len(both):,} opportunities in both, {len(ours) - len(both):,} only in the first, "
+        f"{len(theirs) - len(both):,}only in the second"
     )
     return Table("Two runs", ("figure", "first", "second", "second less first, paired"), rows, caption)
 
@@ -189,6 +189,6 @@ def _opportunities(run: Flat, which: str) -> dict[tuple[str, int, str, str], Opp
     try:
         results = CONVERTER.structure(run["results"], list[LogResult])
     except (KeyError, TypeError, BaseValidationError) as error:
-        raise ComparisonError(f"the {which} file is no result of `calomel replay --json`: {error!r}") from error
+        raise ComparisonError(f"the {which} file is not a result of `calomel replay --json`: {error!r}") from error
     items = [item for result in results for item in result.opportunities]
     return {(item.log, item.entry, item.kind, item.name): item for item in items}

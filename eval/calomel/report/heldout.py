@@ -65,7 +65,7 @@ def packed_rows(path: Path) -> Iterator[dict[str, Any]]:
             for line in io.TextIOWrapper(plain, encoding="utf-8", newline="\n"):
                 row = json.loads(line)
                 if not isinstance(row, dict):
-                    raise BenchDataError(f"{path} is damaged: a line is no object")
+                    raise BenchDataError(f"{path} is damaged: a line is not an object")
                 yield row
     except FileNotFoundError as error:
         raise BenchDataError(f"{path} does not exist") from error

@@ -72,7 +72,7 @@ class BuiltContext:
         prefix = "from the beginning of the file" if start == 0 else f"cut at a line: room for {room}"
         suffix = counter.suffix(parts.suffix)
         whole = self.window.end == self.length and suffix >= counter.text(parts.suffix)
-        left_out = "cut at a line: what is near the cursor, and lines behind it"
+        left_out = "cut at a line: the code near the cursor, and lines after it"
         return (
             PartAccount("related", counter.excerpts(parts.related), _why_related(self.front)),
             PartAccount("far", counter.excerpts(parts.far), _why_far(self.front, self.shares)),

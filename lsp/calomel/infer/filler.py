@@ -511,7 +511,7 @@ class Filler:
 def own_renderer(tokenizer: TextTokenizer) -> ContextRenderer:
     """The prompt renderer of our own checkpoints. Raises TypeError for another maker's tokenizer."""
     if not isinstance(tokenizer, Tokenizer):
-        raise TypeError("this checkpoint is another maker's: it does not know the prompts of our own")
+        raise TypeError("this checkpoint does not know Calomel's own prompts")
     return ContextRenderer(tokenizer)
 
 

@@ -135,8 +135,8 @@ def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: Shape) -> None:
     for name, has, said, fits in rules:
         if not fits:
             raise CheckpointError(
-                f"config.json in {folder} says {name} {said}, and its tokenizer has {has}: they are not of one "
-                "checkpoint; fetch both anew"
+                f"{name} in config.json of {folder} is {said}, but its tokenizer has {has}: they belong to different "
+                "checkpoints; fetch both again"
             )
 
 

@@ -100,7 +100,7 @@ def start_server(wish: Wish, running: Callable[[], ServerRecord | None]) -> Serv
             if found is not None:
                 return found
             if process.poll() is not None:
-                raise CompleterError("failed", f"the model's server ended at its start: {_last_words(log, began)}")
+                raise CompleterError("failed", f"the model's server stopped while starting: {_last_words(log, began)}")
             time.sleep(_POLL)
         process.terminate()
     raise CompleterError("failed", f"the model's server did not start within {START_SECONDS:.0f} seconds; see {log}")
@@ -199,9 +199,9 @@ def _last_words(log: Path, began: int) -> str:
             file.seek(max(began, _size(log) - _TAIL))
             lines = file.read().decode("utf-8", "replace").strip().splitlines()
     except OSError:
-        return f"no word in {log}"
+        return f"nothing in {log}"
     said = [line.removeprefix(_SAID) for line in lines if line.startswith(_SAID)]
-    return (said or lines or [f"no word in {log}"])[-1]
+    return (said or lines or [f"nothing in {log}"])[-1]
 
 
 def why_ended(settings: ServerSettings) -> str | None:
@@ -311,7 +311,7 @@ async def connect(settings: ServerSettings, folders: Sequence[Path] = ()) -> Com
     """
     if settings.url is not None:
         if not _is_address(settings.url):
-            raise CompleterError("refused", "server.url is no address such as http://127.0.0.1:8017")
+            raise CompleterError("refused", "server.url is not an address such as http://127.0.0.1:8017")
         endpoint = Endpoint(settings.url.rstrip("/"), _token(settings))
 
         async def configured() -> Endpoint:
@@ -363,7 +363,7 @@ def upstream_id(settings: Any) -> str:
 
 def _behind(url: str, settings: ServerSettings) -> Wish:
     if settings.model is not None:
-        raise CompleterError("refused", "server.model and server.upstream were both set: drop one of them")
+        raise CompleterError("refused", "server.model and server.upstream are both set: remove one of them")
     options = ["--upstream", url]
     for name in (*_CHOOSING, "upstream_key_file"):
         value = getattr(settings, name)
@@ -403,7 +403,7 @@ def model_folder(model: Path | None) -> Path | None:
     except (ModelNameError, GgufError) as error:
         raise CompleterError("failed", str(error)) from None
     if found is None:
-        message = f"there is no model {model} in {models_folder()}: `calomel models list` names those that are here"
+        message = f"found no model {model} in {models_folder()}: see `calomel models list`"
         raise CompleterError("failed", message)
     return found
 
@@ -484,5 +484,5 @@ def _token(settings: ServerSettings) -> str | None:
             data = file.read(_MAX_TOKEN_BYTES)
         return data.decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no ASCII text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
         raise CompleterError("refused", f"server.token_file {settings.token_file} cannot be read: {reason}") from None

@@ -190,7 +190,7 @@ class CopyScorer:
         try:
             data = place.read_bytes()
             if read_json(data, _Format).format != _FORMAT:
-                raise CheckpointError(f"{place} is of another format than {_FORMAT}; update Calomel, or fit it anew")
+                raise CheckpointError(f"{place} has another format than {_FORMAT}; update Calomel, or fit it again")
             found = read_json(data, cls)
         except FileNotFoundError:
             return None
@@ -198,7 +198,7 @@ class CopyScorer:
             raise CheckpointError(f"{place} cannot be read: {error}") from error
         for part, names in (("prior", PRIOR), ("draft", DRAFT), ("own", OWN)):
             if set(getattr(found, part)) != set(names):
-                raise CheckpointError(f"{place}: {part} must have just {', '.join(names)}")
+                raise CheckpointError(f"{place}: {part} must have exactly {', '.join(names)}")
         return found
 
 

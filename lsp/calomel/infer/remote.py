@@ -196,7 +196,7 @@ def _gone(error: HTTPError, endpoint: Endpoint, *, first: bool) -> CompleterErro
         return CompleterError("unreachable", f"no server answers at {place}")
     # Our server may break off an answer, but never starts with anything but HTTP.
     if first and isinstance(error, httpx.ProtocolError):
-        return CompleterError("unreachable", f"what listens at {place} is another program than Calomel")
+        return CompleterError("unreachable", f"the program at {place} is not Calomel")
     return CompleterError("unreachable", f"the model's server is gone ({type(error).__name__})")
 
 
@@ -212,7 +212,7 @@ def _refusal(response: Response) -> CompleterError:
             "refused", "the server does not accept the token: check server.token or server.token_file"
         )
     if response.status_code == 404:  # noqa: PLR2004 (RFC 9110)
-        return CompleterError("refused", "this server is none of Calomel, or of a version without this route")
+        return CompleterError("refused", "this server is not Calomel, or is an older version")
     if response.status_code < 500:  # noqa: PLR2004 (RFC 9110)
         return CompleterError("refused", message)
     return CompleterError(_CODES.get(code, "failed"), message)

@@ -87,7 +87,7 @@ def decode_request(data: bytes | str) -> CompleteRequest:
     if request.kind == "edit" and region is None:
         raise FieldError("parts.region", "is missing")
     if request.kind == "fill" and region is not None:
-        raise FieldError("parts.region", "must be null: a fill rewrites nothing")
+        raise FieldError("parts.region", "must be null in a completion")
     if region is not None and region.cursor is not None and not 0 <= region.cursor <= len(region.text):
         raise FieldError("parts.region.cursor", f"must be between 0 and {len(region.text)}")
     return request
@@ -127,7 +127,7 @@ def _field_error(said: str) -> FieldError:
     missing = _MISSING.fullmatch(problem)
     if missing is not None:
         return FieldError(f"{field}.{missing[1]}".lstrip("."), "is missing")
-    return FieldError(field, "is none of the known values" if problem.startswith("Invalid") else problem)
+    return FieldError(field, "is not a known value" if problem.startswith("Invalid") else problem)
 
 
 def _finite(candidate: Candidate) -> Candidate:

@@ -62,7 +62,7 @@ class Commands:
         """Handle `workspace/executeCommand`, as a request or as a notification."""
         command = self.table.get(params.command)
         if command is None:
-            raise JsonRpcInvalidParams("There is no such command.")
+            raise JsonRpcInvalidParams("Unknown command.")
         value = command(list(params.arguments or []))
         return await value if isinstance(value, Awaitable) else value
 
@@ -101,17 +101,17 @@ class Commands:
     def _toggle(self, arguments: Arguments) -> dict[str, Any]:
         wish = arguments[0] if arguments else {}
         if not isinstance(wish, dict):
-            raise JsonRpcInvalidParams("calomel.toggle takes an object.")
+            raise JsonRpcInvalidParams("calomel.toggle needs an object.")
         scope = wish.get("scope", "global")
         needed = {"global": None, "language": "language", "file": "uri"}
         if scope not in needed:
-            raise JsonRpcInvalidParams("The scope is global, language or file.")
+            raise JsonRpcInvalidParams("The scope must be global, language or file.")
         uri, language, enabled = wish.get("uri"), wish.get("language"), wish.get("enabled")
         for name, value in (("uri", uri), ("language", language)):
             if not isinstance(value, str | None) or (value is None and needed[scope] == name):
                 raise JsonRpcInvalidParams(f"The scope {scope} needs a {name}.")
         if not isinstance(enabled, bool | None):
-            raise JsonRpcInvalidParams("enabled is true or false.")
+            raise JsonRpcInvalidParams("enabled must be true or false.")
         now = self._suggester.toggle(scope, uri=uri, language=language, enabled=enabled)
         self._changed()
         return {"scope": scope, "enabled": now}
@@ -119,7 +119,7 @@ class Commands:
     def _snooze(self, arguments: Arguments) -> dict[str, Any]:
         minutes = arguments[0] if arguments else 0
         if not isinstance(minutes, int | float) or isinstance(minutes, bool) or not 0 <= minutes <= MAX_SNOOZE_MINUTES:
-            raise JsonRpcInvalidParams("calomel.snooze takes minutes, from 0 to a week.")
+            raise JsonRpcInvalidParams("calomel.snooze needs minutes, from 0 to a week.")
         self._suggester.snooze(self._clock() + SECONDS_PER_MINUTE * minutes if minutes else None)
         self._changed()
         return {"minutes": minutes}
@@ -157,7 +157,7 @@ def _named(arguments: Arguments) -> tuple[str, str | None]:
     """The id of a suggestion, and the reason if there is one."""
     suggestion_id, reason, *_ = [*arguments, None, None]
     if not isinstance(suggestion_id, str):
-        raise JsonRpcInvalidParams("The argument is the id of a suggestion.")
+        raise JsonRpcInvalidParams("The argument must be the id of a suggestion.")
     return suggestion_id, reason if isinstance(reason, str) else None
 
 

@@ -63,7 +63,7 @@ class Configuration(FileSystemEventHandler):
                 async with asyncio.timeout(ANSWER_SECONDS):
                     answers = await self._editor.workspace_configuration_async(asked)
             except (TimeoutError, JsonRpcException):
-                LOG.info("the editor did not say its configuration")
+                LOG.info("the editor did not send its configuration")
             else:
                 answer = answers[0] if answers else None
                 self._answered = answer if isinstance(answer, dict) else {}

@@ -132,7 +132,7 @@ class Connection:
             frame = self._framer.next()
         except ValueError as error:
             # The start of the next message is unknown.
-            self.note(f"the stream cannot be read on: {error}")
+            self.note(f"the stream cannot be read: {error}")
             self.ended = True
             return False
         if frame is None:
@@ -140,7 +140,7 @@ class Connection:
         try:
             value = json.loads(frame.decode("utf-8-sig"), parse_constant=_refuse_constant)
         except (ValueError, RecursionError):
-            self._refuse(None, PARSE_ERROR, "The message is no JSON.")
+            self._refuse(None, PARSE_ERROR, "The message is not valid JSON.")
         else:
             self._parsed.extend(value if isinstance(value, list) and value else [value])
         return True
@@ -162,7 +162,7 @@ class Connection:
             return False
         if self._state == "new" and begins:
             return self._initialize(message)
-        code, reason = SERVER_NOT_INITIALIZED, "The first request is initialize."
+        code, reason = SERVER_NOT_INITIALIZED, "The first request must be initialize."
         if self._state != "new":
             happened = "initialized already" if self._state == "running" else "shut down"
             code, reason = INVALID_REQUEST, f"The session was {happened}."
@@ -171,7 +171,7 @@ class Connection:
     def _initialize(self, message: Message) -> bool:
         params = message.get("params")
         if not isinstance(params, dict) or not isinstance(params.get("capabilities"), dict):
-            return self._refuse(message, INVALID_PARAMS, "initialize takes an object with the client's capabilities.")
+            return self._refuse(message, INVALID_PARAMS, "initialize needs an object with the client's capabilities.")
         self.client = read_client(params)
         self.send({"jsonrpc": VERSION, "id": message["id"], "result": initialize_result(self.client)})
         self._state = "running"
@@ -189,15 +189,15 @@ class Connection:
 def _problem(message: Any) -> str | None:
     """Why this is not a valid JSON-RPC message; None if it is one."""
     if not isinstance(message, dict):
-        return "A message is a JSON object."
+        return "A message must be a JSON object."
     if message.get("jsonrpc") != VERSION:
-        return 'A message says "jsonrpc": "2.0".'
+        return 'A message must contain "jsonrpc": "2.0".'
     if "method" not in message:
-        return None if {"result", "error"} & message.keys() else "A message has a method, a result or an error."
+        return None if {"result", "error"} & message.keys() else "A message must have a method, a result or an error."
     if not isinstance(message["method"], str):
-        return "A method is a string."
+        return "A method must be a string."
     if "id" in message and not _is_id(message["id"]):
-        return "The id of a request is an integer or a string."
+        return "The id of a request must be an integer or a string."
     return None
 
 

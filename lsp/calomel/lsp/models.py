@@ -52,7 +52,7 @@ class Models:
     async def _use(self, arguments: list[Any]) -> dict[str, Any]:
         choice = arguments[0] if arguments else None
         if not isinstance(choice, Mapping):
-            raise JsonRpcInvalidParams("calomel.useModel takes the settings of a model.")
+            raise JsonRpcInvalidParams("calomel.useModel needs the settings of a model.")
         try:
             server = chosen(self._configuration.settings.server, choice)
         except ValueError as error:
@@ -66,7 +66,7 @@ class Models:
             info = await moving
         except CompleterError as error:
             said = str(error).rstrip(".")
-            stays = "The model" if before is None else f"{before.id} goes on, for the other model"
+            stays = "The model" if before is None else f"{before.id} stays in use, because the other model"
             return {"model": None, "message": f"{stays} does not answer: {said}."}
         except asyncio.CancelledError:
             if moving is self._moving:  # the editor waits no longer
@@ -103,7 +103,7 @@ class Models:
         now, info = self._model.server, self._model.known
         label = str(now.model or now.upstream_model or "the model of your settings") if info is None else info.id
         settings = {name: str(value) for name in ("url", "model", "upstream") if (value := getattr(now, name))}
-        return _choice(label, "as your settings say", settings) | {"current": True}
+        return _choice(label, "from your settings", settings) | {"current": True}
 
 
 def _choice(label: str, detail: str, settings: dict[str, str]) -> dict[str, Any]:

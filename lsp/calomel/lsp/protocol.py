@@ -71,7 +71,7 @@ def read(value: object, kind: type[T], what: str) -> T:
         return _CONVERTER.structure(value, kind)
     except Exception as error:  # noqa: BLE001 - cattrs raises groups, and whatever a hook raised
         LOG.debug("%s: %s", what, describe(error))
-        raise JsonRpcInvalidParams(f"{what} do not have the form that the protocol asks for.") from None
+        raise JsonRpcInvalidParams(f"{what} do not match the protocol.") from None
 
 
 class EditorProtocol(LanguageServerProtocol):
@@ -127,12 +127,12 @@ class EditorProtocol(LanguageServerProtocol):
         future = self._request_futures.get(message_id) if isinstance(message_id, str) else None  # ours are strings
         # For a late response the future is cancelled; what is not a Future here is a request of the client.
         if not isinstance(future, Future) or not future.set_running_or_notify_cancel():
-            LOG.debug("an answer that nobody waits for")
+            LOG.debug("an unexpected answer")
             return
         try:
             answer = self.structure_message(message)
         except JsonRpcException as error:
-            LOG.warning("an answer of a wrong form")
+            LOG.warning("a malformed answer")
             self._request_futures.pop(str(message_id))
             future.set_exception(error)
         else:
@@ -143,7 +143,7 @@ class EditorProtocol(LanguageServerProtocol):
     ) -> None:
         if error is not None and error.code == JsonRpcInternalError.CODE:
             # The original message and traceback may quote the user's text.
-            error = types.ResponseError(error.code, "The server failed; its log says more.")
+            error = types.ResponseError(error.code, "The server failed; see its log.")
         super()._send_response(msg_id, result, error)
 
     def _send_data(self, data: Any) -> None:
@@ -157,7 +157,7 @@ def _params(method: str, raw: object) -> Any:
     if kind is None:
         return None
     if kind == dict[str, Any] and not isinstance(raw, dict):
-        raise JsonRpcInvalidParams("The params of this method are an object.")
+        raise JsonRpcInvalidParams("The params of this method must be an object.")
     return read(raw, cast(Any, kind), f"The params of {method}")
 
 
@@ -194,7 +194,7 @@ class Editor(LanguageServer):
         if self.client.extensions:
             self.protocol.notify("calomel/status", {"state": state, "message": message})
         elif state == "error":
-            self.warn(f"Calomel: {message.rstrip('.')}; `calomel doctor` says more.")
+            self.warn(f"Calomel: {message.rstrip('.')}; for details, run `calomel doctor`.")
         if self.client.speaks_copilot:
             self.protocol.notify(
                 "didChangeStatus", {"busy": state == "loading", "kind": _KINDS[state], "message": message}

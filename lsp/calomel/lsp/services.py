@@ -38,14 +38,14 @@ RETRY_SECONDS: Final = 5.0
 # Up to five minutes between two attempts.
 _MOST_DOUBLINGS: Final = 6
 
-_LOST: Final = "Its server ended; Calomel starts it again, or looks for it."
+_LOST: Final = "The model's server stopped. Restarting it…"
 
 # What a model is asked before it takes the place of another one.
 _TRIAL: Final = CompleteRequest("fill", PromptParts(path="add.py", prefix="def add(a, b):\n    return "), max_tokens=4)
 _CREDENTIALS: Final = re.compile(r"//[^@/]*@")
 _GPUS: Final = {"cuda": "NVIDIA GPU", "mps": "Apple GPU"}
 
-TOO_SLOW: Final = "Calomel: answers come too late on this machine; `calomel doctor` says what helps."
+TOO_SLOW: Final = "Calomel: answers are too slow on this machine; run `calomel doctor`."
 # A cold context or a compiler running beside it makes one answer late, or three; that says nothing yet.
 _ENOUGH: Final = 5
 
@@ -226,7 +226,7 @@ class ModelLink:
             self._say("error", str(error))
         else:
             LOG.error("the model did not load: %s", describe(error))
-            self._say("error", "The model did not load; the log says more.")
+            self._say("error", "The model did not load; see the log.")
 
     def _is(self, info: ModelInfo) -> None:
         self.known, self._failures = info, 0
@@ -373,4 +373,4 @@ class Services:
         try:
             self.suggester.filter.records.save()
         except OSError as error:
-            LOG.warning("what became of suggestions could not be kept: %s", error)
+            LOG.warning("outcomes of suggestions could not be stored: %s", error)

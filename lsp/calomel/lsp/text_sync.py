@@ -118,7 +118,7 @@ class TextSync:
         known = list(self._workspace.documents)
         for each in (uri,) if isinstance(uri, str) else tuple(known):
             if each in known and each not in self._lost:
-                self._lose(each, "a change has another form than the protocol's")
+                self._lose(each, "a malformed change")
 
     def saved(self, params: types.DidSaveTextDocumentParams) -> None:
         """The document was written to its file."""
@@ -145,7 +145,7 @@ class TextSync:
         self._lost.setdefault(uri, "" if document is None else document.language_id)
         self._large.add(uri)
         self._workspace.close(uri)
-        LOG.info("a document of more than %d characters is not held", MOST)
+        LOG.info("a document of more than %d characters is not kept", MOST)
 
     def _lose(self, uri: str, reason: str) -> None:
         document = self._workspace.documents.get(uri)

@@ -49,7 +49,7 @@ class Switches:
         """
         defaults = {"global": settings.enabled, "language": settings.language_enabled(name or ""), "file": True}
         if scope not in defaults or (name is None and scope != "global"):
-            raise ValueError(f"the scope {scope!r} is unknown, or what it is about is missing")
+            raise ValueError(f"the scope {scope!r} is unknown or incomplete")
         key = scope, "" if scope == "global" else str(name)
         self._by_hand[key] = not self._by_hand.get(key, defaults[scope]) if enabled is None else enabled
         return self._by_hand[key]

@@ -25,74 +25,74 @@ class SilenceReason(StrEnum):
         reason.message = message
         return reason
 
-    SUPERSEDED = "superseded", "A newer request took this one's place."
+    SUPERSEDED = "superseded", "A newer request replaced this one."
     OFF_GLOBALLY = "off_globally", "Suggestions are turned off."
     OFF_LANGUAGE = "off_language", "Suggestions are turned off for this language."
     OFF_FILE = "off_file", "Suggestions are turned off for this file."
     OFF_NEXT_EDIT = "off_next_edit", "Next-edit suggestions are turned off."
     SNOOZED = "snoozed", "Suggestions are snoozed."
     ON_REQUEST = "on_request", "Suggestions are shown when you ask for them."
-    IGNORED_PATH = "ignored_path", "This file is excluded by an ignore rule, so no model sees it."
-    UNKNOWN_DOCUMENT = "unknown_document", "The editor has not opened this document here."
+    IGNORED_PATH = "ignored_path", "This file is excluded by an ignore rule."
+    UNKNOWN_DOCUMENT = "unknown_document", "The editor has not opened this document."
     NO_MODEL = "no_model", "No model can be reached."
     LOADING = "loading", "The model is still loading."
-    OVERLOADED = "overloaded", "The model server has too much to do."
+    OVERLOADED = "overloaded", "The model server is overloaded."
     TIMEOUT = "timeout", "The model did not answer in time."
-    FAILED = "failed", "The model failed to answer; the log says more."
+    FAILED = "failed", "The model failed to answer; see the log."
     NOT_TRAINED_FOR_EDITS = (
         "not_trained_for_edits",
-        "The loaded model fills in text and was not trained to rewrite it.",
+        "This model completes text but was not trained for next edits.",
     )
-    MULTI_CURSOR = "multi_cursor", "Several cursors are typing at once."
-    MID_WORD = "mid_word", "The cursor stands inside a word."
+    MULTI_CURSOR = "multi_cursor", "There are several cursors."
+    MID_WORD = "mid_word", "The cursor is inside a word."
     IN_COMMENT = "in_comment", "Suggestions in comments are turned off."
     IN_STRING = "in_string", "Suggestions in strings are turned off."
-    COOLDOWN = "cooldown", "Several suggestions were rejected in a row, so there is a pause."
-    NO_RECENT_EDIT = "no_recent_edit", "The cursor moved, but nothing was edited here lately."
+    COOLDOWN = "cooldown", "You dismissed several suggestions in a row, so Calomel pauses."
+    NO_RECENT_EDIT = "no_recent_edit", "You have not edited anything here recently."
     EMPTY = "empty", "The model had nothing to add."
-    NO_CHANGE = "no_change", "The model would leave the text as it is."
-    NOT_ASKED = "not_asked", "No model was asked: nothing here follows from the last edits."
+    NO_CHANGE = "no_change", "The model would change nothing."
+    NOT_ASKED = "not_asked", "Nothing here continues your last edits."
     DELETES_TOO_MUCH = (
         "deletes_too_much",
-        "The suggestion would delete many lines, as if the model's answer had been cut.",
+        "The suggestion would delete many lines.",
     )
-    LOW_CONFIDENCE = "low_confidence", "The model was not sure enough."
+    LOW_CONFIDENCE = "low_confidence", "The model was not confident enough."
     WHITESPACE_ONLY = "whitespace_only", "The suggestion was only white space."
     DUPLICATE_OF_SUFFIX = "duplicate_of_suffix", "The suggestion repeats what already follows the cursor."
-    CUT_OFF = "cut_off", "The model's answer reached its limit or its deadline before a whole line of it was there."
-    TOO_LARGE = "too_large", "The suggestion has more lines than anybody reads."
-    WRONG_REGION = "wrong_region", "The suggestion changes other lines than those it was asked for."
-    PROMPT_MARKER = "prompt_marker", "The suggestion contains marks of a prompt, which are no part of any file."
-    REVERTS_EDIT = "reverts_edit", "The suggestion undoes what was just changed."
-    RESUMES_UNDONE = "resumes_undone", "The suggestion goes on with an edit that was taken back."
-    REINSERTS_DELETED = "reinserts_deleted", "The suggestion brings back what was just deleted."
-    DELETES_TYPED = "deletes_typed", "The suggestion deletes what was just written."
+    CUT_OFF = "cut_off", "The answer reached its length or time limit before it completed a line."
+    TOO_LARGE = "too_large", "The suggestion was too long."
+    WRONG_REGION = "wrong_region", "The suggestion changes lines outside its region."
+    PROMPT_MARKER = "prompt_marker", "The suggestion contains prompt markup."
+    REVERTS_EDIT = "reverts_edit", "The suggestion reverts a recent edit."
+    RESUMES_UNDONE = "resumes_undone", "The suggestion continues an edit you undid."
+    REINSERTS_DELETED = "reinserts_deleted", "The suggestion brings back text you just deleted."
+    DELETES_TYPED = "deletes_typed", "The suggestion deletes text you just wrote."
     REPEATS_ABOVE = "repeats_above", "The suggestion repeats the lines above it."
     REPEATS_BELOW = "repeats_below", "The suggestion repeats the lines below it."
-    REPEATS_ITSELF = "repeats_itself", "The suggestion says the same thing over and over."
-    NAMES_NEIGHBOUR = "names_neighbour", "The suggestion has a number or a name of the block that it is copied from."
-    UNBALANCED = "unbalanced", "The suggestion leaves a bracket or a quote without its counterpart."
-    UNKNOWN_NAME = "unknown_name", "The suggestion uses a name that the file does not have."
+    REPEATS_ITSELF = "repeats_itself", "The suggestion repeats itself."
+    NAMES_NEIGHBOUR = "names_neighbour", "The suggestion copies a name or number from a neighbouring block."
+    UNBALANCED = "unbalanced", "The suggestion leaves a bracket or quote unmatched."
+    UNKNOWN_NAME = "unknown_name", "The suggestion uses an unknown name."
     UNPARSABLE = "unparsable", "The suggestion makes a syntax error."
-    EMPTY_COMMENT = "empty_comment", "The suggestion is a comment without words."
-    PATH_LINE = "path_line", "The suggestion names the file instead of going on with it."
-    REJECTED_BEFORE = "rejected_before", "The same suggestion was rejected before."
-    SECRET = "secret", "The suggestion touches a secret, or looks like one."
+    EMPTY_COMMENT = "empty_comment", "The suggestion is an empty comment."
+    PATH_LINE = "path_line", "The suggestion is the file's name."
+    REJECTED_BEFORE = "rejected_before", "You dismissed this suggestion before."
+    SECRET = "secret", "The suggestion touches or resembles a secret."
     DISAGREES_WITH_SELECTED = (
         "disagrees_with_selected",
         "The suggestion does not continue the selected completion item.",
     )
-    STALE = "stale", "The document changed in a way that the suggestion no longer fits."
+    STALE = "stale", "The file has changed since."
     CLOSED = "closed", "The session is ending."
 
 
 # For files that models do not see because of what they are, not because of a rule; by the verdict's reason.
 _UNFIT: Final = {
-    "too_large": "This file is larger than 1 MB, which no model reads.",
-    "generated": "This file was made by a program, so no model sees it.",
-    "minified": "This file is minified, so no model sees it.",
-    "binary": "This file is no text, so no model sees it.",
-    "unreadable": "This file cannot be read, so no model sees it.",
+    "too_large": "This file is larger than 1 MB.",
+    "generated": "This file is generated.",
+    "minified": "This file is minified.",
+    "binary": "This is not a text file.",
+    "unreadable": "This file cannot be read.",
 }
 
 

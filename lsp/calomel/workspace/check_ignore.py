@@ -142,7 +142,7 @@ class CheckIgnore:
         places = ("info/exclude", "config", "config.worktree")
         found = self._run(root, [*asked, *(part for place in places for part in ("--git-path", place))]).splitlines()
         if not found:
-            raise OSError("no repository, or of somebody else")
+            raise OSError("not a repository, or owned by another user")
         config = [*self._command(root), "config", "-z"]
         listed = self._run(root, [*config, "--type=path", "--get-all", "core.excludesfile"]).split("\0")
         origins = self._run(root, [*config, "--show-origin", "--list"]).split("\0")

@@ -160,10 +160,10 @@ class Indexer:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         # The error's message may quote the user's text.
         LOG.error(
-            "the index begins anew after %s at %s:%s", type(error).__name__, Path(frame.filename).name, frame.lineno
+            "the index is rebuilt after %s at %s:%s", type(error).__name__, Path(frame.filename).name, frame.lineno
         )
         if self.restarts == 1:
-            self._say("Reading the workspace failed and begins anew; the log says where.")
+            self._say("Reading the workspace failed and restarts; see the log.")
         self._let_go()
         self._batches.clear()
         self._stamps.clear()
@@ -259,20 +259,18 @@ class Indexer:
             return
         self._deaths += 1
         if self._deaths > _DEATHS:
-            self._say(f"Suggestions use no other files: the indexing process does not stay alive ({ended or why}).")
+            self._say(f"Suggestions cannot use other files: the indexing process keeps failing ({ended or why}).")
             self._batches.clear()
             self._tell(self._found - self._read)
             return
         # One death is no proof against a file: somebody may have killed the process.
         if len(batch) == 1 and self._deaths > 1:
-            self._say(
-                f"{batch[0].file.name} is not used for suggestions: reading it ends the indexing process ({ended})."
-            )
+            self._say(f"{batch[0].file.name} is not used for suggestions: the indexing process fails on it ({ended}).")
             self._deaths = 0
             self._tell(1)
             return
         if self._deaths == 1:
-            self._say(f"The indexing process ended ({ended or why}) and is started again.")
+            self._say(f"The indexing process stopped ({ended or why}) and restarts.")
         middle = (len(batch) + 1) // 2
         self._batches.extendleft(part for part in (batch[middle:], batch[:middle]) if part)
 

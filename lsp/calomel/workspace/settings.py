@@ -50,10 +50,8 @@ def setting(default: Any, why: str, **rules: Any) -> Any:
 class WorkspaceSettings:
     """What is read besides the open documents."""
 
-    index: bool = setting(True, "Read definitions and uses in your other files: a model cannot guess them.")
-    index_files: int = setting(
-        10_000, "Read at most so many files; more take memory and help little.", low=0, high=200_000, limit=True
-    )
+    index: bool = setting(True, "Use definitions and calls in your other files.")
+    index_files: int = setting(10_000, "Maximum number of files to index.", low=0, high=200_000, limit=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,72 +60,68 @@ class PrivacySettings:
 
     ignore: tuple[str, ...] = setting(
         (),
-        "Files that no model sees, as in .gitignore, beside the built-in rules; `!pattern` lets one in again.",
+        "Patterns of files to hide from the model, as in .gitignore; `!pattern` includes a file again.",
         of=str,
     )
-    gitignore: bool = setting(
-        True, "Keep files that git ignores from the model: they are often generated, and sometimes secret.", user=True
-    )
-    mask_secrets: bool = setting(True, "Put asterisks in place of keys and passwords in your source.", user=True)
+    gitignore: bool = setting(True, "Hide files that git ignores from the model.", user=True)
+    mask_secrets: bool = setting(True, "Replace keys and passwords in your source with asterisks.", user=True)
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestSettings:
     """When to suggest, and how much."""
 
-    enabled: bool = setting(True, "Suggest by itself. Off: only where you ask by the key.")
+    enabled: bool = setting(True, "Enable suggestions. If off, only the key asks for them.")
     show: Show = setting(
         "always",
-        "What you see before you ask by the key: suggestions (always), a mark beside the line (hint), or nothing "
-        "(on_request).",
+        "What appears before you press the key: suggestions (always), a mark (hint), or nothing (on_request).",
         choices=SHOW,
     )
     languages: Mapping[str, bool] = setting(
-        {}, "Turn suggestions on or off for a language, by its id; `*` stands for all that you do not name.", of=bool
+        {}, "Turn suggestions on or off by language id; `*` means all other languages.", of=bool
     )
-    next_edit: bool = setting(True, "Suggest changes elsewhere in the file too, not only text at the cursor.")
+    next_edit: bool = setting(True, "Suggest next edits, not only inline completions.")
     in_comments: bool = setting(True, "Suggest inside comments.")
     in_strings: bool = setting(True, "Suggest inside strings.")
     aggressiveness: Aggressiveness = setting(
         "balanced",
-        "How sure the model must be: quiet shows few, balanced loses one in 20 that you would take, "
-        "eager one in 100; or a number.",
+        "How confident Calomel must be: quiet, balanced, eager, or a probability. Balanced aims to lose at most one in "
+        "20 suggestions you would accept, eager one in 100.",
         choices=AGGRESSIVENESS,
         low=0.0,
         high=1.0,
     )
     aggressiveness_by_language: Mapping[str, Aggressiveness] = setting(
         {},
-        "The same for a language, by its id; `*` stands for all that you do not name.",
+        "The same by language id; `*` means all other languages.",
         choices=AGGRESSIVENESS,
         low=0.0,
         high=1.0,
         table=True,
     )
     debounce_seconds: float | None = setting(
-        None, "Seconds to wait after a keystroke. Unset: Calomel learns them from how you type.", low=0.0, high=10.0,
+        None, "Seconds to wait after a keystroke. Unset: learned from your typing.", low=0.0, high=10.0,
         optional=True,
     )  # fmt: skip
     max_tokens: int = setting(
         64,
-        "How long a suggestion may be, in tokens of about three characters; longer ones are rarely right.",
+        "Maximum length of a suggestion, in tokens of about three characters.",
         low=1,
         high=1024,
         limit=True,
     )
     lines: int | None = setting(
-        None, "The most lines of a text at the cursor; 1: one line only. Unset: as many as the model writes.",
+        None, "Maximum lines of an inline completion. Unset: as many as the model writes.",
         low=1, high=1000, optional=True,
     )  # fmt: skip
     context_tokens: int | None = setting(
-        None, "How much of your code the model reads, in tokens. Unset: what it is good and quick with.",
+        None, "How much of your code the model reads, in tokens. Unset: what suits the model.",
         low=64, high=32_768, limit=True, optional=True,
     )  # fmt: skip
 
     read_ahead: ReadAhead = setting(
         "plugged_in",
-        "When the model may read what stands around a resting cursor before it is asked: always, not on battery "
-        "(plugged_in), or never.",
+        "When to process the code around a resting cursor in advance: always, not on battery (plugged_in), or never.",
         choices=READ_AHEAD,
     )
 
@@ -142,61 +136,58 @@ class ServerSettings:
 
     url: str | None = setting(
         None,
-        "The address of a Calomel server that runs already. Unset: your editor starts one, which all windows share.",
+        "Address of a running Calomel server. Unset: your editor starts one, shared by all windows.",
         user=True,
         optional=True,
     )
-    token: str | None = setting(None, "The token for `url`. `token_file` is the safer place.", user=True, optional=True)
-    token_file: Path | None = setting(None, "A file with the token for `url`.", user=True, optional=True)
+    token: str | None = setting(None, "Token for `url`. `token_file` is safer.", user=True, optional=True)
+    token_file: Path | None = setting(None, "File with the token for `url`.", user=True, optional=True)
     model: Path | None = setting(
         None,
-        "The folder of another model, or its name in `calomel models list`. Unset: nano, which Calomel ships.",
+        "Folder of a model, or its name in `calomel models list`. Unset: the built-in nano.",
         user=True,
         optional=True,
     )
     upstream: str | None = setting(
         None,
-        "The address of a server that runs a model already: http://127.0.0.1:8080 for llama.cpp, "
-        "http://127.0.0.1:11434 for Ollama.",
+        "Address of a model server: http://127.0.0.1:8080 for llama.cpp, http://127.0.0.1:11434 for Ollama.",
         user=True,
         optional=True,
     )
     upstream_model: str | None = setting(
-        None, "The model to ask there, by that server's name for it, where it has several.", user=True, optional=True
+        None, "Model to use on that server, if it has several.", user=True, optional=True
     )
     upstream_format: UpstreamFormat = setting(
-        "auto", "What that server speaks; auto asks it.", choices=UPSTREAM_FORMATS, user=True
+        "auto", "API of that server; auto detects it.", choices=UPSTREAM_FORMATS, user=True
     )
     upstream_fim: str | None = setting(
         None,
-        "How that model is asked to fill a hole. Unset: as its server, or its name, says.",
+        "Fill-in-the-middle format of that model. Unset: detected.",
         choices=UPSTREAM_FIM,
         user=True,
         optional=True,
     )
     upstream_edit: EditKind | None = setting(
         None,
-        "The format in which that model was trained for next edits. Unset: what its name says, or none.",
+        "Next-edit format of that model. Unset: detected from its name, or none.",
         choices=UPSTREAM_EDIT,
         user=True,
         optional=True,
     )
-    upstream_key_file: Path | None = setting(
-        None, "A file with the key that the server wants.", user=True, optional=True
-    )
+    upstream_key_file: Path | None = setting(None, "File with the key for that server.", user=True, optional=True)
     device: str = setting(
         "cpu", "Where the model runs: cpu; cuda or cuda:N for an NVIDIA GPU; mps for an Apple one.", user=True
     )
     quantize: Literal["int8", "int4"] | None = setting(
         None,
-        "Weights of that model in eight bits, half of what bfloat16 takes, or in four, a quarter. Unset: as they are.",
+        "Round that model's weights to eight bits (half the memory of bfloat16) or four (a quarter). Unset: unchanged.",
         choices=QUANTIZE,
         user=True,
         optional=True,
     )
     idle_minutes: float = setting(
         30.0,
-        "Minutes without a request after which a server that your editor started ends.",
+        "Idle minutes after which a server started by your editor stops.",
         low=0.1,
         high=10_080.0,
         user=True,
@@ -208,11 +199,11 @@ class LogSettings:
     """What is recorded on this machine. Nothing leaves it."""
 
     level: LogLevel = setting(
-        "info", "How much the log says. It holds counts and times, never your text.", choices=LOG_LEVELS
+        "info", "Log level. The log contains counts and times, never your text.", choices=LOG_LEVELS
     )
     outcomes: bool = setting(
         True,
-        "Note what became of suggestions, without their text: `calomel stats` and `calomel calibrate` read it.",
+        "Record whether you accept suggestions, without their text, for `calomel stats` and `calomel calibrate`.",
         user=True,
     )
 
@@ -296,7 +287,7 @@ def _read(path: Path, label: str, problems: list[SettingProblem], *, trusted: bo
     except UnicodeDecodeError:
         values, problem = {}, "is not UTF-8"
     except tomllib.TOMLDecodeError as error:
-        values, problem = {}, f"is no TOML: {error}"
+        values, problem = {}, f"is not valid TOML: {error}"
     if problem:
         problems.append(SettingProblem(label, "", problem))
     return values
@@ -308,7 +299,7 @@ def _said(path: Path, *, trusted: bool) -> tuple[Mapping[str, Any], str]:
     A workspace's may be anybody's: it must lie in its folder. Whatever others may write at any time only hides more.
     """
     if not trusted and not path.resolve().is_relative_to(path.parent.resolve()):
-        return {}, "is a link out of the folder, so it was not read"
+        return {}, "is a link that leads outside the folder, so it was not read"
     data = read_regular(path, _MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
         return {}, f"larger than {_MAX_BYTES // 1024} KB, so it was not read"
@@ -317,10 +308,10 @@ def _said(path: Path, *, trusted: bool) -> tuple[Mapping[str, Any], str]:
     if not rights_of_others(found, _OTHERS_WRITE) and (is_own(found) or found.st_uid == 0):
         return values, ""
     if trusted:
-        return {}, "may be written by others, so it was not read; `chmod o-w` helps, or `chown`"
+        return {}, "can be changed by other users, so it was not read; use `chmod o-w` or `chown`"
     return (
         {name: value for name, value in values.items() if name == "privacy"},
-        "may be written by others, so only its rules about privacy count; `chmod o-w` helps, or `chown`",
+        "can be changed by other users, so only its privacy rules count; use `chmod o-w` or `chown`",
     )
 
 
@@ -361,7 +352,7 @@ def chosen(server: ServerSettings, choice: Mapping[str, Any]) -> ServerSettings:
     problems: list[SettingProblem] = []
     unknown = ", ".join(str(name) for name in choice if name not in CHOICE)
     if unknown:
-        raise ValueError(f"{unknown}: no setting that chooses a model")
+        raise ValueError(f"{unknown}: not a setting that chooses a model")
     usual = ServerSettings()
     changes = dict(_checked(usual, "server", choice, "the choice", problems, trusted=True))
     if problems:
@@ -441,14 +432,14 @@ def _wanted(rules: Mapping[str, Any], kinds: Sequence[Any]) -> str:
 def _allowed_to_workspace(value: Any, spec: Field[Any], now: Any) -> Any:
     """The value, if a workspace's file, which may be anybody's, is allowed to set it. Raises ValueError."""
     if spec.metadata.get("user"):
-        raise ValueError("may only be set in your own settings, not by a workspace")
+        raise ValueError("can be set only in your own settings, not by a workspace")
     if spec.metadata.get("limit"):
         bound = now if now is not None else spec.metadata["high"]
         if value > bound:
             raise ValueError(f"a workspace may lower this limit, not raise it above {bound}")
     if spec.metadata.get("of") is str:
         if any(pattern.lstrip().startswith("!") for pattern in value):
-            raise ValueError("a workspace may add patterns, not let files in again with `!`")
+            raise ValueError("a workspace may add patterns, but not include files with `!`")
         if len(value) > _MOST_PATTERNS:
             raise ValueError(f"a workspace may add {_MOST_PATTERNS} patterns, not {len(value)}")
         return (*now, *value)

@@ -137,7 +137,7 @@ class Watch(FileSystemEventHandler):
             if observer.is_alive():
                 observer.stop()
             self._say(
-                "Files that change outside of the editor are not noticed, since the system watches no more of them "
+                "Calomel cannot watch more files, so it misses changes made outside the editor "
                 f"({error.strerror or error}); on Linux, fs.inotify.max_user_watches and max_user_instances limit it."
             )
             return

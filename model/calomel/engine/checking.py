@@ -18,7 +18,7 @@ def check(request: Request, config: Shape, checked: tuple[int, ...] = ()) -> Non
     """
     _check_context(request, config, checked)
     if request.suffix and not config.diffusion.reads_suffix:
-        raise InvalidRequestError("suffix is set, but this checkpoint reads nothing behind an answer")
+        raise InvalidRequestError("suffix is set, but this checkpoint reads nothing after an answer")
     _check_canvas(request, config)
     _check_sampling(request.sampling)
     # A model that reads in both directions has policies of its own; its decoder checks them.

@@ -47,7 +47,7 @@ class CompiledLayers:
                 return self._padded(layers, x, cos, sin, attend, size)
             except Exception as error:  # noqa: BLE001  (a compiler fails in many ways, none of them fatal)
                 self._failed = True
-                LOG.warning("compiled steps failed, all go on uncompiled: %r", error)
+                LOG.warning("compiled steps failed; continuing without compiling: %r", error)
         for layer in layers:
             x = layer(x, cos, sin, attend)
         return x

@@ -136,7 +136,7 @@ class DiffusionConfig:
                 "multiple of the block"
             )
         if self.sub_block is not None and self.block % self.sub_block:
-            raise CheckpointError(f"sub_block is {self.sub_block}; blocks of {self.block} are no multiple of it")
+            raise CheckpointError(f"sub_block is {self.sub_block}; blocks of {self.block} are not a multiple of it")
 
 
 class Shape(Protocol):
@@ -196,7 +196,7 @@ class ModelConfig:
                 raise CheckpointError(f"{name} is {getattr(self.diffusion, name)}; vocab_size is {self.vocab_size}")
         if self.num_attention_heads % self.num_key_value_heads:
             raise CheckpointError(
-                f"num_attention_heads ({self.num_attention_heads}) is no multiple of num_key_value_heads "
+                f"num_attention_heads ({self.num_attention_heads}) must be a multiple of num_key_value_heads "
                 f"({self.num_key_value_heads})"
             )
         if not self.layer_types:
@@ -232,7 +232,7 @@ class ModelConfig:
             CheckpointError: a required field is missing or has the wrong type; the message names it.
         """
         if raw.get("hidden_act", "silu") not in ("silu", "swish"):
-            raise CheckpointError(f"config.json says hidden_act {raw['hidden_act']!r}; only silu is there")
+            raise CheckpointError(f"hidden_act in config.json is {raw['hidden_act']!r}; only silu is supported")
         heads, size = raw.get("num_attention_heads"), raw.get("hidden_size")
         usual = {"num_key_value_heads": heads}
         if isinstance(heads, int) and isinstance(size, int) and heads > 0:

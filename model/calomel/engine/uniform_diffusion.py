@@ -178,7 +178,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
         """
         for token in self._shape.pictures:
             if token in request.context:
-                raise InvalidRequestError(f"context has token id {token}, a picture; this engine reads text alone")
+                raise InvalidRequestError(f"context has token id {token}, a picture; this engine reads only text")
         reveal = parse_policy(request.policy)
         if reveal is None or isinstance(reveal, Paced):
             raise InvalidRequestError(

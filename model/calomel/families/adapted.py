@@ -123,7 +123,9 @@ NEMOTRON_NAMES: Final = {"model.": "encoder.", "lm_head": "diffusion_head"}
 
 def _nemotron_usual(raw: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     if raw.get("dlm_type") == "dream":
-        raise CheckpointError("config.json says dlm_type 'dream'; only rows that predict their own position are there")
+        raise CheckpointError(
+            "dlm_type in config.json is 'dream'; only rows that predict their own position are supported"
+        )
     missing = [name for name in ("mask_token_id", "eos_token_id") if type(raw.get(name)) is not int]
     if missing:
         raise CheckpointError(f"config.json in {folder} has no {' and no '.join(missing)}")

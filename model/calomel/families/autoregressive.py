@@ -58,7 +58,7 @@ def _ends(raw: Mapping[str, Any], folder: Path) -> tuple[int, ...]:
     size = int(raw["vocab_size"])
     found = tuple(dict.fromkeys(each for each in said if type(each) is int and 0 <= each < size))
     if not found:
-        raise CheckpointError(f"{folder} says of no token that it ends an answer: config.json has no eos_token_id")
+        raise CheckpointError(f"{folder} has no end token: config.json needs eos_token_id")
     return found
 
 
@@ -71,7 +71,7 @@ def _family(name: str, architecture: str, *, qk_norm: bool = False, qkv_bias: bo
 
     def config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
         if rope_of(raw).get("partial_rotary_factor") not in (None, 1):
-            raise CheckpointError("config.json says partial_rotary_factor; such a checkpoint is not there")
+            raise CheckpointError("partial_rotary_factor in config.json is not supported")
         diffusion = DiffusionConfig(mask_token_id=-1, end_token_id=_ends(raw, folder)[0])
         return decoder_config(raw, diffusion, qk_norm=qk_norm, qkv_bias=qkv_bias, windows=True)
 

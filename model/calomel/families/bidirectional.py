@@ -275,7 +275,7 @@ def _llada_usual(raw: Mapping[str, Any]) -> dict[str, Any]:
 def _llada_network(raw: Mapping[str, Any]) -> dict[str, Any]:
     for name, there in _LLADA_ONLY.items():
         if raw.get(name) is not None and raw[name] not in there:
-            raise CheckpointError(f"config.json says {name} {raw[name]!r}; only {there[0]!r} is there")
+            raise CheckpointError(f"{name} in config.json is {raw[name]!r}; only {there[0]!r} is supported")
     return {"qkv_bias": bool(raw.get("include_qkv_bias"))}
 
 
@@ -305,7 +305,7 @@ LLADA: Final = replace(_LLADA, usual=_llada_usual, network=_llada_network, place
 
 def _illada_network(raw: Mapping[str, Any]) -> dict[str, Any]:
     if raw.get("layer_norm_eps") is not None:
-        raise CheckpointError("config.json says layer_norm_eps; only RMS norms are there")
+        raise CheckpointError("layer_norm_eps in config.json is not supported; only RMS norms are")
     return {}
 
 

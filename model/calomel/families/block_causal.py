@@ -267,7 +267,7 @@ _LLADA2_NAMES: Final = {
 def _llada2_usual(raw: Mapping[str, Any], _: Path) -> Mapping[str, Any]:
     for name in ("use_linear_attention", "linear_attention_layers", "norm_head"):
         if raw.get(name):
-            raise CheckpointError(f"config.json says {name}; such a checkpoint is not there")
+            raise CheckpointError(f"{name} in config.json is not supported")
     return {**raw, "use_sliding_window": False}
 
 

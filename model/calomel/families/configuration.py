@@ -85,7 +85,7 @@ def block_of(raw: Mapping[str, Any], name: str, published: int) -> int:
     if said is None:
         return published
     if not isinstance(said, int) or isinstance(said, bool) or said < 2:  # noqa: PLR2004  (1 would be no block)
-        raise CheckpointError(f"config.json says {name} {said!r}; it must be a whole number above 1")
+        raise CheckpointError(f"{name} in config.json is {said!r}; it must be a whole number above 1")
     return said
 
 
@@ -121,7 +121,9 @@ def rope_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     for place in ("rope_parameters", "rope_scaling"):
         said = raw.get(place) or {}
         if not isinstance(said, Mapping) or any(isinstance(value, Mapping) for value in said.values()):
-            raise CheckpointError(f"config.json says {place} {said!r}; one object of numbers for all layers is there")
+            raise CheckpointError(
+                f"{place} in config.json is {said!r}; only one object of numbers for all layers is supported"
+            )
         found |= said
     own = {name: raw[name] for name in ("rope_theta", "partial_rotary_factor") if raw.get(name) is not None}
     return found | own
@@ -143,12 +145,14 @@ def _scaling(raw: Mapping[str, Any]) -> RopeScaling | None:
         case "yarn" if rope.get("mscale") and rope.get("mscale") == rope.get("mscale_all_dim"):
             for name, there in (("attention_factor", (None, 1)), ("truncate", (None, True))):
                 if rope.get(name) not in there:
-                    raise CheckpointError(f"config.json says {name} {rope[name]!r} of rope_scaling; that is not there")
+                    raise CheckpointError(
+                        f"{name} of rope_scaling in config.json is {rope[name]!r}, which is not supported"
+                    )
             positions = int(rope["original_max_position_embeddings"])
             slow, fast = float(rope.get("beta_slow") or 1.0), float(rope.get("beta_fast") or 32.0)
             return RopeScaling(float(rope["factor"]), positions, slow, fast, yarn=True)
         case _:
-            raise CheckpointError(f"config.json says rope_scaling {kind!r}; there are default, linear and llama3")
+            raise CheckpointError(f"rope_scaling in config.json is {kind!r}; default, linear and llama3 are supported")
 
 
 _NO_WINDOWS: Final[Mapping[str, Any]] = {"sliding_window": None, "layer_types": ()}
@@ -169,16 +173,16 @@ def _windows(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 def _refuse(raw: Mapping[str, Any], *, windows: bool) -> None:
     if raw.get("quantization_config"):
         raise CheckpointError(
-            "config.json says quantization_config: weights that another program has quantised are not read; take the "
+            "config.json has quantization_config: Calomel does not read weights quantised by another program; take the "
             "checkpoint that they were made of (--quantize int8 rounds it as it is loaded)"
         )
     if raw.get("hidden_act", "silu") not in ("silu", "swish"):
-        raise CheckpointError(f"config.json says hidden_act {raw['hidden_act']!r}; only silu is there")
+        raise CheckpointError(f"hidden_act in config.json is {raw['hidden_act']!r}; only silu is supported")
     kinds = raw.get("layer_types") or ()
     if any(each != "full_attention" for each in kinds) and not windows:
-        raise CheckpointError(f"config.json says layer_types {kinds!r}; only full_attention is there")
+        raise CheckpointError(f"layer_types in config.json is {kinds!r}; only full_attention is supported")
     if raw.get("use_sliding_window") and not windows:
-        raise CheckpointError("config.json says use_sliding_window; such a checkpoint is not there")
+        raise CheckpointError("use_sliding_window in config.json is not supported")
 
 
 def token_ids(folder: Path) -> Mapping[str, int]:

@@ -143,7 +143,7 @@ def _joined(
         if not whole.dim() or at == len(whole):
             return whole
     found = " + ".join(f"{name} {shards.tensors[name].shape}" for name in theirs[:_NAMES_SHOWN])
-    raise CheckpointError(f"{found} does not make up {ours}, for which config.json says {tuple(shape)}")
+    raise CheckpointError(f"{found} does not match {ours}, whose shape in config.json is {tuple(shape)}")
 
 
 def _shown(names: Sequence[str]) -> str:

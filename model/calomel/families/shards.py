@@ -71,7 +71,7 @@ class Shards:
                 self.tensors[name] = held
         for name, file_name in (places or {}).items():
             if name not in self.tensors or self.tensors[name].file.name != file_name:
-                raise CheckpointError(f"{INDEX_FILE} says that {file_name} has {name}, which it does not have")
+                raise CheckpointError(f"{INDEX_FILE} lists {name} in {file_name}, which does not contain it")
 
     def __contains__(self, name: object) -> bool:
         return name in self.tensors
@@ -135,7 +135,9 @@ def _read_index(index: Path) -> dict[str, str]:
     if not isinstance(places, dict) or not all(
         isinstance(file, str) and Path(file).name == file and file.endswith(".safetensors") for file in places.values()
     ):
-        raise CheckpointError(f"{index} names files that are no .safetensors files of its folder; pickles are not read")
+        raise CheckpointError(
+            f"{index} names files that are not .safetensors files of its folder; Calomel does not read pickles"
+        )
     return places
 
 
@@ -154,7 +156,7 @@ def _single(folder: Path) -> list[Path]:
     pickles = sorted(file.name for pattern in _PICKLES for file in folder.glob(pattern))
     if pickles:
         raise CheckpointError(
-            f"{folder} has weights as pickles alone ({pickles[0]}); a pickle can run code and is never read: "
+            f"{folder} has only pickled weights ({pickles[0]}); Calomel does not read pickles, which can run code: "
             "take a revision of the checkpoint with .safetensors files"
         )
     raise CheckpointError(f"{folder} has no .safetensors file; pickled weights are not loaded")

@@ -58,7 +58,7 @@ def find(folder: Path) -> Family:
         if family.recognises(raw) and (family.confirms is None or family.confirms(raw, folder)):
             return family
     raise UnknownFamilyError(
-        f"{folder / 'config.json'} is of no family that Calomel loads: it says {_said(raw)}. "
+        f"{folder / 'config.json'} belongs to no family Calomel loads: its config is {_said(raw)}. "
         f"There are: {', '.join(family.name for family in FAMILIES)}"
     )
 

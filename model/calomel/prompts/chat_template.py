@@ -272,5 +272,5 @@ def _unused(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     mark = next((mark for mark in _MARKS if mark not in text), None)
     if mark is None:
-        raise ChatTemplateError("the messages have code points that are no characters")
+        raise ChatTemplateError("the messages contain invalid code points")
     return mark

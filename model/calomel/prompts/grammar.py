@@ -62,7 +62,7 @@ _KEYWORDS: Final = frozenset({
 _REASONS: Final = (
     ("Unknown format", "the schema names a format that is not supported"),
     ("look-around", "look-ahead and look-behind in a pattern are not supported"),
-    ("regex parse error", "a pattern is no valid regular expression"),
+    ("regex parse error", "a pattern is not a valid regular expression"),
     ("Invalid type", "the schema names a type that does not exist"),
     ("too big", "the schema or pattern is too complex"),
     ("too many", "the schema or pattern is too complex"),

@@ -24,9 +24,9 @@ _MAY_CLOSE: Final = re.compile(r"\n?`*[ \t]*\Z")
 _START, _END, _CURSOR = "<REGION>", "</REGION>", "<CURSOR>"
 
 _REWRITE: Final = (
-    f"Below is a file that is being edited. Rewrite the lines between {_START} and {_END} as they should be after the "
-    f"next edit; {_CURSOR} is where the cursor is. Follow the recent changes. If nothing is to be changed, repeat the "
-    "lines as they are. Leave the marks out, and explain nothing."
+    f"You are editing the file below. Rewrite the lines between {_START} and {_END} as they should be after the "
+    f"next edit. {_CURSOR} marks the cursor. Continue the recent changes. If nothing should change, repeat the "
+    "lines unchanged. Do not include the markers and do not explain."
 )
 
 
@@ -49,7 +49,7 @@ class ChatRenderer:
         try:
             self._around = len(self._ids(PromptParts(), EditRegion("")))
         except ChatTemplateError as error:
-            raise TokenizerError(f"the checkpoint can not be asked in its chat template: {error}") from error
+            raise TokenizerError(f"the checkpoint does not work with its chat template: {error}") from error
 
     def render(self, parts: PromptParts, max_context: int) -> FimTokens:
         """The window gets three quarters of the room, and any rest; then recent changes, then other files."""
@@ -85,11 +85,11 @@ class ChatRenderer:
 
 def _words(parts: PromptParts, region: EditRegion, fence: str) -> str:
     """The instruction and the surroundings of the region."""
-    said = [_REWRITE, f"Answer with one block between lines of {fence} alone."]
+    said = [_REWRITE, f"Answer with one code block only, fenced with {fence}."]
     said += [_file("From", excerpt, fence) for excerpt in parts.related]
     if parts.edits:
         changes = "".join(f"{hunk.path}\n{diff_text(hunk)}" for hunk in parts.edits)
-        said.append(f"Recent changes, the last one last:\n{fence_for(changes)}diff\n{changes}{fence_for(changes)}")
+        said.append(f"Recent changes, oldest first:\n{fence_for(changes)}diff\n{changes}{fence_for(changes)}")
     body = f"{parts.prefix}{_START}\n{_marked(region)}{_END}\n{parts.suffix}"
     name = f"The file {parts.path}" if parts.path else "The file"
     said.append(f"{name}:\n{fence}\n{_ended(body)}{fence}")

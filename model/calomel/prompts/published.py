@@ -87,8 +87,8 @@ def _from_slow(folder: Path, kind: str) -> dict[str, Any]:
         fast.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     else:
         raise TokenizerError(
-            f"{folder} has no tokenizer.json, and tokenizer_config.json says {kind or 'no tokenizer_class'}: "
-            "of those that publish vocab.json and merges.txt alone, Qwen2's and GPT-2's are known"
+            f"{folder} has no tokenizer.json, and tokenizer_config.json has {kind or 'no tokenizer_class'}: "
+            "of those that publish only vocab.json and merges.txt, Qwen2's and GPT-2's are known"
         )
     described: dict[str, Any] = json.loads(fast.to_str())
     return described
@@ -126,8 +126,8 @@ class PublishedTokenizer(TextTokenizer):
             if number >= 0 and number not in control.values():
                 if number in by_id and not _NAMED.fullmatch(by_id[number]):
                     raise TokenizerError(
-                        f"token {number} ends answers or is the mask as config.json in {folder} says, and text as its "
-                        f"tokenizer says ({by_id[number]!r}): they are not of one checkpoint"
+                        f"token {number} ends answers or is the mask in config.json of {folder}, but is text in its "
+                        f"tokenizer ({by_id[number]!r}): they belong to different checkpoints"
                     )
                 control[by_id.get(number, f"<token {number}>")] = number
         # All of them stay, for the library renumbers them; it can be told to read special ones as text.

@@ -246,7 +246,7 @@ class Tokenizer(TextTokenizer):
         except TokenizerError as error:
             raise TokenizerError(f"{path}: {error}") from error
         except Exception as error:
-            raise TokenizerError(f"{path} is no tokenizer file: {error}") from error
+            raise TokenizerError(f"{path} is not a tokenizer file: {error}") from error
 
     def _cuts(self, text: str) -> list[int]:
         return line_cuts(text) if len(text) >= _LONG else []

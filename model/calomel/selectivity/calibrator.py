@@ -190,7 +190,7 @@ class Calibrator:
             return CONVERTER.structure(found | {"kinds": found["kinds"]}, cls)
         except (KeyError, TypeError, AttributeError, ValueError, OSError, RecursionError) as error:
             why = f" ({error})" if isinstance(error, CalibratorError) else f": {type(error).__name__}"
-            raise CalibratorError(f"{path} is no calibrator file{why}") from error
+            raise CalibratorError(f"{path} is not a calibrator file{why}") from error
 
     @classmethod
     def of_folder(cls, folder: Path) -> Calibrator:

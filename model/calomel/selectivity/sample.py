@@ -88,7 +88,7 @@ def read_samples(paths: Iterable[Path]) -> Iterator[Sample]:
                 try:
                     yield Sample.from_line(line.decode("utf-8"))
                 except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-                    raise SampleError(f"{path}, line {number}, is no sample: {error}") from error
+                    raise SampleError(f"{path}, line {number}, is not a sample: {error}") from error
 
 
 def auroc(scores: Floats, taken: Floats) -> float | None:

@@ -88,9 +88,9 @@ def _place(name: str) -> Path:
         return path
     found = found or cached(name) or gguf_of(name)
     if found is None and NAME.fullmatch(name):
-        raise ModelNameError(f"there is no model {name} in {models_folder()}, and no folder of that name here")
+        raise ModelNameError(f"found no model {name} in {models_folder()} and no folder of that name")
     if found is None and REPOSITORY.fullmatch(name):
-        raise ModelNameError(f"there is no folder {name}; to fetch it from the hub: calomel models fetch {name}")
+        raise ModelNameError(f"found no folder {name}; to fetch it from the hub: calomel models fetch {name}")
     return found or path
 
 

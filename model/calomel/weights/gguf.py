@@ -110,7 +110,7 @@ def _write(file: Path, folder: Path) -> None:
         from transformers import PreTrainedTokenizerFast
     except ImportError as error:
         raise GgufError(
-            f"{file} is GGUF: for Calomel's own engine, pip install 'calomel[gguf]'; else {served(file)}"
+            f"{file} is GGUF: to open it here, install Calomel's extra `gguf`; or {served(file)}"
         ) from error
     try:
         reader = GGUFReader(file)

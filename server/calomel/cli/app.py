@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -42,6 +42,27 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def program() -> Any:
+    """The whole tree, whose help names values in a reader's words, not by Python's types."""
+    found = typer.main.get_command(app)
+    todo = [found]
+    while todo:
+        each: Any = todo.pop()
+        todo += getattr(each, "commands", {}).values()
+        for parameter in each.params:
+            if parameter.param_type_name == "argument":
+                parameter.metavar = parameter.metavar or parameter.name.upper()
+                parameter.display_type_rich = lambda ctx: None  # noqa: ARG005 (as it is called)
+            elif parameter.metavar is None and not parameter.is_flag:
+                kind = parameter.type_descriptor
+                named = "PATH" if kind.is_path else _VALUES.get(parameter.bare_type())
+                parameter.metavar = "N" if kind.is_ranged else named
+    return found
+
+
+_VALUES: Final = {"int": "N", "float": "N", "str": "NAME", "list[str]": "NAME", "list[int]": "N", "list[Path]": "FILE"}
+
+
 # Slow commands that report no progress, and print at the end or as they go.
 _SLOW: Final = frozenset({"fill", "doctor", "stats", "calibrate", "corpus", "edits", "models"})
 
@@ -53,7 +74,7 @@ def calomel(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Code suggestions from a model on your own machine; nothing leaves it. Without a command: what to do next."""
+    """Code suggestions from a model on your own machine. Without a command: your next steps."""
     name = ctx.invoked_subcommand
     if name is None:
         from calomel.cli.start import show_steps

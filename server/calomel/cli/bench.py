@@ -18,10 +18,12 @@ _Options = TypeVar("_Options")
 
 bench = typer.Typer(help="Measure quality and speed on this machine.", no_args_is_help=True, rich_markup_mode=None)
 
-Policy = Annotated[str | None, typer.Option(help="Reveal policy, also POLICY@STEPS. Default: the shipped one.")]
-Quick = Annotated[bool, typer.Option("--quick", help="A subset, within three minutes.")]
+Policy = Annotated[str | None, typer.Option(help="Reveal policy, also POLICY@STEPS. Default: the model's own.")]
+Quick = Annotated[bool, typer.Option("--quick", help="A subset that takes at most three minutes.")]
 Json = Annotated[Path | None, typer.Option(help="Write the figures as JSON to this file.")]
-Results = Annotated[Path | None, typer.Option(help="Write page and figures into this folder, such as docs/results.")]
+Results = Annotated[
+    Path | None, typer.Option(help="Write the page and its figures into this folder, e.g. docs/results.")
+]
 
 
 def _kinds(text: str) -> tuple[str, ...]:
@@ -35,7 +37,7 @@ def infill(
     device: Device = "cpu",
     threads: Threads = None,
     policy: Policy = None,
-    holes_per_kind: Annotated[int | None, typer.Option(min=4, help="Held-out holes of each kind.")] = None,
+    holes_per_kind: Annotated[int | None, typer.Option(min=4, help="Gaps of each kind.")] = None,
     seed: Seed = 1,
     quick: Quick = False,
     quantize: Quantize = None,
@@ -43,7 +45,7 @@ def infill(
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """Quality: fill held-out holes, next to left-to-right decoding."""
+    """Quality: fill held-out gaps, compared with left-to-right decoding."""
     given = locals()
     from calomel.bench.infill import InfillOptions, run_infill
 
@@ -56,9 +58,13 @@ def speed(
     device: Device = "cpu",
     threads: Threads = None,
     policy: Policy = None,
-    contexts: Annotated[list[int] | None, typer.Option("--context", min=1, help="Of tokens; repeatable.")] = None,
-    answers: Annotated[list[int] | None, typer.Option("--answer", min=1, help="Tokens of answer; repeatable.")] = None,
-    cases: Annotated[int | None, typer.Option(min=1, help="Repetitions of each.")] = None,
+    contexts: Annotated[
+        list[int] | None, typer.Option("--context", min=1, help="Context size in tokens; repeatable.")
+    ] = None,
+    answers: Annotated[
+        list[int] | None, typer.Option("--answer", min=1, help="Answer length in tokens; repeatable.")
+    ] = None,
+    cases: Annotated[int | None, typer.Option(min=1, help="Repetitions of each case.")] = None,
     seed: Seed = 1,
     quick: Quick = False,
     json: Json = None,
@@ -81,10 +87,14 @@ def keystrokes(model: Model = None, quick: Quick = False, json: Json = None, res
 
 @bench.command()
 def load(
-    clients: Annotated[int, typer.Option(min=1, max=4096, help="Clients that ask at once.")] = 64,
-    minutes: Annotated[float | None, typer.Option(min=0.05, help="Default: 2, with --quick a quarter.")] = None,
-    context: Annotated[int, typer.Option(min=256, max=32_768, help="Tokens around each cursor, about.")] = 2048,
-    max_requests: Annotated[int | None, typer.Option(min=1, help="Places of the server. Default: its own.")] = None,
+    clients: Annotated[int, typer.Option(min=1, max=4096, help="Number of simultaneous clients.")] = 64,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.05, help="Duration. Default: 2, with --quick a quarter.")
+    ] = None,
+    context: Annotated[int, typer.Option(min=256, max=32_768, help="Approximate context size in tokens.")] = 2048,
+    max_requests: Annotated[
+        int | None, typer.Option(min=1, help="Request limit of the server. Default: its own.")
+    ] = None,
     model: Model = None,
     device: Device = "cpu",
     threads: Threads = None,
@@ -93,7 +103,7 @@ def load(
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """The server under load: answers, errors, what one more client waits for, memory, and what is left behind."""
+    """The server under load: answers, errors, what one more client waits for, memory, and leaks."""
     given = locals()
     from calomel.bench.load import LoadOptions, run_load
 
@@ -104,15 +114,15 @@ def load(
 def peers(
     model: Model = None,
     context: Annotated[
-        int | None, typer.Option(min=512, help="Tokens of prompt. Default: 8192, with --quick 2048.")
+        int | None, typer.Option(min=512, help="Prompt size in tokens. Default: 8192, with --quick 2048.")
     ] = None,
-    holes: Annotated[int | None, typer.Option(min=4, help="Rests of lines to fill.")] = None,
+    holes: Annotated[int | None, typer.Option(min=4, help="Number of line endings to complete.")] = None,
     seed: Seed = 1,
     quick: Quick = False,
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """Other engines: the same weights left to right in transformers and llama.cpp, beside ours."""
+    """Other engines: the same weights left to right in transformers and llama.cpp, and ours."""
     given = locals()
     from calomel.bench.peers import PeersOptions, run_peers
 
@@ -121,18 +131,20 @@ def peers(
 
 @bench.command()
 def edits(
-    suite: Annotated[Path | None, typer.Argument(help="Folder of scenarios (*.txtar), or one of them.")] = None,
-    held_out: Annotated[bool, typer.Option("--held-out", help="Edits in held-out packages instead.")] = False,
-    baselines: Annotated[bool | None, typer.Option(help="Ask them, too. Default: with --held-out.")] = None,
-    stories: Annotated[Path | None, typer.Option(help="Another file of stories than the held-out ones.")] = None,
+    suite: Annotated[Path | None, typer.Argument(help="Folder of scenarios (*.txtar), or one file.")] = None,
+    held_out: Annotated[bool, typer.Option("--held-out", help="Use edits in held-out packages instead.")] = False,
+    baselines: Annotated[bool | None, typer.Option(help="Include the baselines. Default: with --held-out.")] = None,
+    stories: Annotated[Path | None, typer.Option(help="File of editing sequences. Default: the held-out ones.")] = None,
     recorded: Annotated[
-        Path | None, typer.Option(help="Recorded answers of other models to the suite, instead of a model.")
+        Path | None, typer.Option(help="Folder of recorded answers of other models, instead of a model.")
     ] = None,
-    chain: Annotated[bool, typer.Option("--chain", help="With --recorded: also take one offer after another.")] = False,
-    kinds: Annotated[
-        Any, typer.Option(metavar="KIND,KIND…", parser=_kinds, help="Only stories of these kinds.")
+    chain: Annotated[
+        bool, typer.Option("--chain", help="With --recorded: also accept one suggestion after another.")
+    ] = False,
+    kinds: Annotated[Any, typer.Option(metavar="KIND,KIND…", parser=_kinds, help="Kinds of edits to include.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of test cases, spread over kinds and languages.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Moments at most, of kinds and languages alike.")] = None,
     samples: Annotated[Path | None, typer.Option(help="Write candidates for `calomel calibrate`.")] = None,
     aggressiveness: Aggressiveness = "balanced",
     model: Model = None,
@@ -144,7 +156,7 @@ def edits(
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """Next edits: a suite's score beside the rows that its peers published, or held-out edits by kind."""
+    """Next edits: a suite's score next to its published rows, or held-out edits by kind."""
     if held_out == (suite is not None):
         raise InputError("name a folder of next-edit scenarios, or say --held-out and leave the folder out")
     if recorded is not None and suite is None:
@@ -170,7 +182,7 @@ def edits(
 
 @bench.command()
 def selectivity(
-    samples: Annotated[list[Path], typer.Argument(metavar="FILE...", help="What `calomel replay --samples` wrote.")],
+    samples: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Samples from `calomel replay --samples`.")],
     model: Model = None,
     seed: Seed = 0,
     json: Json = None,
@@ -181,6 +193,26 @@ def selectivity(
     from calomel.bench.selectivity import SelectivityOptions, run_selectivity
 
     _report(run_selectivity, SelectivityOptions, given)
+
+
+@bench.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder of results, such as docs/results.")],
+    pages: Annotated[
+        list[Path] | None, typer.Argument(help="Pages to write the tables into.", metavar="PAGE...")
+    ] = None,
+) -> None:
+    """The tables of figures that the pages quote, from the JSON files of earlier runs."""
+    from calomel.bench.figures import Figures
+
+    try:
+        figures = Figures(folder)
+        for page in pages or ():
+            figures.write(page)
+        if not pages:
+            print("\n\n".join(figures.table(name, Path.cwd()) for name in figures.names))
+    except ValueError as error:
+        raise InputError(str(error)) from error
 
 
 def _report(run: Callable[[_Options], Report], kind: type[_Options], given: Mapping[str, Any]) -> None:

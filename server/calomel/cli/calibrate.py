@@ -25,23 +25,21 @@ _KINDS = ("fill", "edit")
 def calibrate(
     samples: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE...", help="What `calomel replay --samples` wrote. Default: your outcome log."),
+        typer.Option(metavar="FILE...", help="Samples from `calomel replay --samples`. Default: your outcome log."),
     ] = None,
-    log: Annotated[Path | None, typer.Option(help="Another outcome log than yours.")] = None,
+    log: Annotated[Path | None, typer.Option(help="Outcome log to read. Default: yours.")] = None,
     model: Model = None,
     upstream: Upstream = None,
-    out: Annotated[Path | None, typer.Option(help="Where to write. Default: your own calibrator.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Fit kinds that there are samples of from nothing.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Output. Default: your own calibrator.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Refit from scratch every kind that has samples.")] = False,
     recall: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Fit what recalled texts are worth instead, on files of `calomel corpus`; needs --out."
-        ),
+        typer.Option(metavar="FILE", help="Fit recall instead, on files from `calomel corpus`; needs --out."),
     ] = None,
-    holes: Annotated[int | None, typer.Option(min=1, help="With --recall: holes of each kind.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it is worth, write nothing.")] = False,
+    holes: Annotated[int | None, typer.Option(min=1, help="With --recall: gaps of each kind.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the quality of the fit; write nothing.")] = False,
 ) -> None:
-    """Fit the filter to outcomes, print what it is worth on outcomes that it was not fitted to, and write it."""
+    """Fit the filter to your outcomes, and print how well it works on others."""
     from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator
     from calomel.selectivity.fit import TooFewError, fit, usable
     from calomel.suggest.judging import user_calibrator_path
@@ -115,7 +113,7 @@ def _made(found: Sequence[Sample], fits: Mapping[str, Fit], known: Calibrator) -
         console().print(f"{', '.join(sorted(rest.kinds))}: scale and offset corrected together.")
     except TooFewError as error:
         if not fits:
-            message = f"nothing was fitted, the calibrator that is there stays in use: {error}"
+            message = f"nothing was fitted; the present calibrator stays in use: {error}"
             raise CommandError(message) from error
     return Calibrator({**known.kinds, **kinds})
 
@@ -140,7 +138,7 @@ def _show(kind: str, made: Fit) -> None:
     printed = console(wrap=True)
     printed.print(
         f"{kind}: {report['samples']:,} suggestions of {report['groups']} days or packages, {report['accepted']:,} "
-        "accepted; figures of outcomes that were not fitted to"
+        "accepted; measured on outcomes not used for the fit"
     )
     worth = [
         (name, f"{each.ece:.4f}", f"{each.auroc:.4f}", f"{each.log_loss:.4f}")

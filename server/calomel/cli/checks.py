@@ -68,7 +68,7 @@ def check_server(layered: Layered) -> Iterator[Finding]:
     if record is not None:
         yield _answer(record)
     elif not found:
-        yield ok("runtime file", "no server of yours runs")
+        yield ok("runtime file", "no server is running")
     # Servers that editors started themselves.
     for path in sorted(runtime_file.runtime_folder().glob("engine-*.json")):
         shared, found = _running(path, "editors' server")
@@ -80,22 +80,22 @@ def check_server(layered: Layered) -> Iterator[Finding]:
 
 def _token(settings: ServerSettings) -> Finding:
     if settings.no_auth:
-        return warn("token", "no-auth: every program and user of this machine may ask", "drop no-auth")
+        return warn("token", "no-auth: every program and user of this machine has access", "drop no-auth")
     if settings.token is not None:
         return ok("token", "from the settings")
     path = settings.token_file or tokens.default_path()
     try:
         found = tokens.read(path)
     except FileNotFoundError:
-        return ok("token", f"none yet; the first start makes {path}")
+        return ok("token", f"none yet; the first start creates {path}")
     except StartError as error:
-        return fail("token", str(error), f"chmod 600 {path}, or remove it: the next start makes another")
+        return fail("token", str(error), f"chmod 600 {path}, or remove it: the next start creates another")
     return ok("token", f"{len(found.by_name)} in {path}")
 
 
 def _reach(settings: ServerSettings) -> Finding:
     if is_loopback(settings.host):
-        return ok("address", f"{settings.host}: this machine alone can connect")
+        return ok("address", f"{settings.host}: only this machine can connect")
     if settings.tls_cert is None:
         return warn(
             "address", f"{settings.host}: other machines can connect, unencrypted", "set tls-cert, or use a TLS proxy"
@@ -111,7 +111,7 @@ def _running(path: Path, subject: str) -> tuple[ServerRecord | None, list[Findin
         return None, [fail(subject, str(error), f"rm {path}")]
     if record is None or record.alive():
         return record, []
-    return None, [warn(subject, f"{path} is of a server that has ended", f"rm {path}")]
+    return None, [warn(subject, f"{path} belongs to a server that has stopped", f"rm {path}")]
 
 
 def _answer(record: ServerRecord) -> Finding:
@@ -127,9 +127,9 @@ def _answer(record: ServerRecord) -> Finding:
     except (httpx.HTTPError, ValueError, KeyError) as error:
         return fail("running server", f"{told} does not answer ({type(error).__name__})", f"kill {record.pid}")
     if allowed.status_code != httpx.codes.OK:
-        return fail("running server", f"{told} refuses its own token", "start the server again")
+        return fail("running server", f"{told} rejects its own token", "restart the server")
     if state != "ok":
-        return warn("running server", f"{told}: {state}", "wait a moment; the server's log says more")
+        return warn("running server", f"{told}: {state}", "wait a moment, then see the server's log")
     return ok("running server", told)
 
 
@@ -137,14 +137,14 @@ def _port(settings: ServerSettings, running: ServerRecord | None) -> Finding:
     if settings.port == 0:
         return ok("port", "the system chooses one")
     if running is not None and running.url.endswith(f":{settings.port}"):
-        return ok("port", f"{settings.port} is this server's")
+        return ok("port", f"{settings.port} belongs to this server")
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         socket.create_server((settings.host, settings.port), family=family).close()
     except OSError as error:
         # Python's own message repeats the address.
         why = os.strerror(error.errno) if error.errno else str(error)
-        advice = "another program has it: choose another --port, or 0 for any"
+        advice = "another program uses it: choose another --port, or 0 for any"
         return fail("port", f"{settings.host} port {settings.port}: {why}", advice)
     return ok("port", f"{settings.port} is free")
 
@@ -177,7 +177,7 @@ def writable(folder: Path) -> Finding:
         place = place.parent
     if os.access(place, os.W_OK):
         return ok("state", str(folder))
-    return warn("state", f"{folder} cannot be written", "outcomes of suggestions are not kept: chmod u+w it")
+    return warn("state", f"{folder} cannot be written", "outcomes of suggestions cannot be stored: chmod u+w it")
 
 
 MIB: Final = 1024 * 1024
@@ -188,7 +188,7 @@ def check_model(settings: ServerSettings) -> Iterator[Finding]:
     try:
         folder = folder_of(settings.model) or nano_path()
     except ModelNameError as error:
-        yield fail("model", str(error), "calomel models list says which there are")
+        yield fail("model", str(error), "list them: calomel models list")
         return
     yield _folder(folder)
     yield from _memory(folder, settings)
@@ -206,7 +206,7 @@ def _folder(folder: Path) -> Finding:
     from calomel.prompts.published import open_published
 
     if not is_model(folder):
-        return fail("model", f"{folder} has no config.json with .safetensors beside it", "choose another --model")
+        return fail("model", f"{folder} has no config.json with .safetensors weights", "choose another --model")
     try:
         info = describe(folder)
         if info.tokenizer is None:
@@ -266,7 +266,7 @@ def _device(device: str) -> Finding:
     index = torch.device(device).index or 0
     if index >= torch.cuda.device_count():
         found = f"{device}: PyTorch {torch.__version__} sees {torch.cuda.device_count()} GPUs"
-        return fail("device", found, "use --device cpu, or mend the driver")
+        return fail("device", found, "use --device cpu, or repair the driver")
     free, total = torch.cuda.mem_get_info(index)
     return ok("device", f"{torch.cuda.get_device_name(index)}, {free // MIB} of {total // MIB} MiB free")
 
@@ -276,7 +276,7 @@ def _grammars() -> Finding:
 
     missing = sorted({grammar.module for grammar in GRAMMARS if load(grammar) is None})
     if missing:
-        return warn("grammars", f"cannot be loaded: {', '.join(missing)}", "pip install the packages of these names")
+        return warn("grammars", f"cannot be loaded: {', '.join(missing)}", "install these packages with pip")
     return ok("grammars", f"{len(GRAMMARS)} languages")
 
 
@@ -301,11 +301,11 @@ class Pace(NamedTuple):
 def check_speed(settings: Settings, measure: Callable[[Settings], Pace | None] | None = None) -> Finding:
     """Ask the model twice, as an editor would, and check the load of the processors."""
     wanted = load_average()
-    others = f"{'no load told' if wanted is None else f'load {wanted:.1f}'} on {processors()} processors"
+    others = f"{'load unknown' if wanted is None else f'load {wanted:.1f}'} on {processors()} processors"
     try:
         pace = (measure or measured)(settings)
     except (CompleterError, OSError, ValueError, RuntimeError) as error:
-        return warn("speed", f"not measured: {error}", "mend what is wrong above first")
+        return warn("speed", f"not measured: {error}", "fix the problems above first")
     if pace is None:
         return ok("speed", f"not measured: the model is large; calomel bench speed does it; {others}")
     told = (
@@ -314,7 +314,7 @@ def check_speed(settings: Settings, measure: Callable[[Settings], Pace | None] |
     )
     if pace.next < LATE_SECONDS and pace.fresh < 2 * LATE_SECONDS:
         return ok("speed", told)
-    busy = "end what else keeps the processors busy, " if wanted is not None and wanted > processors() else ""
+    busy = "stop other programs that keep the processors busy, " if wanted is not None and wanted > processors() else ""
     return warn("speed", f"too slow: {told}", f"{busy}set suggest.context_tokens = 512, or choose a smaller model")
 
 

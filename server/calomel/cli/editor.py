@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
 
 import typer
@@ -17,32 +17,33 @@ from calomel.cli.options import Config
 if TYPE_CHECKING:
     from calomel.cli.editor_plans import Here
 
-editor = typer.Typer(help="Set an editor up for Calomel.", no_args_is_help=True, rich_markup_mode=None)
+editor = typer.Typer(help="Set up an editor.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @editor.callback()
 def _group() -> None:
-    """Set an editor up for Calomel."""
+    """Set up an editor."""
 
 
 @editor.command()
 def setup(
     name: Annotated[
-        Literal["vscode", "neovim", "zed", "helix", "emacs", "sublime"],
-        typer.Argument(help="Which one.", show_default=False),
+        str, typer.Argument(metavar="EDITOR", help="vscode, neovim, zed, helix, emacs or sublime.", show_default=False)
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
-    url: Annotated[str | None, typer.Option(help="Of the server, for Zed. Default: this machine's.")] = None,
+    url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Server address for Zed's settings. Default: this machine's.")
+    ] = None,
     config: Config = None,
 ) -> None:
-    """Show what an editor's settings need, and where.
+    """Print the settings an editor needs, and where they belong.
 
-    For Neovim it also writes a file of its own, when you agree. Exit status 1 when that was not written.
+    For Neovim, also write its own file, if you agree. Exit status 1 if that was not written.
     """
     from calomel.cli.editor_plans import PLANS
     from calomel.storage import write_whole
 
-    plan = PLANS[name](_here(config, url))
+    plan = PLANS[_editor(name)](_here(config, url))
     for snippet in plan.snippets:
         print(f"To put {snippet.where}:\n\n{indent(snippet.text, '    ')}\n")
     refused = False
@@ -61,6 +62,34 @@ def setup(
         print(note)
     if refused:
         raise typer.Exit(1)
+
+
+def _editor(name: str) -> str:
+    """The editor that is meant. Raises InputError."""
+    from calomel.cli.editor_plans import PLANS
+
+    found = _SAME.get(name.lower(), name.lower())
+    if found in PLANS:
+        return found
+    known = ", ".join(PLANS)
+    if found in _WITHOUT:
+        raise InputError(f"Calomel has no plugin for {name}: {_WITHOUT[found]}")
+    raise InputError(f"{name} is not a known editor: choose {known}, or start `calomel lsp` as its language server")
+
+
+_SAME: Final = {
+    **dict.fromkeys(("code", "vs-code", "codium", "vscodium", "cursor", "windsurf", "insiders"), "vscode"),
+    **dict.fromkeys(("nvim", "lazyvim", "astronvim"), "neovim"),
+    **dict.fromkeys(("hx",), "helix"),
+    **dict.fromkeys(("spacemacs", "doom"), "emacs"),
+    **dict.fromkeys(("subl", "sublimetext", "sublime-text"), "sublime"),
+}
+_JETBRAINS: Final = "Continue has one that can use `calomel serve`, untested"
+_WITHOUT: Final = {
+    **dict.fromkeys(("jetbrains", "intellij", "idea", "pycharm", "webstorm", "goland", "rustrover"), _JETBRAINS),
+    "vim": "llama.vim can use `calomel serve`; Neovim has a plugin (neovim)",
+    "visualstudio": "VS Code has one (vscode)",
+}
 
 
 def _here(config: Path | None, url: str | None) -> Here:
@@ -84,6 +113,6 @@ def _agreed(*, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        print("Nothing was written. --yes writes it.")
+        print("Nothing was written. Add --yes to write it.")
         return False
     return typer.confirm("Write this?")

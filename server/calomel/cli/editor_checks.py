@@ -22,10 +22,10 @@ _ANSWER_SECONDS: Final = 5.0
 # Parts of an editor's own settings that are not settings of the language server.
 _NONE_OF_OURS: Final = frozenset({"path", "editor"})
 _ADVICE: Final = {
-    "unreachable": "start it: calomel serve; or take server.url out, and editors start one for themselves",
-    "timeout": "see whether it hangs: its log, its status page",
+    "unreachable": "start it (calomel serve), or remove server.url so that editors start their own",
+    "timeout": "check its log and status page",
 }
-_REFUSED: Final = "server.url, server.token and server.token_file say where editors ask, and with what"
+_REFUSED: Final = "correct server.url, server.token or server.token_file"
 # Refusals of files that no setting can lift.
 _UNFIT: Final = frozenset({"binary", "too_large", "unreadable"})
 
@@ -67,7 +67,9 @@ def check_sides(found: list[Side]) -> Iterator[Finding]:
     """Whether settings are valid, suggestions are on, and the model that editors ask is there."""
     for side in found:
         for problem in side.problems:
-            yield warn("editors' settings", str(problem), "its default is used; calomel config reference has all")
+            yield warn(
+                "editors' settings", str(problem), "the default is used; calomel config reference lists all settings"
+            )
         yield from _suggestions(side)
         yield _model(side)
 
@@ -78,7 +80,7 @@ def check_file(file: Path, found: list[Side], folder: Path | None) -> Iterator[F
     from calomel.workspace.privacy import Privacy
 
     if not file.is_file():
-        yield fail("file", f"{file} is no file", "name one that is there")
+        yield fail("file", f"{file} is not a file", "name an existing file")
         return
     grammar = grammar_of(None, str(file))
     languages = (file.suffix.removeprefix("."),) if grammar is None else grammar.ids
@@ -88,15 +90,15 @@ def check_file(file: Path, found: list[Side], folder: Path | None) -> Iterator[F
         off = [each for each in languages if not side.settings.suggest.language_enabled(each)]
         found_one = found_one or not verdict.allowed or bool(off)
         if verdict.reason in _UNFIT:
-            yield warn("file", f"{file}: {Silence.kept(verdict.reason).message}", "no model could make use of it")
+            yield warn("file", f"{file}: {Silence.kept(verdict.reason).message}", "no model can use it")
         elif not verdict.allowed:
-            advice = f'privacy.ignore = ["!{file.name}"] in your own settings lets it in, if you are sure'
+            advice = f'privacy.ignore = ["!{file.name}"] in your own settings includes it, if you are sure'
             yield warn("file", f"{file}: {Silence.kept(verdict.reason).message}", advice)
         elif off:
             why = f"{SilenceReason.OFF_LANGUAGE.message} ({', '.join(off)}, in {side.name})"
             yield warn("file", f"{file}: {why}", f"suggest.languages = {{ {off[0]} = true }}")
     if not found_one:
-        yield ok("file", f"{file}: nothing is in the way")
+        yield ok("file", f"{file}: not excluded")
 
 
 def around(file: Path) -> Path | None:
@@ -125,7 +127,7 @@ def _model(side: Side) -> Finding:
     try:
         name = asyncio.run(_asked(side))
     except TimeoutError:
-        return fail("editors' model", f"what listens at server.url of {side.name} says nothing", _ADVICE["timeout"])
+        return fail("editors' model", f"the server at server.url of {side.name} does not answer", _ADVICE["timeout"])
     except CompleterError as error:
         return fail("editors' model", f"{error} (server.url in {side.name})", _ADVICE.get(error.code, _REFUSED))
     return ok("editors' model", f"{name}, at server.url of {side.name}")
@@ -135,13 +137,13 @@ def _in_folder(side: Side) -> Finding:
     from calomel.infer.launch import model_folder
     from calomel.weights import nano_path
 
-    wrong = "name another, or take server.model out for the shipped one"
+    wrong = "choose another, or remove server.model to use nano"
     try:
         folder = model_folder(side.settings.server.model) or nano_path()
     except CompleterError as error:
         return fail("editors' model", f"{error} (server.model in {side.name})", wrong)
     if not (folder / "config.json").is_file():
-        return fail("editors' model", f"there is no model in {folder}, which server.model in {side.name} names", wrong)
+        return fail("editors' model", f"server.model in {side.name} is {folder}, which does not contain a model", wrong)
     return ok("editors' model", f"{folder}, in a server that the first editor starts")
 
 
@@ -176,7 +178,7 @@ _ZED_FORMATS: Final = frozenset(
     {"zeta2", "zeta2_1", "qwen", "star_coder", "deepseek_coder", "code_gemma", "codestral", "glm", "code_llama"}
 )
 _INFERRED: Final = frozenset({"zeta2", "zeta2.1"})
-_BROKEN: Final = "open it in the editor, which shows where it is wrong"
+_BROKEN: Final = "open it in the editor to see the mistake"
 
 
 def vs_code_settings(here: Here) -> dict[str, Mapping[str, Any]]:
@@ -188,17 +190,19 @@ def vs_code_settings(here: Here) -> dict[str, Mapping[str, Any]]:
 def check_editors(here: Here) -> Iterator[Finding]:
     """Each editor that has a configuration here."""
     if shutil.which("calomel") is None:
-        yield warn("editors", "no program `calomel` on the PATH: editors cannot start it", "give them its full path")
+        yield warn(
+            "editors", "`calomel` is not on the PATH, so editors cannot start it", "use its full path in their settings"
+        )
     found = [*_neovim(here.config / "nvim"), *_vs_codes(here), *_zed(here)]
     yield from found
     if not found:
-        yield ok("editors", "no configuration of Neovim, VS Code or Zed here")
+        yield ok("editors", "no Neovim, VS Code or Zed configuration found")
 
 
 def _neovim(folder: Path) -> Iterator[Finding]:
     found = mentioned(folder)
     if found is not None:
-        yield ok("Neovim", f"set up in {found}; :checkhealth calomel says more")
+        yield ok("Neovim", f"set up in {found}; for details: :checkhealth calomel")
     elif folder.is_dir():
         yield warn("Neovim", "Calomel is not set up", "calomel editor setup neovim")
 
@@ -238,14 +242,14 @@ def _wrong_in_zed(predictions: object, url: str | None) -> str | None:
         provider = {}
     form, model = provider.get("prompt_format", "infer"), str(provider.get("model", ""))
     if form not in _ZED_FORMATS and not (form == "infer" and model.partition(":")[0] in _INFERRED):
-        return "prompt_format is none that this server reads, or cannot be inferred from the model's name"
+        return "prompt_format is unknown to this server, or cannot be inferred from the model's name"
     try:
         parts, own = urlsplit(str(provider.get("api_url"))), urlsplit(url or "")
         local, place = is_loopback(parts.hostname or ""), (parts.scheme, parts.port)
     except ValueError:
-        return "api_url is an address that is none"
+        return "api_url is not a valid URL"
     if parts.path != "/v1/completions":
-        return "api_url has another path than /v1/completions"
+        return "the path of api_url is not /v1/completions"
     if local and url is not None and place != (own.scheme, own.port):
-        return f"api_url points at {parts.scheme} port {parts.port}, the server listens at {url}"
+        return f"api_url points to {parts.scheme} port {parts.port}, the server listens at {url}"
     return None

@@ -51,7 +51,7 @@ def read(path: Path) -> str | None:
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror})") from error
     if len(data) > _LARGEST:
-        raise InputError(f"{path} is larger than {_LARGEST // 1024} KB, which no settings file is")
+        raise InputError(f"{path} is larger than {_LARGEST // 1024} KB, too large for a settings file")
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -137,7 +137,7 @@ def vscode(here: Here) -> Plan:
         for each in found
         if not any((here.home / each.extensions / "extensions").glob("calomel.calomel-*/package.json"))
     )
-    how = "The extension:" if file_or_built == packed else "The extension: make vsix in a source checkout, then"
+    how = "The extension:" if file_or_built == packed else "The extension (after `make vsix` in the clone):"
     notes = (f"{how}\n{commands}",) if commands else ()
     return Plan(snippets, notes)
 
@@ -163,11 +163,11 @@ def neovim(here: Here) -> Plan:
     path = folder / "plugin" / "calomel-setup.lua"
     plugin = _NOWHERE if here.plugins is None else str(here.plugins / "neovim")
     names = {"folder": json.dumps(plugin), "program": json.dumps(here.program)}
-    lazy = Snippet("with lazy.nvim, in place of that file, in your list of plugins", _LAZY.format(**names))
+    lazy = Snippet("with lazy.nvim, in your list of plugins instead of that file", _LAZY.format(**names))
     if here.plugins is None:
         return Plan((lazy,), ("The plugin is the folder editors/neovim of Calomel's source: clone it first.",))
     if found := mentioned(folder, path):
-        return Plan((lazy,), (f"{found} sets Calomel up already; nothing is written.",))
+        return Plan((lazy,), (f"{found} already sets up Calomel; nothing to write.",))
     notes = (":checkhealth calomel lists what is missing.", f"To undo: rm {path}")
     return Plan((lazy,), notes, (path, _NEOVIM.format(**names)))
 
@@ -194,7 +194,7 @@ def zed_settings(here: Here) -> Path:
 def zed(here: Here) -> Plan:
     """Edit predictions over HTTP, from `calomel serve`. Raises InputError."""
     if here.url is None:
-        raise InputError("no server runs, and its port is left to chance: say --url http://127.0.0.1:PORT")
+        raise InputError("no server is running and the port is set to 0: pass --url http://127.0.0.1:PORT")
     path = zed_settings(here)
     wanted = {
         "edit_predictions": {
@@ -212,15 +212,15 @@ def zed(here: Here) -> Plan:
     notes = []
     if here.token is not None:
         notes.append(
-            f"Zed sends the server's token when it finds it in the environment that it is started from:\n"
+            f"Zed reads the token from its environment. Start it with:\n"
             f'    export {_VARIABLE}="$(cat {here.token})"\n'
-            "or type it in where Zed's own settings show the provider. It never belongs into settings.json."
+            "or type it in Zed's settings for the provider. Do not put it in settings.json."
         )
     else:
-        notes.append(f"If your server wants a token, Zed takes it from {_VARIABLE}.")
+        notes.append(f"If your server requires a token, Zed reads it from {_VARIABLE}.")
     if (settings_of(path) or {}).get("show_edit_predictions") is False:
-        notes.append("Your show_edit_predictions is false: nothing is shown before you turn it on.")
-    notes.append("Keep the server running: calomel serve. docs/zed.md says what to expect.")
+        notes.append("show_edit_predictions is false in your settings: turn it on to see predictions.")
+    notes.append("Keep the server running: calomel serve. See docs/zed.md.")
     return Plan((Snippet(f"in {path}", json.dumps(wanted, indent=2)),), tuple(notes))
 
 
@@ -240,7 +240,7 @@ def helix(here: Here) -> Plan:
     """The lines for languages.toml, which names all servers of a language: only the user knows the others."""
     path = (here.home / ".config" if here.mac else here.config) / "helix" / "languages.toml"
     note = (
-        "Helix shows no inline completion yet: suggestions are completions, next edits the code action "
+        "Helix does not show inline completions yet: suggestions are completions, and next edits are the code action "
         '"Apply predicted edit" (space a).'
     )
     return Plan((Snippet(f"in {path}", _HELIX.format(program=json.dumps(here.program))),), (note,))
@@ -275,7 +275,7 @@ def emacs(here: Here) -> Plan:
         Snippet(f"in {path}, with lsp-mode 10 (ghost text)", _LSP_MODE.format(program=program)),
         Snippet(f"in {path}, with eglot (completions, and next edits as code actions)", _EGLOT.format(program=program)),
     )
-    note = "eglot starts one server for a buffer: Calomel in place of another. lsp-mode runs it beside the others."
+    note = "eglot runs one server in each buffer, so Calomel replaces your usual one. lsp-mode runs several."
     return Plan(snippets, (note,))
 
 
@@ -290,7 +290,7 @@ def sublime(here: Here) -> Plan:
     }
     notes = (
         "Install the package LSP first (Package Control: Install Package, LSP).",
-        "Sublime Text shows no ghost text of language servers: suggestions are completions.",
+        "Sublime Text does not show inline completions: suggestions are completions.",
         'Next edits are the code action "Apply predicted edit".',
     )
     path = packages / "User" / "LSP.sublime-settings"

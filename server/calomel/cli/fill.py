@@ -34,7 +34,7 @@ def offset_of(text: str, place: str, option: str) -> int:
     """
     match = re.fullmatch(r"([1-9][0-9]{0,8}):([1-9][0-9]{0,8})", place)
     if match is None:
-        raise InputError(f"{option} {place!r} is no LINE:COLUMN with both counted from 1, such as {option} 12:5")
+        raise InputError(f"{option} {place!r} is not LINE:COLUMN, both counted from 1, e.g. {option} 12:5")
     line, column = int(match[1]), int(match[2])
     lines = text.split("\n")
     if line > len(lines):
@@ -50,7 +50,7 @@ def read_source(file: Path) -> str:
     try:
         return file.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not UTF-8 (byte {error.start}); only UTF-8 text can be filled") from error
+        raise InputError(f"{file} is not UTF-8 (byte {error.start}); only UTF-8 text can be completed") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Hole:
 
 
 # The folders of the samples, and why their holes are easy or hard. None was chosen for its answer.
-KINDS: Final = {"near": "the lines around show what comes", "far": "what comes has to be worked out"}
+KINDS: Final = {"near": "the surrounding lines show what follows", "far": "it has to be worked out"}
 
 
 def bundled_samples() -> tuple[Hole, ...]:
@@ -106,17 +106,19 @@ _FIELDS: Final = (
 
 
 def fill(
-    file: Annotated[Path, typer.Argument(help="The source file; it is read, never written.")],
-    at: Annotated[str, typer.Option(metavar="LINE:COLUMN", help="Where the hole begins, counted from 1:1.")],
-    to: Annotated[str | None, typer.Option(metavar="LINE:COLUMN", help="Where it ends; else it is empty.")] = None,
-    max_tokens: Annotated[int, typer.Option(min=1, max=4096, help="Longest answer, in tokens.")] = 64,
-    policy: Annotated[str | None, typer.Option(help="Reveal policy, as threshold:0.9 or prefix:0.8.")] = None,
+    file: Annotated[Path, typer.Argument(help="Source file; it is never written.")],
+    at: Annotated[str, typer.Option(metavar="LINE:COLUMN", help="Start of the gap, counted from 1:1.")],
+    to: Annotated[
+        str | None, typer.Option(metavar="LINE:COLUMN", help="End of the gap. Default: the same place.")
+    ] = None,
+    max_tokens: Annotated[int, typer.Option(min=1, max=4096, help="Maximum answer length in tokens.")] = 64,
+    policy: Annotated[str | None, typer.Option(help="Reveal policy, e.g. threshold:0.9 or prefix:0.8.")] = None,
     model: Model = None,
     upstream: Upstream = None,
     device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
-    """Fill a hole in FILE and print it in context."""
+    """Fill a gap in FILE and print it in context."""
     hole = Hole.in_file(file, at, to)
     with closing(_opened(model, device, upstream)) as filler:
         answer = _filled(filler, hole, policy, max_tokens)
@@ -127,7 +129,7 @@ def fill(
     out, errors = console(), console(stderr=True)
     out.print(excerpt(out, hole.prefix, answer.text, hole.suffix))
     if not answer.text:
-        errors.print("Nothing that the model says fits there.")
+        errors.print("No answer of the model fits there.")
     errors.print(measures(answer))
 
 
@@ -166,7 +168,7 @@ def tryout(
     upstream: Upstream = None,
     device: Device = "cpu",
 ) -> None:
-    """Fill holes in a few bundled files: some that the shipped model can do, and some that it cannot."""
+    """Fill gaps in sample files, some easy and some too hard for nano."""
     from statistics import median
 
     from calomel.infer.completer import FillRequest
@@ -210,9 +212,9 @@ def _show(out: Console, sample: Hole, answer: Fill) -> None:
     out.print(excerpt(out, sample.prefix, answer.text, sample.suffix, before=4, after=2))
     out.print(measures(answer), style="dim")
     if answer.text == sample.expected:
-        out.print("equal to what the author wrote", style="green")
+        out.print("same as the author's", style="green")
     else:
-        out.print(f"differs; the author wrote {sample.expected}", style="yellow")
+        out.print(f"different; the author wrote {sample.expected}", style="yellow")
 
 
 def _point_to_larger(out: Console, device: str) -> None:
@@ -222,7 +224,7 @@ def _point_to_larger(out: Console, device: str) -> None:
     found = recommended(device)
     if not found:
         return
-    out.print("\nnano is small. Larger models that fit this machine, none of them measured here:")
+    out.print("\nnano is small. Larger models that fit this machine (we have not measured them):")
     for checkpoint, _ in found:
-        out.print(f"  {checkpoint.name}: {checkpoint.figures or 'no published figure on filling holes'}")
-    out.print("calomel models recommend says how to get one.\n")
+        out.print(f"  {checkpoint.name}: {checkpoint.figures or 'no published figure on filling gaps'}")
+    out.print("To get one: calomel models recommend\n")

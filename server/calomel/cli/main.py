@@ -28,17 +28,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _end_in_order(_ENDED[words[0]])
     if words in _QUICK:
         _serve_editor()
-    from calomel.cli.app import app
+    from calomel.cli.app import program
     from calomel.cli.errors import exit_code_of
     from calomel.cli.output import visible
 
     try:
-        app(args=words)
+        program()(args=words)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("calomel"):
             raise
         print(
-            f"calomel: {error.name} is not installed: see Calomel's extras bench and train",
+            f"calomel: {error.name} is not installed: install Calomel's extras `bench` and `train`",
             file=sys.stderr,
         )
         raise SystemExit(1) from error

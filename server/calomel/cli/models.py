@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from calomel.families.plan import MemoryPlan
 
 
-models = typer.Typer(help="List, look at, plan for and fetch models.", no_args_is_help=True, rich_markup_mode=None)
+models = typer.Typer(help="List, inspect, plan and fetch models.", no_args_is_help=True, rich_markup_mode=None)
 
-_Name = Annotated[str, typer.Argument(help="A name of `calomel models list`, or a folder.")]
+_Name = Annotated[str, typer.Argument(help="Name from `calomel models list`, or a folder.")]
 _Number = Annotated[
-    Literal["bfloat16", "float16", "float32"] | None, typer.Option(help="Default: the device's, or as it is.")
+    Literal["bfloat16", "float16", "float32"] | None, typer.Option(help="Default: the device's, or unquantised.")
 ]
 _MIB: Final = 1024 * 1024
 _MOST_GIB: Final = 1_000_000.0
@@ -70,7 +70,7 @@ def info(name: _Name) -> None:
             ("mask", f"{facts.mask}; {'shifted logits' if facts.shift else 'no shift'}"),
             ("asked by", _ways_of(folder, known)),
             *(("published", f"{each.name}, {each.licence}") for each in facts.checkpoints),
-            ("compared", facts.parity or "with no reference yet"),
+            ("compared", facts.parity or "without a reference yet"),
         ]
     print(columns(rows))
 
@@ -87,22 +87,23 @@ def _ways_of(folder: Path, family: Family) -> str:
 
 
 def _way(kind: str) -> str:
-    return _WAYS.get(kind, "the format that it was trained on")
+    return _WAYS.get(kind, "the format it was trained on")
 
 
 @models.command()
 def estimate(
-    name: Annotated[str, typer.Argument(help="A name of `calomel models list`, or a folder; config.json is enough.")],
+    name: Annotated[str, typer.Argument(help="Name from `calomel models list`, or a folder; config.json is enough.")],
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or mps.")] = "cpu",
     dtype: _Number = None,
-    cache_tokens: Annotated[int | None, typer.Option(min=16, help="Context tokens that stay encoded.")] = None,
-    max_batch: Annotated[int | None, typer.Option(min=1, help="Requests of one step.")] = None,
+    cache_tokens: Annotated[int | None, typer.Option(min=16, help="Size of the prompt cache in tokens.")] = None,
+    max_batch: Annotated[int | None, typer.Option(min=1, help="Maximum requests per step.")] = None,
     quantize: Quantize = None,
     memory_gib: Annotated[
-        float | None, typer.Option(min=0.0, max=_MOST_GIB, help="Default: what is free on the device.")
+        float | None,
+        typer.Option(min=0.0, max=_MOST_GIB, help="Memory to plan for. Default: what is free on the device."),
     ] = None,
 ) -> None:
-    """How the server would open a model and the memory that it takes, from its headers alone: nothing is loaded."""
+    """How the server would open a model and the memory that it takes, from its headers, without loading it."""
     from calomel.families.family import OpenOptions
     from calomel.families.loading import dtype_of
     from calomel.families.memory import free_bytes, program_bytes
@@ -127,7 +128,7 @@ def estimate(
     kind = str(numbers).removeprefix("torch.")
     rows = [
         ("weights", taken.weights, f"({quantize or kind})"),
-        ("contexts", taken.cache, f"({chosen.cached} tokens stay encoded, {kind})"),
+        ("contexts", taken.cache, f"({chosen.cached} tokens of prompt cache, {kind})"),
         ("one step", taken.work, f"({chosen.batch} requests)"),
         *([("program", process, "")] if process else []),
         ("together", taken.total + process, ""),
@@ -142,7 +143,7 @@ def _there(device: str) -> Iterator[None]:
     try:
         yield
     except (AssertionError, RuntimeError):  # what PyTorch says of it depends on how it was built
-        raise InputError(f"{device} is no device of this machine: name another one, such as cpu") from None
+        raise InputError(f"{device} is not a device of this machine; try --device cpu") from None
 
 
 # For some twenty tokens a second: llama.cpp wrote 39.5 of a model of 0.135 billion in four bits on one core.
@@ -152,9 +153,11 @@ _RECOMMENDED: Final = 3
 
 @models.command()
 def recommend(
-    memory_gib: Annotated[float | None, typer.Option(min=0.1, max=_MOST_GIB, help="Default: what is free.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or mps. Default: a GPU where there is one.")] = None,
-    cores: Annotated[int | None, typer.Option(min=1, help="Of the CPU. Default: this machine's.")] = None,
+    memory_gib: Annotated[
+        float | None, typer.Option(min=0.1, max=_MOST_GIB, help="Memory to plan for. Default: what is free.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or mps. Default: a GPU if there is one.")] = None,
+    cores: Annotated[int | None, typer.Option(min=1, help="Cores of the CPU. Default: this machine's.")] = None,
 ) -> None:
     """The best published checkpoints for this machine, and the two commands that bring and serve each."""
     import torch
@@ -165,9 +168,7 @@ def recommend(
     there = device or ("cpu" if gpu is None else gpu.type)
     with _there(there):
         free = free_bytes(there) if memory_gib is None else int(memory_gib * _GIB)
-    print(
-        f"For {free / _GIB:.1f} GiB on {there}. None of these was measured here; read a model's card before you use it."
-    )
+    print(f"For {free / _GIB:.1f} GiB on {there}. We have not measured these models; read a model's card first.")
     rows = recommended(there, free, cores)
     for checkpoint, found in rows:
         quantize, name = found.options.quantize, checkpoint.name.replace("/", "--")
@@ -186,7 +187,7 @@ def recommend(
     if rows:
         print(f"\n{in_editors()}")
     else:
-        print("\nNothing larger than the shipped model fits: calomel serve")
+        print("\nNo model larger than nano fits: calomel serve")
 
 
 def in_editors() -> str:
@@ -194,8 +195,8 @@ def in_editors() -> str:
     from calomel.workspace.settings import user_settings_path
 
     return (
-        "Then pick it in your editor: “Calomel: Choose a Model” in VS Code, :CalomelModel in Neovim. For a GPU, and in "
-        f"other\neditors, its line goes to the head of {user_settings_path()}."
+        "Then choose it in your editor: “Calomel: Choose a Model” in VS Code, :CalomelModel in Neovim. For a GPU, "
+        f"and in other\neditors, put its line at the top of {user_settings_path()}."
     )
 
 
@@ -217,7 +218,7 @@ def recommended(device: str, free: int | None = None, cores: int | None = None) 
 
 @models.command()
 def families(
-    guide: Annotated[bool, typer.Option(help="Their published checkpoints, by size, instead.")] = False,
+    guide: Annotated[bool, typer.Option(help="List published checkpoints by size instead.")] = False,
 ) -> None:
     """What kinds of checkpoint load, and what is known of each, as a table of Markdown."""
     from calomel.families.table import FAMILIES
@@ -233,12 +234,12 @@ def path(name: _Name) -> None:
 
 @models.command()
 def fetch(
-    repository: Annotated[str, typer.Argument(metavar="REPO[@REVISION]", help="Of a hub, as owner/name.")],
-    name: Annotated[str | None, typer.Option(help="For the models folder. Default: owner--name.")] = None,
+    repository: Annotated[str, typer.Argument(metavar="REPO[@REVISION]", help="Repository on the Hugging Face hub.")],
+    name: Annotated[str | None, typer.Option(help="Folder name to store it under. Default: owner--name.")] = None,
 ) -> None:
-    """Fetch a model from a hub into the models folder: weights as safetensors and configuration, never code.
+    """Fetch a model from the Hugging Face hub: weights as safetensors and configuration, never code.
 
-    Without a revision, the newest one is taken and written down. This is the one command that downloads a model.
+    Without a revision, fetch the newest one and record it.
     """
     from calomel.workspace.settings import user_settings_path
 
@@ -246,7 +247,7 @@ def fetch(
     folder, commit = _fetched(repo, revision or None, name)
     print(f"{folder} (revision {commit})")
     print(f'In {user_settings_path()}, for editors: server = {{ model = "{folder.name}" }}')
-    print("Or pick it there: “Calomel: Choose a Model” in VS Code, :CalomelModel in Neovim.")
+    print("Or choose it there: “Calomel: Choose a Model” in VS Code, :CalomelModel in Neovim.")
     print(f"For others: calomel serve --model {folder.name}")
 
 
@@ -264,23 +265,23 @@ def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[P
     from calomel.weights.folders import NAME, REPOSITORY, SHIPPED, is_model, models_folder
 
     if not REPOSITORY.fullmatch(repository) or ".." in repository or "--" in repository:
-        raise CommandError("a repository is named as owner/name")
+        raise CommandError("name the repository as OWNER/NAME")
     target = name or repository.replace("/", "--")
     if not NAME.fullmatch(target):
-        raise CommandError("a model's name may hold letters, digits, '.', '_' and '-' only")
+        raise CommandError("a model's name may contain only letters, digits, '.', '_' and '-'")
     if target == SHIPPED:
-        raise CommandError(f"{SHIPPED} is the shipped model's name: choose another --name")
+        raise CommandError(f"{SHIPPED} is the shipped model's name; choose another --name")
     place = models_folder() / target
     if place.exists():
-        raise CommandError(f"{place} is there already: remove it, or choose another --name")
+        raise CommandError(f"{place} exists already: remove it, or choose another --name")
     if any(os.environ.get(each, "") not in {"", "0"} for each in ("HF_HUB_OFFLINE", "CALOMEL_OFFLINE")):
-        raise CommandError("offline is set in the environment: nothing is fetched")
+        raise CommandError("HF_HUB_OFFLINE is set, so nothing is fetched; unset it")
     draft = place.with_name(f".{target}.{os.getpid()}")
     try:
         commit = _download(repository, revision, draft)
         _keep_data_only(draft)
         if not is_model(draft):
-            raise CommandError(f"{repository} has no config.json with weights as .safetensors")
+            raise CommandError(f"{repository} has no config.json with .safetensors weights")
         said = {"repository": repository, "revision": commit}
         (draft / _SOURCE_FILE).write_text(json.dumps(said) + "\n", encoding="utf-8")
         draft.rename(place)
@@ -303,13 +304,13 @@ def _download(repository: str, revision: str | None, draft: Path) -> str:
         from huggingface_hub import HfApi, snapshot_download
         from huggingface_hub.errors import HfHubHTTPError
     except ModuleNotFoundError:
-        raise CommandError("huggingface_hub is not installed: Calomel's extra hub brings it") from None
+        raise CommandError("huggingface_hub is not installed: install Calomel's extra `hub`") from None
     try:
         # A branch or a tag may move between this query and the download; a commit does not.
         found = HfApi().model_info(repository, revision=revision)
         commit = str(found.sha)
         if len(commit) != _COMMIT:
-            raise CommandError("the hub did not say which commit this is")  # noqa: TRY301 (said as it is)
+            raise CommandError("the hub did not report a commit")  # noqa: TRY301 (said as it is)
         _check_names([file.rfilename for file in found.siblings or ()], repository)
         draft.mkdir(mode=0o755, parents=True)
         snapshot_download(repository, revision=commit, local_dir=draft, allow_patterns=list(_WANTED))
@@ -320,16 +321,18 @@ def _download(repository: str, revision: str | None, draft: Path) -> str:
         raise
     except Exception as error:
         # Which errors pass through depends on what the library is made of, and changes from version to version.
-        raise CommandError(f"the hub cannot be reached or the disk not written ({type(error).__name__})") from error
+        raise CommandError(f"cannot reach huggingface.co or write to the disk ({type(error).__name__})") from error
     return commit
 
 
 def _check_names(names: Sequence[str], repository: str) -> None:
     """Before anything is downloaded, refuse files that could not be used, or would be written elsewhere."""
     if any(PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts for name in names):
-        raise CommandError(f"{repository} has files with names that lead out of it")
+        raise CommandError(f"{repository} contains file names that lead outside it")
     if not any(name.endswith(".safetensors") and "/" not in name for name in names):
-        raise CommandError(f"{repository} has no weights as .safetensors; other formats can run code, and are not read")
+        raise CommandError(
+            f"{repository} has no .safetensors weights; Calomel does not read other formats, because they can run code"
+        )
 
 
 def _keep_data_only(folder: Path) -> None:
@@ -364,7 +367,7 @@ def _folder(name: str, *, weights: bool = True) -> Path:
     if folder.is_file():
         raise InputError(why_none(folder))
     if not is_model(folder) and (weights or not (folder / "config.json").is_file()):
-        raise InputError(f"{folder} holds no model: config.json and weights as .safetensors are needed")
+        raise InputError(f"{folder} does not contain a model: it needs config.json and .safetensors weights")
     return folder
 
 
@@ -375,8 +378,8 @@ def _size_of(folder: Path) -> str:
 
 
 _STATE: Final = (
-    "family", "attention", "asked for a hole, for an edit", "loads", "compared with a reference", "run on a GPU",
-    "measured here", "what is not there",
+    "family", "attention", "asked for a gap, for an edit", "loads", "compared with a reference", "run on a GPU",
+    "measured here", "not supported",
 )  # fmt: skip
 _GUIDE: Final = (
     "checkpoint", "family", "licence of its weights", "weights in bfloat16", "in eight bits", "in four",
@@ -385,8 +388,8 @@ _GUIDE: Final = (
 _WAYS: Final = {
     "calomel": "our own format",
     "fim_tokens": "its fill-in-the-middle tokens",
-    "left_to_right": "the text before a hole",
-    "around": "prefix and suffix as they are",
+    "left_to_right": "the text before a gap",
+    "around": "prefix and suffix as plain text",
     "chat": "an instruction in its chat template",
 }
 

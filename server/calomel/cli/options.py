@@ -53,7 +53,7 @@ def word_or_number(option: str, words: Sequence[str], most: float, text: str) ->
     except ValueError:
         number = -1.0
     if not 0.0 <= number <= most:
-        raise InputError(f"{option} {text!r} is neither {' nor '.join(words)} nor a number up to {most:g}")
+        raise InputError(f"{option} {text!r} is not {', '.join(words)} or a number up to {most:g}")
     return number
 
 
@@ -90,27 +90,25 @@ _threshold = partial(word_or_number, "--aggressiveness", ("quiet", "balanced", "
 
 Model: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        callback=_found_folder, help="A model's name, its folder, or its GGUF file. Default: the shipped model."
-    ),
+    typer.Option(callback=_found_folder, help="A model's name, folder or GGUF file. Default: nano."),
 ]
 Upstream: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Ask the model of another server. CALOMEL_UPSTREAM_MODEL and others say more."),
+    typer.Option(metavar="URL", help="Use the model of this server (see CALOMEL_UPSTREAM_MODEL and others)."),
 ]
 Device: TypeAlias = Annotated[str, typer.Option(callback=_checked_device, help="cpu, cuda, cuda:N or mps.")]
-Threads: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Processor threads of the engine.")]
+Threads: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Processor threads.")]
 Quantize: TypeAlias = Annotated[
-    Literal["int8", "int4"] | None, typer.Option(help="Weights in eight or four bits. Default: as they are.")
+    Literal["int8", "int4"] | None, typer.Option(help="Round weights to eight or four bits. Default: unchanged.")
 ]
 Aggressiveness: TypeAlias = Annotated[
     # typer has no union of strings and numbers.
     Any,
-    typer.Option(metavar="quiet|balanced|eager|P", parser=_threshold, help="How sure the model must be."),
+    typer.Option(metavar="quiet|balanced|eager|P", parser=_threshold, help="How confident Calomel must be."),
 ]
-Seed: TypeAlias = Annotated[int, typer.Option(help="Of whatever is drawn, such as intervals.")]
-Resume: TypeAlias = Annotated[bool, typer.Option(help="Go on where an interrupted run stopped.")]
+Seed: TypeAlias = Annotated[int, typer.Option(help="Random seed.")]
+Resume: TypeAlias = Annotated[bool, typer.Option(help="Continue an interrupted run.")]
 Config: TypeAlias = Annotated[
     Path | None, typer.Option("--config", help="Settings file. Default: calomel.toml in your configuration folder.")
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -37,46 +37,48 @@ def _kinds(text: str) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(text.split(",")))
     for name in found:
         if name not in {"fill", "edit"}:
-            raise InputError(f"--kinds {text!r}: {name!r} is neither fill nor edit")
+            raise InputError(f"--kinds {text!r}: {name!r} is not fill or edit")
     return found
 
 
 def replay(
-    logs: Annotated[list[Path] | None, typer.Argument(metavar="LOG...", help="Logs of any known format.")] = None,
-    git: Annotated[Path | None, typer.Option(help="Replay the history of this repository, a log for a commit.")] = None,
-    commits: Annotated[int, typer.Option(min=1, help="How many of the newest commits.")] = 50,
+    logs: Annotated[list[Path] | None, typer.Argument(metavar="LOG...", help="Logs in any known format.")] = None,
+    git: Annotated[Path | None, typer.Option(help="Replay the history of this repository, one log per commit.")] = None,
+    commits: Annotated[int, typer.Option(min=1, help="Number of newest commits.")] = 50,
     latency: Annotated[
         Any,
-        typer.Option(metavar="measured|MS", parser=_latency, help="What answers take: measured, or in milliseconds."),
+        typer.Option(metavar="measured|MS", parser=_latency, help="Answer time: `measured`, or milliseconds."),
     ] = "measured",
     model: Model = None,
     upstream: Upstream = None,
     device: Device = "cpu",
     threads: Threads = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Logs at once, each in a process with its own engine.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Parallel processes, each with its own engine.")] = 1,
     kinds: Annotated[
-        Any, typer.Option(metavar="fill,edit", parser=_kinds, help="Default: what the model was trained for.")
+        Any, typer.Option(metavar="fill,edit", parser=_kinds, help="Default: all the model was trained for.")
     ] = None,
     aggressiveness: Aggressiveness = "balanced",
-    limit_minutes: Annotated[float | None, typer.Option(min=0, help="Only so much of each log's time.")] = None,
+    limit_minutes: Annotated[float | None, typer.Option(min=0, help="Time limit per log, in minutes.")] = None,
     seed: Seed = 0,
     resume: Resume = True,
     json: Annotated[Path | None, typer.Option(help="Write every figure and opportunity as JSON to this file.")] = None,
-    only: Annotated[int | None, typer.Option(min=1, help="So many of the logs, drawn by --seed.")] = None,
+    only: Annotated[int | None, typer.Option(min=1, help="Number of logs, drawn with --seed.")] = None,
     samples: Annotated[
         Path | None,
-        typer.Option(help="Show nothing, and write every candidate with its outcome to this file: for calibrate."),
+        typer.Option(
+            help="Show nothing; write every candidate with its outcome to this file, for `calomel calibrate`."
+        ),
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a report, one file that needs nothing else.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
     recorded_assistant: Annotated[
         bool,
-        typer.Option("--recorded-assistant", help="Put the recorded assistant's offers through the filter instead."),
+        typer.Option("--recorded-assistant", help="Filter the recorded assistant's suggestions instead."),
     ] = False,
     compare: Annotated[
-        tuple[Path, Path] | None, typer.Option(metavar="A.json B.json", help="Compare two runs instead.")
+        tuple[Path, Path] | None, typer.Option(metavar="A.json B.json", help="Compare two JSON results instead.")
     ] = None,
 ) -> None:
-    """Replay logs of real editing, and judge each suggestion by what the person wrote."""
+    """Replay recorded editing and count what the person would have accepted."""
     given = locals()
     if compare is not None:
         _compare(*compare, seed=seed)
@@ -112,9 +114,9 @@ def replay(
         write_report(html, results, whole, "Calomel replay")
     stopped = [f"{result.log}: {result.error}" for result in results if result.error]
     if stopped:
-        raise CommandError(f"{len(stopped)} logs were not replayed to their end; {stopped[0]}")
+        raise CommandError(f"{len(stopped)} logs were not replayed to the end; {stopped[0]}")
     if not all(result.text_right for result in results):
-        raise CommandError("the text of the replay is not the log's: its figures mean nothing")
+        raise CommandError("the replayed text differs from the log, so its figures mean nothing")
 
 
 def _assistant(logs: Sequence[ReplayLog], aggressiveness: str | float, json: Path | None) -> None:
@@ -124,7 +126,7 @@ def _assistant(logs: Sequence[ReplayLog], aggressiveness: str | float, json: Pat
 
     rows = [row for log in logs for row in asyncio.run(filtered_offers(log, aggressiveness))]  # type: ignore[arg-type]
     if not rows:
-        raise InputError("these logs have no offers of a recorded assistant: only recordings of VS Code do")
+        raise InputError("these logs contain no suggestions of a recorded assistant; only VS Code recordings do")
     report = assistant_report(rows, aggressiveness)  # type: ignore[arg-type]
     report.write(json_path=json, results=None)
     print(report.to_markdown())
@@ -144,7 +146,7 @@ def _read(paths: Sequence[Path], git: Path | None, commits: int) -> list[ReplayL
             typer.echo(f"{log.name}, entry {problem.entry}: {problem.message}", err=True)
         more = len(log.problems) - _PROBLEMS
         if more > 0:
-            typer.echo(f"{log.name}: {more} more problems; --json has all", err=True)
+            typer.echo(f"{log.name}: {more} more problems; see --json", err=True)
     if not found:
         raise InputError(f"none of the last {commits} commits of {git} can be replayed")
     return found
@@ -181,7 +183,7 @@ def _compare(first: Path, second: Path, *, seed: int) -> None:
         try:
             runs.append(encoder.loads(path.read_text(encoding="utf-8")))
         except ValueError as error:
-            raise InputError(f"{path} is no JSON: {error}") from error
+            raise InputError(f"{path} is not valid JSON: {error}") from error
     console(wrap=True).print(compare(runs[0], runs[1], seed).to_rich())
 
 
@@ -193,15 +195,15 @@ _PLAIN_SECONDS: Final = 10.0
 
 
 def demo(
-    log: Annotated[Path | None, typer.Argument(help="A log for `calomel replay`. Default: a bundled one.")] = None,
-    speed: Annotated[float, typer.Option(min=0.1, max=100, help="Times as fast as the recording.")] = 2.0,
+    log: Annotated[Path | None, typer.Argument(help="A log for `calomel replay`. Default: the bundled one.")] = None,
+    speed: Annotated[float, typer.Option(min=0.1, max=100, help="Playback speed.")] = 2.0,
     seconds: Annotated[float | None, typer.Option(min=0, help="End after so long; 10 without a terminal.")] = None,
-    plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a picture, as without a terminal.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Print plain lines.")] = False,
     model: Model = None,
     device: Device = "cpu",
     aggressiveness: Aggressiveness = "balanced",
 ) -> None:
-    """Play a recording of typing, and show what the model suggests and what the person does about it."""
+    """Play a recording of typing with suggestions."""
     from rich.live import Live
 
     from calomel.cli.tour import Tally, Tour, open_log, picture, resting, told
@@ -245,4 +247,4 @@ def demo(
         # Stopping early is no error.
         with suppress(KeyboardInterrupt):
             run(play())
-    out.print(f"{str(tally).capitalize()}; silent {tally.silent.total()}. The model ran here, and nothing left it.")
+    out.print(f"{str(tally).capitalize()}; silent {tally.silent.total()}. The model ran on this machine.")

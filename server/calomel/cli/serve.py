@@ -19,52 +19,68 @@ def serve(
     no_config: Annotated[bool, typer.Option("--no-config", help="Read no settings file.")] = False,
     host: Annotated[str | None, typer.Option(help="Address to listen on. Default: 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one. Default: 8017.")] = None,
-    model: Annotated[str | None, typer.Option(help="Folder or name of a model. Default: the shipped one.")] = None,
+    model: Annotated[str | None, typer.Option(help="Folder or name of a model. Default: nano.")] = None,
     upstream: Annotated[
-        str | None, typer.Option(help="A server that has the model: llama.cpp, Ollama, vLLM, LM Studio.")
+        str | None, typer.Option(help="Address of a llama.cpp, Ollama, vLLM or LM Studio to use as the model.")
     ] = None,
     upstream_format: Annotated[
-        str | None, typer.Option(help="auto, llama.cpp, ollama, vllm, openai or mercury. Default: auto.")
+        str | None, typer.Option(help="Upstream API: auto, llama.cpp, ollama, vllm, openai or mercury. Default: auto.")
     ] = None,
     upstream_model: Annotated[
-        str | None, typer.Option(help="Its model, by its name there. Default: the only one.")
+        str | None, typer.Option(help="Model to use on the upstream server. Default: the only one.")
     ] = None,
-    upstream_fim: Annotated[str | None, typer.Option(help="The model's tokens, as qwen. Default: found out.")] = None,
+    upstream_fim: Annotated[
+        str | None, typer.Option(help="Fill-in-the-middle format, e.g. qwen. Default: detected.")
+    ] = None,
     upstream_edit: Annotated[
-        str | None, typer.Option(help="Its format of next edits: zeta2, zeta2.1, sweep or sweep-v2. Default: by name.")
+        str | None,
+        typer.Option(help="Next-edit format: zeta2, zeta2.1, sweep or sweep-v2. Default: from the model's name."),
     ] = None,
-    upstream_key_file: Annotated[Path | None, typer.Option(help="A file with its key.")] = None,
+    upstream_key_file: Annotated[Path | None, typer.Option(help="File with the key of the upstream server.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:N or mps. Default: cpu.")] = None,
-    threads: Annotated[int | None, typer.Option(help="Processor threads of the engine.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Processor threads.")] = None,
     quantize: Quantize = None,
-    exact: Annotated[bool | None, typer.Option("--exact", help="No approximate cache: slower.")] = None,
+    exact: Annotated[bool | None, typer.Option("--exact", help="Turn off approximate caching (slower).")] = None,
     token: Annotated[
-        str | None, typer.Option(help="What clients must send. Safer as CALOMEL_TOKEN: others see command lines.")
+        str | None,
+        typer.Option(help="Token that clients must send. CALOMEL_TOKEN is safer: other users can see command lines."),
     ] = None,
-    token_file: Annotated[Path | None, typer.Option(help="The token, or NAME TOKEN lines; made if missing.")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the token, or lines NAME TOKEN; created if missing.")
+    ] = None,
     fresh_token: Annotated[
-        bool | None, typer.Option("--fresh-token", help="A random one, in the runtime file.")
+        bool | None, typer.Option("--fresh-token", help="Use a random token, written to the runtime file.")
     ] = None,
-    no_auth: Annotated[bool | None, typer.Option("--no-auth", help="Let every program of this machine in.")] = None,
+    no_auth: Annotated[bool | None, typer.Option("--no-auth", help="Let every program on this machine in.")] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate chain (PEM): serve HTTPS.")] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="Its private key (PEM).")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Private key of the certificate (PEM).")] = None,
     allow_remote: Annotated[
-        bool | None, typer.Option("--allow-remote", help="Allow a --host that others reach.")
+        bool | None, typer.Option("--allow-remote", help="Allow a --host that other machines can reach.")
     ] = None,
-    allowed_hosts: Annotated[list[str] | None, typer.Option("--allowed-host", help="Further Host; repeatable.")] = None,
+    allowed_hosts: Annotated[
+        list[str] | None, typer.Option("--allowed-host", help="Extra Host header to accept; repeatable.")
+    ] = None,
     allowed_origins: Annotated[
         list[str] | None,
-        typer.Option("--allowed-origin", help="Web page that may ask, as https://name:port; repeatable."),
+        typer.Option("--allowed-origin", help="Origin of a web page to accept, e.g. https://name:port; repeatable."),
     ] = None,
-    runtime_file: Annotated[Path | None, typer.Option(help="Where editors find address and token.")] = None,
-    idle_minutes: Annotated[float | None, typer.Option(help="End after so long idle. Default: stay.")] = None,
+    runtime_file: Annotated[Path | None, typer.Option(help="File for address and token, read by editors.")] = None,
+    idle_minutes: Annotated[
+        float | None, typer.Option(help="Stop after this many idle minutes. Default: never.")
+    ] = None,
     offline: Annotated[bool | None, typer.Option("--offline", help="Refuse connections to other machines.")] = None,
-    max_requests: Annotated[int | None, typer.Option(help="Requests running or waiting at once. Default: 128.")] = None,
-    cache_tokens: Annotated[int | None, typer.Option(help="Context tokens kept. Default: what fits.")] = None,
-    max_batch: Annotated[int | None, typer.Option(help="Requests of one step. Default: what fits, up to 8.")] = None,
-    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error. Default: info.")] = None,
+    max_requests: Annotated[
+        int | None, typer.Option(help="Maximum running and waiting requests. Default: 128.")
+    ] = None,
+    cache_tokens: Annotated[int | None, typer.Option(help="Prompt cache in tokens. Default: what fits.")] = None,
+    max_batch: Annotated[
+        int | None, typer.Option(help="Maximum requests per step. Default: what fits, up to 8.")
+    ] = None,
+    log_level: Annotated[
+        str | None, typer.Option(help="Log level: debug, info, warning or error. Default: info.")
+    ] = None,
 ) -> None:
-    """Serve suggestions over HTTP.
+    """HTTP server.
 
     Every option can also be set in the environment, as CALOMEL_ and its name (CALOMEL_PORT=8018), and in the table
     [serve] of calomel.toml. An option is stronger than the environment, which is stronger than the file.
@@ -80,22 +96,20 @@ def serve(
 
 def lsp(
     stdio: Annotated[  # noqa: ARG001 (many clients add it)
-        bool, typer.Option("--stdio", help="Speak over standard input and output, as always.")
+        bool, typer.Option("--stdio", help="Use standard input and output (the default).")
     ] = False,
 ) -> None:
-    """Serve suggestions to an editor that speaks the language server protocol."""
+    """Language server for editors."""
     from calomel.lsp.server import run_stdio
 
     run_stdio()
 
 
 def doctor(
-    file: Annotated[
-        Path | None, typer.Argument(help="A source file in which nothing is suggested.", show_default=False)
-    ] = None,
+    file: Annotated[Path | None, typer.Argument(help="Source file without suggestions.", show_default=False)] = None,
     config: Config = None,
 ) -> None:
-    """Look at settings, token, port, model, device, memory, speed, grammars and editors; say what to do.
+    """Check settings, token, port, model, device, memory, speed, grammars and editors.
 
     Exit status 1 if something cannot work. Nothing is changed.
     """
@@ -123,7 +137,7 @@ def _findings(config: Path | None, file: Path | None) -> Iterator[Finding]:
     try:
         layered = load({}, config)
     except SettingsError as error:
-        yield fail("settings", str(error), "calomel config path says where the file is")
+        yield fail("settings", str(error), "calomel config path prints the place of the file")
         return
     yield from check_server(layered)
     if layered.settings.outcome_log:

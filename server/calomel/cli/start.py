@@ -35,7 +35,7 @@ def show_steps() -> None:
     from calomel.server.settings import load
 
     settings = load({}, None).settings
-    print("Calomel suggests what you type or change next, with a model that runs on this machine.\n")
+    print("Calomel suggests what to type or change next, with a model on this machine.\n")
     for number, step in enumerate(steps(settings), 1):
         print(f"{number}. {step.found}\n   {step.command}")
     print("\ncalomel --help lists every command.")
@@ -52,9 +52,9 @@ def steps(settings: ServerSettings) -> Iterator[Step]:
     yield _editor(editors, ready)
     yield _model(next(check_upstream(settings), None))
     if ready:
-        yield Step("When nothing is suggested, ask why:", "calomel doctor")
+        yield Step("If no suggestion appears, find out why:", "calomel doctor")
     else:
-        yield Step("Or look first: the model fills holes in small files.", "calomel try")
+        yield Step("Or try the model on small files first:", "calomel try")
 
 
 def _editor(editors: list[Finding], ready: list[Finding]) -> Step:
@@ -65,10 +65,10 @@ def _editor(editors: list[Finding], ready: list[Finding]) -> Step:
     names = list(dict.fromkeys((*configured, *installed)))
     if names:
         there = " and ".join(filter(None, (", ".join(_NAMES[name] for name in names[:-1]), _NAMES[names[-1]])))
-        verb, which = ("is", "it") if len(names) == 1 else ("are", "those that you use")
+        verb, which = ("is", "it") if len(names) == 1 else ("are", "the ones you use")
         commands = "\n   ".join(f"calomel editor setup {name}" for name in names)
         return Step(f"{there} {verb} on this machine. Connect {which} to Calomel:", commands)
-    return Step("No editor was found that Calomel knows. See which it can set up:", "calomel editor setup --help")
+    return Step("Calomel found no editor. See which ones it can set up:", "calomel editor setup --help")
 
 
 def _model(served: Finding | None) -> Step:
@@ -79,7 +79,7 @@ def _model(served: Finding | None) -> Step:
     gpu = _gpu()
     if gpu is not None:
         return Step(f"This machine has {gpu}. See which larger models fit it:", "calomel models recommend")
-    none = "No GPU and no model server were found, so the small model `nano` answers. See which larger ones fit:"
+    none = "Calomel found no GPU or model server, so the small model `nano` answers. See which larger ones fit:"
     return Step(none, "calomel models recommend")
 
 

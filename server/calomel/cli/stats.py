@@ -26,17 +26,17 @@ _DAYS = 14
 
 def stats(
     log: Annotated[Path | None, typer.Option(help="The outcome log. Default: yours.")] = None,
-    since: Annotated[float | None, typer.Option(min=0, metavar="DAYS", help="Only the last days.")] = None,
+    since: Annotated[float | None, typer.Option(min=0, metavar="DAYS", help="Number of days to include.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write every figure as JSON to this file.")] = None,
 ) -> None:
-    """Print what became of suggestions, from the outcome log alone."""
+    """Print outcomes of suggestions."""
     from calomel.suggest.outcome_history import stories
     from calomel.suggest.outcome_log import OutcomeRecord, each_record, outcome_log_path
 
     check_folders(json)
     path = log or outcome_log_path()
     if log is not None and not log.is_file():
-        raise InputError(f"{log} does not exist, or is no file")
+        raise InputError(f"{log} does not exist or is not a file")
     begin = None if since is None else time.time() - since * _SECONDS_PER_DAY
     bad = 0
 
@@ -54,7 +54,7 @@ def stats(
     if json is not None:
         write_whole(json, encoder.dumps(whole, indent=1, allow_nan=False) + "\n")
     if bad:
-        console(stderr=True).print(f"{bad:,} lines are damaged and left out.")
+        console(stderr=True).print(f"{bad:,} damaged lines were skipped.")
     out = console(wrap=True)
     if not found and not sources:
         out.print(_nothing(path, since, bad))
@@ -88,8 +88,8 @@ def _nothing(path: Path, since: float | None, bad: int) -> str:
     if bad:
         return f"{path} holds no line that can be read."
     return (
-        f"Nothing is logged in {path} yet. Editors that use `calomel lsp` write there what became of each suggestion, "
-        "unless `log.outcomes` is off."
+        f"Nothing has been logged in {path} yet. Editors that use `calomel lsp` record outcomes of "
+        "suggestions there, unless `log.outcomes` is off."
     )
 
 
@@ -158,7 +158,7 @@ def _tables(whole: Mapping[str, Any]) -> Iterator[Table]:
         ("  then typed by hand", f"{total['withheld_typed']:,}", _cell(total, "withheld_typed_rate")),
         ("characters saved", f"{total['saved']:,}", ""),
     ]
-    yield Table("All", ("what became of suggestions", "", "% [95 %]"), rows)
+    yield Table("All", ("outcomes of suggestions", "", "% [95 %]"), rows)
     for title in ("language", "maker", "kind", "day"):
         named = list(whole[f"{title}s"].items())[-_DAYS if title == "day" else 0 :]
         groups = [(visible(name), *(_cell(each, key) for key in _GROUPS)) for name, each in named]
@@ -176,9 +176,9 @@ def _tables(whole: Mapping[str, Any]) -> Iterator[Table]:
             for each in whole["sources"]
         ]
         columns = ("source", "kind", "outcomes", "accepted", *levels)
-        yield Table("Records that the filter learns from, with the probability each level asks for", columns, records)
+        yield Table("Records the filter learns from, with the probability each level requires", columns, records)
     if reasons:
-        yield Table("Why suggestions were held back", ("reason", "times", "then typed, % [95 %]"), reasons)
+        yield Table("Why suggestions were withheld", ("reason", "times", "then typed, % [95 %]"), reasons)
 
 
 def _cell(flat: Mapping[str, Any], name: str) -> str:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def corpus(
-    out: Annotated[Path, typer.Option(help="Where the shards, the summary and the NOTICE go.")],
-    cache: Annotated[Path | None, typer.Option(help="Where downloaded archives and clones are kept.")] = None,
-    packages: Annotated[Path | None, typer.Option(help="List of packages, instead of the shipped lists.")] = None,
-    repositories: Annotated[Path | None, typer.Option(help="List of repositories, likewise.")] = None,
+    out: Annotated[Path, typer.Option(help="Output folder.")],
+    cache: Annotated[Path | None, typer.Option(help="Cache folder for archives and clones.")] = None,
+    packages: Annotated[Path | None, typer.Option(help="List of packages. Default: the shipped one.")] = None,
+    repositories: Annotated[Path | None, typer.Option(help="List of repositories. Default: the shipped one.")] = None,
 ) -> None:
     """Build the training corpus. Downloads packages and clones repositories: it uses the network."""
     given = locals()
@@ -34,14 +34,14 @@ def corpus(
 
 
 def edits(
-    corpus: Annotated[Path, typer.Option(help="Folder that `calomel corpus` has written.")],
-    out: Annotated[Path, typer.Option(help="Where the stories, the summary and the NOTICE go.")],
-    stories: Annotated[int, typer.Option(min=0, help="Training stories wanted.")] = 140_000,
-    heldout_stories: Annotated[int, typer.Option("--heldout", min=0, help="Held-out stories wanted.")] = 80,
-    cache: Annotated[Path | None, typer.Option(help="Where clones are kept.")] = None,
-    repositories: Annotated[Path | None, typer.Option(help="List of repositories. Default: the shipped.")] = None,
+    corpus: Annotated[Path, typer.Option(help="Output folder of `calomel corpus`.")],
+    out: Annotated[Path, typer.Option(help="Output folder.")],
+    stories: Annotated[int, typer.Option(min=0, help="Number of training sequences.")] = 140_000,
+    heldout_stories: Annotated[int, typer.Option("--heldout", min=0, help="Number of held-out sequences.")] = 80,
+    cache: Annotated[Path | None, typer.Option(help="Cache folder for clones.")] = None,
+    repositories: Annotated[Path | None, typer.Option(help="List of repositories. Default: the shipped one.")] = None,
 ) -> None:
-    """Build the edits to train on. Clones repositories, where the cache has none of them: it uses the network then."""
+    """Build editing sequences to train on. Clones repositories missing from the cache."""
     given = locals()
     from calomel.training.edits.build import EditsConfig, build_edits
 
@@ -49,14 +49,16 @@ def edits(
 
 
 def train(
-    config: Annotated[Path, typer.Argument(help="The run: corpus, shape of the model, losses, rows.")],
-    out: Annotated[Path, typer.Option(help="Folder of the checkpoints and the log.")],
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
-    pause_file: Annotated[Path | None, typer.Option(help="The run waits while this file exists.")] = None,
-    rows: Annotated[int | None, typer.Option(min=1, help="Length of the run; overrides the file's.")] = None,
+    config: Annotated[Path, typer.Argument(help="Training configuration (TOML).")],
+    out: Annotated[Path, typer.Option(help="Output folder.")],
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    pause_file: Annotated[Path | None, typer.Option(help="Pause while this file exists.")] = None,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Length of the run in rows; overrides the configuration.")
+    ] = None,
     device: Device = "cpu",
 ) -> None:
-    """Train a model as CONFIG (TOML) says."""
+    """Train a model from a TOML configuration."""
     from calomel.training.config import TrainConfig
     from calomel.training.run import train as run
 

@@ -27,19 +27,19 @@ def check_upstream(settings: ServerSettings, ports: Sequence[tuple[str, int]] = 
             upstream.look()
             yield ok("upstream", upstream.note)
     except StartError as error:
-        yield fail("upstream", str(error), "mend that setting")
+        yield fail("upstream", str(error), "correct that setting")
     except CompleterError as error:
         if error.code == "refused":
-            yield fail("upstream", str(error), "without that calomel serve does not start")
+            yield fail("upstream", str(error), "calomel serve does not start without it")
         else:
-            yield warn("upstream", str(error), "calomel serve goes on when it is there")
+            yield warn("upstream", str(error), "calomel serve continues once it is there")
 
 
 def _found(server: Running) -> Finding:
     """A server of this machine, and the command that uses it."""
     names = server.models
     named = f" --upstream-model {shlex.quote(_likely(names))}" if len(names) > 1 else ""
-    editors = f'for editors: upstream = "{server.url}" below [server] in your settings'
+    editors = f'in the settings of your editors: upstream = "{server.url}" below [server]'
     advice = f"calomel serve --upstream {server.url}{named}; {editors}"
     return Finding("ok", "upstream", f"{server.title} runs at {server.url}", advice)
 

@@ -102,7 +102,7 @@ def create_app(
         tokens = None
     elif tokens is None:
         if settings.token is None:
-            raise StartError("the server needs a token, or no-auth to do without one")
+            raise StartError("the server needs a token, or no-auth")
         tokens = Tokens({"": settings.token.get_secret_value()})
 
     in_folder = cache(lambda: describe(settings.model))

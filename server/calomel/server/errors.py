@@ -93,7 +93,7 @@ class TooManyValuesError(RefusedError):
 
     status = 413
     code = "too_many_values"
-    message = "The body holds too many values. Send less at once."
+    message = "The body has too many values. Send less at once."
 
 
 class ContextLengthError(RefusedError):
@@ -136,7 +136,7 @@ class OriginError(DoorError):
     status = 403
     type = "permission_error"
     code = "origin_not_allowed"
-    message = "Web pages of other addresses may not use this server; its administrator can allow them."
+    message = "This web page may not use the server; its administrator can allow it."
 
 
 class MediaTypeError(RefusedError):
@@ -185,7 +185,7 @@ class ModelFailedError(UnavailableError):
     """The model could not be opened, or its engine has failed; the reason is in the server's log."""
 
     code = "model_failed"
-    message = "The model could not be loaded, or has failed; the server's log says why."
+    message = "The model could not be loaded or has failed; see the server's log."
 
 
 class EngineStoppedError(UnavailableError):
@@ -193,7 +193,7 @@ class EngineStoppedError(UnavailableError):
 
     code = "engine_stopped"
     retry_after = RETRY_LOADING
-    message = "The engine has stopped, and the server ends. Please try again when it is started again."
+    message = "The engine has stopped, so the server is stopping. Please try again after it restarts."
 
 
 class UpstreamFailedError(UnavailableError):
@@ -251,9 +251,9 @@ def from_validation(error: RequestValidationError) -> DoorError:
 
 _STATUS_CODES: Mapping[int, tuple[str, str]] = {
     400: ("invalid_request", "The request is invalid."),
-    404: ("not_found", "There is no such route."),
-    405: ("method_not_allowed", "This route does not take this method."),
-    413: ("request_too_large", "The request body is larger than the server takes."),
+    404: ("not_found", "Unknown route."),
+    405: ("method_not_allowed", "This route does not support this method."),
+    413: ("request_too_large", "The request body is too large."),
 }
 
 

@@ -60,7 +60,7 @@ class DrainingServer(uvicorn.Server):
         if state.tasks or state.total_requests != self._answered:
             self._answered, self._since = state.total_requests, now
         elif self._idle_seconds is not None and now - self._since >= self._idle_seconds:
-            _log.info("nobody has used the server for its time: it ends")
+            _log.info("the server was idle for too long and stops")
             self.should_exit = True
         if self._loader.failure is not None:
             self.should_exit = True
@@ -75,7 +75,7 @@ class DrainingServer(uvicorn.Server):
         self._admission.draining = True
         until = time.monotonic() + (self.config.timeout_graceful_shutdown or 0)
         if self._admission.taken:
-            _log.info("the server ends when %d requests are answered", self._admission.taken)
+            _log.info("the server stops after answering %d requests", self._admission.taken)
         while self._admission.taken and not self.force_exit and time.monotonic() < until:  # noqa: ASYNC110
             # (The second signal and the time limit come without an event.)
             await asyncio.sleep(_DRAIN_SECONDS)

@@ -82,7 +82,7 @@ class ModelLoader:
         try:
             return replace(self._describe(), reads_ahead=reads_ahead)
         except (OSError, ValueError) as error:
-            _log.error("the model's folder does not say what it is: %s", type(error).__name__)
+            _log.error("the model's folder cannot be read: %s", type(error).__name__)
             raise ModelFailedError from error
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class ModelLoader:
         except Exception as error:  # noqa: BLE001 (whatever it is, requests must be told)
             self.failure = str(error) if isinstance(error, StartError) else f"the model could not be loaded: {error}"
             _log.error("%s", self.failure)
-            _log.debug("where it failed", exc_info=error)
+            _log.debug("at the place of the error", exc_info=error)
             return
         self._filler = filler
         _log.info("the model is ready")

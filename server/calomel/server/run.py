@@ -122,12 +122,12 @@ def upstream_of(settings: ServerSettings) -> UpstreamCompleter | None:
     from calomel.infer.upstream.completer import UpstreamCompleter
 
     if is_own(settings.upstream, settings):
-        raise StartError(f"upstream: {settings.upstream} is this server's own address: name the one with the model")
+        raise StartError(f"upstream: {settings.upstream} is this server's own address: name the server with the model")
     key = None if settings.upstream_key is None else settings.upstream_key.get_secret_value()
     if settings.upstream_key_file is not None:
         key = tokens.read_key(settings.upstream_key_file)
     if key is not None and not is_sendable(key):
-        raise StartError("the upstream key may hold printable ASCII characters without spaces only")
+        raise StartError("the upstream key may contain only printable ASCII characters without spaces")
     target = Target(
         settings.upstream,
         settings.upstream_format,
@@ -236,9 +236,9 @@ def _check_tls(settings: ServerSettings) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key, password="")
     except ssl.SSLError as error:
-        reason = error.reason or "no PEM file"
+        reason = error.reason or "not a PEM file"
         raise StartError(
-            f"tls-cert {settings.tls_cert} and tls-key {settings.tls_key} do not belong together, are damaged, or need "
+            f"tls-cert {settings.tls_cert} and tls-key {settings.tls_key} do not match, are damaged, or need "
             f"a password ({reason})"
         ) from None
 
@@ -247,7 +247,7 @@ def _runtime_path() -> Path:
     try:
         return runtime_file.default_path()
     except OSError as error:
-        raise StartError(f"there is no runtime folder ({error}): say runtime-file") from None
+        raise StartError(f"no runtime folder ({error}): set runtime-file") from None
 
 
 @contextlib.contextmanager
@@ -303,12 +303,12 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
         address = arguments[1]
         # The address of a Unix socket is a path.
         if isinstance(address, tuple) and not is_loopback(str(address[0])):
-            raise OfflineError("the server is offline: it connects to no other machine")
+            raise OfflineError("the server is offline and connects to no other machine")
     elif event in {"socket.getaddrinfo", "socket.gethostbyname"}:
         host = arguments[0]
         name = host.decode("latin-1") if isinstance(host, bytes) else str(host or "localhost")
         if not _is_address(name) and not is_loopback(name):
-            raise OfflineError("the server is offline: it looks up no name")
+            raise OfflineError("the server is offline and looks up no names")
 
 
 def _is_address(name: str) -> bool:

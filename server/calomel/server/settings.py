@@ -59,126 +59,111 @@ class ServerSettings(BaseSettings):
     )
 
     host: str = "127.0.0.1"
-    """Only this machine can connect; editors run on it."""
+    """Only this machine can connect by default."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8017
-    """Mercury is element 80, chlorine 17. 0 lets the system choose a free one."""
+    """Port to listen on; 0 lets the system choose a free one."""
     allow_remote: bool = False
-    """A host that other machines can reach must be asked for twice."""
+    """Allow a `host` that other machines can reach."""
     allowed_hosts: Names = ()
-    """Further names for the Host header. Names beyond loopback are refused: they mean DNS rebinding."""
+    """Extra names to accept in the Host header. Other names are rejected, to prevent DNS rebinding."""
     allowed_origins: Names = ()
-    """Web pages of other addresses that may ask, as `https://name:port`. Any page that a browser shows could otherwise
-    use the server.
-    """
+    """Origins of web pages that may use the server, e.g. `https://name:port`."""
     token: SecretStr | None = None
-    """What clients send as `Authorization: Bearer`. Unset: the one in `token_file`."""
+    """Token that clients send as `Authorization: Bearer`. Unset: the one in `token_file`."""
     token_file: Path | None = None
-    """A token, or one a person as `NAME TOKEN` lines; made at the first start if it is not there. Unset: `token` in the
-    user's state folder.
+    """File with a token, or a line `NAME TOKEN` for each person; created if missing. Unset: `token` in your state
+    folder.
     """
     fresh_token: bool = False
-    """A random token at each start, which stands in the runtime file alone: for the server that editors start for
-    themselves.
-    """
+    """Use a random token at each start, written only to the runtime file. Editors start their server this way."""
     no_auth: bool = False
-    """Any program and any user of this machine could read completions; so it must be asked for."""
+    """Let every program and user of this machine in."""
     tls_cert: Path | None = None
-    """Certificate chain (PEM) to serve HTTPS with. Unset: plain HTTP."""
+    """Certificate chain (PEM) for HTTPS. Unset: plain HTTP."""
     tls_key: Path | None = None
-    """The certificate's private key (PEM)."""
+    """Private key of the certificate (PEM)."""
     runtime_file: Path | None = None
-    """Where address, token and process id are left for the user's editors. Unset: the user's runtime folder, which
-    other users cannot read.
+    """File with address, token and process id for your editors. Unset: in your runtime folder, which other users
+    cannot read.
     """
     model: Path | None = None
-    """Checkpoint folder, or a name in the models folder. Unset: the shipped model."""
+    """Checkpoint folder, or a name in the models folder. Unset: nano."""
     upstream: str | None = None
-    """A server that runs already and has the model, as `http://127.0.0.1:8080`: llama.cpp, Ollama, vLLM, LM Studio, or
-    the hosted Mercury. Prompts, filters and drafts stay here. Unset: the model is in this server's own process.
+    """Address of a llama.cpp, Ollama, vLLM, LM Studio or hosted Mercury to use as the model, e.g.
+    `http://127.0.0.1:8080`. Unset: the model runs in this server.
     """
     upstream_format: UpstreamFormat = "auto"
-    """What it speaks. `auto` asks it."""
+    """API of the upstream server; `auto` detects it."""
     upstream_model: str | None = None
-    """By its own name. Unset: the only one that it has."""
+    """Model to use on the upstream server. Unset: the only one."""
     upstream_fim: str | None = None
-    """How its model is asked to fill a hole: left-to-right, or by the tokens of qwen, starcoder, granite, santacoder,
-    codegemma, deepseek, glm, codellama, seed or codestral. Unset: what the server, or the model's name, says.
+    """Fill-in-the-middle format: left-to-right, qwen, starcoder, granite, santacoder, codegemma, deepseek, glm,
+    codellama, seed or codestral. Unset: detected.
     """
     upstream_edit: EditKind | None = None
-    """The format in which its model was trained for next edits. Unset: what the model's name says, or none."""
+    """Next-edit format of the upstream model. Unset: detected from its name, or none."""
     upstream_key: SecretStr | None = None
-    """What it wants to see as `Authorization: Bearer`."""
+    """Key to send to the upstream server as `Authorization: Bearer`."""
     upstream_key_file: Path | None = None
-    """The same in a file that nobody else can read."""
+    """File with that key; nobody else may be able to read it."""
     device: str = "cpu"
-    """Runs everywhere; the shipped model needs no GPU."""
+    """Device for the model: cpu, cuda, cuda:N or mps."""
     threads: Annotated[int | None, Field(ge=1, le=1024)] = None
-    """Unset: the engine chooses."""
+    """Processor threads. Unset: chosen automatically."""
     quantize: Literal["int8", "int4"] | None = None
-    """Weights in eight bits, a half of bfloat16's memory, or in four, a third of it."""
+    """Round weights to eight bits (half the memory of bfloat16) or four (a quarter)."""
     max_batch: Annotated[int | None, Field(ge=1, le=256)] = None
-    """Requests that the model serves in one step. Unset: 8, or fewer where memory has no room for more."""
+    """Maximum requests per step. Unset: 8, or fewer if memory is short."""
     exact: bool = False
-    """Each step reads the whole window, where else it keeps what stands around a canvas for some steps (models that
-    read in both directions)."""
+    """Turn off approximate caching, which bidirectional models use between steps (slower)."""
     max_requests: Annotated[int, Field(ge=1, le=65_536)] = 128
-    """Requests running or waiting at once: a team of 64 that asks twice. A longer queue only serves clients that have
-    gone.
-    """
+    """Maximum running and waiting requests; enough for a team of 64."""
     client_share: Annotated[float, Field(gt=0, le=1)] = 0.75
-    """Of these places, what one client may hold, so that a broken one leaves room for the others."""
+    """Share of these that one client may use."""
     max_connections: Annotated[int, Field(ge=1, le=65_536)] = 512
-    """Half of the files that a process may open by default; further connections are closed at once."""
+    """Maximum open connections; more are closed at once."""
     max_body_bytes: Annotated[int, Field(ge=1024, le=1024 * MIB)] = 4 * MIB
-    """32,768 tokens are about 130 KB of text; JSON escapes can make that six times as long."""
+    """Maximum size of a request; 32,768 tokens are about 130 KB of text."""
     receive_seconds: Annotated[float, Field(gt=0, le=3600)] = 20.0
-    """In which a request must have arrived whole, and a client must take what it is sent. 4 MiB take as long at 1.7
-    Mbit/s.
-    """
+    """Time limit in seconds for receiving a complete request and for sending an answer."""
     idle_minutes: Annotated[float | None, Field(gt=0, le=10_080)] = None
-    """End after so long without a request. Unset: stay. Editors start their shared server with it."""
+    """Stop after this many idle minutes. Unset: never."""
     offline: bool = False
-    """Refuse every connection to another machine, by whatever library. The server itself makes none."""
+    """Refuse every connection to another machine, except an upstream on this machine."""
     cache_tokens: Annotated[int | None, Field(ge=1024, le=2**24)] = None
-    """Of contexts that stay encoded; as many again, or half as many, are laid out, being served or for their next
-    keystroke. Unset: what memory, or a container's limit, leaves room for, up to 163,840 on a GPU and to 32,768 on a
-    CPU, so that the shipped model's server stays below 1 GB. The shipped model takes 12 KB for each (6 KB where
-    bfloat16 is native).
+    """Size of the prompt cache, in tokens. Unset: what memory allows, up to 163,840 on a GPU and 32,768 on a CPU,
+    which keeps nano below 1 GB. nano takes 12 KB per token (6 KB where bfloat16 is native).
     """
     context_tokens: Annotated[int | None, Field(ge=128, le=32_768)] = None
-    """Of a prompt; what is longer is cut like an editor's context. Unset: what the benches support for the model."""
+    """Maximum prompt size in tokens; longer prompts are cut. Unset: what suits the model."""
     aggressiveness: Literal["quiet", "balanced", "eager"] | Annotated[float, Field(ge=0, le=1)] = "balanced"
-    """How sure an edit must be to be answered: quiet, balanced, eager, or a probability from 0 to 1. The same words as
-    in editors; what they come to is fitted for the model.
-    """
+    """How confident a next edit must be: quiet, balanced, eager, or a probability from 0 to 1."""
     outcome_log: bool = True
-    """Clients' feedback is kept for `calomel stats` and `calomel calibrate`, on this machine, without text. Off: it is
-    taken and forgotten.
-    """
+    """Record clients' feedback without text, for `calomel stats` and `calomel calibrate`."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """One line a fill on standard error: counts and times, never text."""
+    """One line per completion on standard error: counts and times, never text."""
     shutdown_seconds: Annotated[int, Field(ge=0, le=3600)] = 5
-    """How long running requests may go on after the server was told to stop."""
+    """Seconds that running requests have to finish when the server stops."""
 
     @model_validator(mode="after")
     def _refuse_an_open_door(self) -> Self:
         token = None if self.token is None else self.token.get_secret_value()
         if token is not None and not is_sendable(token):
-            raise ValueError("the token may hold printable ASCII characters without spaces only")
+            raise ValueError("the token may contain only printable ASCII characters without spaces")
         if self.no_auth and (token or self.token_file is not None):
-            raise ValueError("a token and no-auth were both given: drop one of them")
+            raise ValueError("a token and no-auth were both given: remove one of them")
         if token and self.token_file is not None:
-            raise ValueError("a token and a token-file were both given: drop one of them")
+            raise ValueError("a token and a token-file were both given: remove one of them")
         if token == "" and not self.no_auth:
-            raise ValueError("the token is empty: say no-auth as well to serve without one, or unset it")
+            raise ValueError("the token is empty: add no-auth to serve without one, or unset it")
         if not is_loopback(self.host):
             if not self.allow_remote:
                 raise ValueError(
                     "host is not a loopback address, so other machines could connect: "
-                    "use 127.0.0.1, or say allow-remote as well"
+                    "use 127.0.0.1, or add allow-remote"
                 )
             if self.no_auth:
-                raise ValueError("a host that other machines can reach needs a token: drop no-auth")
+                raise ValueError("a host that other machines can reach needs a token: remove no-auth")
         return self
 
     @model_validator(mode="after")
@@ -186,30 +171,32 @@ class ServerSettings(BaseSettings):
         given = [name for name in _OF_UPSTREAM if getattr(self, name) not in {None, "auto"}]
         if self.upstream is None:
             if given:
-                raise ValueError(f"{given[0].replace('_', '-')} needs an upstream: say which server has the model")
+                raise ValueError(f"{given[0].replace('_', '-')} needs an upstream: name the server with the model")
             return self
         problem = problem_of(self.upstream)
         if problem:
             raise ValueError(problem)
         if self.upstream_fim is not None and self.upstream_fim not in FORMATS:
-            raise ValueError(f"upstream-fim is none of {', '.join(FORMATS)}")
+            raise ValueError(f"upstream-fim must be one of {', '.join(FORMATS)}")
         if self.upstream_key is not None and self.upstream_key_file is not None:
-            raise ValueError("an upstream-key and an upstream-key-file were both given: drop one of them")
+            raise ValueError("an upstream-key and an upstream-key-file were both given: remove one of them")
         other = next((name for name in ("model", "quantize") if getattr(self, name) is not None), None)
         if other:
-            raise ValueError(f"an upstream and {other} were both given: the model is in one place, so drop one of them")
+            raise ValueError(f"an upstream and {other} were both given: remove one of them")
         if self.offline and not is_loopback(urlsplit(self.upstream).hostname or ""):
-            raise ValueError("offline, and an upstream on another machine: drop one of them")
+            raise ValueError("offline and an upstream on another machine were both given: remove one of them")
         return self
 
     @model_validator(mode="after")
     def _take_exact_names(self) -> Self:
         if any("*" in name or "/" in name for name in self.allowed_hosts):
-            raise ValueError("allowed-hosts takes exact names, no patterns")
+            raise ValueError("allowed-hosts must be exact names, not patterns")
         if not all(_ORIGIN.fullmatch(origin.lower()) for origin in self.allowed_origins):
-            raise ValueError("allowed-origins takes addresses such as https://devbox.lan:8443, no patterns and no path")
+            raise ValueError(
+                "allowed-origins must be addresses such as https://devbox.lan:8443, without patterns or a path"
+            )
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise ValueError("tls-cert and tls-key need each other")
+            raise ValueError("set both tls-cert and tls-key")
         return self
 
     def hosts(self) -> list[str]:
@@ -294,7 +281,7 @@ def read(path: Path, *, must_exist: bool) -> dict[str, Any]:
             data = file.read(_MAX_BYTES + 1)
     except FileNotFoundError:
         if must_exist:
-            raise SettingsError(f"{path}: there is no such file") from None
+            raise SettingsError(f"{path}: this file does not exist") from None
         return {}
     except OSError as error:
         raise SettingsError(f"{path} cannot be read ({error.strerror})") from None
@@ -305,7 +292,7 @@ def read(path: Path, *, must_exist: bool) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise SettingsError(f"{path} is not UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path} is no TOML: {error}") from None
+        raise SettingsError(f"{path} is not valid TOML: {error}") from None
     _check_names(path, tables)
     values = tables.get(TABLE, {})
     if not isinstance(values, dict):
@@ -341,10 +328,10 @@ def _check_names(path: Path, found: Mapping[str, Any], table: str = "") -> None:
             continue
         near = difflib.get_close_matches(name.replace("-", "_"), known, 1)
         if not table and not near and name.replace("-", "_") in ServerSettings.model_fields:
-            raise SettingsError(f"{path}: {name} belongs into the table [{TABLE}]")
+            raise SettingsError(f"{path}: {name} belongs in the table [{TABLE}]")
         hint = f"; did you mean {near[0]}?" if near else ""
         where = f"[{table}] " if table else ""
-        raise SettingsError(f"{path}: {where}{escaped(name[:64])} is no setting{hint}")
+        raise SettingsError(f"{path}: {where}{escaped(name[:64])} is not a setting{hint}")
 
 
 def _check_modes(path: Path, status: os.stat_result, *, secret: bool) -> None:
@@ -354,7 +341,7 @@ def _check_modes(path: Path, status: os.stat_result, *, secret: bool) -> None:
     if rights_of_others(status, stat.S_IWGRP | stat.S_IWOTH):
         raise SettingsError(f"other users can write to {path}: chmod go-w it")
     if secret and rights_of_others(status, stat.S_IRGRP | stat.S_IROTH):
-        raise SettingsError(f"{path} holds a token, and other users can read it: chmod 600 it, or use token_file")
+        raise SettingsError(f"{path} contains a token that other users can read: chmod 600 it, or use token_file")
 
 
 def _located(path: Path, name: str, value: Any) -> Any:

@@ -69,7 +69,7 @@ def read_or_make(path: Path) -> tuple[Tokens, bool]:
     try:
         return read(path), True
     except FileNotFoundError:
-        raise StartError(f"the token file {path} went away") from None
+        raise StartError(f"the token file {path} is gone") from None
 
 
 def read(path: Path) -> Tokens:
@@ -82,7 +82,7 @@ def read_key(path: Path) -> str:
     try:
         return _text(path, "key file", "text of one line").strip()
     except FileNotFoundError:
-        raise StartError(f"the key file {path} is not there: put the key into it, and chmod 600 it") from None
+        raise StartError(f"the key file {path} does not exist: create it with the key, then chmod 600 it") from None
 
 
 def _text(path: Path, what: str, form: str) -> str:
@@ -96,7 +96,7 @@ def _text(path: Path, what: str, form: str) -> str:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise StartError(f"the {what} {path} is no plain file")
+            raise StartError(f"the {what} {path} is not a plain file")
         problem = modes(status)
         if problem is not None:
             raise StartError(f"the {what} {path} {problem}")
@@ -104,7 +104,7 @@ def _text(path: Path, what: str, form: str) -> str:
     finally:
         os.close(descriptor)
     if len(data) > _MAX_BYTES or not data.isascii():
-        raise StartError(f"the {what} {path} is no {form}")
+        raise StartError(f"the {what} {path} is not a {form}")
     return data.decode()
 
 
@@ -127,12 +127,12 @@ def parse(text: str, path: Path) -> Tokens:
             continue
         name, token = ("", words[0]) if len(words) == 1 else (words[0], words[1])
         if len(words) > 2 or not is_sendable(token) or (name and not _NAME.fullmatch(name)):  # noqa: PLR2004
-            raise StartError(f"{path}, line {number}: a line holds a token, or a name and a token")
+            raise StartError(f"{path}, line {number}: each line has a token, or a name and a token")
         if name in found or token in found.values() or name == EDITORS:
-            raise StartError(f"{path}, line {number}: this name or token stands there already")
+            raise StartError(f"{path}, line {number}: duplicate name or token")
         found[name] = token
     if not found:
-        raise StartError(f"the token file {path} has no token: remove it, and the next start makes one")
+        raise StartError(f"the token file {path} has no token: remove it, and the next start creates one")
     return Tokens(found)
 
 

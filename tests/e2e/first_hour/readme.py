@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-_SECTION: Final = re.compile(r"^## The first hour\s*$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_SECTION: Final = re.compile(r"^## Connect your editor\s*$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 _EDITOR: Final = re.compile(r"^\*\*(.+?)\*\*", re.MULTILINE)
-_FILE: Final = re.compile(r"in a file `([^`]+)` with this text")
+_FILE: Final = re.compile(r"[Ii]n a file `([^`]+)` with this text")
 _CHANGE: Final = re.compile(r"change `([^`]+)` in the first line to `([^`]+)`")
 
 
@@ -49,7 +49,7 @@ def read(path: Path) -> FirstHour:
     """Read it. Raises ValueError where something is missing."""
     section = _SECTION.search(path.read_text(encoding="utf-8"))
     if section is None:
-        raise ValueError("the README has no first hour")
+        raise ValueError("the README has no section on connecting an editor")
     words = section[1]
     first: list[str] = []
     editors: dict[str, tuple[str, ...]] = {}
@@ -66,5 +66,5 @@ def read(path: Path) -> FirstHour:
             first += lines
     file, change = _FILE.search(words), _CHANGE.search(" ".join(words.split()))
     if not first or not text or file is None or change is None:
-        raise ValueError("the README's first hour lacks its commands, its file or its edit")
+        raise ValueError("the README's section on editors lacks its commands, its file or its edit")
     return FirstHour(tuple(first), editors, file[1], text, change[1], change[2])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from tests.editors.neovim.neovim import PLUGIN, Neovim
+from tests.editors.programs import REPOSITORY
 from tests.server._upstreams import Play, llama_cpp, served
 
 from calomel.infer.launch import version
@@ -63,7 +64,7 @@ def test_log_and_context_are_shown(neovim: Neovim) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("Calomel dance", "Calomel: there is no subcommand dance"),
+        ("Calomel dance", "Calomel: unknown subcommand dance"),
         ("Calomel toggle moon", "Calomel: toggle takes file, global, language"),
         ("Calomel snooze long", "Calomel: snooze takes minutes; 0 ends it"),
     ],
@@ -145,8 +146,8 @@ def test_help_tells_of_every_option_key_command_and_function(bare: Neovim) -> No
     wanted += [f"*:Calomel-{command}*" for command in names["commands"]]
     wanted += [f"*calomel.{function}()*" for function in names["functions"]]
     assert [each for each in wanted if each not in HELP] == []
-    readme = (PLUGIN / "README.md").read_text(encoding="utf-8")
-    assert [key for key in names["keys"].values() if f"`{key}`" not in readme] == []
+    page = (REPOSITORY / "docs" / "neovim.md").read_text(encoding="utf-8")
+    assert [key for key in names["keys"].values() if f"`{key}`" not in page] == []
 
 
 def choose(neovim: Neovim, label: str) -> None:
@@ -195,7 +196,7 @@ def test_a_model_that_does_not_answer_is_told_and_the_old_one_stays(bare: Neovim
     bare.setup()
     bare.open("\n")
     bare.command("CalomelModel http://127.0.0.1:9")
-    wanted = "Calomel: scripted goes on, for the other model does not answer: no server answers at http://127.0.0.1:9"
+    wanted = "Calomel: scripted stays in use, because the other model does not answer: no server answers at http://127.0.0.1:9"
     bare.until(lambda: any(each.startswith(wanted) for each in bare.messages()), "the reason")
     assert bare.status().startswith("scripted: ready")
     bare.command("CalomelModel nowhere")

@@ -130,7 +130,7 @@ def test_neovims_own_does_not_show_a_second_one_beside_ours(bare: Neovim) -> Non
 @pytest.fixture
 def plain(newer: Neovim) -> Neovim:
     """Neovim without the plugin, set up as the page on clients of Copilot's protocol says."""
-    page = (REPOSITORY / "docs" / "copilot-clients.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs" / "plugins.md").read_text(encoding="utf-8")
     shown = re.search(r"```lua\n(vim\.lsp\.config\(\"copilot_calomel.*?)```", page, re.DOTALL)
     assert shown is not None
     newer.lua(shown[1].replace('"calomel", "lsp"', ", ".join(map(json.dumps, SCRIPTED))))

@@ -35,7 +35,7 @@ def test_without_the_program_one_message_says_how_to_get_it_and_a_virtual_enviro
 def test_a_program_that_is_wrong_or_ends_is_said_once(start: Starter) -> None:
     workbench = start(settings={"calomel.path": "/nowhere/calomel"})
     workbench.until(workbench.toasts, "a message")
-    assert "The setting calomel.path names /nowhere/calomel, which is no program." in workbench.toasts()[0]
+    assert "The setting calomel.path names /nowhere/calomel, which is not a program." in workbench.toasts()[0]
     workbench.install(["/bin/false"])
     workbench.set({"calomel.path": str(workbench.program)})
     ended = "the log says more"

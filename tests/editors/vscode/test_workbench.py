@@ -407,7 +407,7 @@ def test_a_setting_reaches_the_server(workbench: Workbench) -> None:
 
 
 def test_what_is_wrong_with_a_suggestion_is_kept_with_its_outcome(workbench: Workbench) -> None:
-    tell = "Calomel: Tell What Is Wrong With This Suggestion"
+    tell = "Calomel: Report a Bad Suggestion"
     workbench.edited(FAR)
     with workbench.learns("rejected"):
         choose(workbench, tell, "Not what I wanted")
@@ -416,7 +416,7 @@ def test_what_is_wrong_with_a_suggestion_is_kept_with_its_outcome(workbench: Wor
     workbench.type(" ")
     workbench.until_silent_because("rejected before")
     workbench.command(tell)
-    sentence = "Calomel: Nothing is shown of which you could tell."
+    sentence = "Calomel: There is no suggestion to report."
     workbench.until(lambda: sentence in workbench.toasts(), "the sentence")
     workbench.clear_toasts()
 
@@ -433,9 +433,9 @@ def test_pages_and_menus_open(workbench: Workbench) -> None:
     workbench.offered("\n", (1, 1), "x = ", "value_of(x)")
     with workbench.learns("accepted"):
         workbench.press("Tab")
-    workbench.command("Calomel: Show What the Model Sees Here")
+    workbench.command("Calomel: Show What the Model Sees")
     workbench.until_tab("What the model sees")
-    workbench.command("Calomel: Show What Became of Suggestions")
+    workbench.command("Calomel: Show Suggestion Statistics")
     workbench.until_tab("What became of suggestions")
     workbench.until(lambda: any("accepted" in text for text in workbench.see("texts")), "its numbers")
     workbench.command("Calomel: Menu")

@@ -1,4 +1,4 @@
-"""Other people's plugins in a real Neovim, with the settings of docs/http-clients.md, against the running server.
+"""Other people's plugins in a real Neovim, with the settings of docs/plugins.md, against the running server.
 
 `make clients` fetches them. What the page says is what is run: its blocks, with another port in the address.
 """
@@ -45,8 +45,8 @@ return table.concat(found, "\\n")
 
 def block(title: str, server: SimpleNamespace) -> tuple[str, str]:
     """The language and the text of the first block below a heading of the page, for this server."""
-    page = (ROOT / "docs" / "http-clients.md").read_text(encoding="utf-8")
-    found = re.search(rf"^## {re.escape(title)}$.*?^```(\w+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    page = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    found = re.search(rf"^### {re.escape(title)}$.*?^```(\w+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert found is not None
     text = found[2].replace("http://127.0.0.1:8017", server.url)
     assert text != found[2]

@@ -76,11 +76,11 @@ function M.status_lines()
     local client = server.client(0) or server.clients()[1]
     if not client then
         if server.trouble then
-            return { server.trouble .. " :checkhealth calomel says more." }
+            return { server.trouble .. " See :checkhealth calomel." }
         elseif vim.bo.filetype == "" then
             return { "No server is running: this buffer has no file type, which :set filetype=... gives it." }
         end
-        return { "No server is running. :checkhealth calomel says more." }
+        return { "No server is running. See :checkhealth calomel." }
     end
     local lines = {}
     local status, err = server.execute_sync(client, "status", {})
@@ -243,7 +243,7 @@ function M.run(arguments)
     local name = arguments[1] or "status"
     local subcommand = SUBCOMMANDS[name]
     if not subcommand then
-        say("there is no subcommand " .. name, vim.log.levels.ERROR)
+        say("unknown subcommand " .. name, vim.log.levels.ERROR)
         return
     end
     subcommand(arguments[2])

@@ -129,12 +129,12 @@ function M.set(options)
     options = options or {}
     for name in pairs(options) do
         if M.defaults[name] == nil and name ~= "filetypes" then
-            error(("calomel: there is no option %q"):format(name), 0)
+            error(("calomel: unknown option %q"):format(name), 0)
         end
     end
     for name in pairs(type(options.keys) == "table" and options.keys or {}) do
         if M.defaults.keys[name] == nil then
-            error(("calomel: there is no key %q; there are %s"):format(name, M.key_names()), 0)
+            error(("calomel: unknown key %q; known are %s"):format(name, M.key_names()), 0)
         end
     end
     local merged = vim.tbl_deep_extend("force", M.defaults, options)

@@ -12,8 +12,8 @@ local function check_program(cmd)
     local path = vim.fn.exepath(cmd[1])
     local own = require("calomel.install").installed()
     if path == "" then
-        vim.health.error(("there is no program %q"):format(cmd[1]), {
-            ":CalomelInstall installs it for Neovim alone.",
+        vim.health.error(("%q was not found"):format(cmd[1]), {
+            ":CalomelInstall installs it for Neovim only.",
             "Or install Calomel, and put its `calomel` on your PATH.",
             "Or name it: require('calomel').setup({ cmd = { '/path/to/calomel', 'lsp' } })",
         })

@@ -57,7 +57,7 @@ function M.setup(options)
     local cmd = config.current.cmd
     if type(cmd) == "table" and vim.fn.executable(cmd[1]) == 0 then
         local how = config.given.cmd and "" or ":CalomelInstall installs it, "
-        local message = ("calomel: there is no program %q; %ssee :checkhealth calomel"):format(cmd[1], how)
+        local message = ("calomel: %q was not found; %ssee :checkhealth calomel"):format(cmd[1], how)
         vim.notify(message, vim.log.levels.WARN)
         return
     end

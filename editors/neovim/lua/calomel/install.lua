@@ -97,7 +97,7 @@ local function source(wheel)
     local path = is_url and wheel or vim.fn.fnamemodify(wheel, ":p")
     local version = vim.fs.basename(path):match("^calomel%-([^-]+)%-.*%.whl$")
     if not version or not (is_url or vim.uv.fs_stat(path)) then
-        return nil, ("%s is no wheel of Calomel, neither as a file nor as an https address"):format(wheel)
+        return nil, ("%s is not a Calomel wheel, neither a file nor as an https address"):format(wheel)
     end
     return path, version
 end
@@ -241,7 +241,7 @@ function M.run(wheel)
         running = nil
         log:close()
         if not problem and vim.fn.executable(inside(folder, "calomel")) == 0 then
-            problem = "it could not be installed: there is no program calomel in what was installed"
+            problem = "the installation failed: it contains no `calomel`"
         end
         if problem then
             vim.fs.rm(folder, { recursive = true, force = true })

@@ -113,7 +113,7 @@ function M.choose(name)
                 return
             end
         end
-        say(("there is no model %s here; :CalomelModel shows which there are"):format(name), vim.log.levels.WARN)
+        say(("unknown model %s; :CalomelModel lists which there are"):format(name), vim.log.levels.WARN)
     end)
 end
 

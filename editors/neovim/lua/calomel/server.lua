@@ -69,7 +69,7 @@ local function on_status(_, state, ctx)
         end
     end
     if state.state == "error" then
-        tell(("%s; `calomel doctor` says more."):format((state.message:gsub("%.$", ""))), vim.log.levels.WARN)
+        tell(("%s; for details, run `calomel doctor`."):format((state.message:gsub("%.$", ""))), vim.log.levels.WARN)
     end
     vim.cmd.redrawstatus({ bang = true })
 end
@@ -105,7 +105,7 @@ local function on_exit(code, signal, id)
     if starts >= MOST_STARTS then
         M.trouble = ("The server ended %d times in a row (%s)."):format(starts + 1, how)
         vim.schedule(function()
-            tell(M.trouble .. " :checkhealth calomel says more, :Calomel restart tries again.", vim.log.levels.WARN)
+            tell(M.trouble .. " See :checkhealth calomel; :Calomel restart tries again.", vim.log.levels.WARN)
         end)
         return
     end

@@ -92,7 +92,7 @@ class Adapter(ABC):
     async def rewrite(self, ask: Ask) -> str:
         """What the region becomes; only with `Known.edits`."""
         del ask
-        raise UpstreamError("refused", f"{self.name} rewrites no regions")
+        raise UpstreamError("refused", f"{self.name} does not rewrite regions")
 
     async def _try(self) -> bool:
         """Ask for one token, which loads the model if necessary. Whether its log-probability came along."""
@@ -103,10 +103,7 @@ class Adapter(ABC):
     def _check_tokens(self, model: str, counted: int, form: FimFormat) -> None:
         """Raise UpstreamError unless the model has the tokens of the named format, which it counts as one each."""
         if counted != len(form.marks):
-            message = (
-                f"{model or 'the model'} has no tokens {' '.join(form.marks)}: leave upstream-fim out, so that the "
-                "server says which it has"
-            )
+            message = f"{model or 'the model'} has no tokens {' '.join(form.marks)}: remove upstream-fim to detect them"
             raise UpstreamError("refused", message)
 
     def _one_of(self, names: Sequence[str]) -> str:
@@ -115,14 +112,14 @@ class Adapter(ABC):
         if wanted is not None:
             found = next((name for name in names if name in {wanted, f"{wanted}:latest"}), None)
             if found is None:
-                there = f"it has {shown}" if names else "it has none"
+                there = f"it has {shown}" if names else "it has no models"
                 raise UpstreamError("refused", f"the server at {self._target.base} has no {wanted}: {there}")
             return found
         if len(names) != 1:
             message = (
                 f"the server at {self._target.base} has several models: name one with upstream-model ({shown})"
                 if names
-                else f"the server at {self._target.base} has no model: load one there"
+                else f"the server at {self._target.base} has no model: load one"
             )
             raise UpstreamError("refused", message)
         return names[0]

@@ -69,7 +69,7 @@ class OpenAi(Adapter):
         except UpstreamError as error:
             if error.status == _NOT_FOUND:
                 message = (
-                    f"the server at {self._target.base} only chats, which cannot fill holes: take one with "
+                    f"the server at {self._target.base} only chats and cannot complete code: use one with "
                     "/v1/completions (vLLM, LM Studio), llama.cpp or Ollama"
                 )
                 raise UpstreamError("refused", message) from None
@@ -247,8 +247,8 @@ async def _detected(exchange: Exchange) -> Any:
         if only in found and "error" not in found:
             return name
     message = (
-        f"the server at {exchange.target.base} speaks no known format: is it llama.cpp, Ollama, vLLM or LM Studio? "
-        "Otherwise say upstream-format"
+        f"the server at {exchange.target.base} speaks no known API: if it is llama.cpp, Ollama, vLLM or "
+        "LM Studio, check its version; otherwise set upstream-format"
     )
     raise refused or UpstreamError("refused", message)
 

@@ -61,10 +61,10 @@ _MARKER_TOKENS: Final = 16
 _ASLEEP_SECONDS: Final = 60.0
 # The model or a route does not exist any more.
 _CHANGED: Final = frozenset({404, 501})
-_NONE: Final = "it gives no log-probabilities: filters, and what rules know of their drafts, decide alone"
+_NONE: Final = "it gives no log-probabilities, so only filters and past results decide"
 
 
-_CONTINUES: Final = "it has no fill-in-the-middle tokens that are known, and continues the text before a hole"
+_CONTINUES: Final = "it has no known fill-in-the-middle tokens and continues the text before a gap"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class UpstreamCompleter:
 
     def constraint(self, form: AnswerForm) -> Constraint:  # noqa: ARG002
         """Raises UnsupportedError."""
-        raise UnsupportedError("the model behind the upstream server follows no schema: leave it out")
+        raise UnsupportedError("the upstream model does not support schemas: remove it")
 
     @property
     def note(self) -> str:
@@ -210,9 +210,7 @@ class UpstreamCompleter:
         if self._adapter is None:
             return self._trouble or f"the server at {self.target.base} was not asked yet"
         known = "it gives log-probabilities" if self._last.log_probs else _NONE
-        known += (
-            "; it has no fill-in-the-middle tokens, and continues the text before a hole" if self._continues else ""
-        )
+        known += "; it has no fill-in-the-middle tokens and continues the text before a gap" if self._continues else ""
         return f"{self._adapter.name} at {self.target.base} with {self._last.model}; {known}"
 
     @property
@@ -451,7 +449,7 @@ class UpstreamCompleter:
             async with asyncio.timeout(None if until is None else max(0.0, until - time.monotonic())):
                 return await work
         except TimeoutError:
-            message = f"the server at {self.target.base} did not answer in time: take a smaller model or less context"
+            message = f"the server at {self.target.base} did not answer in time: use a smaller model or less context"
             raise UpstreamError("timeout", message) from None
 
     async def _finished(self, request: FillRequest, answer: _Answer, began: float) -> Fill:

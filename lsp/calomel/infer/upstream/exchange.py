@@ -101,13 +101,13 @@ def problem_of(url: str) -> str | None:
     except ValueError:
         whole = False
     if not whole or any(character.isspace() for character in url):
-        return "upstream is no address: give one such as http://127.0.0.1:8080"
+        return "upstream is not an address such as http://127.0.0.1:8080"
     return _unsafe(parts)
 
 
 def _unsafe(parts: SplitResult) -> str | None:
     if parts.username or parts.password or parts.query or parts.fragment:
-        return "upstream has more than an address: give a key by upstream-key-file or CALOMEL_UPSTREAM_KEY"
+        return "upstream contains more than an address: put a key in upstream-key-file or CALOMEL_UPSTREAM_KEY"
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         return "upstream would send your code unencrypted to another machine: use https, or a tunnel (ssh -L)"
     return None
@@ -178,12 +178,12 @@ class Exchange:
 
     def broken(self) -> UpstreamError:
         """The error for an answer that breaks off."""
-        message = f"{self._place} ended in the middle of an answer: see its log, and ask again"
+        message = f"{self._place} stopped in the middle of an answer: see its log, then try again"
         return UpstreamError("failed", message, gone=True)
 
     def nonsense(self) -> UpstreamError:
         """The error for an answer that does not follow its format."""
-        message = f"{self._place} answers what is no {self.target.format} format: check upstream and upstream-format"
+        message = f"{self._place} did not answer with {self.target.format} format: check upstream and upstream-format"
         return UpstreamError("failed", message)
 
     @property
@@ -246,7 +246,7 @@ class Exchange:
             finally:
                 await response.aclose()
         except httpx.TimeoutException:
-            raise UpstreamError("timeout", f"{self._place} did not answer in time: is it overloaded?") from None
+            raise UpstreamError("timeout", f"{self._place} did not answer in time: it may be overloaded") from None
         except httpx.ConnectError as error:
             raise self._unreachable(error) from None
         except (httpx.HTTPError, httpx.InvalidURL):
@@ -255,34 +255,34 @@ class Exchange:
     def _unreachable(self, error: Exception) -> UpstreamError:
         found = _tls(error)
         if found is None:
-            message = f"no server answers at {self.target.base}: start it, or mend upstream"
+            message = f"no server answers at {self.target.base}: start it, or correct upstream"
             return UpstreamError("unreachable", message, gone=True)
         if isinstance(found, ssl.SSLCertVerificationError):
-            why = f"has no certificate that can be trusted ({found.verify_message}): "
-            why += "name its authority in SSL_CERT_FILE"
+            why = f"has no trusted certificate ({found.verify_message}): "
+            why += "set SSL_CERT_FILE to its authority"
         else:
-            why = f"speaks no TLS, or none that fits ({found.reason or 'no TLS'}): one of this machine may be http://"
+            why = f"does not support TLS, or its version ({found.reason or 'no TLS'}): on this machine, use http://"
         return UpstreamError("refused", f"{self._place} {why}")
 
     def _refusal(self, status: int, data: bytes) -> UpstreamError:
         """The error for a status; never repeats the body, which may quote the prompt."""
         said = data.decode("utf-8", "replace").lower()
         if status in _UNAUTHORISED:
-            does = "wants a key" if self.target.key is None else "does not accept the key"
+            does = "requires a key" if self.target.key is None else "rejects the key"
             message = f"{self._place} {does}: put it into upstream-key-file or CALOMEL_UPSTREAM_KEY"
             return UpstreamError("refused", message, status, said)
         if 300 <= status < 400:  # noqa: PLR2004 (RFC 9110)
-            message = f"{self._place} sends to another address, where nothing is sent: name that one as upstream"
+            message = f"{self._place} redirects elsewhere, which Calomel does not follow: set upstream to that address"
             return UpstreamError("refused", message, status, said)
         if status == _BUSY:
-            return UpstreamError("overloaded", f"{self._place} has too much to do: try again shortly", status, said)
+            return UpstreamError("overloaded", f"{self._place} is overloaded: try again shortly", status, said)
         if status == _LOADING:
             return UpstreamError("loading", f"{self._place} is not ready yet: wait until its model is loaded", status)
         window = _WINDOW.search(said)
         if window:
-            message = f"{self._place} has room for {window[1]} tokens: ask again, or give it more"
+            message = f"{self._place} has room for {window[1]} tokens: try again, or enlarge its context"
             return UpstreamError("failed", message, status, said, window=int(window[1]))
-        message = f"{self._place} answered with an error ({status or 'in its answer'}): its log says why"
+        message = f"{self._place} answered with an error ({status or 'in its answer'}): see its log"
         return UpstreamError("failed", message, status, said)
 
     async def open(self) -> AsyncClient:

@@ -53,7 +53,7 @@ def stories_between(older: Source, newer: Source, dropped: Counter[str]) -> Iter
         waiting.difference_update(group)
         story = story_of(COMMIT, newer.with_text(text), edits) if len(edits) <= MAX_CHANGES else None
         if story is None:
-            dropped["commit: does not stand on its own"] += 1
+            dropped["commit: depends on other changes"] += 1
         else:
             yield story
 

@@ -133,9 +133,9 @@ class ChatRequestBody(wire.PublishedBody):
         if len(names) < len(self.tools or ()):
             raise ValueError("two tools have the same name")
         if self.tool_choice == "required" and not names:
-            raise ValueError("tool_choice asks for a call, but there are no tools")
+            raise ValueError("tool_choice asks for a call, but the request has no tools")
         if isinstance(self.tool_choice, ToolParam) and self.tool_choice.function.name not in names:
-            raise ValueError("tool_choice names a function that is not among the tools")
+            raise ValueError("tool_choice names an unknown function")
         return self
 
 
@@ -218,8 +218,7 @@ class NoChatError(RefusedError):
     status = 404
     code = "model_not_found"
     message = (
-        "The loaded model does not chat: its folder has no chat template. "
-        "`calomel serve --model PATH` loads one that does."
+        "The loaded model does not chat: it has no chat template. Load one that does with `calomel serve --model PATH`."
     )
 
 
@@ -275,7 +274,7 @@ def _template(folder: Path | None) -> ChatTemplate | None:
     try:
         return ChatTemplate.of(folder or nano_path())
     except ChatTemplateError as error:
-        _log.error("the model's chat template can not be used: %s", error)
+        _log.error("the model's chat template cannot be used: %s", error)
         raise ModelFailedError from error
 
 

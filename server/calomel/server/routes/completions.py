@@ -157,14 +157,14 @@ def _one_text(value: Any) -> Any:
     """A list with one text means that text; tokens of another model's vocabulary mean nothing here."""
     if isinstance(value, list):
         if len(value) != 1 or not isinstance(value[0], str):
-            raise ValueError("Input should be a text, or a list with one text")
+            raise ValueError("Input should be a string, or a list with one string")
         return value[0]
     return value
 
 
 def _no_echo(value: Any) -> Any:
     if value is True:
-        raise ValueError("The prompt is not repeated: leave echo out")
+        raise ValueError("The prompt is not repeated: remove echo")
     return value
 
 

@@ -223,7 +223,7 @@ def _field(values: Any, path: str) -> Any:
 
 def _no_format(value: Any) -> Any:
     if value not in (None, ""):
-        raise ValueError("Answers have no format here: leave it out")
+        raise ValueError("Answers have no format here: remove it")
     return None
 
 

@@ -85,7 +85,7 @@ def behind(settings: ServerSettings) -> ModelObject:
         id=name,
         name=f"Calomel: {name}",
         created=0,
-        description="A model behind another server.",
+        description="A model in another server.",
         context_length=FALLBACK_CONTEXT,
         max_output_length=FALLBACK_CONTEXT,
         supported_sampling_parameters=list(SAMPLING_PARAMETERS),
@@ -105,7 +105,7 @@ def _talks(folder: Path) -> bool:
 
 def _needed(value: int | None, info: ValidationInfo) -> int | None:
     if value is None and info.data.get("user_action") == "partial":
-        raise ValueError("Input should say how much was taken")
+        raise ValueError("Input should be the accepted length")
     return value
 
 

@@ -89,7 +89,7 @@ router = protected_router()
 
 
 @health_router.get(
-    "/health", responses={503: {"description": "The model is loading or failed, or the server is ending."}}
+    "/health", responses={503: {"description": "The model is loading or has failed, or the server is stopping."}}
 )
 async def health(request: Request) -> Response:
     """200 `{"status": "ok"}` when fills are served; else 503 with `status` "loading", "failed" or "draining"."""
