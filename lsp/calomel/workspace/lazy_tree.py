@@ -15,7 +15,8 @@ from tree_sitter import Parser, Point, Tree
 
 from calomel.workspace.documents import Document, TextChange
 
-# Bytes at a time.
+# Bytes at a time. One view of the buffer is kept for each length that a last piece may have: the parser keeps every
+# object that it was given.
 _PIECE: Final = 1 << 14
 
 
@@ -25,7 +26,7 @@ class ParserInput(threading.local):
     def __init__(self) -> None:
         self._data = b""
         self._buffer = memoryview(bytearray(_PIECE))
-        self._view = self._buffer
+        self._views: dict[int, memoryview] = {_PIECE: self._buffer}
 
     def take(self, data: bytes) -> None:
         """Read from `data` from now on; only this releases the text read before."""
@@ -34,10 +35,11 @@ class ParserInput(threading.local):
     def __call__(self, at: int, _point: Point) -> memoryview:
         """The bytes from `at` on, valid until the next call."""
         size = max(0, min(_PIECE, len(self._data) - at))
-        # Kept, since the parser borrows it.
-        self._view = self._buffer[:size]
-        self._view[:] = self._data[at : at + size]
-        return self._view
+        view = self._views.get(size)
+        if view is None:
+            view = self._views[size] = self._buffer[:size]
+        view[:] = self._data[at : at + size]
+        return view
 
 
 class Work:
