@@ -84,14 +84,14 @@ docs: $(VENV)/.installed-dev
 	@echo "build/site/index.html"
 
 # With a wheel in it, so that the extension can install the server.
-vsix: $(VENV)/.installed-dev editors/vscode/node_modules/.installed
+vsix: $(VENV)/.installed-build editors/vscode/node_modules/.installed
 	@rm -rf dist/calomel.vsix editors/vscode/server
 	$(BIN)/python -m hatchling build --target wheel --directory editors/vscode/server
 	cd editors/vscode
 	npm run --silent package
 
 # With an extension in it that has none, as the server is there.
-wheel: $(VENV)/.installed-dev
+wheel: $(VENV)/.installed-build
 	@rm -rf dist/calomel.vsix editors/vscode/server
 	if command -v npm >/dev/null; then
 	    $(MAKE) --no-print-directory editors/vscode/node_modules/.installed
@@ -130,6 +130,11 @@ $(BIN)/python:
 $(VENV)/.installed-base: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Calomel and what it needs into $(VENV) (once; torch is the large part)"
 	$(PIP) --editable .
+	touch $@
+
+# Packing needs one tool, and neither torch nor the test tools.
+$(VENV)/.installed-build: pyproject.toml constraints.txt | $(BIN)/python
+	@$(PIP) hatchling
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -54,7 +53,7 @@ class Right:
     weights_hash: str = "w"
     asked: list[tuple[str, str]] = field(default_factory=list)
     verifiable: bool = True
-    filler: Any = field(default_factory=lambda: SimpleNamespace(generation=None))
+    decoding: tuple[str, int] = ("default", 1)
 
     def measure(self, text: str) -> int:
         return count(text)

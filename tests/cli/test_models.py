@@ -247,6 +247,22 @@ def test_three_models_are_recommended_that_fit_and_how_to_get_them(run: Runner, 
     assert "8B" in card
     assert not re.search(r"fetch \S*-[78]B", laptop)
     assert "No model larger than nano fits" in nothing
+    # What is published of each, or why it stands there.
+    assert len(re.findall(r"known: .+ \(.+\)|known: .+ in the suite of ", card + laptop)) == len(
+        re.findall("calomel models fetch", card + laptop)
+    )
+
+
+def test_models_for_a_cpu_are_of_a_size_for_its_cores(run: Runner) -> None:
+    told = {
+        cores: run("models", "recommend", "--device", "cpu", "--memory-gib", "32", "--cores", cores).out
+        for cores in (2, 8, 16)
+    }
+
+    sizes = {cores: [float(size) for size in re.findall(r"fetch \S+-([\d.]+)B", out)] for cores, out in told.items()}
+    assert max(sizes[2]) == 0.5
+    assert max(sizes[8]) == max(sizes[16]) == 1.5
+    assert all("llama-server -m FILE.gguf --port 8080" in out for out in told.values())
 
 
 def test_families_are_told_as_tables(run: Runner) -> None:

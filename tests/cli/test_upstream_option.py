@@ -79,3 +79,13 @@ def test_the_bench_of_next_edits_asks_it(run: Runner, play: Play, tmp_path: Path
 
     assert found.status == 0, found.err
     assert any("fim-suffix" in str(body.get("prompt")) for path, body in play.asked if path == "/api/generate")
+
+
+def test_the_bench_of_holes_asks_it(run: Runner, url: str, tmp_path: Path) -> None:
+    told = tmp_path / "r.json"
+    found = run("bench", "infill", "--upstream", url, "--holes-per-kind", 4, "--no-resume", "--json", told)
+
+    assert found.status == 0, found.err
+    figures = json.loads(told.read_text())
+    assert figures["policy"] == "the server's"
+    assert figures["rest_of_line.exact_match"] is not None

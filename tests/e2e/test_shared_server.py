@@ -8,9 +8,11 @@ import json
 import os
 import shutil
 import signal
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import psutil
@@ -128,14 +130,24 @@ async def test_a_server_that_hangs_is_ended_and_replaced(monkeypatch: pytest.Mon
     await completer.aclose()
 
 
-def test_a_file_of_a_server_that_left_its_port_is_given_up(private_folders: Path) -> None:
+@pytest.mark.parametrize("taken", [False, True], ids=["nobody", "another"])
+def test_a_file_of_a_server_that_left_its_port_is_given_up(private_folders: Path, *, taken: bool) -> None:
     first = find_or_start(SETTINGS)
     (path,) = runtime_file.runtime_folder().glob("*.json")
     record = json.loads(path.read_text())
-    path.write_text(json.dumps({**record, "url": "http://127.0.0.1:9"}))
+    other = ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler)
+    url = f"http://127.0.0.1:{other.server_port}"
+    if taken:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+    else:
+        other.server_close()
+    path.write_text(json.dumps({**record, "url": url}))
     second = find_or_start(SETTINGS)
-    assert second not in {first, Endpoint("http://127.0.0.1:9", first.token)}
-    os.kill(record["pid"], signal.SIGTERM)
+    other.shutdown() if taken else None
+    other.server_close()
+    assert second not in {first, Endpoint(url, first.token)}
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(record["pid"], signal.SIGTERM)
 
 
 async def test_editors_ask_a_server_that_has_a_model_already_through_one_that_they_share(tmp_path: Path) -> None:

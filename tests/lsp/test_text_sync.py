@@ -32,6 +32,28 @@ async def test_positions_count_utf16_whatever_else_the_client_offers(editor: Edi
     assert at(0, 4) == answer["items"][0]["range"]["start"]
 
 
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [(at(3, 0), at(3, 0)), (at(1, 0), at(9, 0)), (at(2, 1), at(2, 1)), (at(0, 2), at(0, 3)), (at(0, 0), at(0, 2))],
+    ids=["start beyond", "end beyond", "behind the last line", "from within a character", "into one"],
+)
+async def test_a_range_that_is_not_in_the_text_is_not_guessed(editor: Editor, start: Any, end: Any) -> None:
+    await editor.begin("a😀b\ntwo")
+    editor.change(2, {"range": {"start": start, "end": end}, "text": "x"})
+    assert (await editor.inline(0, 1)) is None
+    assert len(editor.shown()) == 1
+    editor.change(3, {"text": "whole"})
+    assert await editor.text() == "whole"
+
+
+async def test_all_of_a_text_and_its_very_end_are_in_it(editor: Editor) -> None:
+    await editor.begin("one\ntwo")
+    editor.change(2, {"range": {"start": at(2, 0), "end": at(2, 0)}, "text": "!"})
+    assert await editor.text() == "one\ntwo!"
+    editor.change(3, {"range": {"start": at(0, 0), "end": at(999, 0)}, "text": "new"})
+    assert await editor.text() == "new"
+
+
 async def test_the_user_is_told_once(editor: Editor) -> None:
     await editor.initialize(options={"calomel": {"debug": True}})
     for number in range(3):

@@ -213,6 +213,8 @@ def test_what_templates_use_is_there(source: str, expected: str) -> None:
         "{% for i in range(1000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}",
         "{% macro again() %}{{ again() }}{% endmacro %}{{ again() }}",
         "{% for i in range(90000) %}{{ 'x' * 1000 }}{% endfor %}",
+        "{% set x = 'x' * 1000 %}{% for i in x %}{% for j in x %}{% for k in x %}{% endfor %}{% endfor %}{% endfor %}",
+        "{% macro twice(n) %}{% if n %}{{ twice(n - 1) }}{{ twice(n - 1) }}{% endif %}{% endmacro %}{{ twice(60) }}",
     ],
 )
 def test_what_no_template_should_do_is_refused_soon_and_without_a_quotation(source: str) -> None:

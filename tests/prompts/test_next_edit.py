@@ -125,14 +125,19 @@ Z = 3
 -z
 --- a/a.py
 +++ b/a.py
-@@ -3,1 +3,1 @@
+@@ -1,6 +1,6 @@
+ import b
+{blank}
 -def area(w):
 +def area(width):
+     return w * 2
+{blank}
+ print(area(1))
 
 <filename>a.py
 import b
 
-"""
+""".format(blank=" ")
 ZETA21 = ZETA + "<|marker_1|>def area(width):\n    return w<|user_cursor|> * 2<|marker_2|>\n<[fim-middle]>"
 ZETA2 = ZETA + ("<<<<<<< CURRENT\ndef area(width):\n    return w<|user_cursor|> * 2\n=======\n<[fim-middle]>")
 

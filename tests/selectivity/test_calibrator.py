@@ -64,6 +64,16 @@ def test_a_file_of_another_version_is_refused_with_both_numbers(tmp_path: Path) 
         Calibrator.read(path)
 
 
+def test_of_two_texts_as_sure_by_token_a_model_without_a_fit_is_believed_the_shorter() -> None:
+    def believed(tokens: int, kept: int = 20, cut: int = 0) -> float:
+        signals = {"mean_log_prob": -0.4, "tokens": tokens, "characters_inserted": kept, "cut": cut}
+        return Calibrator().probability(Subject("fill", "canvas", "c", signals))
+
+    assert believed(1) > believed(4) > believed(64)
+    # What is not shown may be as wrong as it likes.
+    assert believed(16) < believed(64, 20, 180) == pytest.approx(believed(6), abs=0.03)
+
+
 def test_a_folder_without_a_calibrator_has_one_that_knows_nothing(tmp_path: Path) -> None:
     assert Calibrator.of_folder(tmp_path) == Calibrator()
     FITTED.write(tmp_path / CALIBRATOR_FILE)

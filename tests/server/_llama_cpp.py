@@ -1,4 +1,7 @@
-"""A real llama.cpp or `llama_cpp.server` with a tiny model of any kind: `tests/tools/get-llama-server` builds both."""
+"""A real llama.cpp, from the package `xllamacpp` of PyPI, with a tiny model of any kind or one that is on the disk.
+
+Fetched by the test, into the user's cache; skipped where that is impossible.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,36 @@ from typing import Any
 
 import httpx
 import numpy as np
+import platformdirs
+import pytest
 from tests.server.conftest import until
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-FOLDER = Path(os.environ.get("CALOMEL_LLAMA_SERVER") or CACHE / "calomel" / "llama-server")
+CACHE = platformdirs.user_cache_path("calomel", appauthor=False) / "tests"
 SPECIAL = ("<|endoftext|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|repo_name|>", "<|file_sep|>")
 WIDTH, HEADS, HIDDEN = 64, 4, 128
+SERVE = """
+import sys, time
+import xllamacpp
+asked = xllamacpp.CommonParams()
+asked.model.path, asked.port, asked.n_ctx, asked.n_parallel = sys.argv[1], int(sys.argv[2]), 8192, 1
+asked.api_keys, asked.warmup, asked.cpuparams.n_threads = sys.argv[3:], False, 1
+server = xllamacpp.Server(asked)
+time.sleep(3600)
+"""
 
-PROGRAM, PYTHON = FOLDER / "llama-server", FOLDER / "python" / "bin" / "python"
 
-BUILT = PROGRAM.is_file() and PYTHON.is_file()
+def pip(*words: str) -> None:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", *words]
+    if subprocess.run(command, check=False, capture_output=True).returncode:
+        pytest.skip(f"pip {' '.join(words)} fails: is there no index?")
+
+
+def packages(name: str, *wanted: str) -> dict[str, str]:
+    """An environment with packages that are not Calomel's."""
+    folder = CACHE / name
+    if not folder.is_dir():
+        pip("install", "--no-deps", "--target", str(folder), *wanted)
+    return {**os.environ, "PYTHONPATH": str(folder)}
 
 
 def bytes_as_letters() -> list[str]:
@@ -35,12 +58,11 @@ def bytes_as_letters() -> list[str]:
 
 
 def the_library() -> Any:
-    """The gguf library that came with the program."""
-    sys.path.insert(0, str(FOLDER / "gguf-py"))
-    try:
-        return import_module("gguf")
-    finally:
-        sys.path.pop(0)
+    """The gguf library, which writes models for llama.cpp."""
+    folder = packages("gguf", "gguf")["PYTHONPATH"]
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return import_module("gguf")
 
 
 def write_model(path: Path, special: Sequence[str], says: str) -> None:
@@ -104,7 +126,6 @@ def write_model(path: Path, special: Sequence[str], says: str) -> None:
 def ready(url: str, process: subprocess.Popen[bytes]) -> bool:
     assert process.poll() is None
     try:
-        # `llama_cpp.server` has no such page, and listens once its model is loaded.
         return httpx.get(f"{url}/health", trust_env=False).status_code in {200, 404}
     except httpx.TransportError:
         return False
@@ -124,21 +145,16 @@ class Llama:
         says: str = "",
         key: str | None = None,
         port: int = 0,
-        package: Sequence[str] | None = None,
+        model: Path | None = None,
     ) -> str:
-        """Its address; that of `llama_cpp.server` with these options where they are not None."""
-        model = self.folder / "tiny-coder.gguf"
-        write_model(model, special, says)
+        """Its address."""
+        surroundings = packages("xllamacpp", "xllamacpp")
+        if model is None:
+            model = self.folder / "tiny-coder.gguf"
+            write_model(model, special, says)
         with socket.create_server(("127.0.0.1", port)) as free:
             port = free.getsockname()[1]
-        command = [str(PROGRAM), "--model", str(model), "--port", str(port), "--offline", "--no-warmup"]
-        command += ["--threads", "1", "--parallel", "1", "--ctx-size", "4096"]
-
-        command += [] if key is None else ["--api-key", key]
-        if package is not None:
-            command = [str(PYTHON), "-m", "llama_cpp.server", "--model", str(model), "--port", str(port), *package]
-            command += ["--model_alias", "qwen2.5-coder", "--n_threads", "1"]
-        surroundings = {**os.environ, "LLAMA_CPP_LIB_PATH": str(FOLDER)}
+        command = [sys.executable, "-c", SERVE, str(model), str(port), *([] if key is None else [key])]
         with (self.folder / "log").open("ab") as log:
             self.process = process = subprocess.Popen(command, env=surroundings, stdout=log, stderr=log)
         url = f"http://127.0.0.1:{port}"

@@ -26,7 +26,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 from tests.loop_watch import _short_turns  # noqa: F401 (a fixture)
 
-from calomel.infer.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, Timings
+from calomel.infer.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, Occupancy, Timings
 from calomel.server.app import create_app
 from calomel.server.run import config, open_upstream, upstream_of
 from calomel.server.settings import ServerSettings
@@ -135,6 +135,15 @@ class FakeFiller:
             for draft in request.drafts
         )
         return CompleteAnswer(candidates, context_tokens=24, cached_tokens=16, timings=Timings(total=0.02))
+
+    reads_ahead = False
+    note = None
+
+    def occupancy(self) -> Occupancy:
+        return Occupancy()
+
+    def for_client(self, client: str) -> FakeFiller:
+        return self
 
     def close(self) -> None:
         self.closed = True

@@ -178,9 +178,9 @@ def test_no_page_of_others_is_served_or_invited(open_client: Opener) -> None:
             refused = client.request(method, path, headers={"origin": origin}, json={})
             assert (refused.status_code, refused.json()["error"]["code"]) == (403, "origin_not_allowed")
             asked = client.options(path, headers={"origin": origin, **preflight})
-            assert (asked.status_code, asked.text[:17]) == (400, "Disallowed CORS o")
+            assert (asked.status_code, asked.json()) == (refused.status_code, refused.json())
             for answer in (refused, asked):
-                assert not {"access-control-allow-origin", "access-control-allow-private-network"} & {*answer.headers}
+                assert [name for name in answer.headers if name.startswith("access-control-allow-")] == []
 
 
 def test_two_origins_are_none(open_client: Opener) -> None:

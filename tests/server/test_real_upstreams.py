@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.families.published.autoregressive import QWEN2
-from tests.server._llama_cpp import BUILT, SPECIAL, Llama, ready
+from tests.server._llama_cpp import SPECIAL, Llama, ready
 from tests.server.conftest import TOKEN, listening, until, upstream_app
 
 from calomel.infer.completer import CompleteAnswer, CompleteRequest
@@ -29,8 +28,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def llama(tmp_path: Path) -> Iterator[Llama]:
-    if not BUILT:
-        pytest.skip("tests/tools/get-llama-server builds one")
     started = Llama(tmp_path)
     yield started
     started.end()
@@ -51,13 +48,10 @@ def asked() -> Iterator[Any]:
 
 
 SHORT = {"model": "m", "prompt": "x = ", "suffix": "\n", "max_tokens": 8}
-BOTH = pytest.mark.parametrize("package", [None, ()], ids=["llama-server", "llama_cpp.server"])
 
 
-@BOTH
-def test_a_real_llama_cpp_fills_holes_streams_and_says_how_sure_it_is(package: Any, llama: Any, asked: Any) -> None:
-    key = "k-1" if package is None else None
-    client = asked(llama(package=package, key=key), upstream_key=key)
+def test_a_real_llama_cpp_fills_holes_streams_and_says_how_sure_it_is(llama: Any, asked: Any) -> None:
+    client = asked(llama(key="k-1"), upstream_key="k-1")
     parts = PromptParts(
         (Excerpt("lib.py", 0, "LIMIT = 3\n"),), path="a.py", prefix="def f(n):\n    return ", suffix="\n"
     )
@@ -72,32 +66,28 @@ def test_a_real_llama_cpp_fills_holes_streams_and_says_how_sure_it_is(package: A
     assert own.text
     assert 0 < len(own.log_probs) <= 12
     assert max(own.log_probs) <= 0
-    if package is None:
-        # The extra file is among the tokens, a byte each: repository and path are, too.
-        assert answer.context_tokens > len("LIMIT = 3\ndef f(n):\n    return \n")
+    # The extra file is among the tokens, a byte each: repository and path are, too.
+    assert answer.context_tokens > len("LIMIT = 3\ndef f(n):\n    return \n")
     note = client.get("/calomel/v1/status").json()["model"]["note"]
-    name = "tiny-coder" if package is None else "qwen2.5-coder"
-    assert note.endswith(f"with {name}; it gives log-probabilities")
+    assert "it gives log-probabilities" in note
     assert (stream.status_code, lines[-1]) == (200, "data: [DONE]")
 
 
-@BOTH
-def test_a_question_that_is_cancelled_leaves_the_server_to_the_next(package: Any, llama: Any, asked: Any) -> None:
-    client = asked(llama(package=None if package is None else ("--n_ctx", "4096")))
+def test_a_question_that_is_cancelled_leaves_the_server_to_the_next(llama: Any, asked: Any) -> None:
+    client = asked(llama())
     with pytest.raises(httpx.ReadTimeout):
         client.post("/v1/fim/completions", json=SHORT | {"max_tokens": 3500, "stop": ["<none>"]}, timeout=1)
 
     assert client.post("/v1/fim/completions", json=SHORT, timeout=10).status_code == 200
 
 
-@BOTH
-def test_a_real_llama_cpp_that_ends_and_returns_is_asked_again(package: Any, llama: Any, asked: Any) -> None:
-    url = llama(package=package)
+def test_a_real_llama_cpp_that_ends_and_returns_is_asked_again(llama: Any, asked: Any) -> None:
+    url = llama()
     client = asked(url)
     assert client.post("/v1/fim/completions", json=SHORT).status_code == 200
     llama.end()
     gone = client.post("/v1/fim/completions", json=SHORT)
-    llama(port=int(url.rpartition(":")[2]), package=package)
+    llama(port=int(url.rpartition(":")[2]))
 
     assert (gone.status_code, gone.json()["error"]["code"]) == (503, "upstream_failed")
     assert client.post("/v1/fim/completions", json=SHORT).status_code == 200
@@ -114,33 +104,6 @@ def test_a_real_llama_cpp_without_tokens_of_a_hole_continues_the_text_before_it(
 
     assert client.post("/v1/fim/completions", json=SHORT).json()["usage"]["completion_tokens"] > 0
     assert "it has no fill-in-the-middle tokens" in client.get("/calomel/v1/status").json()["model"]["note"]
-
-
-def test_a_real_llama_cpp_server_without_log_probabilities_is_asked_without_them(llama: Any, asked: Any) -> None:
-    client = asked(llama(package=("--logits_all", "false")))
-
-    assert client.post("/v1/fim/completions", json=SHORT).json()["choices"][0]["text"]
-    assert "it gives no log-probabilities" in client.get("/calomel/v1/status").json()["model"]["note"]
-
-
-def test_a_window_that_a_real_llama_cpp_server_does_not_list_is_learnt_from_its_refusal(llama: Any, asked: Any) -> None:
-    line = "x = 1\n"
-    client = asked(llama(special=(*SPECIAL, line), package=("--n_ctx", "512")))
-    long = SHORT | {"prompt": line * 900}
-    refused = client.post("/v1/fim/completions", json=long)
-    assert "has room for 512 tokens" in refused.json()["error"]["message"]
-
-    assert client.post("/v1/fim/completions", json=long).status_code == 200
-
-
-def test_questions_at_once_wait_for_each_other_where_a_real_llama_cpp_server_is_told_so(llama: Any, asked: Any) -> None:
-    client = asked(llama(package=("--interrupt_requests", "false")))
-    with ThreadPoolExecutor(3) as threads:
-        answers = list(
-            threads.map(lambda _: client.post("/v1/fim/completions", json=SHORT | {"max_tokens": 200}), "abc")
-        )
-
-    assert [answer.status_code for answer in answers] == [200] * 3
 
 
 def test_transformers_serve_fills_holes_though_it_lists_no_models_and_tells_no_probabilities(

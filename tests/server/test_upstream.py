@@ -18,7 +18,7 @@ import pytest
 from starlette.applications import Starlette
 from tests.server import _upstreams as played
 from tests.server._upstreams import Play, served
-from tests.server.conftest import TOKEN, listening, opened, upstream_app
+from tests.server.conftest import TOKEN, events, listening, opened, upstream_app
 
 from calomel.cli.upstream_checks import check_upstream
 from calomel.infer.completer import CompleteAnswer, CompleteRequest, Draft
@@ -112,6 +112,19 @@ def test_a_hole_is_filled_by_a_server_whose_format_is_found_out(name: str, asked
     assert answer["choices"][0]["finish_reason"] == "stop"
     assert answer["usage"]["prompt_tokens"] == {"llama.cpp": 40, "ollama": 26, "mercury": 21}.get(name, 33)
     assert "def twice(n):" in json.dumps(play.last(ROUTES[name]))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_file_of_windows_is_shown_with_line_feeds_and_answered_in_its_own(
+    name: str, asked: Open, *, stream: bool
+) -> None:
+    play = Play(tokens=("n * ", "2\n", "    + 1"), log_probs=None)
+    hole = {"model": "m", "prompt": "# twice\r\ndef twice(n):\r\n    return ", "suffix": "\r\n", "stream": stream}
+    answer = asked(name, play).post(FIM, json=hole)
+    parts = events(answer)[:-1] if stream else [answer.json()]
+    assert "".join(part["choices"][0]["text"] for part in parts) == "n * 2\r\n    + 1"
+    assert "\\r" not in json.dumps([body for _, body in play.asked])
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -281,6 +294,16 @@ def test_secrets_do_not_leave(asked: Open) -> None:
 
     assert secret not in json.dumps(play.asked)
     assert "token = '****" in play.last("/infill")["input_prefix"]
+
+
+def test_nor_do_those_in_the_names_of_files(asked: Open) -> None:
+    play = Play()
+    secret = "ghp_" + "0123456789abcdefghijklmnopqrstuvwxyz"
+    extra = [{"filename": f"old/{secret}.py", "text": "x = 1\n"}]
+    asked("llama.cpp", play).post("/infill", json={"input_prefix": "a = ", "input_suffix": "", "input_extra": extra})
+
+    assert secret not in json.dumps(play.asked)
+    assert "*" in play.last("/infill")["input_extra"][0]["filename"]
 
 
 RENAMED = CompleteRequest(

@@ -67,6 +67,31 @@ SEAMS = {
     "tabs for blanks": ("a.go", "func f() {\n\tx()\n\t├if a {\n        b()\n    }┤\n}\n", "if a {\n\t\tb()\n\t}"),
     "blanks for tabs": ("a.py", "if x:\n    y()\n├if y:\n\tpass┤\n", "if y:\n    pass"),
     "two blanks for a tab": ("a.ts", "if (x) {\n  y();\n}\n├if (y) {\n\tx();\n}┤\n", "if (y) {\n  x();\n}"),
+    "two blanks for four": (
+        "a.py",
+        "def f(x):\n  if x:\n    y()\n  if y:\n    z()\n  ├while x:\n      x = g(x)\n      if x:\n          h()┤\n",
+        "while x:\n    x = g(x)\n    if x:\n      h()",
+    ),
+    "four blanks for two": (
+        "a.ts",
+        "if (x) {\n    y();\n}\nif (z) {\n    y\n}\nif (a) {\n    b();\n}\n├if (y) {\n  if (x) {\n    x();\n  }\n}┤\n",
+        "if (y) {\n    if (x) {\n        x();\n    }\n}",
+    ),
+    "an answer that begins at the margin": (
+        "a.py",
+        "class A:\n    def f(self):\n        ├if x:\n    y()\nelse:\n    z()┤\n",
+        "if x:\n            y()\n        else:\n            z()",
+    ),
+    "one with braces": (
+        "a.ts",
+        "class A {\n  f() {\n    ├if (x) {\n  y();\n}┤\n  }\n}\n",
+        "if (x) {\n      y();\n    }",
+    ),
+    "one behind the half of a head": (
+        "a.go",
+        "func f() {\n\tif a {\n\t\tif ├b {\n\tc()\n}┤\n\t}\n}\n",
+        "b {\n\t\t\tc()\n\t\t}",
+    ),
     "the tab of a recipe": ("Makefile", "all: a\n\tcc\n\na: b\n├    cc -o a┤\n", "\tcc -o a"),
 }
 

@@ -248,3 +248,21 @@ async def test_what_stands_in_a_neighbour_is_drafted_with_the_own_names(typed: s
         await editor.inline()
         (request,) = editor.model.requests
         assert [draft.text for draft in request.drafts] == drafted
+
+
+async def test_a_file_of_windows_is_shown_with_line_feeds_and_edited_in_its_own() -> None:
+    text = "def load(path):\r\n    return open(path)\r\n\r\n\r\nload('a')|\r\nload('b')\r\n"
+
+    def says(request: CompleteRequest) -> str:
+        return region(request).replace("'b'", "'c'") if request.kind == "edit" else ".read(\n)"
+
+    async with editing(text, says, settings=NOW) as editor:
+        other = "from a import load\r\n\r\n\r\ndef show():\r\n    return load('x')\r\n"
+        editor.workspace.open("file:///work/b.py", "python", 1, other)
+        editor.type("  # one\r\nload('d')")
+        answer = suggestion(await editor.next_edit())
+        assert editor.after(answer).replace("\r\n", "").isprintable()
+        assert "load('c')\r\n" in editor.after(answer)
+        await editor.inline()
+        assert {request.kind for request in editor.model.requests} == {"edit", "fill"}
+        assert not [request for request in editor.model.requests if "\r" in str(request.parts).replace("\\r", "\r")]

@@ -219,7 +219,7 @@ async def play(deeds: Sequence[tuple[Deed, str, Trigger]]) -> int:
             text = editor.document.text
             info = ModelInfo("m", "w", ("fill", "edit"), 32768, 2048, None, "0")
             asked = EditPrompt("a.py", "", text, "", None, session.hunks())
-            served = await room.rewrite(model, info, asked)
+            served = await room.rewrite(model.complete, info, asked)
             assert served.text == apply(text, served.edits)
             if served.edits:
                 session.holds(served.edits, "the server")

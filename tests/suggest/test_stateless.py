@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.suggest.editor import Reply, ScriptedModel
 
+from calomel.engine import DeadlineExceededError, EngineStoppedError
 from calomel.infer.completer import Candidate, CompleteRequest, ModelInfo
 from calomel.prompts.edit_prompt import EditPrompt
 from calomel.prompts.parts import Hunk, RegionBounds
@@ -45,7 +46,7 @@ async def rewritten(
     model: ScriptedModel, asked: EditPrompt, room: EditRoom | None = None, **options: Any
 ) -> RegionAnswer:
     room = room or EditRoom(SuggestionFilter())
-    return await room.rewrite(model, INFO, asked, **options)
+    return await room.rewrite(model.complete, INFO, asked, **options)
 
 
 @pytest.mark.parametrize("unit", ["x = 1\n", "xoxb-"])
@@ -91,16 +92,14 @@ async def test_an_empty_file_or_region_is_no_reason_to_fail(text: str) -> None:
 
 
 async def test_an_edit_that_comes_too_late_is_silence_and_any_other_failure_is_told() -> None:
-    refusal = RuntimeError("refused")
-    refusal.code = "deadline_exceeded"  # type: ignore[attr-defined]
-    model = ScriptedModel(lambda _: refusal)
+    model = ScriptedModel(lambda _: DeadlineExceededError("late"))
     asked = prompt(TEXT, RENAME, region="    return w * height\n", cursor="return w")
 
     late = await rewritten(model, asked)
 
     assert (late.text, late.reason) == ("    return w * height\n", SilenceReason.TIMEOUT)
-    refusal.code = "engine_stopped"  # type: ignore[attr-defined]
-    with pytest.raises(RuntimeError):
+    model.reply = lambda _: EngineStoppedError("stopped")
+    with pytest.raises(EngineStoppedError):
         await rewritten(model, asked)
 
 

@@ -119,6 +119,8 @@ def _below() -> Iterator[tuple[str, str, tuple[str, ...]]]:
     yield "text over lines", 'secret = """\n{}\n{}\n"""\n', (some(44), some(40))
     yield "kubernetes variable", "env:\n  - name: DB_PASSWORD\n    value: {}\n", (password,)
     yield "kubernetes key", "env:\n  - name: API_KEY\n    value: {}\n", (some(32),)
+    yield "typed constant over two lines", 'const TOKEN: &str =\n    "{}";\n', (some(32),)
+    yield "element over three lines", "<password>\n  {}\n</password>\n", (some(32),)
     yield "json list", '"api_keys": [\n  "{}",\n  "{}"\n]\n', (some(32), some(32))
     yield "python list", "API_KEYS = [\n" + "    '{}',\n" * 20 + "]\n", tuple(some(32) for _ in range(20))
     yield "value in brackets", 'API_KEY = (\n    "{}"\n    "{}"\n)\n', (some(24), some(24))

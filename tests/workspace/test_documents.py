@@ -45,12 +45,12 @@ class Editor(RuleBasedStateMachine):
 
     @rule(place=PLACES, text=TYPED)
     def insert(self, place: tuple[int, int], text: str) -> None:
-        self.send([RangeChange(Position(*place), Position(*place), text)])
+        self.replace(place, place, text)
 
     @rule(one=PLACES, other=PLACES, text=TYPED)
     def replace(self, one: tuple[int, int], other: tuple[int, int], text: str) -> None:
-        start, end = sorted((one, other))
-        self.send([RangeChange(Position(*start), Position(*end), text)])
+        start, end = sorted((self.inside(one), self.inside(other)))
+        self.send([RangeChange(start, end, text)])
 
     @rule(one=PLACES, other=PLACES)
     def delete(self, one: tuple[int, int], other: tuple[int, int]) -> None:
@@ -59,7 +59,12 @@ class Editor(RuleBasedStateMachine):
     @rule(places=st.lists(PLACES, min_size=2, max_size=4, unique=True), text=TYPED)
     def type_at_several_cursors(self, places: list[tuple[int, int]], text: str) -> None:
         # Editors send them from the last to the first, so that no change moves the next one.
-        self.send([RangeChange(Position(*place), Position(*place), text) for place in sorted(places, reverse=True)])
+        inside = sorted({self.inside(place) for place in places}, reverse=True)
+        self.send([RangeChange(place, place, text) for place in inside])
+
+    def inside(self, place: tuple[int, int]) -> Position:
+        """The place in the text that is nearest to this one."""
+        return Position(*position_of(self.text, offset_of(self.text, *place)))
 
     @rule()
     def take_back(self) -> None:

@@ -11,8 +11,17 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final, Literal
 
 from calomel.bench.holes import KINDS, make_holes
-from calomel.bench.model import BASELINE, Attempt, BenchOptions, Contender, OpenModel, in_turns, open_model
-from calomel.infer.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
+from calomel.bench.model import (
+    BASELINE,
+    Attempt,
+    BenchOptions,
+    Contender,
+    OpenModel,
+    UpstreamModel,
+    in_turns,
+    open_model,
+    open_upstream,
+)
 from calomel.report.heldout import Hole, read_heldout
 from calomel.report.progress import Progress
 from calomel.report.result import (
@@ -61,11 +70,13 @@ class InfillOptions(BenchOptions):
         holes_per_kind: holes of each kind, all languages together; None: 400, quick 48.
         resume: continue an interrupted run.
         quantize: weights in eight or four bits; None for what the device computes fastest.
+        upstream: address of another server whose model is measured in place of `model`; None for none.
     """
 
     holes_per_kind: int | None = None
     resume: bool = True
     quantize: Literal["int8", "int4"] | None = None
+    upstream: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +110,15 @@ def run_infill(options: InfillOptions) -> Report:
         BenchDataError: the held-out files are absent or damaged.
         CheckpointError: there is no checkpoint to measure.
         ValueError: a policy's bound on steps is not a number.
+        UpstreamError: no server answers at the address.
     """
+    if options.upstream is not None:
+        return measure_infill(options, open_upstream(options.upstream), Progress())
     with open_model(options.model, device=options.device, threads=options.threads, quantize=options.quantize) as model:
         return measure_infill(options, model, Progress())
 
 
-def measure_infill(options: InfillOptions, model: OpenModel, progress: Progress) -> Report:
+def measure_infill(options: InfillOptions, model: OpenModel | UpstreamModel, progress: Progress) -> Report:
     """The bench over a model; writes only its journal. Left to right is skipped where it means nothing."""
     ours = replace(Contender.parse(options.policy or "default"), as_doors=options.policy is None)
     contenders = (ours, BASELINE) if model.verifiable and ours != BASELINE else (ours,)
@@ -115,7 +129,7 @@ def measure_infill(options: InfillOptions, model: OpenModel, progress: Progress)
     depends_on = {**asdict(options), "resume": None, "weights": model.weights_hash}
     journal = Journal("infill", depends_on, resume=options.resume)
     outcomes = collect(holes, contenders, model.attempt, journal, progress, deadline=deadline)
-    generation = model.filler.generation
+    policy, steps = model.decoding
     flat: dict[str, Value] = {
         "quick": options.quick,
         **load.keys(),
@@ -124,8 +138,8 @@ def measure_infill(options: InfillOptions, model: OpenModel, progress: Progress)
         "quantize": options.quantize,
         "seed": options.seed,
         # What was measured, with the defaults for None spelled out.
-        "policy": ours.policy or (DEFAULT_POLICY if generation is None else generation.policy),
-        "max_steps": ours.max_steps or (DEFAULT_MAX_STEPS if generation is None else generation.max_steps),
+        "policy": ours.policy or policy,
+        "max_steps": ours.max_steps or steps,
         "policy_is_default": ours.policy is None and ours.max_steps is None,
         **flat_keys(outcomes, ours.name, BASELINE.name),
     }

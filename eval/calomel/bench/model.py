@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from calomel.infer.completer import DEFAULT_CONTEXT, FillRequest
-from calomel.infer.filler import Filler
+from calomel.infer.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY, Filler
 from calomel.infer.in_process import open_filler
 from calomel.prompts.parts import PromptParts
 from calomel.report.heldout import Hole
@@ -19,6 +19,7 @@ from calomel.report.result import weights_hash
 if TYPE_CHECKING:
     # Importing these loads torch, which `calomel --help` must not.
     from calomel.engine import Engine
+    from calomel.infer.upstream.completer import UpstreamCompleter
     from calomel.prompts.tokenizer import TextTokenizer
 
 LEFT_TO_RIGHT: Final = "left_to_right"
@@ -120,6 +121,12 @@ class OpenModel:
         """Whether left-to-right decoding of these weights means anything."""
         return self.engine.config.diffusion.verifiable
 
+    @property
+    def decoding(self) -> tuple[str, int | None]:
+        """Policy and steps of a request that names none."""
+        own = self.filler.generation
+        return (DEFAULT_POLICY, DEFAULT_MAX_STEPS) if own is None else (own.policy, own.max_steps)
+
     def measure(self, text: str) -> int:
         """The number of tokens in `text`."""
         return len(self.tokenizer.encode(text))
@@ -127,19 +134,7 @@ class OpenModel:
     def attempt(self, hole: Hole, contender: Contender, max_context: int = DEFAULT_CONTEXT) -> Attempt:
         """Fill `hole` greedily after at most `max_context` tokens; raises the engine's errors."""
         began = self.clock()
-        fill = self.filler.fill(
-            FillRequest(
-                "fill",
-                PromptParts(path=hole.path, prefix=hole.prefix, suffix=hole.suffix),
-                max_tokens=hole.max_tokens,
-                policy=contender.policy,
-                max_steps=contender.max_steps,
-                max_context=max_context,
-                recall=contender.as_doors,
-                whole_word=contender.as_doors,
-                fitted=contender.as_doors,
-            )
-        )
+        fill = self.filler.fill(_asked(hole, contender, max_context))
         milliseconds = (self.clock() - began) * 1e3
         return Attempt(
             text=fill.text,
@@ -150,6 +145,54 @@ class OpenModel:
             prompt_tokens=fill.prompt_tokens,
             cached_tokens=fill.cached_tokens,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamModel:
+    """The model behind another server, which decodes in its own way: its steps are not known here."""
+
+    completer: UpstreamCompleter
+    weights_hash: str
+    tokenizer: TextTokenizer
+    verifiable: bool = False
+    decoding: tuple[str, None] = ("the server's", None)
+
+    def measure(self, text: str) -> int:
+        """The number of tokens in `text`, as the shipped model counts: holes are the same for every model."""
+        return len(self.tokenizer.encode(text))
+
+    def attempt(self, hole: Hole, contender: Contender, max_context: int = DEFAULT_CONTEXT) -> Attempt:
+        """Fill `hole` greedily; raises UpstreamError."""
+        began = time.perf_counter()
+        fill = self.completer.fill(_asked(hole, contender, max_context))
+        tokens, milliseconds = fill.completion_tokens, (time.perf_counter() - began) * 1e3
+        return Attempt(fill.text, tokens, tokens, milliseconds, 0.0, fill.prompt_tokens, fill.cached_tokens)
+
+
+def open_upstream(address: str) -> UpstreamModel:
+    """The model behind a server; raises UpstreamError if none answers."""
+    from calomel.infer.upstream.completer import UpstreamCompleter
+    from calomel.infer.upstream.exchange import Target
+    from calomel.prompts.tokenizer import Tokenizer
+
+    completer = UpstreamCompleter(Target.named(address))
+    completer.look()
+    tokenizer = Tokenizer.from_file(checkpoint_folder(None) / "tokenizer.json")
+    return UpstreamModel(completer, completer.model.weights, tokenizer)
+
+
+def _asked(hole: Hole, contender: Contender, max_context: int) -> FillRequest:
+    return FillRequest(
+        "fill",
+        PromptParts(path=hole.path, prefix=hole.prefix, suffix=hole.suffix),
+        max_tokens=hole.max_tokens,
+        policy=contender.policy,
+        max_steps=contender.max_steps,
+        max_context=max_context,
+        recall=contender.as_doors,
+        whole_word=contender.as_doors,
+        fitted=contender.as_doors,
+    )
 
 
 def checkpoint_folder(folder: Path | None) -> Path:

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from calomel.engine import CanvasState, Constraint, Request, Result, SamplingParams
 from calomel.infer.completer import CanvasText, canvas_text, cut_at_stop, plain_ending, settled, settled_ids
 from calomel.prompts.chat import (
     THOUGHT_OPENING,
@@ -26,7 +27,6 @@ from calomel.prompts.chat_template import ChatPrompt, ChatTemplate
 from calomel.prompts.grammar import AnswerForm, GrammarError, embedded, json_form, pattern_form
 
 if TYPE_CHECKING:
-    from calomel.engine import CanvasState, Constraint, Request, Result, SamplingParams
     from calomel.infer.filler import Filler
 
 
@@ -238,8 +238,6 @@ class Chat:
         return tuple(context), None if form is None else self._model.grammars.compile(form)
 
     def _request(self, prepared: _Prepared) -> Request:
-        from calomel.engine import Request, SamplingParams  # imports torch
-
         asked, config = prepared.asked, self._model.engine.config
         # If there is no room, the engine raises the error.
         room = max(1, min(asked.max_tokens, config.max_position_embeddings - len(prepared.context)))

@@ -7,19 +7,20 @@ Below them: how answers are generated, and when an answer is complete.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, TypeVar
 
 from msgspec import Meta
 
+from calomel.engine import CanvasState, Constraint, Result, SamplingParams
 from calomel.infer.fitting import HoleText, hole_text
-from calomel.prompts.parts import PromptParts, RegionBounds
+from calomel.prompts.grammar import AnswerForm
+from calomel.prompts.parts import PromptParts, RegionBounds, line_feeds
 from calomel.prompts.tokenizer import TextTokenizer
 from calomel.selectivity.record import SourceClass
 
 if TYPE_CHECKING:
-    from calomel.engine import CanvasState, Constraint, Result, SamplingParams
     from calomel.prompts.renderer import PromptRenderer
 
 Kind = Literal["fill", "edit"]
@@ -117,9 +118,7 @@ class Drawing:
     seed: int | None = None
 
     def params(self) -> SamplingParams:
-        """The engine's form of it; imports torch."""
-        from calomel.engine import SamplingParams
-
+        """The engine's form of it."""
         return SamplingParams(**asdict(self))
 
 
@@ -328,6 +327,70 @@ class Completer(Protocol):
         """Close the connections and processes that this object owns."""
 
 
+Complete = Callable[[CompleteRequest], Awaitable[CompleteAnswer]]
+
+
+class UnsupportedError(Exception):
+    """This model cannot do what was asked; the message says so to people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """An engine at one moment; None for what it does not have.
+
+    Attributes:
+        running: requests in its batch.
+        waiting: requests that wait for a place in it.
+        cache_tokens: tokens that its prefix cache holds, by whole pages.
+        cache_capacity: tokens that it could hold.
+    """
+
+    running: int | None = None
+    waiting: int | None = None
+    cache_tokens: int | None = None
+    cache_capacity: int | None = None
+
+
+class Answerer(Protocol):
+    """The model of a server: an engine in its process, or another server.
+
+    Cancelling an awaiting task, or closing a generator, cancels the work behind it. All of them raise EngineError, or
+    CompleterError from another server.
+    """
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether it keeps encoded contexts, so that reading ahead pays."""
+
+    @property
+    def note(self) -> str | None:
+        """A sentence about it for people, if there is anything to say."""
+
+    def occupancy(self) -> Occupancy:
+        """How busy it is."""
+
+    def for_client(self, client: str) -> Answerer:
+        """The same model, with its requests in the client's name."""
+
+    def constraint(self, form: AnswerForm) -> Constraint:
+        """What keeps an answer to `form`; compiling may take seconds. Raises UnsupportedError, GrammarError."""
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        """Answer one question of an editor."""
+
+    async def afill(self, request: FillRequest) -> Fill:
+        """Fill a hole."""
+
+    def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
+        """Fill a hole; yields the text as it grows, and then the whole."""
+
+    def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
+        """Fill a hole; yields the answer after each denoising step, and then the whole."""
+
+    def close(self) -> None:
+        """End it, and what runs behind it."""
+
+
 def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
     """`text` up to the first of `stops`, and whether one was found. An empty stop string never matches."""
     found = [at for stop in stops if stop and (at := text.find(stop)) >= 0]
@@ -383,6 +446,30 @@ def ending(generation: GenerationConfig, stop: Sequence[str]) -> Ending | None:
 def plain_ending(tokenizer: TextTokenizer, stop: Sequence[str]) -> Ending | None:
     """For an answer that is used as is; None without stop strings."""
     return Ending(tuple(stop), None, tokenizer.decode) if stop else None
+
+
+_Request = TypeVar("_Request", bound=CompleteRequest)
+
+
+def with_line_feeds(request: _Request) -> _Request:
+    r"""The request with \n for \r\n, whose answer has \n alone, too."""
+    return replace(
+        request,
+        parts=request.parts.with_line_feeds(),
+        stop=tuple(map(line_feeds, request.stop)),
+        drafts=tuple(replace(draft, text=line_feeds(draft.text)) for draft in request.drafts),
+    )
+
+
+def with_ends_of(request: CompleteRequest, text: str) -> str:
+    """What is answered to a request, with the line ends of its text."""
+    windows = "\r\n" in request.parts.prefix or "\r\n" in request.parts.suffix
+    return text.replace("\n", "\r\n") if windows else text
+
+
+def with_ends(request: CompleteRequest, fill: Fill) -> Fill:
+    """The same for a filled hole."""
+    return replace(fill, text=with_ends_of(request, fill.text))
 
 
 @dataclass(frozen=True, slots=True)

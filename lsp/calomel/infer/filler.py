@@ -15,6 +15,7 @@ from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, Self
 
+from calomel.engine import CanvasState, Constraint, DeadlineExceededError, Priority, Request, Result, SamplingParams
 from calomel.infer.completer import (
     Candidate,
     CanvasText,
@@ -26,24 +27,28 @@ from calomel.infer.completer import (
     FillRequest,
     FinishReason,
     GenerationConfig,
+    Occupancy,
     Timings,
     canvas_text,
     cut_at_stop,
     ending,
     settled,
     settled_ids,
+    with_ends,
+    with_ends_of,
+    with_line_feeds,
 )
 from calomel.infer.continuation import continuation
 from calomel.infer.recall import CopyCandidate, CopyScorer, recall
 from calomel.infer.rewriter import Rewriter
 from calomel.infer.scoring import Drafted, RequestGroup, expected_characters, expected_of_draft, judge_drafts
-from calomel.prompts.grammar import GrammarCompiler
+from calomel.prompts.grammar import AnswerForm, GrammarCompiler
 from calomel.prompts.own import ContextRenderer, FimTokens
 from calomel.prompts.token_healing import NO_HEALING, TokenHealing, pieces_of
 from calomel.prompts.tokenizer import TextTokenizer, Tokenizer
 
 if TYPE_CHECKING:
-    from calomel.engine import CanvasState, Engine, Handle, Request, Result, SamplingParams
+    from calomel.engine import Engine, Handle
 
 # Revealing sure tokens from left to right fills more holes than revealing them anywhere, and copied text is often sure
 # at once (docs/decisions/013 and 022).
@@ -145,7 +150,7 @@ class Filler:
             asked = request
         else:  # from an editor, which copies from all open files by itself, and sends drafts
             asked = FillRequest(**{name: getattr(request, name) for name in _SHARED}, recall=False)
-        asked = _with_line_feeds(asked)
+        asked = with_line_feeds(asked)
         if request.ahead:
             return await self._read_ahead(asked)
         if not asked.drafts:
@@ -166,9 +171,7 @@ class Filler:
 
     def fill(self, request: FillRequest) -> Fill:
         """Fill the hole; blocks. Raises the engine's errors."""
-        from calomel.engine import DeadlineExceededError  # imports torch, which the engine has imported already
-
-        asked = self._asked(_with_line_feeds(request))
+        asked = self._asked(with_line_feeds(request))
         *judging, last = self.engine.submit_all(asked.requests)
         own = last.result()
 
@@ -180,19 +183,20 @@ class Filler:
 
         fill = self._chosen(asked, own, judgement(judging))
         following = self._following(asked, fill) if self.generation.continues else ()
-        return _ended(request, _ending_there(fill, judgement(self.engine.submit_all(following) if following else ())))
+        handles = self.engine.submit_all(following) if following else ()
+        return with_ends(request, _ending_there(fill, judgement(handles)))
 
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the task cancels the engine's requests."""
-        plain = _with_line_feeds(request)
+        plain = with_line_feeds(request)
         fill = await self._run(await asyncio.to_thread(self._asked, plain))
-        return fill if plain is request else _ended(request, fill)
+        return with_ends(request, fill)
 
     async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         """Yield the text as it becomes final, then the `Fill`; all at once if there are two to choose from."""
-        async with aclosing(self._streamed(_with_line_feeds(request))) as items:
+        async with aclosing(self._streamed(with_line_feeds(request))) as items:
             async for item in items:
-                yield _with_ends_of(request, item) if isinstance(item, str) else _ended(request, item)
+                yield with_ends_of(request, item) if isinstance(item, str) else with_ends(request, item)
 
     async def _streamed(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         asked = await asyncio.to_thread(self._asked, request, record=True)
@@ -217,17 +221,17 @@ class Filler:
 
         Each state has the whole answer and replaces the one before.
         """
-        plain = _with_line_feeds(request)
+        plain = with_line_feeds(request)
         healing = self._healing(plain)
         asked = await asyncio.to_thread(self._asked, plain, record=True)
         async with aclosing(self._watch(asked)) as items:
             async for item in items:
                 if isinstance(item, Fill):
-                    yield _ended(request, item)
+                    yield with_ends(request, item)
                 else:
                     text = canvas_text(item, self.tokenizer, request.max_tokens)
                     shown = healing.rest(self.generation.renderer.shown(text.text))
-                    yield replace(text, text=_with_ends_of(request, self._cut(plain, shown)[0]))
+                    yield replace(text, text=with_ends_of(request, self._cut(plain, shown)[0]))
 
     def judging(self, request: FillRequest, text: str, prompt: FimTokens | None = None) -> tuple[Request, int]:
         """A request for the likelihood of `text` in the hole, and how many of its first tokens are there already."""
@@ -239,7 +243,29 @@ class Filler:
         """Stop the engine."""
         self.engine.close()
 
-    def of_client(self, client: str) -> Self:
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether its engine keeps encoded contexts."""
+        return self.engine.decoder.cache is not None
+
+    @property
+    def note(self) -> None:
+        """Nothing."""
+
+    def occupancy(self) -> Occupancy:
+        """How busy the engine is."""
+        running, waiting = self.engine.occupancy
+        cache = self.engine.decoder.cache
+        if cache is None:
+            return Occupancy(running, waiting)
+        held = (cache.pages - cache.free_pages) * cache.page_size
+        return Occupancy(running, waiting, held, cache.pages * cache.page_size)
+
+    def constraint(self, form: AnswerForm) -> Constraint:
+        """What keeps an answer to `form`; compiling may take seconds. Raises GrammarError."""
+        return self.grammars.compile(form)
+
+    def for_client(self, client: str) -> Self:
         """The same filler, with its requests in the client's name."""
         found = copy(self)
         found.client = client
@@ -247,8 +273,6 @@ class Filler:
 
     async def _read_ahead(self, request: FillRequest) -> CompleteAnswer:
         """Encode the prompt of `request`; the answer is empty."""
-        from calomel.engine import Priority  # imports torch
-
         prompt = await asyncio.to_thread(self._prompt, request)
         one = replace(self._request(request, prompt), max_new_tokens=1, canvas_lengths=(1,), constraint=None)
         async with RequestGroup(self.engine) as group:
@@ -324,8 +348,6 @@ class Filler:
         return replace(until, ended=ended)
 
     def _request(self, request: FillRequest, prompt: FimTokens, *, record: bool = False) -> Request:
-        from calomel.engine import Request, SamplingParams  # imports torch
-
         generation = self.generation
         longest = self.engine.config.diffusion.max_canvas
         healing = self._healing(request)
@@ -491,29 +513,6 @@ def own_renderer(tokenizer: TextTokenizer) -> ContextRenderer:
     if not isinstance(tokenizer, Tokenizer):
         raise TypeError("this checkpoint does not know Calomel's own prompts")
     return ContextRenderer(tokenizer)
-
-
-def _with_line_feeds(request: FillRequest) -> FillRequest:
-    r"""The request with \n for \r\n: models know hardly any other line end."""
-    parts = request.parts
-    if "\r\n" not in parts.prefix and "\r\n" not in parts.suffix:
-        return request
-    prefix, suffix = (text.replace("\r\n", "\n") for text in (parts.prefix, parts.suffix))
-    return replace(
-        request,
-        parts=replace(parts, prefix=prefix, suffix=suffix),
-        stop=tuple(text.replace("\r\n", "\n") for text in request.stop),
-        drafts=tuple(replace(draft, text=draft.text.replace("\r\n", "\n")) for draft in request.drafts),
-    )
-
-
-def _with_ends_of(request: FillRequest, said: str) -> str:
-    """What is answered to a request, with the line ends of its text."""
-    return said if _with_line_feeds(request) is request else said.replace("\n", "\r\n")
-
-
-def _ended(request: FillRequest, fill: Fill) -> Fill:
-    return replace(fill, text=_with_ends_of(request, fill.text))
 
 
 def _sampling(request: FillRequest) -> SamplingParams | None:

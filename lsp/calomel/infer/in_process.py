@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
-from calomel.infer.completer import CompleteAnswer, CompleteRequest, CompleterError, GenerationConfig, ModelInfo
+from calomel.engine import CheckpointError, DeadlineExceededError, EngineError, SamplingParams
+from calomel.engine.errors import CacheFullError, InvalidRequestError
+from calomel.infer.completer import (
+    Answerer,
+    Complete,
+    CompleteAnswer,
+    CompleteRequest,
+    CompleterError,
+    GenerationConfig,
+    ModelInfo,
+)
 from calomel.infer.filler import Filler
 from calomel.infer.recall import CopyScorer
 from calomel.infer.wire import FieldError, check_request
@@ -64,7 +74,6 @@ def open_folder(folder: Path, options: OpenOptions) -> Filler:
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device.
     """
-    from calomel.engine import SamplingParams  # these import torch
     from calomel.families.configuration import read_config
     from calomel.families.generation import generation_of
     from calomel.families.plan import open_engine
@@ -113,8 +122,6 @@ def open_folder(folder: Path, options: OpenOptions) -> Filler:
 
 def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: Shape) -> None:
     """Raise CheckpointError if tokenizer and `config.json` cannot be of the same checkpoint."""
-    from calomel.engine import CheckpointError
-
     rules = (
         ("vocab_size", tokenizer.size, shape.vocab_size, tokenizer.size <= shape.vocab_size),
         ("end_token_id", tokenizer.end, shape.diffusion.end_token_id, tokenizer.end == shape.diffusion.end_token_id),
@@ -135,34 +142,16 @@ def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: Shape) -> None:
 
 NOT_TRAINED_FOR_EDITS = "not_trained_for_edits"
 
-# Codes of `calomel.engine.errors`, by name: that package imports torch.
-_OVERLOADED = frozenset({"cache_full"})
-_REFUSED = frozenset({"context_length_exceeded", "invalid_request"})
 
-
-class Fills(Protocol):
-    """The part of `calomel.infer.filler.Filler` that is needed here."""
-
-    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        """Answer one question; cancelling the awaiting task cancels the work."""
-
-
-class OwnedFills(Fills, Protocol):
-    """A filler that is closed with its owner."""
-
-    def close(self) -> None:
-        """Stop the engine."""
-
-
-async def answer(filler: Fills, info: ModelInfo, request: CompleteRequest) -> CompleteAnswer:
-    """The answer of `filler`, whose model is `info`, to `request`.
+async def answer(complete: Complete, info: ModelInfo, request: CompleteRequest) -> CompleteAnswer:
+    """The answer of the model that `complete` asks, which is `info`, to `request`.
 
     Raises:
         EngineError: the engine refused or failed.
     """
     if request.kind not in info.kinds:
         return CompleteAnswer((), reason=NOT_TRAINED_FOR_EDITS, model=info.id)
-    return replace(await filler.complete(request), model=info.id)
+    return replace(await complete(request), model=info.id)
 
 
 @dataclass(slots=True)
@@ -174,27 +163,23 @@ class EngineCompleter:
         model: its description.
     """
 
-    filler: OwnedFills
+    filler: Answerer
     model: ModelInfo
 
     @property
     def work(self) -> Work | None:
-        """The engine's counters of work so far; None if it has none."""
-        found: Work | None = getattr(getattr(self.filler, "engine", None), "work", None)
-        return found
+        """What the engine has done so far; None without one in this process."""
+        return self.filler.engine.work if isinstance(self.filler, Filler) else None
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         """Answer one question. Raises CompleterError."""
         try:
             check_request(request)
-            return await answer(self.filler, self.model, request)
+            return await answer(self.filler.complete, self.model, request)
         except FieldError as error:
             raise CompleterError("refused", str(error)) from None
-        except Exception as error:
-            code = getattr(error, "code", None)
-            if not isinstance(code, str):
-                raise
-            raise CompleterError(_completer_code(code), f"the engine reported: {code}") from error
+        except EngineError as error:
+            raise CompleterError(_code(error), f"the engine says: {error.code}") from error
 
     async def info(self) -> ModelInfo:
         """What the model can do."""
@@ -225,9 +210,9 @@ def open_completer(
     return EngineCompleter(filler, describe(folder))
 
 
-def _completer_code(engine_code: str) -> str:
-    if engine_code in _REFUSED:
+def _code(error: EngineError) -> str:
+    if isinstance(error, InvalidRequestError):
         return "refused"
-    if engine_code in _OVERLOADED:
+    if isinstance(error, CacheFullError):
         return "overloaded"
-    return "timeout" if engine_code == "deadline_exceeded" else "failed"
+    return "timeout" if isinstance(error, DeadlineExceededError) else "failed"

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
+from calomel.engine import CheckpointError
 from calomel.infer import runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, Completer, CompleterError, Kind, ModelInfo
 from calomel.infer.remote import Endpoint, HttpCompleter
@@ -50,6 +51,7 @@ _LOG_BYTES: Final = 1024 * 1024
 _TAIL: Final = 2000
 # A server that is only busy answers sooner.
 _HUNG_SECONDS: Final = 8.0
+_MAX_HEALTH: Final = 65_536
 # The environment variables that a server needs; settings and tokens of other programs are not passed on.
 _KEPT: Final = frozenset(
     {"HOME", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "VIRTUAL_ENV", "LD_LIBRARY_PATH",
@@ -254,7 +256,6 @@ def _made_here(config: dict[str, Any]) -> tuple[object, RegionBounds, SourceClas
 
 def _published(folder: Path) -> tuple[object, RegionBounds, SourceClass]:
     """Positions, region and class of another maker's checkpoint. Raises ValueError if its family or files are wrong."""
-    from calomel.engine import CheckpointError  # these import torch
     from calomel.families.configuration import read_config
     from calomel.families.table import find
     from calomel.prompts.next_edit import EDIT_FORMATS
@@ -428,7 +429,7 @@ def running(wish: Wish) -> ServerRecord | None:
 
 
 def _answers(record: ServerRecord) -> bool:
-    """Whether a server answers anything at all; one that hangs, or has left its port to nobody, is no server."""
+    """Whether it answers as a server of ours; one that hangs, or has left its port to another or to nobody, is none."""
     import http.client  # not needed where no server runs yet
 
     parts = urlsplit(record.url)
@@ -436,7 +437,9 @@ def _answers(record: ServerRecord) -> bool:
         asking = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_HUNG_SECONDS)
         try:
             asking.request("GET", "/health")
-            asking.getresponse()
+            said = json.loads(asking.getresponse().read(_MAX_HEALTH))
+            if not isinstance(said, dict) or "status" not in said:
+                raise ValueError
         finally:
             asking.close()
     except (OSError, ValueError, http.client.HTTPException) as error:

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from calomel.engine import CheckpointError
 from calomel.infer.wire import FieldError, read_json
 from calomel.prompts.parts import common_prefix, common_suffix
 from calomel.storage import write_whole
@@ -185,8 +186,6 @@ class CopyScorer:
         Raises:
             CheckpointError: the file is invalid.
         """
-        from calomel.engine import CheckpointError  # imports torch, which comes with the checkpoint
-
         place = folder / FILE
         try:
             data = place.read_bytes()

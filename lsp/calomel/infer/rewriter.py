@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from calomel.engine import Request, Result, SamplingParams
 from calomel.infer.completer import (
     CANVAS,
     Candidate,
@@ -37,7 +38,7 @@ from calomel.prompts.parts import EditRegion
 from calomel.prompts.tokenizer import TextTokenizer
 
 if TYPE_CHECKING:
-    from calomel.engine import Engine, Request, Result
+    from calomel.engine import Engine
 
 # A canvas is denoised if the model finds any token of the current text less likely than this.
 DOUBT: Final = math.log(0.5)
@@ -100,8 +101,6 @@ class Rewriter:
 
         Too slow for the event loop.
         """
-        from calomel.engine import Request, SamplingParams  # imports torch, which the engine has imported already
-
         region = request.parts.region or EditRegion("", 0)
         texts = (region.text, *(draft.text for draft in request.drafts))
         room = max(request.max_tokens, *(len(self._tokenizer.encode(text)) + _AROUND for text in texts))

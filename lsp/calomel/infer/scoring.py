@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from calomel.engine import DeadlineExceededError, Request, Result
 from calomel.infer.completer import Candidate, Draft, cut_at_stop
 from calomel.prompts.token_healing import NO_HEALING, TokenHealing
 from calomel.prompts.tokenizer import TextTokenizer
 
 if TYPE_CHECKING:
-    from calomel.engine import Engine, Handle, Request, Result
+    from calomel.engine import Engine, Handle
 
 _WEIGHT: Final = 0.072
 _PRIOR: Final = 1.65
@@ -43,8 +44,6 @@ class RequestGroup:
 
     async def wait(self, handles: Sequence[Handle]) -> list[Result | None]:
         """The results in the order of `handles`; None for one that missed the deadline. Raises EngineError."""
-        from calomel.engine import DeadlineExceededError  # imports torch, which the engine has imported already
-
         results: list[Result | None] = []
         for handle in handles:
             try:

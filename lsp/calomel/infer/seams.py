@@ -7,6 +7,7 @@ files have. What an author wrote there stays as it is.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Final
 
 import regex
@@ -18,13 +19,17 @@ from calomel.workspace.languages import grammar_of, keywords
 _LAST_WORD: Final = regex.compile(r"\w+\Z")
 _NEAR: Final = 200
 _WORD_BEHIND: Final = regex.compile(r"\w+")
-_LEAD: Final = re.compile(r"[ \t]*")
 # One blank is no indentation: ` * ` goes on with a comment.
 _BLANKS: Final = re.compile(r"^ {2,}(?=\S)", re.MULTILINE)
 _TABS: Final = re.compile(r"^\t", re.MULTILINE)
 _OPENS_BLOCK: Final = re.compile(r"[:{]\s*\Z")
 _USUAL_WIDTH: Final = 4
 _WIDTHS: Final = (4, 2, 8, 3)
+
+
+def indent_of(line: str) -> str:
+    """The blanks at the start of a line."""
+    return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def spaced(text: str, cut: str, prefix: str, suffix: str, language_id: str) -> str:
@@ -69,7 +74,7 @@ def indented(text: str, prefix: str, suffix: str, language_id: str) -> str:
         return text
     around = prefix + suffix
     blanks, tabs = _BLANKS.search(around) is not None, _TABS.search(around) is not None
-    leads = [_LEAD.match(line)[0] for line in lines]  # type: ignore[index]
+    leads = [indent_of(line) for line in lines]
     found = list(leads)
     if blanks != tabs:
         base = _columns(head)
@@ -77,10 +82,74 @@ def indented(text: str, prefix: str, suffix: str, language_id: str) -> str:
             found[row] = _tabbed(leads, lines, row, base) if tabs else leads[row].expandtabs(width_of(around))
     if at_start and head and leads[0]:
         found[0] = _without_own(found[0], head, prefix, language_id)
+    if knows(language_id) and len(lines) > 1 and _begins_statement(prefix, lines[0], language_id):
+        _nest(found, lines, indent_of(head) + (found[0] if at_start else ""), prefix, suffix)
     if found == leads:
         return text
     ends = [*LINE_END.findall(text), ""]
     return "".join(new + line[len(old) :] + end for new, old, line, end in zip(found, leads, lines, ends, strict=True))
+
+
+_HEAD: Final = re.compile(
+    r"[^#]*\{\s*\Z|\s*(?:async\s+)?(?:for|while|if|elif|else|with|def|class|try|except|finally)\b.*:\s*\Z"
+)
+# Their lines may stand no deeper than their heads, and these no deeper than the lines around them.
+_FLAT: Final = re.compile(r"\s*(?:\w+\s+)*(?:namespace|extern|switch|module|select)\b")
+_LABEL: Final = re.compile(r"\s*(?:[)\]}#*]|//|/\*|(?:case|default)\b|\w+:)")
+
+
+# What a statement stands behind: the end of another one, or the head of a block.
+_ENDED: Final = re.compile(r"(?:\A|[{};:,]|\*/|(?:#|//)[^\n]*)\s*\Z")
+
+
+def _begins_statement(prefix: str, text: str, language_id: str) -> bool:
+    """Whether the line of the cursor, with this text, is the first one of a statement."""
+    line = LINE_END.split(prefix[-_FAR:])[-1]
+    before = prefix[: len(prefix) - len(line)]
+    ended = language_id == "python" or _ENDED.search(before[-_FAR:]) is not None
+    return (
+        ended and not loose(before[-_FAR:], language_id).long and not loose(line + text, language_id, whole=True).total
+    )
+
+
+def _nest(found: list[str], lines: list[str], base: str, prefix: str, suffix: str) -> None:
+    """Put what stands behind the first head of a block deeper than it, by as much as in the rest of the file."""
+    full = [row for row, line in enumerate(lines) if row == 0 or line.strip()]
+    if len(set(base.join(found))) > 1:
+        return
+    above, own = base + lines[0].lstrip(), base
+    for row in full[1:]:
+        if _HEAD.match(above) is not None:
+            flat = base if _FLAT.match(above) else base + " "
+            if row == full[1] and base and len(found[row]) < len(flat) and not _LABEL.match(lines[row]):
+                # The answer is written as if its first line stood at the margin.
+                found[row:] = [base + lead for lead in found[row:]]
+            step, usual = len(found[row]) - len(own), _step(prefix, suffix)
+            if usual is not None and step in _WIDTHS:
+                found[row:] = [_scaled(lead, len(base), step, usual) for lead in found[row:]]
+            return
+        above, own = lines[row], found[row]
+
+
+def _scaled(lead: str, base: int, old: int, new: int) -> str:
+    """An indentation with other steps beyond a base."""
+    steps, rest = divmod(len(lead) - base, old)
+    return lead if len(lead) <= base else " " * (base + steps * new + rest)
+
+
+_ENOUGH: Final = 3
+
+
+def _step(prefix: str, suffix: str) -> int | None:
+    """By how much the blocks of a file stand deeper than their heads, if that is the same for all of several."""
+    before = LINE_END.split(prefix[-_FAR:])[len(prefix) > _FAR :]
+    found = []
+    for lines in before, LINE_END.split(suffix[:_FAR])[1:]:
+        for head, line in pairwise(each for each in lines if each.strip()):
+            step = len(indent_of(line)) - len(indent_of(head))
+            if step > 0 and _HEAD.match(head):
+                found.append(step)
+    return found[0] if len(found) >= _ENOUGH and len(set(found)) == 1 else None
 
 
 # Characters before the cursor in which its line and block are looked for.
@@ -123,7 +192,7 @@ def _without_own(lead: str, head: str, prefix: str, language_id: str) -> str:
     block = _OPENS_BLOCK.search(last) is not None
     if not block and has_to_go_on(last):
         return lead
-    size = len(_LEAD.match(above[-1])[0].expandtabs(width)) + (width if block else 0)  # type: ignore[index]
+    size = len(indent_of(above[-1]).expandtabs(width)) + (width if block else 0)
     here, own = len(head.expandtabs(width)), len(lead.expandtabs(width))
     if here + own <= size:
         return lead

@@ -19,6 +19,7 @@ from calomel.infer.completer import (
     Draft,
     Kind,
     ModelInfo,
+    with_line_feeds,
 )
 from calomel.infer.fitting import (
     Refuses,
@@ -34,7 +35,7 @@ from calomel.infer.fitting import (
     without_overlap,
 )
 from calomel.infer.seams import indented, spaced
-from calomel.prompts.parts import EditRegion, PromptParts
+from calomel.prompts.parts import EditRegion, PromptParts, line_feeds
 from calomel.selectivity.filters import fired
 from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.drafts.propose import region_texts
@@ -298,12 +299,12 @@ class CandidateSource:
         own = question.trigger is Trigger.EXPLICIT or not hopeless
         if not own and not proposed:
             return SilenceReason.NOT_ASKED
-        texts = tuple(each.draft for each in proposed)
+        texts = tuple(replace(each.draft, text=line_feeds(each.draft.text)) for each in proposed)
         answer = await self._ask("edit", question, situation, region=region, drafts=texts, own=own)
         counts = Counter(draft.maker for draft in drafts)
         known = {
-            (each.draft.text, each.draft.maker): Drafted(each.support, each.likeness, counts[each.draft.maker])
-            for each in proposed
+            (draft.text, draft.maker): Drafted(each.support, each.likeness, counts[draft.maker])
+            for draft, each in zip(texts, proposed, strict=True)
         }
         read = [(each, read_rewrite(each, situation.text, start, end)) for each in answer.candidates]
         # What a model makes of a region speaks for a rule or against it, if it was trained to rewrite regions.
@@ -323,7 +324,7 @@ class CandidateSource:
                 region,
                 cut_off=candidate.finish_reason != "stop",
                 drafted=known.get((candidate.text, candidate.maker), Drafted()),
-                agreement=agreement_of(candidate, answer, old),
+                agreement=agreement_of(candidate, answer, line_feeds(old)),
                 accord=(
                     Accord()
                     if rewrite is None
@@ -389,7 +390,7 @@ class CandidateSource:
         beside = kind == "edit" or max_tokens is not None  # text that becomes part of an edit is judged as one
         request = CompleteRequest(
             kind=kind,
-            parts=parts,
+            parts=parts.with_paths(question.mask),
             max_tokens=limit,
             min_tokens=1 if explicit and kind == "fill" else 0,
             stop=stop,
@@ -399,6 +400,7 @@ class CandidateSource:
             own=own,
             floor=None if beside else self.filter.floor(question.trigger, situation.language_id),
         )
+        request = with_line_feeds(request)
         try:
             answer = await within(self._model(request), self._sleep(deadline + _GRACE))
         except TimeoutError:

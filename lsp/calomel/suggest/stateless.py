@@ -16,9 +16,10 @@ from typing import Final
 
 from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
-from calomel.infer.completer import CompleteAnswer, CompleteRequest, ModelInfo
+from calomel.engine import DeadlineExceededError
+from calomel.infer.completer import Complete, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 from calomel.infer.fitting import splits_word
-from calomel.infer.in_process import Fills, answer
+from calomel.infer.in_process import answer
 from calomel.prompts.edit_prompt import EditPrompt, same_file
 from calomel.prompts.parts import Hunk
 from calomel.suggest.candidates import CandidateSource, context_tokens
@@ -101,7 +102,6 @@ _NEAR: Final = 131_072
 # How many of the last edits are looked at in the whole text: more than a model reads.
 _TAKEN_BACK: Final = 24
 # Error codes of the engine, and of an upstream that timed out.
-_LATE: Final = frozenset({"deadline_exceeded", "timeout"})
 # Seconds between two pieces of a long text that is searched for secrets: a turn for event loop and engine.
 _PAUSE: Final = 0.001
 # Clients ask when something was just typed; none says how long ago.
@@ -171,12 +171,12 @@ class EditRoom:
         self._streams = Streams()
 
     async def rewrite(
-        self, filler: Fills, info: ModelInfo, prompt: EditPrompt, *, client: str = "", max_tokens: int = 64
+        self, complete: Complete, info: ModelInfo, prompt: EditPrompt, *, client: str = "", max_tokens: int = 64
     ) -> RegionAnswer:
         """What the region of `prompt` becomes; cancelling the task cancels the work.
 
         Args:
-            filler: the model.
+            complete: asks the model.
             info: what it can do.
             prompt: what the client sent.
             client: name; one client's text is never put into another's prompt.
@@ -192,16 +192,18 @@ class EditRoom:
         done: list[CompleteAnswer] = []
 
         async def ask(request: CompleteRequest) -> CompleteAnswer:
-            done.append(await answer(filler, info, request))
+            done.append(await answer(complete, info, request))
             return done[-1]
 
         source = CandidateSource(self._builder, ask, self.filter, asyncio.sleep, alone=True)
         question = await self._question(shown, hidden, info, client, max_tokens)
         try:
             answered = await _look(source, question, hidden, info)
-        except Exception as error:
-            # An edit that comes too late is no error: the user goes on typing.
-            if getattr(error, "code", "") not in _LATE:
+        except DeadlineExceededError:
+            # An edit that comes too late is not an error: the user types on.
+            answered = [SilenceReason.TIMEOUT]
+        except CompleterError as error:
+            if error.code != "timeout":
                 raise
             answered = [SilenceReason.TIMEOUT]
         found = tuple(each for each in answered if isinstance(each, Decision) and each.reason is None)

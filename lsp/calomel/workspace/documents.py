@@ -206,7 +206,7 @@ class Document:
     def apply(self, change: Change) -> TextChange | None:
         """Change the text; None when nothing changes.
 
-        Raises ResyncNeeded for a range that ends before it starts.
+        Raises ResyncNeeded for a range that ends before it starts, that is not in the text, or that halves a character.
         """
         if isinstance(change, FullChange):
             # Reduced to the smallest single replacement, so that the diff stream sees what changed, not a new file.
@@ -215,7 +215,8 @@ class Document:
         elif change.end < change.start:
             raise ResyncNeeded("a change ends before it starts")
         else:
-            start, end, text = self.offset_at(*change.start), self.offset_at(*change.end), change.text
+            text, whole = change.text, _replaces_all(change, self)
+            start, end = (0, len(self)) if whole else (self._offset_of(change.start), self._offset_of(change.end))
         done = self.replacing(start, end, text)
         if done.removed == text:
             return None
@@ -224,6 +225,17 @@ class Document:
         self.revision += 1
         self._text = self._starts = None
         return done
+
+    def _offset_of(self, position: Position) -> int:
+        """The offset of an end of a change; the start of the line behind the last one is the end of the text."""
+        if position.line > len(self._lines) or (position.line == len(self._lines) and position.character):
+            raise ResyncNeeded("a change is beyond the text")
+        offset = self.offset_at(*position)
+        here = self.position_at(offset)
+        rest = self._lines[here.line][offset - self.line_start(here.line) :].rstrip("\r\n")
+        if here.line == position.line and here.character < position.character and rest:
+            raise ResyncNeeded("a change begins or ends within a character")
+        return offset
 
     def _put(self, first: int, end: int, text: str) -> None:
         """Replace lines by the lines of `text`, joining a CR and an LF that become neighbours."""

@@ -7,6 +7,8 @@ denoised on a canvas that attends to it in both directions.
 from __future__ import annotations
 
 import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 # Set before torch is imported: by default OpenMP's threads spin at the end of every parallel region, so that another
 # process on the same cores (a compiler, a test run) makes each denoising step many times slower.
@@ -18,16 +20,18 @@ os.environ.setdefault("KMP_BLOCKTIME", "0")
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 os.environ.setdefault("LRU_CACHE_CAPACITY", "128")
 
-from calomel.engine.bidirectional import Bidirectional, BidirectionalOptions
-from calomel.engine.block_causal import BlockCausal
-from calomel.engine.config import DiffusionConfig, ModelConfig
-from calomel.engine.decoder import Work
-from calomel.engine.engine import Engine
 from calomel.engine.errors import CheckpointError, DeadlineExceededError, EngineError, EngineStoppedError
-from calomel.engine.handle import Handle
 from calomel.engine.request import CanvasState, Constraint, Priority, Request, Result, SamplingParams
-from calomel.engine.transformer import Transformer
-from calomel.engine.uniform_diffusion import NoiseShape, UniformDiffusion
+
+if TYPE_CHECKING:
+    from calomel.engine.bidirectional import Bidirectional, BidirectionalOptions
+    from calomel.engine.block_causal import BlockCausal
+    from calomel.engine.config import DiffusionConfig, ModelConfig
+    from calomel.engine.decoder import Work
+    from calomel.engine.engine import Engine
+    from calomel.engine.handle import Handle
+    from calomel.engine.transformer import Transformer
+    from calomel.engine.uniform_diffusion import NoiseShape, UniformDiffusion
 
 __all__ = [
     "Bidirectional",
@@ -52,3 +56,24 @@ __all__ = [
     "UniformDiffusion",
     "Work",
 ]
+
+# What imports torch is imported at its first use: requests and errors are also for processes that have no engine.
+_MODULES: Final = {
+    "Bidirectional": "bidirectional",
+    "BidirectionalOptions": "bidirectional",
+    "BlockCausal": "block_causal",
+    "DiffusionConfig": "config",
+    "Engine": "engine",
+    "Handle": "handle",
+    "ModelConfig": "config",
+    "NoiseShape": "uniform_diffusion",
+    "Transformer": "transformer",
+    "UniformDiffusion": "uniform_diffusion",
+    "Work": "decoder",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

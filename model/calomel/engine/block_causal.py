@@ -97,6 +97,8 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         common: see `Common`.
     """
 
+    cache: PrefixCache
+
     def __init__(
         self,
         model: Transformer,

@@ -18,7 +18,7 @@ from typing import Generic, TypeAlias, TypedDict, TypeVar, Unpack
 import torch
 
 from calomel.engine.attention import Piece, attention_multiplications, flash_varlen, forward
-from calomel.engine.cache import Encoded, KeyValueBuffer
+from calomel.engine.cache import Encoded, KeyValueBuffer, PrefixCache
 from calomel.engine.compiled import CompiledLayers
 from calomel.engine.config import DiffusionConfig, Shape
 from calomel.engine.errors import InvalidRequestError
@@ -102,7 +102,10 @@ class Decoder(ABC, Generic[P, C, B]):
 
     Attributes:
         work: what was done so far; may be read from any thread.
+        cache: the encoded contexts that are kept; None if it keeps none.
     """
+
+    cache: PrefixCache | None = None
 
     def __init__(
         self, config: Shape, device: torch.device, parameters: Sequence[torch.Tensor], **common: Unpack[Common]

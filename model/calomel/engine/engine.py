@@ -13,12 +13,13 @@ from typing import Any, Final, Self
 
 import torch
 
+from calomel.engine.checking import check
 from calomel.engine.config import Shape
 from calomel.engine.decoder import Decoder, Work
 from calomel.engine.errors import DeadlineExceededError, EngineStoppedError, InvalidRequestError
 from calomel.engine.handle import Handle
 from calomel.engine.job import Job, alone
-from calomel.engine.request import Request, check
+from calomel.engine.request import Request
 from calomel.engine.scheduler import Pace, Scheduler
 
 # Seconds that a step of another request waits for a chunk.

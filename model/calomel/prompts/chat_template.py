@@ -36,6 +36,9 @@ MAX_RENDERED_CHARACTERS: Final = 8_000_000
 # Steps of ranges per rendering, and the length of a repeated text: templates count messages and indent.
 MAX_COUNTED: Final = 100_000
 _MAX_EXPONENT: Final = 64
+# Rounds of loops and calls of macros per rendering, which take some tenths of a second.
+_MAX_STEPS: Final = 200_000
+_STEP: Final = "calomel_step"
 
 _WITH_TOOLS: Final = "tool_use"
 _WITHOUT_TOOLS: Final = "default"
@@ -115,6 +118,7 @@ class ChatTemplate:
             "documents": None,
             "add_generation_prompt": True,
             "range": counted.range,
+            _STEP: counted.step,
             "raise_exception": _refuse,
             "strftime_now": lambda form: self._now().strftime(form),
         }
@@ -139,6 +143,15 @@ def _bounded(template: Template, data: Mapping[str, Any]) -> str:
 class _Environment(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset({"*", "**"})
 
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        """The template, with every round of a loop and every call of a macro counted."""
+        template = super()._parse(source, name, filename)
+        blocks: list[nodes.For | nodes.Macro] = [*template.find_all(nodes.For), *template.find_all(nodes.Macro)]
+        for block in blocks:
+            step = nodes.Call(nodes.Name(_STEP, "load"), [], [], None, None)
+            block.body.insert(0, nodes.ExprStmt(step).set_lineno(block.lineno))
+        return template
+
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         if operator == "**":
             sizes = [side for side in (left, right) if isinstance(side, int | float)]
@@ -151,10 +164,17 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 class _Counted:
-    """Counts the ranges of one rendering."""
+    """Counts the ranges of one rendering, and the rounds of its loops."""
 
     def __init__(self) -> None:
         self._left = MAX_COUNTED
+        self._steps = _MAX_STEPS
+
+    def step(self) -> None:
+        """Another round of a loop, or a call of a macro."""
+        self._steps -= 1
+        if self._steps < 0:
+            raise SecurityError("a template takes too many steps")
 
     def range(self, *bounds: int) -> range:
         """`range` while the budget lasts."""

@@ -269,11 +269,14 @@ def ended_like(text: str, region: str) -> str:
     return text.rstrip("\n") + region[len(region.rstrip("\n")) :]
 
 
-def numbered(hunk: Hunk) -> str:
-    """An edit as a hunk of a unified diff without context."""
-    old, new = hunk.before.count("\n"), hunk.after.count("\n")
-    first = hunk.start_line + 1
-    return f"@@ -{first if old else first - 1},{old} +{first if new else first - 1},{new} @@\n{diff_text(hunk)}"
+def numbered(hunk: Hunk, above: Sequence[str] = (), below: Sequence[str] = ()) -> str:
+    """An edit as a hunk of a unified diff, between unchanged lines of its file."""
+    around = len(above) + len(below)
+    old, new = hunk.before.count("\n") + around, hunk.after.count("\n") + around
+    first = hunk.start_line + 1 - len(above)
+    numbers = f"@@ -{first if old else first - 1},{old} +{first if new else first - 1},{new} @@"
+    lines = ("".join(f" {whole_line(line)}" for line in each) for each in (above, below))
+    return f"{numbers}\n{diff_text(hunk).join(lines)}"
 
 
 def whole_line(text: str) -> str:

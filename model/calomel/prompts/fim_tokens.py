@@ -184,10 +184,11 @@ class FimTokensRenderer(PlainAnswer):
         super().__init__(tokenizer, ends)
         known = tokenizer.control
         self._ids = [known[name] for name in form.tokens]
-        self._suffix_first = form.suffix_first
+        self._suffix_first, self._within = form.suffix_first, form.within
         self._begin = tuple(begin)
-        files = [] if form.within else [known[name] for name in form.files if name in known]
-        self._file = files[0] if files else None
+        files = [known[name] for name in form.files if name in known][:1]
+        # Within a prompt it need not be a token of its own.
+        self._file = tuple(files) or tuple(tokenizer.encode(form.files[0]) if form.within else ())
         named = [known[name] for name in form.repository if name in known][:1]
         self._repository = [*named, *tokenizer.encode(f"{_REPOSITORY_NAME}\n")] if named else []
         self._headed = lru_cache(maxsize=_REMEMBERED)(lambda path, text: tuple(tokenizer.encode(f"{path}\n{text}")))
@@ -197,27 +198,32 @@ class FimTokensRenderer(PlainAnswer):
         prefix, suffix, middle = self._ids
         room = max_context - len(self._begin) - len(self._ids)
         before, behind, cut = window(parts.prefix, parts.suffix, room, self._tokenizer)
-        if self._suffix_first:
-            front = [*self._begin, suffix, *behind, prefix, *before]
-            return FimTokens((*front, middle), reuse=len(front), cut=cut)
         files = self._files(parts, room - len(before) - len(behind))
+        if self._suffix_first:
+            front = [*self._begin, suffix, *behind, prefix, *files, *before]
+            return FimTokens((*front, middle), reuse=len(front), cut=cut)
         front = [*self._begin, *files, prefix, *before]
         return FimTokens((*front, suffix, *behind, middle), reuse=len(front), cut=cut)
 
     def _files(self, parts: PromptParts, room: int) -> list[int]:
-        """As many other excerpts as fit, the last ones first, and the file's own name; nothing without excerpts."""
-        if self._file is None:
+        """As many other excerpts as fit, the last ones first, and the file's own name.
+
+        Without excerpts nothing, unless the format has files within.
+        """
+        if not self._file:
             return []
-        own = [self._file, *self._headed(parts.path, "")] if parts.path else []
+        own = [*self._file, *self._headed(parts.path, "")] if parts.path else []
         room -= len(self._repository) + len(own)
         kept: list[tuple[int, ...]] = []
         for excerpt in reversed((*parts.related, *parts.far)):
-            ids = (self._file, *self._headed(excerpt.path, excerpt.text))
+            ids = (*self._file, *self._headed(excerpt.path, excerpt.text))
             room -= len(ids)
             if room < 0:
                 break
             kept.append(ids)
-        return [*self._repository, *chain.from_iterable(kept[::-1]), *own] if kept else []
+        if not kept and (room < 0 or not self._within):
+            return []
+        return [*self._repository, *chain.from_iterable(kept[::-1]), *own]
 
 
 def format_named(model: str) -> FimFormat | None:

@@ -7,7 +7,7 @@ masks them first. Hunks of whole lines are the diff stream that a model reads an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from io import StringIO
@@ -107,6 +107,39 @@ class PromptParts:
         """The same with less of the window: the end of its prefix, and the beginning of its suffix."""
         left_out = self.prefix.count("\n") - prefix.count("\n")
         return replace(self, prefix=prefix, suffix=suffix, first_line=max(0, self.first_line + left_out))
+
+    def with_paths(self, shown: Callable[[str], str]) -> PromptParts:
+        """The same with other names of the files."""
+        return replace(
+            self,
+            related=tuple(replace(each, path=shown(each.path)) for each in self.related),
+            far=tuple(replace(each, path=shown(each.path)) for each in self.far),
+            edits=tuple(replace(each, path=shown(each.path)) for each in self.edits),
+            path=None if self.path is None else shown(self.path),
+        )
+
+    def with_line_feeds(self) -> PromptParts:
+        r"""The same with \n for \r\n: models know hardly any other line end."""
+        region = self.region
+        if region is not None:
+            cursor = None if region.cursor is None else len(line_feeds(region.text[: region.cursor]))
+            region = EditRegion(line_feeds(region.text), cursor)
+        return replace(
+            self,
+            related=tuple(replace(each, text=line_feeds(each.text)) for each in self.related),
+            far=tuple(replace(each, text=line_feeds(each.text)) for each in self.far),
+            edits=tuple(
+                replace(each, before=line_feeds(each.before), after=line_feeds(each.after)) for each in self.edits
+            ),
+            prefix=line_feeds(self.prefix),
+            suffix=line_feeds(self.suffix),
+            region=region,
+        )
+
+
+def line_feeds(text: str) -> str:
+    r"""A text with \n for \r\n."""
+    return text.replace("\r\n", "\n")
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,8 @@ _NUDGE: Final = 5
 _TAILS: Final = ("", "break", "continue", "return", "throw", "end")
 # The newest edits that are shown.
 _EDITS_SHOWN: Final = 6
+# Lines of context in the editor's diffs.
+_CONTEXT: Final = 3
 # What the editor would read as its own markup if it occurred in an answer.
 _WORDS: Final = re.compile(r"<\|marker_\+?[0-9]|<\|user_cursor\|>|<\[end▁of▁sentence\]>")
 # As many files as anybody puts into a prompt.
@@ -119,14 +121,15 @@ def write_zeta(parts: PromptParts, *, blocks: bool) -> tuple[str, ZetaPrompt]:
     # The editor's regions end before a line end.
     line_end = "\n" if region.text.endswith("\n") else ""
     text = region.text.removesuffix("\n")
-    cursor = None if region.cursor is None else len(unforged(text[: region.cursor]))
+    # The editor asks at the cursor alone: another place gets it in its middle.
+    cursor = len(unforged(text[: _middle(text) if region.cursor is None else region.cursor]))
     edit = EditPrompt(parts.path, parts.prefix, unforged(text), parts.suffix, cursor)
     prompt = ZetaPrompt(edit, _boundaries(edit.region) if blocks else (), line_end)
     related = "".join(
         f"{FILE}{unforged(path)}\n{_ELLIPSIS.join(whole_line(unforged(each.text)) for each in excerpts)}"
         for path, excerpts in groupby((*parts.related, *parts.far), lambda each: each.path)
     )
-    edits = "".join(map(_event, parts.edits[-_EDITS_SHOWN:]))
+    edits = "".join(_event(each, parts) for each in parts.edits[-_EDITS_SHOWN:])
     others = f"{related}\n" * bool(related) + f"{FILE}{HISTORY}\n{edits}\n" * bool(edits)
     shown = _marked(prompt) if blocks else CURRENT + _with_cursor(edit.region, cursor)
     own = f"{FILE}{unforged(parts.path or 'untitled')}\n{unforged(parts.prefix)}{whole_line(shown)}"
@@ -168,9 +171,33 @@ def zeta_answer(prompt: ZetaPrompt, region: str | None, stop: Sequence[str] = ()
     return "" if region is None else zeta_answer(prompt, None, stop)
 
 
-def _event(hunk: Hunk) -> str:
+def _event(hunk: Hunk, parts: PromptParts) -> str:
     path = unforged(hunk.path)
-    return f"{_ACCEPTED * hunk.predicted}--- a/{path}\n+++ b/{path}\n{unforged(numbered(hunk))}"
+    diff = numbered(hunk, *_context(hunk, parts))
+    return f"{_ACCEPTED * hunk.predicted}--- a/{path}\n+++ b/{path}\n{unforged(diff)}"
+
+
+def _context(hunk: Hunk, parts: PromptParts) -> tuple[list[str], list[str]]:
+    """The unchanged lines around an edit in the shown text, if it can be found there."""
+    new = hunk.after.splitlines(keepends=True)
+    if hunk.path != parts.path or not (new or hunk is parts.edits[-1]):
+        return [], []
+    region = "" if parts.region is None else parts.region.text
+    lines = f"{parts.prefix}{region}{parts.suffix}".splitlines(keepends=True)
+    row, most = hunk.start_line - parts.first_line, len(lines) - len(new)
+    # Later edits may have moved it.
+    rows = sorted(range(most + 1), key=lambda at: abs(at - row)) if new else [row] * (0 <= row <= most)
+    at = next((at for at in rows if lines[at : at + len(new)] == new), None)
+    if at is None:
+        return [], []
+    end = at + len(new)
+    return lines[max(0, at - _CONTEXT) : at], lines[end : end + _CONTEXT]
+
+
+def _middle(text: str) -> int:
+    """Where the line in the middle begins."""
+    lines = text.splitlines(keepends=True)
+    return len("".join(lines[: len(lines) // 2]))
 
 
 def _marked(prompt: ZetaPrompt) -> str:

@@ -23,6 +23,9 @@ from cattrs import Converter
 from calomel.storage import write_whole
 
 CALIBRATOR_FILE: Final = "calibrator.json"
+# The power of its length by which the log-probability of an unfitted model's text is divided: 1 is their mean, which
+# long texts win, 0 their sum, which only the shortest do.
+_LENGTH_PENALTY: Final = 0.5
 # A maker is hopeless if, with 95 % confidence, less than this share of its proposals adds an accepted one.
 HOPELESS: Final = 0.05
 # Incremented when an older reader would misunderstand a file.
@@ -200,12 +203,19 @@ def _believed(subject: Subject) -> float:
     """The model's own confidence; without one, how often such a proposal is right."""
     if subject.signals.get("log_prob") is not None and subject.kind == "edit":
         return sigmoid(subject.number("log_prob") - subject.number("keep_log_prob"))
-    mean = subject.signals.get("mean_log_prob")
-    if mean is not None:
-        return math.exp(min(0.0, subject.number("mean_log_prob")))
+    if subject.signals.get("mean_log_prob") is not None:
+        mean = min(0.0, subject.number("mean_log_prob"))
+        return math.exp(mean if subject.kind == "edit" else mean * _kept_tokens(subject) ** _LENGTH_PENALTY)
     if subject.maker in OWN:
         return _UNTOLD
     return RIGHT.get(subject.maker, 0.0) if subject.kind == "edit" else 0.0
+
+
+def _kept_tokens(subject: Subject) -> float:
+    """Tokens of a text for the cursor, without those of its end that is not shown."""
+    tokens = subject.count("tokens") + ("end_log_prob" in subject.signals)
+    kept, cut = subject.count("characters_inserted"), subject.count("cut")
+    return max(1.0, tokens * kept / (kept + cut)) if kept else max(1.0, tokens)
 
 
 def sigmoid(value: float) -> float:

@@ -329,18 +329,19 @@ def unparsable(proposal: Proposal) -> bool:
     An edit on the cursor's line that opens a block, a list or a statement is not finished yet. Of text at the cursor
     only the head of a block may be incomplete; half an expression is dropped even if there was half of one before. A
     method in the body of a function is no syntax error in Python, but nobody wants it; nor a line that is just a value
-    in brackets.
+    in brackets, nor a statement that ends before the rest of its line, nor a brace that closes a block deeper than it
+    began.
     """
     if proposal.kind == "edit":
         counted = None if _ends_open(proposal) and _is_at_cursor(proposal) else proposal.errors("")
         return counted is not None and counted[1] > counted[0]
-    if _is_method_in_function(proposal) or _is_idle(proposal):
+    if _is_method_in_function(proposal) or _is_idle(proposal) or _ends_statement(proposal) or _closes_deeper(proposal):
         return True
-    half = _wants_more(proposal)
-    if not _more(proposal.errors(""), half=half):
-        return False
     closed = closing(proposal)
-    return closed is None or _more(proposal.errors(closed), half=half)
+    half, head = _wants_more(proposal), _finishes_head(proposal, closed)
+    if not _more(proposal.errors(""), half=half, head=head):
+        return False
+    return closed is None or _more(proposal.errors(closed), half=half, head=head)
 
 
 def _is_at_cursor(proposal: Proposal) -> bool:
@@ -350,11 +351,12 @@ def _is_at_cursor(proposal: Proposal) -> bool:
     return "\n" not in between and "\r" not in between
 
 
-def _more(counted: tuple[int, int] | None, *, half: bool = False) -> bool:
+def _more(counted: tuple[int, int] | None, *, half: bool, head: bool) -> bool:
+    """Whether there are more errors; for what completes a head that was half written, whether there are any."""
     if counted is None:
         return False
     before, after = counted
-    return (half and after > 0) or (before <= TRUSTED and after > before)
+    return (half and after > 0) or (before <= TRUSTED and after > (0 if head else before))
 
 
 def _is_method_in_function(proposal: Proposal) -> bool:
@@ -387,6 +389,55 @@ def _is_idle(proposal: Proposal) -> bool:
     alone = [at for at, _ in _open_brackets(line[:-1], "python")] == [0] and _ACTS.search(line) is None
     around = "\n".join(above(proposal.text, start))
     return alone and not _open_brackets(around, "python") and _behind_string(proposal.text, start, "python") == start
+
+
+_HEAD: Final = re.compile(r"\s*(?:async\s+)?(?:for|while|if|elif|with|def|class|except|case)\b.*:\s*\Z", re.DOTALL)
+
+
+def _finishes_head(proposal: Proposal, closed: str | None) -> bool:
+    """Whether a text at the cursor completes the head of a block, which `closed` would close."""
+    if len(proposal.edits) != 1:
+        return False
+    start, end, new = proposal.edits[0]
+    head = head_of(proposal.text, start)
+    if not head.strip():
+        return False
+    written = proposal.language_id == "python" and _HEAD.match(head + new) is not None
+    return closed is not None or (written and not rest_of(proposal.text, end).strip())
+
+
+# What goes on with a line, other than a bracket or a mark that ends something.
+_GOES_ON: Final = re.compile(r"\s*[\w\"'`(\[{]")
+
+
+def _ends_statement(proposal: Proposal) -> bool:
+    """Whether a text within a line ends its statement, so that the rest of the line becomes another one."""
+    if len(proposal.edits) != 1 or not knows(proposal.language_id):
+        return False
+    start, end, new = proposal.edits[0]
+    head, said = head_of(proposal.text, start), new.rstrip()
+    if not head.strip() or not said or not _GOES_ON.match(rest_of(proposal.text, end)):
+        return False
+    if any(kind != "bracket" and at >= len(head) for kind, _, at in tokens(head, proposal.language_id)):
+        return False  # a comment or a string
+    if loose(head + new, proposal.language_id).waiting:
+        return False
+    return said.endswith(";") or ("\n" in new[len(said) :] and not has_to_go_on(said))
+
+
+def _closes_deeper(proposal: Proposal) -> bool:
+    """Whether a text begins with the brace that closes a block, further to the right than the line that opened it."""
+    if len(proposal.edits) != 1 or not knows(proposal.language_id) or proposal.language_id in _NO_BLOCKS:
+        return False
+    start, _, new = proposal.edits[0]
+    lead = head_of(proposal.text, start) + new[: len(new) - len(new.lstrip())]
+    if not new.lstrip().startswith("}") or LINE_END.split(lead)[-1].strip():
+        return False
+    around = "\n".join(above(proposal.text, start))
+    opened = [at for at, closer in _open_brackets(around, proposal.language_id) if closer == "}"]
+    if not opened or not _ends_line(around, opened[-1]):
+        return False
+    return _indent(LINE_END.split(lead)[-1] + "}") > _indent(head_of(around, opened[-1]) + "{")
 
 
 def _indent(line: str) -> int:

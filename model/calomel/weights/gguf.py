@@ -43,6 +43,12 @@ _GPT2: Final = frozenset({"gpt-2", "default", "mpt", "olmo", "jais"})
 _CONTROL: Final = 3
 _USER_DEFINED: Final = 4
 
+# Of SmolLM2-135M on one core: 39.5 tokens a second in four bits, 13.2 of this engine in bfloat16.
+FASTER_ON_A_CPU: Final = (
+    "On a CPU llama.cpp's own server writes about three times as many tokens a second of such a model: llama-server -m "
+    'FILE.gguf --port 8080, and in editors server = { upstream = "http://127.0.0.1:8080" }.'
+)
+
 
 class GgufError(ValueError):
     """The file cannot be opened here; the message says why, and what can."""

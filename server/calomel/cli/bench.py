@@ -33,6 +33,7 @@ def _kinds(text: str) -> tuple[str, ...]:
 @bench.command()
 def infill(
     model: Model = None,
+    upstream: Upstream = None,
     device: Device = "cpu",
     threads: Threads = None,
     policy: Policy = None,

@@ -30,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _serve_editor()
     from calomel.cli.app import program
     from calomel.cli.errors import exit_code_of
+    from calomel.cli.output import visible
 
     try:
         program()(args=words)
@@ -55,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         status = exit_code_of(error)
         if status is None:
             raise
-        print(f"calomel: {error}", file=sys.stderr)
+        # It may name what a file holds, such as a tensor.
+        print(f"calomel: {visible(str(error))}", file=sys.stderr)
         raise SystemExit(status) from error
 
 

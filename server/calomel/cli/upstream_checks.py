@@ -25,7 +25,7 @@ def check_upstream(settings: ServerSettings, ports: Sequence[tuple[str, int]] = 
         upstream = upstream_of(settings)
         if upstream is not None:
             upstream.look()
-            yield ok("upstream", upstream.said)
+            yield ok("upstream", upstream.note)
     except StartError as error:
         yield fail("upstream", str(error), "correct that setting")
     except CompleterError as error:

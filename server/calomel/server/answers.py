@@ -57,6 +57,7 @@ async def fill_of(visiting: Visit, shown: PromptParts, asked: FillRequest) -> Fi
     related = tuple(replace(each, text=hidden) for each, hidden in zip(beside, others, strict=True))
     at = len(prefix)
     parts = PromptParts(related=related, path=shown.path, prefix=text[:at], suffix=text[at:])
+    parts = parts.with_paths(visiting.door.mask)
     return replace(asked, parts=parts, max_context=most, fitted=True)
 
 
@@ -167,7 +168,7 @@ def answered(visiting: Visit, fill: Fill) -> Ended:
 
 async def rewritten(visiting: Visit, prompt: EditPrompt) -> RegionAnswer:
     """The rewritten region of a prompt."""
-    work = visiting.door.edits.rewrite(visiting.filler, visiting.info, prompt, client=visiting.client)
+    work = visiting.door.edits.rewrite(visiting.filler.complete, visiting.info, prompt, client=visiting.client)
     return await while_there(visiting.request, work)
 
 

@@ -10,17 +10,19 @@ from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.responses import Response
 
 from calomel.infer.launch import describe, version
 from calomel.server.admission import Admission
 from calomel.server.deliveries import Deliveries
 from calomel.server.door import Door
-from calomel.server.errors import DoorError, StartError, response_to
+from calomel.server.errors import DoorError, OriginError, StartError, response_to
 from calomel.server.loading import FillerFactory, InfoFactory, ModelLoader
 from calomel.server.metrics import Metrics
 from calomel.server.middleware import Boundary, Gate, protected_router, public_paths
@@ -46,6 +48,15 @@ _ALIASES: Final[Mapping[str, Callable[..., Any]]] = {
     "/v1/beta/completions": completions.create_completion,
     "/completion": llama.infill,  # llama.cpp's, with a model's tokens in its prompt
 }
+
+
+class _Cors(CORSMiddleware):
+    """Tells pages that are not allowed nothing, not even which methods there are."""
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        """The answer to the question whether a page may ask."""
+        allowed = self.is_allowed_origin(request_headers["origin"])
+        return super().preflight_response(request_headers) if allowed else OriginError().response()
 
 
 def _aliases() -> APIRouter:
@@ -119,7 +130,7 @@ def create_app(
         middleware=[
             # Outside the boundary, so that an allowed page can also read why its request was refused.
             Middleware(
-                CORSMiddleware,
+                _Cors,
                 allow_origins=origins,
                 allow_methods=("GET", "POST"),
                 allow_headers=("authorization", "content-type", "x-api-key"),

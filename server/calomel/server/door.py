@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from fastapi import Request
@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from calomel.infer.completer import CanvasText, Fill, FillRequest, ModelInfo
+from calomel.infer.completer import Answerer, CanvasText, Fill, FillRequest, ModelInfo
 from calomel.server.admission import Admission
 from calomel.server.deliveries import Deliveries
 from calomel.server.errors import ClientGoneError, DoorError, DrainingError, EngineStoppedError, from_engine
@@ -28,10 +28,6 @@ from calomel.server.middleware import CLIENT_STATE, log_failure
 from calomel.server.settings import ServerSettings
 from calomel.server.wire import Canvas, ErrorResponse, ModelObject
 from calomel.suggest.stateless import EditRoom
-
-if TYPE_CHECKING:
-    from calomel.infer.filler import Filler
-
 
 _log = logging.getLogger("calomel.server")
 
@@ -138,7 +134,7 @@ class Visit:
     door: Door
     route: str
     request: Request
-    filler: Filler
+    filler: Answerer
     info: ModelInfo
     _stack: AsyncExitStack
     id: str = field(default_factory=lambda: f"cmpl-{uuid.uuid4().hex}")
@@ -284,9 +280,7 @@ async def visit(request: Request, route: str) -> AsyncIterator[Visit]:
         stack.enter_context(door.admission.place(client))
         filler = door.loader.filler()
         try:
-            of_client = getattr(filler, "of_client", None)
-            asked = filler if of_client is None else of_client(client)
-            yield Visit(door, route, request, asked, door.loader.info(), stack)
+            yield Visit(door, route, request, filler.for_client(client), door.loader.info(), stack)
         except Exception as error:
             refusal = door.refusal(error)
             if refusal is None or refusal is error:

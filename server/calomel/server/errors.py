@@ -7,12 +7,13 @@ message repeats what the client sent: neither the user's text nor a token can co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from calomel.engine import errors
 from calomel.infer.completer import CompleterError
 
 if TYPE_CHECKING:
@@ -211,25 +212,25 @@ class StartError(Exception):
     """The server cannot start; the message says what to change."""
 
 
-# Codes of `calomel.engine.errors`, compared by name: that package imports torch.
-_ENGINE_CODES: Mapping[str, type[DoorError]] = {
-    "context_length_exceeded": ContextLengthError,
-    "invalid_request": InvalidParameterError,
+# The first that fits counts.
+_ENGINE_ERRORS: Final[tuple[tuple[type[errors.EngineError], type[DoorError]], ...]] = (
+    (errors.ContextTooLongError, ContextLengthError),
+    (errors.InvalidRequestError, InvalidParameterError),
     # A schema that nothing fits, or that exceeds its budget during decoding.
-    "constraint_failed": InvalidParameterError,
-    "cache_full": OverloadedError,
-    "deadline_exceeded": OverloadedError,
-    "engine_stopped": EngineStoppedError,
+    (errors.ConstraintFailedError, InvalidParameterError),
+    (errors.CacheFullError, OverloadedError),
+    (errors.DeadlineExceededError, OverloadedError),
+    (errors.EngineStoppedError, EngineStoppedError),
     # Only a closing engine cancels a request that is still awaited.
-    "cancelled": EngineStoppedError,
-}
+    (errors.RequestCancelledError, EngineStoppedError),
+)
 
 
 def from_engine(error: Exception) -> DoorError | None:
-    """A refusal of the engine or of an upstream server as a DoorError; None when neither declares the error."""
+    """A refusal of the engine or of an upstream server as a DoorError; None for any other error."""
     if isinstance(error, CompleterError):
         return UpstreamFailedError(str(error))
-    kind = _ENGINE_CODES.get(str(getattr(error, "code", "")))
+    kind = next((kind for refusal, kind in _ENGINE_ERRORS if isinstance(error, refusal)), None)
     if kind is None:
         return None
     # The message of an invalid request names a field and its bounds; the engine has never seen the user's text.

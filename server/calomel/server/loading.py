@@ -7,19 +7,16 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from calomel.infer.completer import ModelInfo
+from calomel.infer.completer import Answerer, ModelInfo
 from calomel.server.errors import ModelFailedError, ModelLoadingError, StartError
-
-if TYPE_CHECKING:
-    from calomel.infer.filler import Filler
 
 _log = logging.getLogger("calomel.server")
 
 State = Literal["loading", "ready", "failed"]
 
-FillerFactory = Callable[[], "Filler"]
+FillerFactory = Callable[[], Answerer]
 # Describes what the loaded model can do.
 InfoFactory = Callable[[], ModelInfo]
 
@@ -43,7 +40,7 @@ class ModelLoader:
     def __init__(self, factory: FillerFactory, describe: InfoFactory) -> None:
         self._factory = factory
         self._describe = describe
-        self._filler: Filler | None = None
+        self._filler: Answerer | None = None
         self._thread = threading.Thread(target=self._load, name="calomel-load", daemon=True)
         self._closed = False
         self._lock = threading.Lock()
@@ -65,7 +62,7 @@ class ModelLoader:
         """Whether the thread is opening it."""
         return self._thread.is_alive()
 
-    def filler(self) -> Filler:
+    def filler(self) -> Answerer:
         """The loaded model. Raises ModelLoadingError or ModelFailedError."""
         if self.failure is not None:
             raise ModelFailedError
@@ -81,10 +78,9 @@ class ModelLoader:
 
     def info(self) -> ModelInfo:
         """What the loaded model can do. Raises as `filler` does, and if its folder does not say."""
-        # An engine that keeps encoded tokens has a cache for them.
-        kept = hasattr(getattr(getattr(self.filler(), "engine", None), "decoder", None), "cache")
+        reads_ahead = self.filler().reads_ahead
         try:
-            return replace(self._describe(), reads_ahead=kept)
+            return replace(self._describe(), reads_ahead=reads_ahead)
         except (OSError, ValueError) as error:
             _log.error("the model's folder cannot be read: %s", type(error).__name__)
             raise ModelFailedError from error
@@ -97,9 +93,8 @@ class ModelLoader:
     def _let_go(self) -> None:
         with self._lock:
             filler, self._filler = self._filler, None
-        close = getattr(filler, "close", None)
-        if close is not None:
-            close()
+        if filler is not None:
+            filler.close()
 
     def _load(self) -> None:
         try:

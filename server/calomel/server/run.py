@@ -12,14 +12,14 @@ import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+from typing import TYPE_CHECKING, Any, Final, TextIO
 from urllib.parse import urlsplit
 
 import uvicorn
 from fastapi import FastAPI
 
 from calomel.infer import runtime_file
-from calomel.infer.completer import PROTOCOL_VERSION, CompleterError
+from calomel.infer.completer import PROTOCOL_VERSION, Answerer, CompleterError
 from calomel.infer.launch import upstream_id, version
 from calomel.infer.process import dead_threads_logged, started
 from calomel.infer.remote import is_loopback
@@ -36,10 +36,13 @@ from calomel.server.settings import ServerSettings, is_sendable
 from calomel.server.tokens import EDITORS, Tokens
 from calomel.weights import nano_path, weights_id
 from calomel.weights.folders import folder_of
+from calomel.weights.gguf import FASTER_ON_A_CPU
 
 if TYPE_CHECKING:
     from calomel.infer.filler import Filler
     from calomel.infer.upstream.completer import UpstreamCompleter
+
+_log: Final = logging.getLogger("calomel.server")
 
 # Headers are kept in memory until they are complete; 64 KiB is eight times what browsers send at most.
 _MAX_HEADER_BYTES: Final = 64 * 1024
@@ -65,7 +68,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
     _check_tls(settings)
     upstream = upstream_of(settings)
 
-    def opened() -> Filler:
+    def opened() -> Answerer:
         if upstream is not None:
             return open_upstream(upstream)
         return open_model(settings)
@@ -103,9 +106,9 @@ def open_model(settings: ServerSettings) -> Filler:
         exact=settings.exact,
     )
     filler = open_folder(settings.model or nano_path(), options)
-    fill = getattr(filler, "fill", None)
-    if fill is not None:
-        fill(FillRequest("fill", PromptParts(prefix=_WARM_UP, suffix="\n"), max_tokens=8))
+    if settings.device == "cpu" and filler.generation.policy.startswith("left_to_right"):
+        _log.info("it writes from left to right. %s", FASTER_ON_A_CPU)
+    filler.fill(FillRequest("fill", PromptParts(prefix=_WARM_UP, suffix="\n"), max_tokens=8))
     # Garbage collection stops everything: it should not scan objects that live as long as the server.
     gc.collect()
     gc.freeze()
@@ -142,7 +145,7 @@ def is_own(url: str, settings: ServerSettings) -> bool:
     return is_loopback(parts.hostname or "") and parts.port == settings.port
 
 
-def open_upstream(upstream: UpstreamCompleter) -> Filler:
+def open_upstream(upstream: UpstreamCompleter) -> UpstreamCompleter:
     """Ask the upstream server what it can do. It may start later; raises StartError for what waiting cannot fix."""
     try:
         upstream.look()
@@ -150,7 +153,7 @@ def open_upstream(upstream: UpstreamCompleter) -> Filler:
         if error.code == "refused":
             raise StartError(str(error)) from None
         logging.getLogger("calomel.server").warning("%s", error)
-    return cast("Filler", upstream)
+    return upstream
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -9,13 +9,9 @@ from tests.editors.neovim.neovim import Neovim
 from tests.editors.programs import find_neovim, wanted
 from tests.editors.shared import no_server_stays
 from tests.lsp.program import REAL
-from tests.server._llama_cpp import BUILT, Llama
+from tests.server._llama_cpp import Llama
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.slow,
-    pytest.mark.skipif(not BUILT, reason="tests/tools/get-llama-server builds one"),
-]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 def test_one_setting_brings_the_suggestions_of_a_llama_cpp_that_runs_already(tmp_path: Path) -> None:

@@ -175,10 +175,12 @@ class Mercury(Adapter):
         return Known(self._model, _MERCURY_WINDOW, edits=True)
 
     async def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
-        """As `Adapter.fill`; without the API's default penalty, which suits prose but not the repetitions of code."""
-        front = "".join(f"{each.path}\n{each.text}\n" for each in ask.parts.related)
+        """As `Adapter.fill`; without the API's default penalty, which suits prose but not the repetitions of code.
+
+        The API has no place for other files.
+        """
         body = {
-            "model": self._model, "prompt": front + ask.parts.prefix, "suffix": ask.parts.suffix, "stream": True,
+            "model": self._model, "prompt": ask.parts.prefix, "suffix": ask.parts.suffix, "stream": True,
             "max_tokens": ask.max_tokens, "stop": ask.stop[:_MOST_STOPS], "presence_penalty": 0.0,
         }  # fmt: skip
         finish: FinishReason | None = None

@@ -15,8 +15,9 @@ import time
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import Final, Self, TypeVar, cast
 
+from calomel.engine import Constraint, Result
 from calomel.infer.completer import (
     DEFAULT_CONTEXT,
     MAX_CONTEXT,
@@ -29,9 +30,14 @@ from calomel.infer.completer import (
     FillRequest,
     FinishReason,
     ModelInfo,
+    Occupancy,
     Timings,
+    UnsupportedError,
     cut_at_stop,
     settled,
+    with_ends,
+    with_ends_of,
+    with_line_feeds,
 )
 from calomel.infer.continuation import continuation, last_piece
 from calomel.infer.launch import version
@@ -39,14 +45,11 @@ from calomel.infer.upstream.adapter import Adapter, Ask, Known, Piece
 from calomel.infer.upstream.adapters import adapter_of
 from calomel.infer.upstream.exchange import Exchange, Target, UpstreamError
 from calomel.infer.upstream.running import TITLES
+from calomel.prompts.grammar import AnswerForm
 from calomel.prompts.next_edit import EDIT_FORMATS, MERCURY_REGION, EditFormat, format_called
 from calomel.prompts.own import diff_text
 from calomel.prompts.parts import Excerpt, Hunk, PromptParts, RegionBounds
 from calomel.selectivity.record import SourceClass
-
-if TYPE_CHECKING:
-    from calomel.engine import Result
-
 
 _log = logging.getLogger("calomel.server")
 
@@ -185,7 +188,24 @@ class UpstreamCompleter:
         )
 
     @property
-    def said(self) -> str:
+    def reads_ahead(self) -> bool:
+        """Never: its contexts are kept elsewhere."""
+        return False
+
+    def occupancy(self) -> Occupancy:
+        """Nothing is known of how busy the other server is."""
+        return Occupancy()
+
+    def for_client(self, client: str) -> Self:  # noqa: ARG002 (the other server knows one client)
+        """The same server."""
+        return self
+
+    def constraint(self, form: AnswerForm) -> Constraint:  # noqa: ARG002
+        """Raises UnsupportedError."""
+        raise UnsupportedError("the upstream model does not support schemas: remove it")
+
+    @property
+    def note(self) -> str:
         """One sentence for people: which server and model, and where confidences come from; or what is wrong."""
         if self._adapter is None:
             return self._trouble or f"the server at {self.target.base} was not asked yet"
@@ -233,11 +253,11 @@ class UpstreamCompleter:
 
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the task frees the server's slot. Raises UpstreamError."""
-        began, answer = time.monotonic(), _Answer()
+        began, answer, plain = time.monotonic(), _Answer(), with_line_feeds(request)
         until = None if request.deadline is None else began + request.deadline
-        async for _ in self._grown(request, answer, until):
+        async for _ in self._grown(plain, answer, until):
             pass
-        return await self._finished(request, answer, began)
+        return with_ends(request, await self._finished(plain, answer, began))
 
     def fill(self, request: FillRequest) -> Fill:
         """The same in an event loop of its own; blocks."""
@@ -252,6 +272,11 @@ class UpstreamCompleter:
 
     async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         """Yield the text as it becomes final, then the `Fill`. Raises UpstreamError."""
+        async with aclosing(self._streamed(with_line_feeds(request))) as items:
+            async for item in items:
+                yield with_ends_of(request, item) if isinstance(item, str) else with_ends(request, item)
+
+    async def _streamed(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         began, answer, sent = time.monotonic(), _Answer(), ""
         until = None if request.deadline is None else began + request.deadline
         async with aclosing(self._grown(request, answer, until)) as growing:
@@ -272,14 +297,14 @@ class UpstreamCompleter:
 
     async def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
         """Yield the answer after every piece of it, then the `Fill`. Raises UpstreamError."""
-        began, answer = time.monotonic(), _Answer()
+        began, answer, plain = time.monotonic(), _Answer(), with_line_feeds(request)
         until = None if request.deadline is None else began + request.deadline
-        async with aclosing(self._grown(request, answer, until)) as growing:
+        async with aclosing(self._grown(plain, answer, until)) as growing:
             async for _ in growing:
-                text = self._cut(request, answer.text)[0]
+                text = with_ends_of(request, self._cut(plain, answer.text)[0])
                 pieces = tuple(piece.text[max(0, -at) :] for at, piece in answer.own_pieces)
                 yield CanvasText(len(pieces), text, pieces, (True,) * len(pieces))
-        yield await self._finished(request, answer, began)
+        yield with_ends(request, await self._finished(plain, answer, began))
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -318,7 +343,7 @@ class UpstreamCompleter:
             raise
         else:
             self._adapter, self._heard, self._logs = adapter, time.monotonic(), True
-            _log.info("%s", self.said)
+            _log.info("%s", self.note)
             return adapter
         finally:
             self._looking = None

@@ -22,7 +22,8 @@ from calomel.suggest.drafts.arguments import arguments, awaited, strays
 from calomel.suggest.drafts.by_name import by_name, fields
 from calomel.suggest.drafts.evidence import EditDraft, evidence
 from calomel.suggest.drafts.rename import MAKER as RENAME
-from calomel.suggest.drafts.rename import relatives, rename, renamed_words, renamings
+from calomel.suggest.drafts.rename import declares, relatives, rename, renamed_words, renamings
+from calomel.suggest.drafts.scopes import around
 from calomel.suggest.drafts.substitution import substitution
 from calomel.suggest.drafts.template import MAKER as TEMPLATE
 from calomel.suggest.drafts.template import template
@@ -211,6 +212,14 @@ def _all(text: str, hunks: Sequence[Hunk], path: str | None, names: Names) -> li
     formed = [draft for draft in found if draft.maker == TEMPLATE]
     followed = {draft.changed(rows) for draft in found if draft.maker == ARGUMENTS}
 
+    edited = [edit.row for edit in seen.edits if edit.row is not None]
+    homes = {around(rows, each) for each in edited} if all(declares(rows, each) for each in edited) else set()
+
+    def elsewhere(draft: EditDraft) -> bool:
+        """Whether it does to a key or a field what was done only to those of one other structure."""
+        row = rows.row(draft.start)
+        return len(homes) == 1 and draft.maker != RENAME and declares(rows, row) and around(rows, row) not in homes
+
     def fits(draft: EditDraft) -> bool:
         first, last = rows.row(draft.start), rows.row(draft.end)
         at, line, new = draft.changed(rows)
@@ -229,7 +238,7 @@ def _all(text: str, hunks: Sequence[Hunk], path: str | None, names: Names) -> li
         local -= {(each.old, each.new) for each in renames if each.local is None}
         return draft.maker == RENAME or not local or local.isdisjoint(renamed_words(line, new, names))
 
-    return [draft for draft in found if fits(draft)]
+    return [draft for draft in found if fits(draft) and not elsewhere(draft)]
 
 
 def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None, names: Names) -> list[EditDraft]:

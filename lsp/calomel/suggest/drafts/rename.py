@@ -13,7 +13,7 @@ from typing import Final, Literal
 import regex
 
 from calomel.suggest.drafts.evidence import EditDraft, Evidence, LineEdit
-from calomel.suggest.drafts.scopes import TYPE, block_end, function_rows, is_typed_head, parameter_head
+from calomel.suggest.drafts.scopes import TYPE, around, block_end, function_rows, is_typed_head, parameter_head
 from calomel.suggest.drafts.text import (
     KEYWORDS,
     TYPES,
@@ -63,6 +63,7 @@ class Renaming:
         local: the lines in which the name means the same; None for everywhere.
         partly: that line still has the old name, too.
         copied: the lines of a copy, in which alone it goes on; None if the line is no copy's.
+        around: the lines that a declaration or an attribute stands in, outermost last; None for other uses.
         called: whether it is a function's name, and something else has it, too, or the reverse; None if nothing has.
     """
 
@@ -75,15 +76,18 @@ class Renaming:
     partly: bool
     copied: range | None = None
     called: bool | None = None
+    around: tuple[str, ...] | None = None
 
     def holds(self, rows: Rows, start: int, end: int, use: _Use) -> bool:
         """Whether the old name means the same at a place with this use."""
         row = rows.row(start)
-        if self.copied is not None and row not in self.copied:
-            return False
-        if use != "quoted" and self.called not in {None, _is_function(rows.before(start), rows.behind(end))}:
-            return False
-        if self.use == "attribute" and use == "plain" and _is_variable(rows, row, self.old):
+        if (
+            (self.copied is not None and row not in self.copied)
+            or (use != "quoted" and self.called not in {None, _is_function(rows.before(start), rows.behind(end))})
+            or (self.use == "attribute" and use == "plain" and _is_variable(rows, row, self.old))
+            # The key or field of the same name in another structure.
+            or (self.around is not None and declares(rows, row, self.old) and around(rows, row) != self.around)
+        ):
             return False
         if self.use == "quoted" != use:
             return False  # words in a string are not names in code
@@ -227,7 +231,21 @@ def _renaming(
         called = _is_function(edit.new[:start], edit.new[end:])
         called = called if _has_other(rows, old, called=called) else None
     partly = _first(rows.names, edit.new, old) != (-1, -1)
-    return Renaming(old, new, support, use, edit.row, local, partly, edit.copied, called)
+    own = edit.row is not None and (declares(rows, edit.row, new) or _OWN.search(edit.new) is not None)
+    outside = around(rows, edit.row) if own and edit.row is not None and local is None else None
+    return Renaming(old, new, support, use, edit.row, local, partly, edit.copied, called, outside)
+
+
+# The name of a key at the start of its line.
+_KEY: Final = r"[ \t]*(?:-[ \t]+)*[\"']?{0}[\"']?[?!]?\s*[:=](?!=)"
+_OWN: Final = re.compile(r"\b(?:self|this)\.")
+
+
+def declares(rows: Rows, row: int, name: str | None = None) -> bool:
+    """Whether a line outside of functions begins with a key or a field, or with that of a name."""
+    line, pattern = rows.lines[row], r"[\w$.-]+" if name is None else re.escape(name)
+    begins = re.match(_KEY.format(pattern), line) or re.match(_FIELD.format(pattern), line)
+    return begins is not None and function_rows(rows, row) is None
 
 
 # Before the name of a function where it is defined.

@@ -134,6 +134,29 @@ def block_end(rows: Rows, row: int) -> int:
     return end
 
 
+_COLUMN: Final = re.compile(r"[ \t]*(?:-[ \t]+)*")
+_SECTION: Final = re.compile(r"\[[^\]]+\]+\s*$")
+
+
+def around(rows: Rows, row: int) -> tuple[str, ...]:
+    """The lines that a line stands in, innermost first: keys, types and sections, not the function that it is in."""
+    inside = function_rows(rows, row)
+    row = row if inside is None else inside.start
+    column, found = _COLUMN.match(rows.lines[row]).end(), []  # type: ignore[union-attr]
+    for line in reversed(rows.lines[:row]):
+        if not line.strip():
+            continue
+        own = _COLUMN.match(line).end()  # type: ignore[union-attr]
+        section = not column and _SECTION.match(line) is not None
+        if own < column or section:
+            column = own
+            if any(map(str.isalnum, line)):
+                found.append(line.strip())
+        if not column and (section or not own):
+            break
+    return tuple(found)
+
+
 _CLASS: Final = re.compile(
     r"\s*(?:(?:export|default|abstract|pub)\s+)*(?:class|impl(?:<[^>]*>)?(?:\s+\w+\s+for)?)\s+(\w+)"
 )

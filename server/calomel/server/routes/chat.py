@@ -14,8 +14,9 @@ from fastapi import Request
 from pydantic import BaseModel, Field, field_validator, model_validator
 from starlette.responses import Response
 
-from calomel.infer.chat import ChatRequest
+from calomel.infer.chat import Chat, ChatRequest
 from calomel.infer.completer import CanvasText
+from calomel.infer.filler import Filler
 from calomel.prompts.chat import Call, Function, Message
 from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
 from calomel.prompts.grammar import GrammarError
@@ -231,8 +232,8 @@ async def create_chat_completion(body: ChatRequestBody, request: Request) -> Res
     if template is None:
         raise NoChatError(param="model")
     async with visit(request, "chat") as visiting:
-        from calomel.infer.chat import Chat  # the engine imports torch, which came with the model
-
+        if not isinstance(visiting.filler, Filler):
+            raise NoChatError(param="model")
         chat = Chat(visiting.filler, template, lambda: f"call_{uuid.uuid4().hex[:24]}")
         wanted = await asyncio.to_thread(chat_request, visiting, body)
         try:

@@ -32,7 +32,7 @@ async def complete(request: Request) -> Response:
         raise InvalidParameterError(str(error), error.field or None) from None
     async with visit(request, "complete") as visiting:
         # Asks `Filler.complete` (`calomel.infer.filler`).
-        found = await while_there(request, answer(visiting.filler, visiting.info, wanted))
+        found = await while_there(request, answer(visiting.filler.complete, visiting.info, wanted))
         first = found.candidates[0] if found.candidates else None
         visiting.answered(
             Spent(

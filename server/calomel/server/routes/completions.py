@@ -12,8 +12,9 @@ from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, Field
 from starlette.responses import Response
 
-from calomel.infer.completer import FillRequest
-from calomel.prompts.grammar import GrammarConstraint, GrammarError, json_form, pattern_form
+from calomel.engine import Constraint
+from calomel.infer.completer import Answerer, FillRequest, UnsupportedError
+from calomel.prompts.grammar import GrammarError, json_form, pattern_form
 from calomel.prompts.parts import PromptParts
 from calomel.server import wire
 from calomel.server.answers import DEFAULT_MAX_TOKENS, Ended, completed, fill_of, filled, published
@@ -22,7 +23,7 @@ from calomel.server.errors import InvalidParameterError
 from calomel.server.middleware import protected_router
 
 if TYPE_CHECKING:
-    from calomel.infer.filler import Filler
+    pass
 
 
 # The first blank line: the published default for this route.
@@ -131,7 +132,7 @@ async def create_fim_completion(body: FimRequest, request: Request) -> Response:
         return await filled(visiting, wording, wanted, stream=body.stream, canvases=body.diffusing)
 
 
-async def _constraint(filler: Filler, asked: wire.ResponseFormat | None) -> GrammarConstraint | None:
+async def _constraint(model: Answerer, asked: wire.ResponseFormat | None) -> Constraint | None:
     """The constraint on the answer; None for any text.
 
     Raises:
@@ -139,20 +140,16 @@ async def _constraint(filler: Filler, asked: wire.ResponseFormat | None) -> Gram
     """
     if asked is None or asked.type == "text":
         return None
-    if not hasattr(filler, "grammars"):
-        raise InvalidParameterError(
-            "response_format: the upstream model does not support schemas: remove it", "response_format"
-        )
     schema = asked.schema_of()
 
-    def compiled() -> GrammarConstraint:
-        return filler.grammars.compile(pattern_form(asked.pattern or "") if schema is None else json_form(schema))
+    def compiled() -> Constraint:
+        return model.constraint(pattern_form(asked.pattern or "") if schema is None else json_form(schema))
 
     try:
         return await asyncio.wait_for(asyncio.to_thread(compiled), _COMPILE_SECONDS)
     except TimeoutError:
         raise InvalidParameterError("response_format: the schema is too complex", "response_format") from None
-    except GrammarError as error:
+    except (GrammarError, UnsupportedError) as error:
         raise InvalidParameterError(f"response_format: {error}", "response_format") from None
 
 

@@ -15,6 +15,7 @@ from fastapi import Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from starlette.responses import JSONResponse, Response
 
+from calomel.engine import DeadlineExceededError
 from calomel.infer.completer import FillRequest
 from calomel.infer.launch import version
 from calomel.prompts.fim_tokens import parse_fim
@@ -136,9 +137,7 @@ async def infill(body: InfillRequest, request: Request) -> Response:
             return await filled(visiting, wording, wanted, stream=True)
         try:
             fill = await visiting.fill(wanted)
-        except Exception as error:
-            if getattr(error, "code", None) != "deadline_exceeded":
-                raise
+        except DeadlineExceededError:
             # Not even the context was encoded in time: there is no answer, but that is no error of the plugin.
             return _fields(body, InfillResponse(content="", model=visiting.door.model.id, stop_type="limit"))
         ending, text = answered(visiting, fill), indented(fill.text, body.n_indent or 0)

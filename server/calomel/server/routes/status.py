@@ -12,12 +12,13 @@ import hashlib
 import re
 from collections.abc import Sequence
 from importlib.resources import files
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from fastapi import Request
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
+from calomel.infer.completer import Occupancy
 from calomel.infer.launch import version
 from calomel.server.door import Door, door_of
 from calomel.server.errors import DoorError, DrainingError
@@ -144,7 +145,7 @@ def _model(door: Door) -> ModelStatus:
             kinds=info.kinds,
             context=info.max_context,
             device=device if door.settings.upstream is None else "upstream",
-            note=getattr(door.loader.filler(), "said", None) if state == "ready" else None,
+            note=door.loader.filler().note if state == "ready" else None,
         )
     return ModelStatus(state=state, device=device)
 
@@ -194,30 +195,6 @@ def _hashes(pattern: re.Pattern[bytes], content: bytes) -> str:
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
 
 
-class EngineLook(NamedTuple):
-    """The engine at one moment; None for what it does not have.
-
-    Attributes:
-        running: requests in its batch.
-        waiting: requests that wait for a place in it.
-        cache_tokens: tokens that its prefix cache holds, by whole pages; None if it has none.
-        cache_capacity: tokens that it could hold.
-    """
-
-    running: int | None = None
-    waiting: int | None = None
-    cache_tokens: int | None = None
-    cache_capacity: int | None = None
-
-
-def look_at_engine(door: Door) -> EngineLook:
+def look_at_engine(door: Door) -> Occupancy:
     """The engine of the loaded model."""
-    engine: Any = getattr(door.loader.filler(), "engine", None) if door.loader.state == "ready" else None
-    if engine is None:
-        return EngineLook()
-    running, waiting = engine.occupancy
-    cache = getattr(getattr(engine, "decoder", None), "cache", None)  # models that read whole windows have none
-    if cache is None:
-        return EngineLook(running, waiting)
-    held = (cache.pages - cache.free_pages) * cache.page_size
-    return EngineLook(running, waiting, held, cache.pages * cache.page_size)
+    return door.loader.filler().occupancy() if door.loader.state == "ready" else Occupancy()

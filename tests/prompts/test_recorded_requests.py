@@ -1,0 +1,126 @@
+"""What is asked of Mercury, Zeta 2 and Sweep, beside requests that their editors' clients sent (data of others)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calomel.bench.room import Room
+from calomel.bench.suite import Case, read_suite
+from calomel.infer.completer import CompleteAnswer, CompleteRequest, ModelInfo
+from calomel.prompts.edit_prompt import parse_edits
+from calomel.prompts.fim_tokens import FORMATS, write_fim
+from calomel.prompts.mercury import write_mercury
+from calomel.prompts.next_edit import EDIT_FORMATS, MERCURY_REGION
+from calomel.prompts.parts import PromptParts, RegionBounds
+from calomel.replay.events import Changed, Closed, Focused, Opened
+from calomel.suggest.question import Trigger
+from calomel.workspace.settings import SuggestSettings
+
+DATA = Path(os.environ.get("CALOMEL_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+SUITE = DATA / "next-edit-scenarios"
+CURSOR = re.compile(r"<\|(?:user_)?cursor\|>")
+# Where a region begins and ends is each editor's choice.
+TAGS = re.compile(r"^<\|/?code_to_edit\|>\n", re.MULTILINE)
+HISTORY = re.compile(
+    r"(<\|edit_diff_history\|>|<filename>edit_history)\n(.*?)(?=<\|/edit_diff_history|<filename>)", re.DOTALL
+)
+_NEAR = 12
+
+
+class Asked:
+    """A model that says nothing and remembers what it was asked."""
+
+    def __init__(self, region: RegionBounds) -> None:
+        self.region, self.parts = region, list[PromptParts]()
+
+    async def info(self) -> ModelInfo:
+        return ModelInfo("asked", "0" * 16, ("fill", "edit"), 8192, 2048, None, "0", self.region, source="edits")
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        if request.kind == "edit" and request.own:
+            self.parts.append(request.parts)
+        return CompleteAnswer((), model="asked", judged=False)
+
+    async def aclose(self) -> None: ...
+
+
+def prompts(provider: str) -> Iterator[tuple[Case, str]]:
+    """Every case, and the first prompt that was recorded for it."""
+    if not SUITE.is_dir():
+        pytest.skip(f"there are no recordings in {SUITE}")
+    for case in read_suite(SUITE)[0]:
+        place = SUITE / "recorded" / case.name.partition("@")[0] / f"{provider}.ndjson"
+        rows = map(json.loads, place.read_text(encoding="utf-8").splitlines())
+        body = json.loads(base64.b64decode(next(row["body_b64"] for row in rows if row["kind"] == "request")))
+        yield case, body["messages"][0]["content"] if "messages" in body else body["prompt"]
+
+
+def recorded(provider: str) -> Iterator[tuple[Case, str]]:
+    """Cases whose cursor was recorded, and the prompt."""
+    for case, prompt in prompts(provider):
+        before, behind = CURSOR.split(TAGS.sub("", prompt))
+        if before.endswith(case.text[: case.offset][-_NEAR:]) and behind.startswith(case.text[case.offset :][:_NEAR]):
+            yield case, prompt
+
+
+def parts_of(case: Case, region: RegionBounds) -> PromptParts:
+    """What the model of an editor would be asked there."""
+
+    async def ask() -> PromptParts:
+        asked = Asked(region)
+        room = Room(asked, SuggestSettings(debounce_seconds=0.0))
+        room.play([event for event in case.log.events if isinstance(event, Opened | Changed | Closed | Focused)])
+        room.settle()
+        await room.ask(case.name, case.scenario.file, case.offset, Trigger.EXPLICIT)
+        await room.suggester.aclose()
+        return asked.parts[0]
+
+    return asyncio.run(ask())
+
+
+def told(prompt: str) -> str:
+    """A prompt without what its client makes up, or chooses.
+
+    Recorded edits are numbered from line 1, have their unchanged lines on both sides and no blank ones, and in Zeta's
+    prompts the newest comes first.
+    """
+
+    def edits(found: re.Match[str]) -> str:
+        hunks = parse_edits(found[2])
+        shown = (f"\n{each.path.partition('#')[0]}\n{each.before}{each.after}" for each in hunks)
+        return found[1] + re.sub(r"\n\s*\n", "\n", "".join(sorted(shown)))
+
+    return HISTORY.sub(edits, TAGS.sub("", prompt))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("provider", "region", "write"),
+    [
+        ("mercuryapi", MERCURY_REGION, write_mercury),
+        ("zeta-2", EDIT_FORMATS["zeta2"].region, lambda parts: EDIT_FORMATS["zeta2"].write(parts)[0]),
+    ],
+)
+def test_a_recorded_situation_is_asked_about_in_the_same_words(provider: str, region: RegionBounds, write: Any) -> None:
+    found = list(recorded(provider))
+
+    assert len(found) >= 12
+    for case, prompt in found:
+        assert told(write(parts_of(case, region))) == told(prompt), case.name
+
+
+@pytest.mark.slow
+def test_a_recorded_hole_is_asked_for_in_the_same_words() -> None:
+    for case, prompt in prompts("qwen3.5-4B"):
+        before, behind = prompt.removeprefix("<|fim_prefix|>").removesuffix("<|fim_middle|>").split("<|fim_suffix|>")
+        assert f"{before}{behind}" in case.text
+        assert write_fim(PromptParts(path=case.scenario.file, prefix=before, suffix=behind), FORMATS["qwen"]) == prompt
