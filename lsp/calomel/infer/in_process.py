@@ -179,7 +179,7 @@ class EngineCompleter:
         except FieldError as error:
             raise CompleterError("refused", str(error)) from None
         except EngineError as error:
-            raise CompleterError(_code(error), f"the engine says: {error.code}") from error
+            raise CompleterError(_code(error), f"the engine reported: {error.code}") from error
 
     async def info(self) -> ModelInfo:
         """What the model can do."""
