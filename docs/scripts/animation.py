@@ -67,13 +67,14 @@ def svg(frames: Sequence[Frame], title: str, width: int, height: int) -> str:
         hidden = "" if number == 0 else "0%{opacity:0}"
         rules.append(
             f"@keyframes f{number}{{{hidden}{first:.2f}%{{opacity:1}}{end:.2f}%{{opacity:0}}100%{{opacity:0}}}}"
-            f"#f{number}{{opacity:0;animation:f{number} {total:.2f}s step-end infinite}}"
+            f"#f{number}{{opacity:{int(number == len(frames) - 1)};animation:f{number} {total:.2f}s step-end infinite}}"
         )
         names = [drawn.setdefault(line, f"l{len(drawn)}") for line in _drawn(frame.text)]
         groups.append(f'<g id="f{number}">{_uses(names)}</g>')
         begin += frame.seconds
     lines = "".join(f'<g id="{name}">{line}</g>' for line, name in drawn.items())
-    still = f"@media(prefers-reduced-motion:reduce){{g{{animation:none!important}}#f{len(frames) - 1}{{opacity:1}}}}"
+    # The last frame shows also where nothing moves: in print, and in readers that know no animation.
+    still = "@media(prefers-reduced-motion:reduce){g{animation:none!important}}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" '
         f'role="img"><title>{escape(title)}</title><style>{_STYLE}{"".join(rules)}{still}</style><defs>{lines}</defs>'

@@ -17,7 +17,7 @@ vim.api.nvim_create_user_command("CalomelModel", function(command)
     require("calomel.model").choose(command.args)
 end, {
     nargs = "?",
-    desc = "Calomel: choose the model that answers, by its NAME, by the address of its server, or from a list",
+    desc = "Calomel: choose a model by NAME, by the address of its server, or from a list",
 })
 
 vim.api.nvim_create_user_command("CalomelInstall", function(command)
@@ -30,6 +30,6 @@ vim.api.nvim_create_user_command("CalomelInstall", function(command)
 end, {
     nargs = "?",
     bang = true,
-    desc = "Calomel: install the server for Neovim only, from a WHEEL or the package index; with ! stop that",
+    desc = "Calomel: install the server for Neovim only, from a WHEEL or the package index; with ! stop it",
     complete = "file",
 })

@@ -176,7 +176,7 @@ async function snooze({ server, watch }: Parts): Promise<void> {
     label: minutes === 0 ? "Wake up" : minutes < 60 ? `${minutes} minutes` : `${minutes / 60} h`,
     minutes,
   }));
-  const choice = await vscode.window.showQuickPick(choices, { placeHolder: "Be quiet for" });
+  const choice = await vscode.window.showQuickPick(choices, { placeHolder: "Snooze for" });
   if (choice !== undefined) {
     await server.execute("snooze", choice.minutes);
     watch.hide("turned_off");
@@ -215,20 +215,20 @@ async function showLog({ server }: Parts): Promise<void> {
 async function openReport({ server, pages }: Parts): Promise<void> {
   const program = server.program();
   await vscode.window.withProgress(
-    { location: vscode.ProgressLocation.Window, title: "Calomel: reading what became of suggestions" },
+    { location: vscode.ProgressLocation.Window, title: "Calomel: reading suggestion statistics" },
     async () => {
       const run = promisify(execFile);
       const { stdout } = await run(program, ["stats"], { timeout: REPORT_MS, env: { ...process.env, COLUMNS: "110" } });
-      await pages.open("What became of suggestions.txt", stdout, "plaintext");
+      await pages.open("Suggestion statistics.txt", stdout, "plaintext");
     },
   );
 }
 
 const REASONS = [
   { label: "Wrong", reason: "wrong", description: "It was incorrect, or would have broken the code." },
-  { label: "Not what I wanted", reason: "unwanted", description: "It may be right, but not here." },
-  { label: "Too much", reason: "too_much", description: "Less of it would have been right." },
-  { label: "Bad moment", reason: "bad_moment", description: "It came while I was busy with something else." },
+  { label: "Not what I wanted", reason: "unwanted", description: "It may be correct, but not here." },
+  { label: "Too much", reason: "too_much", description: "Only part of it was right." },
+  { label: "Bad moment", reason: "bad_moment", description: "It came at the wrong moment." },
 ];
 
 async function feedback({ server, preview, inline, watch }: Parts): Promise<void> {
@@ -242,12 +242,12 @@ async function feedback({ server, preview, inline, watch }: Parts): Promise<void
     await server.execute("reject", id, choice.reason);
     watch.hide("feedback");
     await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
-    vscode.window.setStatusBarMessage("Calomel: noted on this machine, and it does not come back", 4000);
+    vscode.window.setStatusBarMessage("Calomel: recorded on this machine; it will not come back", 4000);
   }
 }
 
 async function choosePath(): Promise<void> {
-  const chosen = await vscode.window.showOpenDialog({ title: "Choose the program calomel", canSelectMany: false });
+  const chosen = await vscode.window.showOpenDialog({ title: "Select the program calomel", canSelectMany: false });
   const path = chosen?.[0]?.fsPath;
   if (path !== undefined) {
     const configuration = vscode.workspace.getConfiguration("calomel");
@@ -266,7 +266,7 @@ async function showMenu({ server, preview, inline }: Parts): Promise<void> {
   const turn = (reason: string, what: string): string => `Turn ${what} ${off.has(reason) ? "on" : "off"}`;
   const entry = (label: string, command: string): vscode.QuickPickItem & { command: string } => ({ label, command });
   const items = [
-    ...(preview.id ?? inline.id) === null ? [] : [entry("$(feedback) Tell what is wrong with this", "feedback")],
+    ...(preview.id ?? inline.id) === null ? [] : [entry("$(feedback) Report a bad suggestion", "feedback")],
     entry(`$(circle-slash) ${turn("off_globally", "suggestions")}`, "toggle"),
     ...(document === undefined
       ? []
@@ -276,9 +276,9 @@ async function showMenu({ server, preview, inline }: Parts): Promise<void> {
         ]),
     entry("$(bell-slash) Snooze", "snooze"),
     entry("$(server-process) Choose a model", "chooseModel"),
-    entry("$(eye) Show what the model sees here", "showContext"),
+    entry("$(eye) Show what the model sees", "showContext"),
     ...(server.state.state === "absent" ? [entry("$(cloud-download) Install the server", "install")] : []),
-    entry("$(graph) Show what became of suggestions", "openReport"),
+    entry("$(graph) Show suggestion statistics", "openReport"),
     entry("$(output) Show the log", "showLog"),
     entry("$(gear) Settings", "openSettings"),
     entry("$(book) Guide", "openGuide"),

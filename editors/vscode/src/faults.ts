@@ -5,7 +5,7 @@ import type { Fault, Server } from "./server";
 
 const DOWNLOAD = "Install it for this extension only? It needs up to 6 GB of disk, mostly for PyTorch.";
 // What the buttons do.
-const OTHERWISE = { "Choose the program…": "calomel.choosePath", Guide: "calomel.openGuide" };
+const OTHERWISE = { "Set its path…": "calomel.choosePath", Guide: "calomel.openGuide" };
 const REMEDIES: Record<Fault["remedy"], Record<string, string>> = {
   install: { "Install Server": "calomel.install", ...OTHERWISE },
   update: { "Update Server": "calomel.install" },

@@ -128,8 +128,8 @@ export function explained(lines: readonly string[]): string {
   const text = lines.join("\n");
   if (OFFLINE.test(text)) {
     return (
-      "What is to be installed can not be downloaded: this machine is offline, or needs a proxy (HTTPS_PROXY). " +
-      "Connect it and install again, or install calomel by hand and choose that program."
+      "The download failed: this machine is offline, or needs a proxy (HTTPS_PROXY). " +
+      "Connect it and install again, or install calomel by hand and set its path."
     );
   }
   return `It could not be installed: ${lines.at(-1) ?? "no reason was given."}`;

@@ -8,7 +8,7 @@ import type { Server } from "./server";
 
 const NO_TOOL =
   "Neither uv nor a Python from 3.11 to 3.13 with its venv module was found. Install one of them " +
-  "(on Debian or Ubuntu: sudo apt install python3 python3-venv), and then the server again.";
+  "(on Debian or Ubuntu: sudo apt install python3 python3-venv), then install the server again.";
 const READ_MS = 10_000;
 // More does not fit into the notification.
 const SHOWN = 80;
@@ -76,8 +76,8 @@ export class Installer implements vscode.Disposable {
     if (own !== null && found.program === own.program) {
       vscode.window.setStatusBarMessage(`Calomel: version ${own.version} of the server is installed`, READ_MS);
     } else {
-      const used = found.program ?? "what the setting calomel.path names";
-      await vscode.window.showInformationMessage(`Calomel: the server is installed, but ${used} comes before it.`);
+      const used = found.program ?? "the setting calomel.path";
+      await vscode.window.showInformationMessage(`Calomel: the server is installed, but ${used} takes precedence.`);
     }
   }
 

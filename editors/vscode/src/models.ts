@@ -30,7 +30,7 @@ type Item = vscode.QuickPickItem & { readonly run?: () => Promise<Choice | null>
 export async function chooseModel(server: Server, pages: Pages): Promise<void> {
   const item = await vscode.window.showQuickPick<Item>(items(server, pages), {
     title: "Calomel: Choose a Model",
-    placeHolder: "Which model shall answer?",
+    placeHolder: "Which model should answer?",
     matchOnDescription: true,
   });
   const choice = (await item?.run?.()) ?? null;
@@ -49,7 +49,7 @@ async function items(server: Server, pages: Pages): Promise<Item[]> {
     })),
     { label: "", kind: vscode.QuickPickItemKind.Separator },
     { label: "$(link) A server at another address", run: address },
-    { label: "$(list-unordered) Which larger models fit this machine", run: () => recommend(server, pages) },
+    { label: "$(list-unordered) Show larger models for this machine", run: () => recommend(server, pages) },
   ];
 }
 
@@ -63,7 +63,7 @@ async function address(): Promise<Choice | null> {
 
 async function recommend(server: Server, pages: Pages): Promise<null> {
   const { stdout } = await vscode.window.withProgress(
-    { location: vscode.ProgressLocation.Window, title: "Calomel: looking what fits this machine" },
+    { location: vscode.ProgressLocation.Window, title: "Calomel: looking for models that fit this machine" },
     () => promisify(execFile)(server.program(), ["models", "recommend"], { timeout: RECOMMEND_MS }),
   );
   await pages.open("Larger models.txt", stdout, "plaintext");
@@ -74,7 +74,7 @@ async function use(server: Server, label: string, choice: Choice): Promise<void>
   const answer = await vscode.window.withProgress(
     {
       location: vscode.ProgressLocation.Notification,
-      title: `Calomel asks ${label}. Until it answers, all stays as it is.`,
+      title: `Calomel is asking ${label}. Until it answers, nothing changes.`,
       cancellable: true,
     },
     async (_, token) => {

@@ -46,7 +46,7 @@ export function findProgram(around: Surroundings): Found {
     ...(around.own === null ? [] : [{ program: around.own, where: "own" as const }]),
   ];
   const found = candidates.find((candidate) => around.isProgram(candidate.program));
-  const message = "The program calomel is not installed, or VS Code does not find it.";
+  const message = "The Calomel server is not installed, or VS Code cannot find it.";
   return found ?? { program: null, message, set: false };
 }
 

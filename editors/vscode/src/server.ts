@@ -371,7 +371,7 @@ export class Server implements vscode.Disposable {
   private offerUpdate(): void {
     const [here, wanted] = [installed(this.storage)?.version ?? "", this.source().version];
     if (wanted !== null && here !== wanted) {
-      const message = `The server of Calomel has version ${here}; it should have version ${wanted}.`;
+      const message = `The Calomel server has version ${here}, but this extension needs ${wanted}.`;
       this.faults.fire({ message, remedy: "update" });
     }
   }

@@ -115,7 +115,7 @@ test("a cancelled one leaves nothing behind", async () => {
 });
 
 test("without a program in it nothing is installed", async () => {
-  await assert.rejects(run(program("uv", "exit 0")), /no program calomel/);
+  await assert.rejects(run(program("uv", "exit 0")), /contains no `calomel`/);
   assert.equal(installed(storage), null);
 });
 
@@ -123,7 +123,7 @@ test("what is wrong is said with what to do", () => {
   const pip = "WARNING: Retrying ... NewConnectionError(... [Errno -3] Temporary failure in name resolution')";
   const uv = "error: Failed to fetch: `https://pypi.org/simple/calomel/`\n  Caused by: dns error: failed to lookup";
   for (const text of [pip, uv]) {
-    assert.match(explained([...text.split("\n"), "ERROR: none found"]), /this machine is offline.*choose that program\.$/);
+    assert.match(explained([...text.split("\n"), "ERROR: none found"]), /this machine is offline.*set its path\.$/);
   }
   assert.equal(explained(["ERROR: No space left on device"]), "It could not be installed: ERROR: No space left on device");
 });

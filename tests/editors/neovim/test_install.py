@@ -86,7 +86,7 @@ def test_a_program_on_the_path_comes_first(bare: Neovim, uv: FakeUv) -> None:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["error: no space", "left on device"], "it could not be installed: left on device"),
+        (["error: no space", "left on device"], "the installation failed: left on device"),
         (["Caused by: dns error: failed to lookup", "hint: try later"], OFFLINE),
     ],
     ids=["failed", "offline"],

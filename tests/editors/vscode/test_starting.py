@@ -13,7 +13,7 @@ from tests.server._upstreams import Play, llama_cpp, served
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
-ABSENT = "The program calomel is not installed, or VS Code does not find it."
+ABSENT = "The Calomel server is not installed, or VS Code cannot find it."
 
 
 def test_without_the_program_one_message_says_how_to_get_it_and_a_virtual_environment_will_do(start: Starter) -> None:

@@ -49,7 +49,7 @@ local function held_back(withheld)
         return nil
     end
     local last = withheld.last
-    local line = ("Held back: %s (%s). The last: %s, %.2f"):format(
+    local line = ("Withheld: %s (%s). The last: %s, %.2f"):format(
         counted(withheld.by_reason or {}),
         counted(withheld.by_maker or {}),
         last.reason,
@@ -62,7 +62,7 @@ local function held_back(withheld)
 end
 
 local BLOCKED = {
-    not_modifiable = "this buffer can not be changed",
+    not_modifiable = "this buffer cannot be changed",
     macro = "a macro is being recorded or executed",
     command_line_window = "this is the command-line window",
     popup_menu = "the popup menu is open",
@@ -100,17 +100,17 @@ function M.status_lines()
         end
     end
     if not here.attached then
-        lines[#lines + 1] = "This buffer: not served."
+        lines[#lines + 1] = "This buffer: no suggestions here."
     elseif here.shown then
         lines[#lines + 1] = "This buffer: a suggestion is shown."
     elseif here.asking then
-        lines[#lines + 1] = "This buffer: the server is being asked."
+        lines[#lines + 1] = "This buffer: waiting for the server."
     elseif here.blocked then
-        lines[#lines + 1] = ("This buffer: silent, because %s."):format(BLOCKED[here.blocked] or here.blocked)
+        lines[#lines + 1] = ("This buffer: nothing shown, because %s."):format(BLOCKED[here.blocked] or here.blocked)
     else
         local silence = server.silences[vim.uri_from_bufnr(0)]
-        local why = silence and ("%s (%s)"):format(silence.message, silence.reason) or "nothing was asked yet."
-        lines[#lines + 1] = "This buffer: silent. " .. why
+        local why = silence and ("%s (%s)"):format(silence.message, silence.reason) or "nothing was requested yet."
+        lines[#lines + 1] = "This buffer: nothing shown. " .. why
     end
     return lines
 end
@@ -192,7 +192,7 @@ end
 local function context()
     local client = server.client(0)
     if not client then
-        say("this buffer is not served", vim.log.levels.WARN)
+        say("this buffer gets no suggestions", vim.log.levels.WARN)
         return
     end
     local place = vim.api.nvim_win_get_cursor(0)

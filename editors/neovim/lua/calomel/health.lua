@@ -6,7 +6,7 @@ local VERSION_MS = 20000
 
 local function check_program(cmd)
     if type(cmd) == "function" then
-        vim.health.ok("the server is started by a function of yours")
+        vim.health.ok("your own function starts the server")
         return
     end
     local path = vim.fn.exepath(cmd[1])
@@ -14,15 +14,15 @@ local function check_program(cmd)
     if path == "" then
         vim.health.error(("%q was not found"):format(cmd[1]), {
             ":CalomelInstall installs it for Neovim only.",
-            "Or install Calomel, and put its `calomel` on your PATH.",
-            "Or name it: require('calomel').setup({ cmd = { '/path/to/calomel', 'lsp' } })",
+            "Or install Calomel and put `calomel` on your PATH.",
+            "Or set it: require('calomel').setup({ cmd = { '/path/to/calomel', 'lsp' } })",
         })
         return
     end
     local is_own = own and own.program == cmd[1]
     vim.health.ok("program: " .. path .. (is_own and ", which :CalomelInstall installed" or ""))
     if own and not is_own then
-        vim.health.info("the program that :CalomelInstall installed is not used: " .. own.program)
+        vim.health.info("the server installed by :CalomelInstall is not used: " .. own.program)
     end
     if cmd[2] ~= "lsp" then
         return
@@ -31,7 +31,7 @@ local function check_program(cmd)
     if done.code == 0 then
         vim.health.ok("version: " .. vim.trim(done.stdout))
     else
-        vim.health.error("it does not run: " .. vim.trim(done.stderr or ""))
+        vim.health.error("it does not start: " .. vim.trim(done.stderr or ""))
     end
 end
 
@@ -57,8 +57,8 @@ local function check_servers()
     local clients = require("calomel.server").clients()
     if #clients == 0 then
         vim.health.warn(require("calomel.server").trouble or "no server is running", {
-            "One starts with the first file that has a file type. :set filetype? shows it.",
-            ":checkhealth vim.lsp names Neovim's log, which shows why a server ended.",
+            "It starts with the first file that has a file type (:set filetype?).",
+            "See Neovim's log; :checkhealth vim.lsp names it.",
         })
     end
     for _, client in ipairs(clients) do

@@ -91,7 +91,7 @@ local function source(wheel)
         wheel = built[#built] or ""
     end
     if wheel == "" then
-        return nil, "say which wheel: :CalomelInstall WHEEL; `make wheel` builds one"
+        return nil, "name a wheel: :CalomelInstall WHEEL; `make wheel` builds one"
     end
     local is_url = vim.startswith(wheel, "https://")
     local path = is_url and wheel or vim.fn.fnamemodify(wheel, ":p")
@@ -132,12 +132,12 @@ end
 local function explained(output)
     for _, sign in ipairs(OFFLINE) do
         if output:lower():find(sign:lower(), 1, true) then
-            return "what is to be installed can not be downloaded: this machine is offline, or needs a proxy (HTTPS_PROXY). "
-                .. "Connect it and call :CalomelInstall again, or put a calomel that you install by hand on the PATH."
+            return "the download failed: this machine is offline, or needs a proxy (HTTPS_PROXY). "
+                .. "Connect it and run :CalomelInstall again, or install calomel by hand and put it on the PATH."
         end
     end
     local last = vim.trim(output):match("[^\n]*$")
-    return "it could not be installed: " .. (last ~= "" and last or "no reason was given")
+    return "the installation failed: " .. (last ~= "" and last or "no reason was given")
 end
 
 --- Run commands, one behind the other.
@@ -202,7 +202,7 @@ end
 ---@param wheel string A file or an https address; empty for the version of this plugin from the package index.
 function M.run(wheel)
     if running then
-        say("the server is being installed already; :CalomelInstall! stops it", vim.log.levels.WARN)
+        say("an installation is running; :CalomelInstall! stops it", vim.log.levels.WARN)
         return
     end
     local requirement, version = source(wheel)

@@ -6,7 +6,7 @@ local server = require("calomel.server")
 
 local M = {}
 
-local LARGER = "Which larger models fit this machine"
+local LARGER = "Show larger models for this machine"
 
 ---@class calomel.Model
 ---@field label string
@@ -46,7 +46,7 @@ end
 ---@param label string
 ---@param settings table<string, any>
 local function use(client, label, settings)
-    say(("%s is asked; until it answers, all stays as it is"):format(label))
+    say(("asking %s; until it answers, nothing changes"):format(label))
     server.execute(client, "useModel", { settings }, function(err, answer)
         if err or type(answer.settings) ~= "table" then
             say(err and err.message or answer.message, vim.log.levels.WARN)
@@ -72,7 +72,7 @@ end
 local function ask(client, models)
     local items = vim.list_extend(vim.list_slice(models), { { label = LARGER } })
     vim.ui.select(items, {
-        prompt = "Which model shall answer?",
+        prompt = "Which model should answer?",
         kind = "calomel.model",
         format_item = function(item)
             return item.detail and ("%s%s (%s)"):format(item.current and "* " or "", item.label, item.detail) or item.label

@@ -103,7 +103,7 @@ local function on_exit(code, signal, id)
     end
     local how = signal ~= 0 and ("signal %d"):format(signal) or ("status %d"):format(code)
     if starts >= MOST_STARTS then
-        M.trouble = ("The server ended %d times in a row (%s)."):format(starts + 1, how)
+        M.trouble = ("The server stopped %d times in a row (%s)."):format(starts + 1, how)
         vim.schedule(function()
             tell(M.trouble .. " See :checkhealth calomel; :Calomel restart tries again.", vim.log.levels.WARN)
         end)
@@ -111,7 +111,7 @@ local function on_exit(code, signal, id)
     end
     local wait = AGAIN_MS * 2 ^ starts
     starts, asked_for = starts + 1, asked_for + 1
-    M.trouble = ("The server ended (%s); it is started again within %d s."):format(how, wait / 1000)
+    M.trouble = ("The server stopped (%s); restarting within %d s."):format(how, wait / 1000)
     local mine = asked_for
     vim.defer_fn(function()
         if mine == asked_for and M.trouble then
