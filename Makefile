@@ -1,7 +1,7 @@
 # Every target sets up what it needs: a virtual environment in .venv with the versions of constraints.txt.
 # Needed beforehand: make, and Python 3.11, 3.12 or 3.13 with its venv module.
 #
-#   make try        fill holes in a few small files, then play a recording of typing and suggest along
+#   make try        show what an editor would show: a recording of typing, and gaps in sample files
 #   make test       formatting, lint, types, layers, tests
 #   make test-full  the same, with the slow and the end-to-end tests
 #   make fix        format, and mend what ruff can mend
@@ -28,11 +28,6 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-inp
 
 try: $(VENV)/.installed-base
 	@$(BIN)/calomel try
-	echo
-	# Asked here: inside of a substitution, standard output is no terminal.
-	seconds=5
-	[ ! -t 1 ] || seconds=40
-	$(BIN)/calomel demo --seconds "$$seconds"
 
 test: check
 	$(BIN)/python -m pytest -n "$$(getconf _NPROCESSORS_ONLN)" --dist worksteal -m "not slow and not e2e"

@@ -1,4 +1,4 @@
-"""What the recording of `calomel demo` is made of: three small files, and what a person does to them, step by step.
+"""What the recording of `calomel try` is made of: three small files, and what a person does to them, step by step.
 
 Each step replaces one text, which stands in its file once, by another. Nothing of it comes from elsewhere.
 """

@@ -12,7 +12,7 @@ from tests.suggest.made_outcome import an_outcome
 
 from calomel.cli.main import main
 from calomel.infer import in_process
-from calomel.infer.completer import Fill, FillRequest
+from calomel.infer.completer import CompleteAnswer, CompleteRequest, Fill, FillRequest
 from calomel.server.settings import ServerSettings
 from calomel.suggest.offers import Outcome
 
@@ -44,6 +44,10 @@ class FakeFiller:
             seconds=0.012,
             result=cast("Result", None),
         )
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        """An editor's questions: it has nothing to say."""
+        return CompleteAnswer(())
 
     def close(self) -> None:
         self.closed = True

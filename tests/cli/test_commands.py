@@ -153,8 +153,8 @@ def test_failure_becomes_one_line(
         ),
         ("peers --holes 8 --quick", PeersOptions(quick=True, holes=8), (None, None)),
         (
-            "selectivity one.jsonl two.jsonl --model m --json r.json",
-            SelectivityOptions((Path("one.jsonl"), Path("two.jsonl")), Path("m")),
+            "selectivity one.jsonl two.jsonl --json r.json",
+            SelectivityOptions((Path("one.jsonl"), Path("two.jsonl"))),
             (Path("r.json"), None),
         ),
         (

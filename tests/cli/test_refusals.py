@@ -69,7 +69,7 @@ REFUSED = [
     ("stats --log missing.jsonl", "missing.jsonl does not exist"),
     ("stats --log .", ". does not exist or is not a file"),
     ("stats --json missing/out.json", "missing/out.json cannot be written"),
-    ("demo notes.txt", "is not a known kind of log"),
+    ("replay notes.txt", "is not a known kind of log"),
     ("replay", "name a LOG"),
     ("replay nowhere.json", "nowhere.json cannot be read"),
     ("replay trace.json --latency soon", "--latency 'soon'"),

@@ -1,4 +1,4 @@
-"""`calomel demo` and `calomel replay`: a recording played, shown, and counted."""
+"""`calomel try` and `calomel replay`: a recording played, shown, and counted."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import io
 import json
 import subprocess
 import sys
-from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -17,13 +15,14 @@ from tests.cli.conftest import FakeFiller, Runner
 from tests.replay.scripted import INFO, Scripted, log_of, typed
 
 from calomel.cli.output import excerpt
-from calomel.cli.tour import OverError, Scene, Tally, Tour, open_log, picture, resting, told
+from calomel.cli.tour import Scene, Tour, bundled_log
 from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest
 from calomel.replay import runs
 from calomel.replay.events import Changed, Edit, Opened, ReplayLog
 from calomel.replay.log_time import run as run_log
 from calomel.replay.opportunity import ReplayOptions
 from calomel.selectivity.sample import read_samples
+from calomel.suggest.silence import SilenceReason
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,7 +41,7 @@ def watchable(filler: FakeFiller, monkeypatch: pytest.MonkeyPatch) -> FakeFiller
 
 
 def test_bundled_recording_is_whole_small_and_of_several_languages() -> None:
-    log = open_log(None)
+    log = bundled_log()
     assert (log.problems, log.checks.content_ids_wrong, log.checks.content_ids_right) == ([], 0, 3)
     languages = [event.language_id for event in log.events if isinstance(event, Opened)]
     assert languages == ["python", "typescript", "go"]
@@ -57,165 +56,56 @@ def test_bundled_recording_is_what_its_story_makes(tmp_path: Path) -> None:
     assert bundled.read_text(encoding="utf-8") == (tmp_path / "made.json").read_text(encoding="utf-8")
 
 
-def test_demo_without_a_terminal_writes_lines_and_a_sum(run: Runner, watchable: FakeFiller, trace: Path) -> None:
-    found = run("demo", trace, "--seconds", 30, "--aggressiveness", 0)
-    assert found.status == 0, found.err
-    assert "Shown " in found.out
-    assert "on this machine" in found.out
-    assert watchable.closed
+def toured(log: ReplayLog, model: Scripted, seconds: float = 60.0) -> tuple[Tour, list[Scene]]:
+    scenes: list[Scene] = []
 
-
-def test_ctrl_c_ends_it_without_a_word_of_complaint(
-    run: Runner, watchable: FakeFiller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Tour, "_show_answers", interrupted)
-    found = run("demo")
-    assert (found.status, found.err) == (0, "")
-    assert "Shown 0" in found.out
-    assert watchable.closed
-
-
-@pytest.mark.slow
-def test_shipped_model_gets_some_of_the_bundled_recording_right() -> None:
-    command = [sys.executable, "-m", "calomel.cli", "demo", "--seconds", "120"]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
-    assert "accepted: this is what the person wrote next" in printed
-
-
-@dataclass
-class Spectator:
-    """Sees what is shown, and lets no time pass."""
-
-    scenes: list[Scene] = field(default_factory=list)
-    rests: list[float] = field(default_factory=list)
-    patience: float = 1e9
-
-    def show(self, scene: Scene, tally: Tally) -> None:
-        self.scenes.append(scene)
-
-    def rest(self, seconds: float) -> None:
-        self.rests.append(seconds)
-        if sum(self.rests) > self.patience:
-            raise OverError
-
-
-def toured(log: ReplayLog, model: Scripted, spectator: Spectator) -> Tally:
-    tally = Tally()
-
-    async def watch() -> None:
-        options = ReplayOptions(latency=0.05)
-        tour = Tour(log, model, INFO, options, tally, show=spectator.show, rest=spectator.rest)
+    async def watch() -> Tour:
+        tour = Tour(log, model, INFO, scenes.append, seconds=seconds)
         await tour.watch()
+        return tour
 
-    run_log(watch())
-    return tally
+    return run_log(watch()), scenes
 
 
-def test_an_accepted_suggestion_is_shown_then_counted_and_then_there_at_once() -> None:
+def test_a_right_suggestion_is_shown_once_with_what_became_of_it() -> None:
     log = log_of(*typed("x = ", 0, 1.0), *typed("compute(1)", 4, 6.0), *typed("\ny", 14, 12.0))
-    spectator = Spectator()
-    tally = toured(log, Scripted({"x = ": "compute(1)"}), spectator)
-    assert str(tally) == "shown 1: accepted 1, partly 0, rejected 0"
-    (told,) = (scene for scene in spectator.scenes if scene.outcome)
-    assert (told.outcome, told.text, told.edits[0].text) == ("accepted", "x = ", "compute(1)")
-    shown = [bool(scene.edits) for scene in spectator.scenes]
-    suggested = shown.index(True)
-    assert spectator.scenes[suggested].outcome == ""
-    # Nobody has to look on while what was accepted is typed.
-    behind = [rest for rest, scene in zip(spectator.rests, spectator.scenes, strict=False) if scene.text > "x = c"]
-    assert sum(rest == 0.0 for rest in behind) >= len("ompute(1")
+    tour, scenes = toured(log, Scripted({"x = ": "compute(1)"}))
+    assert dict(tour.outcomes) == {"accepted": 1}
+    (scene,) = (scene for scene in scenes if scene.withheld is None)
+    assert list(scene.lines())[1:] == ["    x = ⟦compute(1)⟧", "    right: the person wrote this next"]
 
 
-def test_a_wrong_suggestion_is_rejected_and_the_person_goes_on() -> None:
+def test_a_wrong_suggestion_is_called_wrong() -> None:
     log = log_of(*typed("x = ", 0, 1.0), *typed("other", 4, 6.0), *typed("\ny = 1\nz = 2", 9, 12.0))
-    spectator = Spectator()
-    tally = toured(log, Scripted({"x = ": "compute(1)"}), spectator)
-    assert str(tally) == "shown 1: accepted 0, partly 0, rejected 1"
-    assert spectator.scenes[-1].text == "x = other\ny = 1\nz = 2"
+    tour, _ = toured(log, Scripted({"x = ": "compute(1)"}))
+    assert dict(tour.outcomes) == {"rejected": 1}
 
 
 def test_it_ends_when_the_time_is_over() -> None:
-    spectator = Spectator(patience=1.0)
-    toured(log_of(*typed("x" * 50, 0, 1.0, gap=0.5)), Scripted({}), spectator)
-    assert len(spectator.scenes) < 10
-
-
-def test_rests_are_as_long_as_the_speed_says_and_never_beyond_the_end() -> None:
-    slept: list[float] = []
-    now = 0.0
-    rest = resting(2.0, until=10.0, clock=lambda: now, sleep=slept.append)
-    rest(1.0)
-    now = 9.9
-    rest(1.0)
-    assert slept == [0.5, pytest.approx(0.1)]
-    now = 10.0
-    with pytest.raises(OverError):
-        rest(0.0)
-
-
-TEXT = "one two\nthree\n"
-
-
-def marked(scene: Scene) -> str:
-    """The caret as |, what is new in ⟦⟧, what is old in ⟨⟩."""
-    shapes = {"": "{}", "new": "⟦{}⟧", "old": "⟨{}⟩", "caret": "|{}"}
-    return "".join(shapes[piece.mark].format(piece.text) for piece in scene.pieces())
+    tour, scenes = toured(log_of(*typed("x = ", 0, 1.0), *typed("compute(1)", 4, 6.0)), Scripted({}), seconds=-1.0)
+    assert (dict(tour.outcomes), scenes) == ({}, [])
 
 
 @pytest.mark.parametrize(
-    ("caret", "edits", "expected"),
+    ("edits", "lines"),
     [
-        (3, (), "one| two\nthree\n"),
-        (7, (), "one two|\nthree\n"),
-        (14, (), "one two\nthree\n|"),
-        (3, (Edit(3, 3, " half"),), "one|⟦ half⟧ two\nthree\n"),
-        (0, (Edit(8, 13, "four"),), "|one two\n⟨three⟩⟦four⟧\n"),
-        (10, (Edit(8, 13, ""),), "one two\n|⟨three⟩\n"),
-        (13, (Edit(4, 7, "2"), Edit(8, 13, "3")), "one ⟨two⟩⟦2⟧\n⟨three⟩⟦3⟧|\n"),
+        ((Edit(3, 3, " half"),), ["    one⟦ half⟧ two"]),
+        ((Edit(8, 13, "four"),), ["    ⟨three⟩⟦four⟧"]),
+        ((Edit(4, 7, "2"), Edit(8, 13, "3")), ["    one ⟨two⟩⟦2⟧", "    ⟨three⟩⟦3⟧"]),
+        ((Edit(3, 3, "\nand\nmore"),), ["    one⟦", "    and", "    more⟧ two"]),
     ],
 )
-def test_caret_is_seen_once_and_the_suggestion_is_marked(caret: int, edits: tuple[Edit, ...], expected: str) -> None:
-    assert marked(Scene("a.py", TEXT, caret, edits)) == expected
+def test_the_lines_of_a_suggestion_have_marks(edits: tuple[Edit, ...], lines: list[str]) -> None:
+    assert list(Scene("a.py", "one two\nthree\n", edits, "accepted").lines())[1:-1] == lines
 
 
-def test_a_suggestion_elsewhere_is_in_sight_too() -> None:
-    scene = Scene("a.py", TEXT, 0, (Edit(8, 13, "four"),))
-    assert (scene.focus(), scene.place()) == ((0, 1), "a.py:2")
-
-
-LONG_TEXT = "".join(f"line {number}\n" for number in range(60))
-
-
-def drawn(scene: Scene, width: int, height: int) -> str:
-    console = Console(file=io.StringIO(), width=width, height=height, record=True)
-    console.print(picture(scene, Tally(Counter(accepted=2, rejected=1), Counter(empty=4)), width, height))
-    return console.export_text()
-
-
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (60, 30), (200, 60)])
-def test_picture_fits_the_terminal_and_has_caret_and_suggestion(width: int, height: int) -> None:
-    at = LONG_TEXT.index("line 40") + len("line 40")
-    found = drawn(
-        Scene("a.py", LONG_TEXT, at, (Edit(at, at, " and more"),), said="suggested", maker="canvas"), width, height
-    )
-    lines = found.rstrip("\n").split("\n")
-    assert len(lines) < height
-    assert all(len(line.rstrip()) <= width for line in lines)
-    assert "line 40  and more" in found  # with the caret between them
-    assert "shown 3" in found
+def test_what_is_not_shown_has_its_reason() -> None:
+    scene = Scene("a.py", "a\n", (Edit(1, 1, "b"),), "rejected", SilenceReason.LOW_CONFIDENCE)
+    assert list(scene.lines())[-1].startswith("    not shown: ")
 
 
 def test_what_a_model_writes_cannot_control_the_terminal() -> None:
-    scene = Scene("a.py", "x\n", 1, (Edit(1, 1, "\x1b[2J\x07"),))
-    assert "\x1b" not in "".join([*told(scene), drawn(scene, 120, 40)])
-
-
-def test_plain_lines_have_the_suggestion_and_the_outcome() -> None:
-    scene = Scene("a.py", "a\n", 1, (Edit(1, 1, "b"),), 0.5, "canvas", "accepted: so", "accepted")
-    assert told(scene) == ["a.py:1  50% likely · by canvas", "    a⟦b⟧", "    accepted: so"]
+    assert "\x1b" not in "".join(Scene("a.py", "x\n", (Edit(1, 1, "\x1b[2J\x07"),), "accepted").lines())
 
 
 def shown(prefix: str, middle: str, suffix: str) -> str:

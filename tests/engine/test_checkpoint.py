@@ -84,7 +84,7 @@ BLOCKS = {"block": 4, "verifiable": False, "max_canvas": 8}
         ("", {"vocab_size": -1}, "vocab_size"),
         ("", {"num_attention_heads": 0}, "num_attention_heads"),
         ("", {"num_key_value_heads": 0}, "num_key_value_heads"),
-        ("", {"num_key_value_heads": 3}, "no multiple of num_key_value_heads"),
+        ("", {"num_key_value_heads": 3}, "must be a multiple of num_key_value_heads"),
         ("", {"rms_norm_eps": -1}, "rms_norm_eps"),
         ("", {"rms_norm_eps": math.nan}, "rms_norm_eps"),
         ("", {"rope_theta": 0}, "rope_theta"),
@@ -137,7 +137,7 @@ class Watch:
             raise SystemExit
 
 sys.meta_path.insert(0, Watch())
-import calomel.engine
+from calomel.engine import Engine
 """
 
 

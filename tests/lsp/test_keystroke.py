@@ -25,9 +25,8 @@ from calomel.server.run import address, config, listen
 from calomel.server.settings import ServerSettings
 from calomel.weights import nano_path
 
-# 646 of 79 files where the context of the keystroke before serves; on a busy machine it may be chosen anew.
-MOST_FUNCTIONS: Final = 675
-MOST_FILES: Final = 81
+MOST_FUNCTIONS: Final = 450
+MOST_FILES: Final = 55
 TEXT = "def area(width, height):\n    return width * height\n\n\ndef volume(width, height, depth):\n    return "
 
 
@@ -78,6 +77,7 @@ def served() -> Iterator[str]:
             thread.join(30)
 
 
+@pytest.mark.xfail(strict=True, reason="The target, which the code does not meet yet.")
 async def test_a_keystroke_that_asks_the_model_walks_through_little_code(
     editor: Editor, script: Script, capsys: pytest.CaptureFixture[str]
 ) -> None:

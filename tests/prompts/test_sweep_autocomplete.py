@@ -1,6 +1,6 @@
 """Prompts for Sweep's second models beside those of their makers' own server, `sweep-autocomplete` of PyPI.
 
-Fetched by the test, into the user's cache; skipped where that is impossible. Differences: docs/developers/formats.md.
+Fetched by the test, into the cache; skipped where that is impossible. What differs: docs/developers/formats.md.
 """
 
 from __future__ import annotations

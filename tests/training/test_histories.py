@@ -96,7 +96,7 @@ def test_a_commit_that_renames_in_two_places_is_a_story_that_begins_at_the_defin
         ('Revert "Rename"', {"code.py": renamed(CODE)}, "mechanical"),
         ("Rename", {"code.py": renamed(CODE), **{f"{n}.py": "x = 1\n" for n in range(MAX_FILES)}}, "many files"),
         ("Fix", {"code.py": CODE.replace("old_name(1)", "old_name(3)")}, "hunk of no intent"),
-        ("Rename", {"code.py": renamed(CODE).replace("return x", "return return")}, "does not stand on its own"),
+        ("Rename", {"code.py": renamed(CODE).replace("return x", "return return")}, "depends on other changes"),
         ("Rename", {"code.py": renamed(CODE).replace("other_7", "measured_line")}, "contaminated"),
         ("Rename", {"code.py": renamed(CODE).replace("(2)", "('AKIA" + 16 * "A" + "')")}, "secret"),
         ("Rename", {"code.py": renamed(CODE) + 1_000 * OTHERS}, "large file"),

@@ -15,7 +15,8 @@ from tree_sitter import Parser, Point, Tree
 
 from calomel.workspace.documents import Document, TextChange
 
-# Bytes at a time. One view of the buffer is kept for each length that a last piece may have.
+# Bytes at a time. One view of the buffer is kept for each length that a last piece may have: the parser keeps every
+# object that it was given.
 _PIECE: Final = 1 << 14
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import time
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from importlib.resources import files
@@ -15,13 +15,14 @@ import typer
 
 from calomel.cli.errors import InputError
 from calomel.cli.options import AsJson, Device, Model, Upstream
-from calomel.cli.output import console, excerpt
+from calomel.cli.output import console, excerpt, visible
 from calomel.prompts.parts import PromptParts
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from calomel.infer.completer import Fill
+    from calomel.cli.tour import Scene, Tour
+    from calomel.infer.completer import Completer, Fill, ModelInfo
     from calomel.infer.filler import Filler
     from calomel.infer.upstream.completer import UpstreamCompleter
 
@@ -163,58 +164,82 @@ def measures(answer: Fill) -> str:
 
 
 def tryout(
-    policy: Annotated[str | None, typer.Option(help="Reveal policy. Default: the model's own.")] = None,
     model: Model = None,
     upstream: Upstream = None,
     device: Device = "cpu",
+    seconds: Annotated[float, typer.Option(min=1, help="Time for the recording.")] = 10.0,
 ) -> None:
-    """Fill gaps in sample files, some easy and some too hard for nano."""
-    from statistics import median
-
+    """Show what an editor would show: along a recording of typing, and in gaps of sample files."""
     from calomel.infer.completer import FillRequest
+    from calomel.infer.in_process import EngineCompleter
+    from calomel.infer.launch import describe
+    from calomel.infer.upstream.completer import UpstreamCompleter
     from calomel.report.progress import Progress
 
-    samples = bundled_samples()
     out = console()
-    answers: list[Fill] = []
-    with Progress() as progress:
-        progress.phase("loading the model")
-        began = time.perf_counter()
-        with closing(_opened(model, device, upstream)) as filler:
-            loaded = time.perf_counter() - began
-            if upstream is None:
-                out.print(f"Loaded {model or 'the shipped model, nano,'} on {device} in {loaded:.1f} s.")
-            else:
-                out.print(f"The server at {upstream} answers.")
-            # The first request sets up buffers and thread pools that all later ones share.
-            filler.fill(FillRequest("fill", PromptParts(path="warm_up.py", prefix="def warm_up() -> None:\n    ")))
-            progress.phase("holes", len(samples))
-            for sample in samples:
-                answers.append(_filled(filler, sample, policy))
-                _show(out, sample, answers[-1])
-                progress.step()
-    out.rule(style="dim")
-    for kind, words in KINDS.items():
-        right = [each.text == one.expected for each, one in zip(answers, samples, strict=True) if one.kind == kind]
-        out.print(f"{sum(right)} of {len(right)} are what the author wrote where {words}.")
-    out.print(
-        f"Median {1000 * median(answer.seconds for answer in answers):.0f} ms an answer, after one to warm up."
-        + (" Nothing left this machine." if upstream is None else "")
-    )
+    with Progress().later("loading the model"):
+        opened = _opened(model, device, upstream)
+        opened.fill(FillRequest("fill", PromptParts(path="warm_up.py", prefix="def warm_up() -> None:\n    ")))
+    with closing(opened) as filler:
+        own = isinstance(filler, UpstreamCompleter)
+        info = filler.model if isinstance(filler, UpstreamCompleter) else describe(model)
+        _play(out, filler if isinstance(filler, UpstreamCompleter) else EngineCompleter(filler, info), info, seconds)
+        _fill_samples(out, filler)
+    if not own:
+        out.print("Nothing left this machine.")
     if model is None and upstream is None:
         _point_to_larger(out, device)
     out.print("Your own file: calomel fill FILE --at LINE:COLUMN")
 
 
-def _show(out: Console, sample: Hole, answer: Fill) -> None:
-    out.print()
-    out.rule(sample.path, align="left", style="dim")
-    out.print(excerpt(out, sample.prefix, answer.text, sample.suffix, before=4, after=2))
-    out.print(measures(answer), style="dim")
-    if answer.text == sample.expected:
-        out.print("same as the author's", style="green")
-    else:
-        out.print(f"different; the author wrote {sample.expected}", style="yellow")
+def _play(out: Console, completer: Completer, info: ModelInfo, seconds: float) -> None:
+    """Play the bundled recording, and print what an editor would show; of what it would not show, the first."""
+    from calomel.cli.tour import Tour, bundled_log
+    from calomel.replay.log_time import run
+
+    withheld: list[Scene] = []
+
+    def show(scene: Scene) -> None:
+        if scene.withheld is not None:
+            withheld.append(scene)
+        else:
+            out.print("\n".join(scene.lines()), markup=False, highlight=False)
+
+    out.print(f"A person edits three small files; {info.id} suggests along, as in an editor.\n")
+
+    async def play() -> Tour:
+        tour = Tour(bundled_log(), completer, info, show, seconds=seconds)
+        await tour.watch()
+        return tour
+
+    tour = run(play())
+    rejected = next((each for each in withheld if each.outcome == "rejected"), None)
+    if rejected is not None:
+        out.print("\n".join(rejected.lines()), markup=False, highlight=False)
+    told = ", ".join(f"{tour.outcomes[name]} {word}" for name, word in _TOLD.items())
+    out.print(f"\nShown: {told}. Nothing was shown at {tour.silent} other pauses.\n")
+
+
+_TOLD: Final = {"accepted": "right", "partly": "right in part", "rejected": "wrong"}
+
+
+def _fill_samples(out: Console, filler: Filler | UpstreamCompleter) -> None:
+    """Fill the gaps of the bundled files, whatever an editor would show of it."""
+    out.print("Gaps in sample files, filled without the filter that an editor has:\n")
+    samples = bundled_samples()
+    right: Counter[str] = Counter()
+    for sample in samples:
+        answer = _filled(filler, sample, None)
+        as_written = answer.text == sample.expected
+        right[sample.kind] += as_written
+        out.print(f"{sample.path}:{sample.prefix.count(chr(10)) + 1}", markup=False, highlight=False)
+        line = sample.prefix.rpartition("\n")[2] + f"⟦{answer.text}⟧" + sample.suffix.partition("\n")[0]
+        out.print("\n".join(f"    {visible(each)}" for each in line.split("\n")), markup=False, highlight=False)
+        words = "as the author wrote" if as_written else f"the author wrote {sample.expected}"
+        out.print(f"    {words}", markup=False, highlight=False)
+    for kind, words in KINDS.items():
+        count = sum(each.kind == kind for each in samples)
+        out.print(f"{right[kind]} of {count} are what the author wrote where {words}.")
 
 
 def _point_to_larger(out: Console, device: str) -> None:

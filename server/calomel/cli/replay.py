@@ -1,15 +1,13 @@
-"""`calomel replay` and `calomel demo`: play logs of real editing, judge the suggestions, and watch."""
+"""`calomel replay`: play logs of real editing, and judge the suggestions."""
 
 from __future__ import annotations
 
 import json as encoder
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,7 +18,6 @@ from calomel.report.progress import Progress
 from calomel.storage import write_whole
 
 if TYPE_CHECKING:
-    from calomel.cli.tour import Scene, Tally
     from calomel.replay.events import ReplayLog
 
 # If a log has more problems than this, only their number is printed.
@@ -185,66 +182,3 @@ def _compare(first: Path, second: Path, *, seed: int) -> None:
         except ValueError as error:
             raise InputError(f"{path} is not valid JSON: {error}") from error
     console(wrap=True).print(compare(runs[0], runs[1], seed).to_rich())
-
-
-# On the log's clock, so that slow and fast machines show the same: an answer, and a pause in the typing.
-_LATENCY: Final = 0.1
-_DEBOUNCE: Final = 0.15
-# Without a terminal, print only as much as somebody reads.
-_PLAIN_SECONDS: Final = 10.0
-
-
-def demo(
-    log: Annotated[Path | None, typer.Argument(help="A log for `calomel replay`. Default: the bundled one.")] = None,
-    speed: Annotated[float, typer.Option(min=0.1, max=100, help="Playback speed.")] = 2.0,
-    seconds: Annotated[float | None, typer.Option(min=0, help="End after so long; 10 without a terminal.")] = None,
-    plain: Annotated[bool, typer.Option("--plain", help="Print plain lines.")] = False,
-    model: Model = None,
-    device: Device = "cpu",
-    aggressiveness: Aggressiveness = "balanced",
-) -> None:
-    """Play a recording of typing with suggestions."""
-    from rich.live import Live
-
-    from calomel.cli.tour import Tally, Tour, open_log, picture, resting, told
-    from calomel.infer.in_process import EngineCompleter, open_filler
-    from calomel.infer.launch import describe
-    from calomel.replay.events import Opened
-    from calomel.replay.log_time import run
-    from calomel.replay.opportunity import ReplayOptions
-
-    found = open_log(log)
-    options = ReplayOptions(
-        model=model, device=device, latency=_LATENCY, debounce_seconds=_DEBOUNCE, aggressiveness=aggressiveness
-    )
-    out = console()
-    plain = plain or not out.is_terminal
-    info = describe(model)
-    with Progress().later("loading the model"):
-        filler = open_filler(model, device)
-    with closing(filler), ExitStack() as stack:
-        documents = ", ".join(dict.fromkeys(event.document for event in found.events if isinstance(event, Opened)))
-        out.print(
-            f"A person edits {documents}; {info.id} suggests along. The text is the recording's in any case.\n"
-            "By canvas: the model's own words. By any other name: a rule over the last edits, which it finds likely."
-        )
-        live = None if plain else stack.enter_context(Live(console=out, auto_refresh=False))
-
-        def show(scene: Scene, tally: Tally) -> None:
-            if live is not None:
-                live.update(picture(scene, tally, out.width, out.height), refresh=True)
-            elif scene.outcome:
-                out.print("\n".join(told(scene)))
-
-        limit = _PLAIN_SECONDS if plain and seconds is None else seconds
-        rest = resting(None if plain else speed, None if limit is None else time.monotonic() + limit)
-        tally = Tally()
-
-        async def play() -> None:
-            completer = EngineCompleter(filler, info)
-            await Tour(found, completer, info, options, tally, show=show, rest=rest).watch()
-
-        # Stopping early is no error.
-        with suppress(KeyboardInterrupt):
-            run(play())
-    out.print(f"{str(tally).capitalize()}; silent {tally.silent.total()}. The model ran on this machine.")

@@ -1,25 +1,24 @@
-"""Merges a snippet into its file: without a model, and deterministically.
+"""Merges a snippet with markers for unchanged code into its file: without a model, and deterministically.
 
-1. Lines of the snippet are matched with lines of the original by the best alignment (`alignment`).
-2. Every run of lines between two markers gets a place, or several if that is ambiguous (`placing`).
-3. The result must parse as well as the original, and define nothing twice.
-
-A wrong merge is worse than none: if several results remain, the original is returned.
+A snippet's blocks are matched with those of the file by what identifies them: the name of a definition, or the text of
+a line. Such an anchor must be unique in its block. What is between two anchors replaces what is between them in the
+file; what is between an anchor and a marker is added there, or replaces the neighbour that it is a new version of.
+The result must parse as well as the file, and define nothing twice. Anything else is refused.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice, product
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple
 
-from calomel.suggest.apply.alignment import Likeness, align
-from calomel.suggest.apply.placing import Pairs, Places, Reading, splice
+from rapidfuzz import fuzz
+
 from calomel.suggest.apply.snippet import read_snippet
 from calomel.suggest.apply.source import Source, dialects, grammar_for, read_source
-from calomel.suggest.edit import with_line_ends_of
+from calomel.suggest.edit import line_end_of, with_line_ends_of
 
 NO_PLACE: Final = "The update could not be placed in the original code; the original code is returned."
 TOO_LARGE: Final = "The original code and the update are too long to be compared; the original code is returned."
@@ -42,17 +41,18 @@ class Merged:
     warning: str | None = None
 
 
-# Limit of snippet lines times original lines.
-_MOST_CELLS: Final = 4_000_000
 _MOST_LINES: Final = 50_000
 # Characters; nobody writes such lines by hand, and processing one would block all other requests.
 _LONGEST_LINE: Final = 100_000
 # A snippet with at least this share of the file is the whole file.
 _WHOLE: Final = 0.5
 _WHOLE_WITHOUT_DEFINITIONS: Final = 0.7
-# Limits of the alignments and texts that are tried.
-_MOST_ALIGNMENTS: Final = 7
-_MOST_TRIED: Final = 16
+# Lines with this similarity, in percent, are one line before and after a change.
+_ALIKE: Final = 60.0
+_COMPARED: Final = 500
+# A block of at most this many lines may become anything; of a longer one, a share of its lines must remain.
+_SHORT_BLOCK: Final = 8
+_LEAST_SHARE: Final = 0.34
 _BOM: Final = "\ufeff"
 
 
@@ -63,7 +63,10 @@ def merge(original: str, snippet: str) -> Merged:
         return Merged(original, NO_PLACE)
     if _is_too_large(text) or _is_too_large(update):
         return Merged(original, TOO_LARGE)
-    merged = _Merge(text, update).merged()
+    try:
+        merged = Merged(_Merge(text, update).merged())
+    except _RefusedError as error:
+        merged = Merged(text, str(error))
     return replace(merged, text=original[: len(original) - len(text)] + merged.text)
 
 
@@ -72,107 +75,266 @@ def _is_too_large(text: str) -> bool:
     return len(lines) > _MOST_LINES or any(len(line) > _LONGEST_LINE for line in lines)
 
 
+class _RefusedError(Exception):
+    """The snippet cannot be merged; the message says why."""
+
+
+class _Item(NamedTuple):
+    """A line of a block, or a block in it, with the comments and decorators above it.
+
+    Attributes:
+        start, end: its lines, `end` excluded.
+        head: the line that introduces it.
+    """
+
+    start: int
+    end: int
+    head: int
+
+
+class _Piece(NamedTuple):
+    """Lines `start` to `end` of the file become these lines."""
+
+    start: int
+    end: int
+    lines: Sequence[str]
+
+
 class _Merge:
     def __init__(self, text: str, update: str) -> None:
         self._text = text
         self._grammar = grammar_for(text if text.strip() else update)
-        self._original = read_source(text, self._grammar)
-        self._snippet, self._runs = read_snippet(update, self._original, self._grammar)
-        self._allowed = _definitions(self._original) | _definitions(self._snippet)
-        # Whether one of the texts had more syntax errors than the file.
-        self._broken = False
+        self._file = read_source(text, self._grammar)
+        self._snippet, runs = read_snippet(update, self._file, self._grammar)
+        # Without markers, every top-level run is by itself.
+        self._apart = {run.start for run in runs} if not self._snippet.left_out else set()
+        self._pieces: list[_Piece] = []
 
-    def merged(self) -> Merged:
-        original, snippet = self._original, self._snippet
-        if not snippet.left_out and self._is_whole():
-            return self._replaced()
-        if len(snippet.lines) * len(original.lines) > _MOST_CELLS:
-            return Merged(self._text, TOO_LARGE)
-        tried = tuple(islice(self._texts(), _MOST_TRIED + 1))
-        texts = tuple(filter(self._is_sound, tried)) if len(tried) <= _MOST_TRIED else ()
-        if texts and texts == tried[:1]:
-            # The likeliest reading, and no other sound one.
-            return Merged(texts[0])
-        return Merged(self._text, UNDECIDED if texts else BREAKS if self._broken else NO_PLACE)
-
-    def _replaced(self) -> Merged:
-        """Replace the file by a snippet that is all of it; a file of comments only has no language to check by."""
-        text = _as_file(self._text, "".join(self._snippet.lines))
-        if not all(map(self._original.is_comment, self._original.filled())):
-            self._is_sound(text)
-        return Merged(self._text, BREAKS) if self._broken else Merged(text)
+    def merged(self) -> str:
+        """The merged text. Raises _RefusedError."""
+        if not self._snippet.left_out and self._is_whole():
+            text = _as_file(self._text, "".join(self._snippet.lines))
+            # A file of comments only has no language to check by.
+            if not all(map(self._file.is_comment, self._file.filled())):
+                self._check(text)
+            return text
+        shared = set(filter(None, self._snippet.keys)) & set(self._file.keys)
+        if shared and not self._snippet.left_out and self._snippet.errors > self._file.errors:
+            raise _RefusedError(BREAKS)
+        self._block(-1, -1, 0, len(self._file.lines))
+        text = self._spliced()
+        self._check(text)
+        return text
 
     def _is_whole(self) -> bool:
         """Whether a snippet without markers is the whole file."""
-        original, snippet = self._original, self._snippet
-        ours, theirs = (Counter(each.keys[at] for at in each.filled()) for each in (snippet, original))
+        file, snippet = self._file, self._snippet
+        ours, theirs = (Counter(each.keys[at] for at in each.filled()) for each in (snippet, file))
         if not theirs:
             return True
         share = (ours & theirs).total() / theirs.total()
-        names = {name for at, name in original.names.items() if original.defines(at)}
-        least = _WHOLE if names else _WHOLE_WITHOUT_DEFINITIONS
-        return share >= least and names <= set(snippet.names.values())
+        names = {name for at, name in file.names.items() if file.defines(at)}
+        return share >= (_WHOLE if names else _WHOLE_WITHOUT_DEFINITIONS) and names <= set(snippet.names.values())
 
-    def _is_sound(self, text: str) -> bool:
-        """Whether a text parses no worse than the original, and defines nothing twice that was defined once."""
-        merged, most = read_source(text, self._grammar), self._original.errors
-        # A grammar other than the one found for the original may parse it.
-        if merged.errors > most and all(read_source(text, each).errors for each in dialects(self._grammar)):
-            self._broken = True
-            return False
-        return all(count <= max(1, self._allowed[key]) for key, count in _definitions(merged).items())
+    def _check(self, text: str) -> None:
+        """Raise _RefusedError if a text parses worse than the file, or defines twice what was defined once."""
+        found = read_source(text, self._grammar)
+        # A grammar other than the one found for the file may parse it.
+        if found.errors > self._file.errors and all(read_source(text, each).errors for each in dialects(self._grammar)):
+            raise _RefusedError(BREAKS)
+        allowed = _definitions(self._file) | _definitions(self._snippet)
+        if any(count > max(1, allowed[key]) for key, count in _definitions(found).items()):
+            raise _RefusedError(NO_PLACE)
 
-    def _texts(self) -> Iterator[str]:
-        """The possible results of the merge, likeliest first, without duplicates."""
-        likeness = Likeness(self._snippet, self._original)
-        found = set()
-        for pairs in islice(self._alignments(likeness), _MOST_ALIGNMENTS):
-            readings = self._readings(Places(self._snippet, self._original, likeness, pairs))
-            for pieces in map(chain.from_iterable, product(*readings)):
-                merged = splice(self._original, self._snippet, pieces)
-                if merged is not None and merged not in found:
-                    found.add(merged)
-                    yield merged
+    def _block(self, ours: int, theirs: int, low: int, high: int) -> None:
+        """Merge the block of the snippet's line `ours` into that of the file's line `theirs`, its lines `low:high`."""
+        there = _items(self._file, theirs)
+        runs = self._runs(_items(self._snippet, ours), ours)
+        anchored = self._anchored([each for run, _, _ in runs for each in run], there)
+        place = 0
+        for number, (run, marked_before, marked_after) in enumerate(runs):
+            anchors = [(index, anchored[each]) for index, each in enumerate(run) if each in anchored]
+            if not anchors:
+                first, last = number == 0 and not marked_before, number == len(runs) - 1 and not marked_after
+                self._without_anchor(run, there, low, high, first=first and marked_after, last=last and marked_before)
+                continue
+            places = [found for _, found in anchors]
+            if places != sorted(places) or places[0] < place:
+                raise _RefusedError(NO_PLACE)
+            # At the top, a snippet may begin and end anywhere; a block is shown from its beginning to its end.
+            skips = (places[0] > place and not marked_before) or (places[-1] + 1 < len(there) and not marked_after)
+            if skips and ours >= 0:
+                raise _RefusedError(UNDECIDED)
+            self._run(run, anchors, there, place)
+            place = places[-1] + 1
 
-    def _alignments(self, likeness: Likeness) -> Iterator[Pairs]:
-        """The pairs of the best alignment, and of equally good ones that place the edge of a run elsewhere."""
-        lines = [-1]
-        for run in self._runs:
-            lines += [*range(run.start, run.end), -1]
-        items = [None if line < 0 else likeness.weights[line] for line in lines]
+    def _run(
+        self, run: Sequence[_Item], anchors: Sequence[tuple[int, int]], there: Sequence[_Item], place: int
+    ) -> None:
+        """Put a run into its place: its anchors, what is between them, and what is before and after."""
+        lines = self._snippet.lines
+        for index, found in anchors:
+            self._item(run[index], there[found])
+        for (index, found), (following, after) in pairwise(anchors):
+            between = lines[run[index].end : run[following].start]
+            self._pieces.append(_Piece(there[found].end, there[after].start, between))
+        (first, top), (last, bottom) = anchors[0], anchors[-1]
+        if first:
+            is_version = top > place and self._is_version(run[first - 1], there[top - 1])
+            start = there[top - 1].start if is_version else there[top].start
+            self._pieces.append(_Piece(start, there[top].start, lines[run[0].start : run[first].start]))
+        if last + 1 < len(run):
+            is_version = bottom + 1 < len(there) and self._is_version(run[last + 1], there[bottom + 1])
+            end = there[bottom + 1].end if is_version else there[bottom].end
+            self._pieces.append(_Piece(there[bottom].end, end, lines[run[last].end : run[-1].end]))
 
-        def aligned(at: int = 0, weights: dict[int, float] | None = None) -> tuple[Pairs, dict[int, list[int]]]:
-            pairs, others = align([*items[:at], weights, *items[at + 1 :]], len(self._original.lines))
-            by_line = dict(zip(lines, pairs, strict=True))
-            return [by_line.get(line) for line in range(len(self._snippet.lines))], others
-
-        best, others = aligned()
-        yield best
-        edges: set[int] = set()
-        for run in self._runs:
-            matched = [line for line in self._snippet.filled(run.start, run.end) if best[line] is not None]
-            edges.update(matched[:1] + matched[-1:])
-        for number, others_of in others.items():
-            for at in others_of if lines[number] in edges else ():
-                yield aligned(number, {at: likeness.weights[lines[number]][at]})[0]
-
-    def _readings(self, places: Places) -> list[list[Reading]]:
-        """The readings of each run; empty if one of them has no place."""
-        matches = [places.matches(run) for run in self._runs]
-        if not any(matches) and not self._snippet.left_out:
-            # No line of the file and no marker: nothing shows that the snippet is code at all.
-            return [[]]
-        found: list[list[Reading]] = []
-        low, last = 0, len(self._runs) - 1
-        for number, run in enumerate(self._runs):
-            high = next((after[0][1] for after in matches[number + 1 :] if after), len(self._original.lines))
-            if matches[number]:
-                found.append(places.anchored(run, low, high))
-                low = max(low, found[-1][0][-1].end)
-            else:
-                first, final = number == 0 and not run.marked_before, number == last and not run.marked_after
-                found.append(places.free(run, low, high, first=first, final=final))
+    def _anchored(self, here: Sequence[_Item], there: Sequence[_Item]) -> dict[_Item, int]:
+        """The place in the file's block of each item of the snippet that is there exactly once."""
+        places = {each: at for at, each in enumerate(there)}
+        found: dict[_Item, int] = {}
+        for key in (Source.identity, Source.target):
+            mine, theirs = _by_key(self._snippet, here, key), _by_key(self._file, there, key)
+            for name, items in mine.items():
+                same = theirs.get(name, ())
+                if len(items) == len(same) == 1 and items[0] not in found and same[0] in places:
+                    found[items[0]] = places.pop(same[0])
         return found
+
+    def _without_anchor(
+        self, run: Sequence[_Item], there: Sequence[_Item], low: int, high: int, *, first: bool, last: bool
+    ) -> None:
+        """A run of new lines goes to the beginning or the end of the block, if it is there in the snippet."""
+        lines = self._snippet.lines[run[0].start : run[-1].end]
+        end = there[-1].end if there else high
+        if first:
+            self._pieces.append(_Piece(low, low, [*lines, *["\n"] * _blank_after(self._snippet, run[-1].end)]))
+        elif last:
+            apart = _blank_before(self._snippet, run[0].start)
+            if len(there) > 1 and self._snippet.defines(run[0].head):
+                apart = max(apart, there[-1].start - there[-2].end)
+            self._pieces.append(_Piece(end, end, [*["\n"] * apart, *lines]))
+        else:
+            raise _RefusedError(NO_PLACE)
+
+    def _item(self, mine: _Item, theirs: _Item) -> None:
+        """An item of the snippet takes the place of the file's; its block is merged if markers are in it."""
+        # Comments and decorators that the snippet does not show stay.
+        start = theirs.head if mine.start == mine.head else theirs.start
+        lines = self._snippet.lines
+        if mine.end == mine.head + 1 in self._snippet.left_out and self._file.ends[theirs.head] > theirs.head + 1:
+            # A head with a marker below it that is not indented: the block stays.
+            self._pieces.append(_Piece(start, _body(self._file, theirs)[0], lines[mine.start : mine.end]))
+            return
+        if not any(mine.head < at < mine.end for at in self._snippet.left_out):
+            if (mine.end - mine.head) < _LEAST_SHARE * (theirs.end - theirs.head) > _LEAST_SHARE * _SHORT_BLOCK:
+                raise _RefusedError(UNDECIDED)
+            self._pieces.append(_Piece(start, theirs.end, lines[mine.start : mine.end]))
+            return
+        (ours, body), (old, old_body) = _body(self._snippet, mine), _body(self._file, theirs)
+        self._pieces.append(_Piece(start, old, lines[mine.start : ours]))
+        self._block(mine.head, theirs.head, old, old_body)
+        self._pieces.append(_Piece(old_body, theirs.end, lines[body : mine.end]))
+
+    def _is_version(self, mine: _Item, theirs: _Item) -> bool:
+        """Whether an item of the snippet is a new version of one of the file that has another text."""
+        if self._snippet.defines(mine.head) or self._file.defines(theirs.head):
+            return False
+        one, other = self._snippet.keys[mine.head][:_COMPARED], self._file.keys[theirs.head][:_COMPARED]
+        return bool(fuzz.ratio(one, other, score_cutoff=_ALIKE))
+
+    def _runs(self, items: Sequence[_Item], head: int) -> list[tuple[list[_Item], bool, bool]]:
+        """The items between markers, with whether a marker is before and after each run."""
+        snippet = self._snippet
+        if not snippet.left_out:
+            starts = [at for at, each in enumerate(items) if at == 0 or each.start in self._apart]
+            spans = zip(starts, [*starts[1:], len(items)], strict=True)
+            return [([*items[a:b]], True, True) for a, b in spans]
+        end = _end(snippet, head) if head >= 0 else len(snippet.lines)
+        inner = {at for each in items for at in range(each.start, each.end)}
+        marks = [at for at in sorted(snippet.left_out) if head < at < end and at not in inner]
+        runs: list[tuple[list[_Item], bool, bool]] = []
+        for low, high in zip([-1, *marks], [*marks, len(snippet.lines)], strict=True):
+            run = [each for each in items if low < each.start < high]
+            if run:
+                runs.append((run, low in snippet.left_out, high in snippet.left_out))
+        return runs
+
+    def _spliced(self) -> str:
+        """The file with all pieces in their places, with its own line ends. Raises _RefusedError if two overlap."""
+        text, end = self._text, line_end_of(self._text)
+        merged: list[str] = []
+        at = 0
+        for piece in sorted(self._pieces, key=lambda piece: (piece.start, piece.end)):
+            if piece.start < at:
+                raise _RefusedError(UNDECIDED)
+            merged += self._file.lines[at : piece.start]
+            if merged and piece.lines and not merged[-1].endswith(("\n", "\r")):
+                merged[-1] += end
+            merged += [line.rstrip("\r\n") + end for line in piece.lines]
+            at = piece.end
+        result = "".join([*merged, *self._file.lines[at:]])
+        return result if not text or text.endswith(("\n", "\r")) else result.removesuffix(end)
+
+
+def _items(source: Source, head: int) -> list[_Item]:
+    """What is directly in the block of a line, or at the top for -1."""
+    found: list[_Item] = []
+    start: int | None = None
+    filled = source.filled()
+    for at, following in zip(filled, [*filled[1:], -1], strict=False):
+        if source.roots[at] != at or source.parents[at] != head:
+            continue
+        # Comments and decorators belong to the definition below them.
+        if source.is_above(at) and source.ends[at] == at + 1:
+            start = at if start is None else start
+            if following == at + 1 and source.parents[following] == head:
+                continue
+        begin, start = at if start is None else start, None
+        found.append(_Item(begin, max(_end(source, at), source.last_filled(source.ends[at])), at))
+    return found
+
+
+def _end(source: Source, head: int) -> int:
+    """The line after the block of a line, with the markers at its end."""
+    end = source.ends[head]
+    for at in range(end, len(source.lines)):
+        if at in source.left_out and source.indents[at] > source.indents[head]:
+            end = at + 1
+        elif not source.blank(at) or at in source.left_out:
+            break
+    return end
+
+
+def _by_key(source: Source, items: Sequence[_Item], key: Callable[[Source, int], str | None]) -> dict[str, list[_Item]]:
+    """The items of a block by what identifies them."""
+    found: dict[str, list[_Item]] = {}
+    for each in items:
+        name = key(source, each.head)
+        if name is not None:
+            found.setdefault(name, []).append(each)
+    return found
+
+
+def _body(source: Source, item: _Item) -> tuple[int, int]:
+    """The lines of the block of an item. Raises _RefusedError for one of several parts, as `if` and `else`."""
+    closers = [at for at in source.filled(item.head + 1, item.end) if source.roots[at] == item.head]
+    if not closers:
+        return item.head + 1, item.end
+    if len(closers) > 1 or closers[0] != item.end - 1:
+        # The last line of a head of several lines introduces the block, too.
+        inner = [at for at in closers if at != item.end - 1]
+        if any(not source.keys[at].startswith((")", "]")) for at in inner) or closers[-1] != item.end - 1:
+            raise _RefusedError(NO_PLACE)
+        return inner[-1] + 1, closers[-1]
+    return item.head + 1, closers[0]
+
+
+def _blank_after(source: Source, end: int) -> int:
+    return next((at - end for at in range(end, len(source.lines)) if source.lines[at].strip()), 0)
+
+
+def _blank_before(source: Source, start: int) -> int:
+    return next((start - at - 1 for at in range(start - 1, -1, -1) if source.lines[at].strip()), 0)
 
 
 def _definitions(source: Source) -> Counter[tuple[str, ...]]:
