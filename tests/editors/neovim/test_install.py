@@ -80,7 +80,7 @@ def test_a_program_on_the_path_comes_first(bare: Neovim, uv: FakeUv) -> None:
     assert bare.messages() == []
     said = bare.health()
     assert f"program: {program}\n" in said
-    assert "the program that :CalomelInstall installed is not used" in said
+    assert "the server installed by :CalomelInstall is not used" in said
 
 
 @pytest.mark.parametrize(
