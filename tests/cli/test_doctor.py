@@ -185,7 +185,7 @@ FOUND: dict[str, tuple[str, str, tuple[str, ...], int, tuple[str, ...]]] = {
     ),
     "a language that is off": (
         OWN, "[suggest.languages]\npython = false", ("a.py",), 0,
-        ("Suggestions are turned off for this language. (python, in calomel.toml)",
+        ("Suggestions are off for this language. (python, in calomel.toml)",
          "suggest.languages = { python = true }"),
     ),
     "a language that is off in VS Code": (VSCODE, OFF_IN_VSCODE, ("a.go",), 0, ("(go, in VS Code)",)),

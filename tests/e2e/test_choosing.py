@@ -39,8 +39,8 @@ def test_why_a_model_does_not_answer_is_told_whoever_of_them_noticed_it(editor: 
                 {"upstream": "http://127.0.0.1:9"},
                 "no server answers at http://127.0.0.1:9: start it, or correct upstream.",
             ),
-            ({"upstream": keyed}, f"the server at {keyed} wants a key: put it into upstream-key-file"),
-            ({"model": "nowhere"}, "there is no model nowhere in "),
+            ({"upstream": keyed}, f"the server at {keyed} requires a key: put it into upstream-key-file"),
+            ({"model": "nowhere"}, "found no model nowhere in "),
             ({"model": str(tmp_path)}, "the model could not be loaded: config.json"),
         ):
             answer = command(editor, "useModel", choice)

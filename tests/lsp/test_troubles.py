@@ -102,7 +102,7 @@ async def test_a_file_that_is_ignored_is_named(editor: Editor) -> None:
 
 async def test_a_language_that_is_off_is_named(editor: Editor) -> None:
     said = await told(editor, suggest=LANGUAGES | {"debounce_seconds": 0.0})
-    assert said == ["Calomel: Suggestions are turned off for this language."]
+    assert said == ["Calomel: Suggestions are off for this language."]
 
 
 async def test_a_machine_that_is_too_slow_is_named(editor: Editor) -> None:

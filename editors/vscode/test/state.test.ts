@@ -4,7 +4,7 @@ import { Latency } from "../src/latency";
 import { isOffHere, statusItem, whySilent } from "../src/state";
 
 const READY = { state: "ready", message: "nano is ready." } as const;
-const OFF = { kind: "fill", reason: "off_language", message: "Suggestions are turned off for this language." } as const;
+const OFF = { kind: "fill", reason: "off_language", message: "Suggestions are off for this language." } as const;
 
 test("the status bar says that it is ready, loading, off, off here, or slow", () => {
   const text = (...args: Parameters<typeof statusItem>) => statusItem(...args).text;

@@ -50,14 +50,14 @@ ALONE: Final = "ours_model_alone"
 
 NOTES: Final = (
     (
-        "Rests of lines, going down held-out files behind other files of their language: what stands above grows"
+        "Rests of lines, going down held-out files behind other files of their language: the text above grows"
         " from hole to hole. Every contender keeps keys and values of the whole last prompt, ours in its prefix"
         " cache, and reads what is new behind it. Each is asked one keystroke earlier, untimed; timed is"
         " rendering and tokenizing the prompt, what is new of it, and the answer up to its end or its line's."
     ),
     (
         "`ours` is what every door over HTTP does: the model's answer, from the beginning of the cursor's word on,"
-        " or text that stands elsewhere between the same neighbours if that is likelier right."
+        " or text from elsewhere between the same neighbours if that is likelier right."
         " `ours model alone` answers the bare prompt, as the peers do."
     ),
     "Accepted characters: as many of the answer's beginning as the author wrote. A wrong first one makes it none.",

@@ -26,12 +26,12 @@ class SilenceReason(StrEnum):
         return reason
 
     SUPERSEDED = "superseded", "A newer request replaced this one."
-    OFF_GLOBALLY = "off_globally", "Suggestions are turned off."
-    OFF_LANGUAGE = "off_language", "Suggestions are turned off for this language."
-    OFF_FILE = "off_file", "Suggestions are turned off for this file."
-    OFF_NEXT_EDIT = "off_next_edit", "Next-edit suggestions are turned off."
+    OFF_GLOBALLY = "off_globally", "Suggestions are off."
+    OFF_LANGUAGE = "off_language", "Suggestions are off for this language."
+    OFF_FILE = "off_file", "Suggestions are off for this file."
+    OFF_NEXT_EDIT = "off_next_edit", "Next-edit suggestions are off."
     SNOOZED = "snoozed", "Suggestions are snoozed."
-    ON_REQUEST = "on_request", "Suggestions are shown when you ask for them."
+    ON_REQUEST = "on_request", "Suggestions appear only when you ask."
     IGNORED_PATH = "ignored_path", "This file is excluded by an ignore rule."
     UNKNOWN_DOCUMENT = "unknown_document", "The editor has not opened this document."
     NO_MODEL = "no_model", "No model can be reached."
@@ -45,8 +45,8 @@ class SilenceReason(StrEnum):
     )
     MULTI_CURSOR = "multi_cursor", "There are several cursors."
     MID_WORD = "mid_word", "The cursor is inside a word."
-    IN_COMMENT = "in_comment", "Suggestions in comments are turned off."
-    IN_STRING = "in_string", "Suggestions in strings are turned off."
+    IN_COMMENT = "in_comment", "Suggestions in comments are off."
+    IN_STRING = "in_string", "Suggestions in strings are off."
     COOLDOWN = "cooldown", "You dismissed several suggestions in a row, so Calomel pauses."
     NO_RECENT_EDIT = "no_recent_edit", "You have not edited anything here recently."
     EMPTY = "empty", "The model had nothing to add."

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from calomel.cli.output import visible
 
     try:
-        program()(args=words)
+        program()(args=words, prog_name="calomel")
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("calomel"):
             raise

@@ -77,8 +77,8 @@ def test_a_wrong_argument_is_said(neovim: Neovim, line: str, said: str) -> None:
 
 def test_a_wrong_setting_is_named(bare: Neovim) -> None:
     for options, said in (
-        ("{ colour = 1 }", 'calomel: there is no option "colour"'),
-        ("{ keys = { eat = 'x' } }", 'calomel: there is no key "eat"'),
+        ("{ colour = 1 }", 'calomel: unknown option "colour"'),
+        ("{ keys = { eat = 'x' } }", 'calomel: unknown key "eat"'),
         ("{ keys = { accept = 1 } }", "keys.accept: expected key, or false for none"),
         ("{ cmd = {} }", "cmd: expected list of strings"),
         ("{ ghost_text = 'mine' }", "ghost_text: expected"),
@@ -90,13 +90,13 @@ def test_a_wrong_setting_is_named(bare: Neovim) -> None:
 
 def test_a_missing_program_is_said_once_and_in_the_report(bare: Neovim) -> None:
     bare.setup(command=["calomel-that-is-not-there", "lsp"])
-    assert bare.messages() == ['calomel: there is no program "calomel-that-is-not-there"; see :checkhealth calomel']
+    assert bare.messages() == ['calomel: "calomel-that-is-not-there" was not found; see :checkhealth calomel']
     bare.open("\n", served=False)
     bare.type("ix = <Esc>")
     assert bare.lua("return #vim.lsp.get_clients()") == 0
     assert bare.status().startswith("No server is running.")
     said = bare.health()
-    assert 'ERROR there is no program "calomel-that-is-not-there"' in said
+    assert 'ERROR "calomel-that-is-not-there" was not found' in said
     assert "setup({ cmd =" in said
 
 
@@ -200,5 +200,5 @@ def test_a_model_that_does_not_answer_is_told_and_the_old_one_stays(bare: Neovim
     bare.until(lambda: any(each.startswith(wanted) for each in bare.messages()), "the reason")
     assert bare.status().startswith("scripted: ready")
     bare.command("CalomelModel nowhere")
-    wanted = "Calomel: there is no model nowhere here; :CalomelModel shows which there are"
+    wanted = "Calomel: unknown model nowhere; :CalomelModel lists the known ones"
     bare.until(lambda: wanted in bare.messages(), "the name is unknown")

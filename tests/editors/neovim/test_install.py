@@ -50,7 +50,7 @@ def test_where_there_is_no_program_the_command_installs_one_which_then_suggests(
     bare: Neovim, uv: FakeUv, wheel: Path
 ) -> None:
     setup(bare)
-    absent = 'calomel: there is no program "calomel"; :CalomelInstall installs it, see :checkhealth calomel'
+    absent = 'calomel: "calomel" was not found; :CalomelInstall installs it, see :checkhealth calomel'
     assert bare.messages() == [absent]
     assert uv.asked() == []
     bare.open("\n", served=False)
@@ -80,7 +80,7 @@ def test_a_program_on_the_path_comes_first(bare: Neovim, uv: FakeUv) -> None:
     assert bare.messages() == []
     said = bare.health()
     assert f"program: {program}\n" in said
-    assert "the program that :CalomelInstall installed is not used" in said
+    assert "the server installed by :CalomelInstall is not used" in said
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_it_can_be_stopped(bare: Neovim, uv: FakeUv, wheel: Path) -> None:
     bare.until(uv.asked, "it is asked")
     bare.until(lambda: str(wheel) in uv.asked()[-1], "it installs")
     bare.command(f"CalomelInstall {wheel}")
-    until_said(bare, "is being installed already")
+    until_said(bare, "an installation is running")
     bare.command("CalomelInstall!")
     until_said(bare, "nothing was installed")
     assert list(storage(bare).iterdir()) == []
@@ -155,5 +155,5 @@ def test_a_python_that_suits_will_do_and_without_one_a_sentence_says_what_to_get
 def test_a_wheel_that_is_none_is_refused(bare: Neovim, uv: FakeUv, named: str) -> None:
     setup(bare)
     bare.command(f"CalomelInstall {named}")
-    until_said(bare, f"{named} is no wheel of Calomel")
+    until_said(bare, f"{named} is not a Calomel wheel")
     assert uv.asked() == []

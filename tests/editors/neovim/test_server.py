@@ -29,7 +29,7 @@ def test_a_server_that_dies_takes_its_ghost_text_along_and_restart_brings_it_bac
     bare.until(lambda: bare.lua(_CLIENTS) == 0, "the server is gone")
     bare.until(lambda: bare.marks() == [], "its ghost text is gone")
     assert bare.lua("return require('calomel').statusline()") == "Calomel: ended"
-    assert bare.status().startswith("The server ended (signal 9); it is started again within 1 s.")
+    assert bare.status().startswith("The server stopped (signal 9); restarting within 1 s.")
     bare.command("setlocal noexpandtab")
     bare.type("1<Tab>")
     bare.until_text("x = 1\t")
@@ -66,7 +66,7 @@ def test_a_server_that_ends_again_and_again_is_given_up_with_a_sentence(bare: Ne
     bare.open("\n", served=False)
     sentence = "6 times in a row (status 3)"
     bare.until(lambda: any(sentence in message for message in bare.messages()), sentence)
-    assert bare.status().startswith(f"The server ended {sentence}.")
+    assert bare.status().startswith(f"The server stopped {sentence}.")
 
 
 @pytest.mark.e2e

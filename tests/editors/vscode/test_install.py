@@ -29,7 +29,7 @@ def test_without_a_server_one_is_offered_and_a_click_installs_it(start: Starter,
     wheel = tmp_path / f"calomel-{version()}-py3-none-any.whl"
     wheel.touch()
     workbench = start(command=None, path=[uv.bin], settings={"calomel.wheel": str(wheel)})
-    workbench.until_toast("The program calomel is not installed", "up to 6 GB")
+    workbench.until_toast("The Calomel server is not installed", "up to 6 GB")
     assert uv.asked() == []
     workbench.click("Install Server")
     workbench.until_toast("installing the server", "Resolved 70 packages")

@@ -401,7 +401,7 @@ def test_a_setting_reaches_the_server(workbench: Workbench) -> None:
             return workbench.status()[0] == "Calomel: off here"
 
         workbench.until(off, "off here")
-        assert "turned off for this language" in workbench.status()[1]
+        assert "off for this language" in workbench.status()[1]
     finally:
         workbench.set({"calomel.suggest.languages": None})
 
@@ -416,7 +416,7 @@ def test_what_is_wrong_with_a_suggestion_is_kept_with_its_outcome(workbench: Wor
     workbench.type(" ")
     workbench.until_silent_because("rejected before")
     workbench.command(tell)
-    sentence = "Calomel: There is no suggestion to report."
+    sentence = "Calomel: No suggestion to report."
     workbench.until(lambda: sentence in workbench.toasts(), "the sentence")
     workbench.clear_toasts()
 

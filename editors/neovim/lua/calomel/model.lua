@@ -113,7 +113,7 @@ function M.choose(name)
                 return
             end
         end
-        say(("unknown model %s; :CalomelModel lists which there are"):format(name), vim.log.levels.WARN)
+        say(("unknown model %s; :CalomelModel lists the known ones"):format(name), vim.log.levels.WARN)
     end)
 end
 
