@@ -25,7 +25,7 @@ def test_a_suggestion_in_a_pause_is_judged_by_what_the_person_writes_then() -> N
     assert (found.before, found.after, found.expected) == ("x = ", "x = compute(1)", "x = compute(1)")
     assert found.edits == (Edit(4, 4, "compute(1)"),)
     # The whole text counts: both of its two likelihoods.
-    assert found.confidence == pytest.approx(0.9**2**0.5)
+    assert found.confidence == pytest.approx(0.9**2**0.25)
     assert found.signals["characters_inserted"] == 10.0
     assert (first.computed_tokens, first.cached_tokens) == (40, 60)
     assert found.given == pytest.approx(4.9)
@@ -50,7 +50,7 @@ def test_what_the_gate_held_back_is_judged_too() -> None:
     assert moments(result)[0] == ("low_confidence", "accepted")
     assert not first.shown
     assert first.candidate is not None
-    assert first.candidate.confidence == pytest.approx(0.01**2**0.5)
+    assert first.candidate.confidence == pytest.approx(0.01**2**0.25)
     eager = replayed(log, Scripted({"x = ": ("compute(1)", 0.01)}), ReplayOptions(latency=0.05, aggressiveness=0.0))
     assert moments(eager)[0] == (None, "accepted")
 

@@ -27,13 +27,29 @@ PROGRAM = """
 import asyncio, json, sys, time, types
 SECONDS, LOADING = map(float, sys.argv[2:])
 
-class EngineDied(Exception):
-    code = "engine_stopped"
+from calomel.engine import EngineStoppedError
+from calomel.infer.completer import Occupancy
 
 class Filler:
+    generation = types.SimpleNamespace(policy="any")
+    reads_ahead = False
+    note = None
+
+    def fill(self, request):
+        pass
+
+    def for_client(self, client):
+        return self
+
+    def occupancy(self):
+        return Occupancy()
+
+    def close(self):
+        pass
+
     async def afill(self, request):
         if request.max_tokens == 13:
-            raise EngineDied
+            raise EngineStoppedError
         await asyncio.sleep(SECONDS)
         return types.SimpleNamespace(text="done", finish_reason="stop", prompt_tokens=1, completion_tokens=1,
                                      cached_tokens=0, steps=1, forwards=1, seconds=0.1, confidence=1.0, trimmed=False,
@@ -54,7 +70,6 @@ class Any:
 
 import calomel.infer.in_process
 calomel.infer.in_process.open_folder = open_folder
-sys.modules["calomel.engine"] = types.SimpleNamespace(SamplingParams=Any)
 sys.modules["calomel.families.family"] = types.SimpleNamespace(OpenOptions=Any)
 from calomel.server.errors import StartError
 from calomel.server.run import serve

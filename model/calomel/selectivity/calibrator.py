@@ -25,7 +25,7 @@ from calomel.storage import write_whole
 CALIBRATOR_FILE: Final = "calibrator.json"
 # The power of its length by which the log-probability of an unfitted model's text is divided: 1 is their mean, which
 # long texts win, 0 their sum, which only the shortest do.
-_LENGTH_PENALTY: Final = 0.5
+_LENGTH_PENALTY: Final = 0.75
 # A maker is hopeless if, with 95 % confidence, less than this share of its proposals adds an accepted one.
 HOPELESS: Final = 0.05
 # Incremented when an older reader would misunderstand a file.
@@ -205,7 +205,7 @@ def _believed(subject: Subject) -> float:
         return sigmoid(subject.number("log_prob") - subject.number("keep_log_prob"))
     if subject.signals.get("mean_log_prob") is not None:
         mean = min(0.0, subject.number("mean_log_prob"))
-        return math.exp(mean if subject.kind == "edit" else mean * _kept_tokens(subject) ** _LENGTH_PENALTY)
+        return math.exp(mean if subject.kind == "edit" else mean * _kept_tokens(subject) ** (1.0 - _LENGTH_PENALTY))
     if subject.maker in OWN:
         return _UNTOLD
     return RIGHT.get(subject.maker, 0.0) if subject.kind == "edit" else 0.0
