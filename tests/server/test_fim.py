@@ -18,6 +18,8 @@ from tests.server.conftest import FakeFiller, Opener, events, head, until
 from tests.server.test_edit import ask as edit_ask
 from tests.server.test_edit import prompt as edit_prompt
 
+from calomel.engine import DeadlineExceededError, EngineStoppedError
+from calomel.engine.errors import CacheFullError, ContextTooLongError, InvalidRequestError
 from calomel.infer.completer import CanvasText
 from calomel.server.door import Door
 from calomel.workspace.secrets import Span
@@ -61,28 +63,28 @@ def test_json_may_be_declared_in_any_of_its_usual_ways(client: TestClient, kind:
     assert answer.status_code == 200
 
 
-class EngineFaultError(Exception):
-    def __init__(self, code: str, message: str = "top_p must be above 0") -> None:
-        super().__init__(message)
-        self.code = code
-
-
 @pytest.mark.parametrize(
-    ("code", "status", "published"),
+    ("refusal", "status", "published"),
     [
-        ("context_length_exceeded", 400, ("invalid_request_error", "context_length_exceeded", None)),
-        ("invalid_request", 400, ("invalid_request_error", "invalid_parameter", None)),
-        ("cache_full", 503, ("server_error", "engine_overloaded", "1")),
-        ("deadline_exceeded", 503, ("server_error", "engine_overloaded", "1")),
-        ("engine_stopped", 503, ("server_error", "engine_stopped", "2")),
-        ("anything_else", 500, ("server_error", "server_error", None)),
+        (ContextTooLongError, 400, ("invalid_request_error", "context_length_exceeded", None)),
+        (InvalidRequestError, 400, ("invalid_request_error", "invalid_parameter", None)),
+        (CacheFullError, 503, ("server_error", "engine_overloaded", "1")),
+        (DeadlineExceededError, 503, ("server_error", "engine_overloaded", "1")),
+        (EngineStoppedError, 503, ("server_error", "engine_stopped", "2")),
+        (RuntimeError, 500, ("server_error", "server_error", None)),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_refusal_of_the_engine_has_a_published_shape(
-    client: TestClient, filler: Any, code: str, status: int, published: tuple[str, str, str | None], *, stream: bool
+    client: TestClient,
+    filler: Any,
+    refusal: type[Exception],
+    status: int,
+    published: tuple[str, str, str | None],
+    *,
+    stream: bool,
 ) -> None:
-    filler.error = EngineFaultError(code)
+    filler.error = refusal("top_p must be above 0")
     answer = client.post(URL, json=ask(stream=stream))
 
     error = answer.json()["error"]
@@ -166,11 +168,11 @@ def test_line_ends_in_the_text_do_not_break_the_framing(client: TestClient, fill
     assert "".join(chunk["choices"][0]["text"] for chunk in chunks) == "a\n\ndata: [DONE]\n\n\r\u2028é🙂"
 
 
-@pytest.mark.parametrize("code", ["server_error", "engine_stopped"])
+@pytest.mark.parametrize(("failure", "code"), [(RuntimeError, "server_error"), (EngineStoppedError, "engine_stopped")])
 def test_an_error_amid_a_stream_is_its_last_event_and_done_does_not_follow(
-    client: TestClient, filler: Any, code: str
+    client: TestClient, filler: Any, failure: type[Exception], code: str
 ) -> None:
-    filler.error, filler.error_after = EngineFaultError(code, "inner words"), 1
+    filler.error, filler.error_after = failure("inner words"), 1
     answer = client.post(URL, json=ask(stream=True))
     first, last = events(answer)
 
@@ -183,7 +185,7 @@ def test_an_error_amid_a_stream_is_its_last_event_and_done_does_not_follow(
 def test_after_the_engine_died_clients_are_told_until_the_server_has_ended(
     client: TestClient, filler: Any, *, stream: bool
 ) -> None:
-    filler.error = EngineFaultError("engine_stopped", "the user's text")
+    filler.error = EngineStoppedError("the user's text")
     failed, later = (client.post(URL, json=ask(stream=stream)) for _ in range(2))
 
     assert (failed.status_code, failed.json()["error"]["code"]) == (503, "engine_stopped")

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from tests.server.conftest import events
 from tests.server.test_asked import LLAMA_VIM, QWEN
 
+from calomel.engine import DeadlineExceededError
 from calomel.infer.launch import version
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.prompts.zeta import write_zeta
@@ -238,8 +239,7 @@ def test_an_excerpt_of_a_file_with_any_name_is_taken(client: TestClient, name: s
 
 
 def test_an_answer_that_was_not_begun_in_time_is_empty(client: TestClient, filler: Any) -> None:
-    filler.error = RuntimeError("too late")
-    filler.error.code = "deadline_exceeded"
+    filler.error = DeadlineExceededError("too late")
 
     answer = client.post(LLAMA_URL, json=LLAMA_VIM)
 

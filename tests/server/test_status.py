@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 from tests.server.conftest import Opener, until
 
+from calomel.infer.completer import Occupancy
 from calomel.server.logs import log_to, say
 from calomel.server.metrics import Metrics, Spent
 from calomel.server.middleware import log_failure
@@ -113,13 +113,7 @@ def test_a_model_that_could_not_be_loaded_is_told_without_its_reason(
 
 
 def test_queue_and_cache_of_the_engine_are_read(client: TestClient, filler: Any) -> None:
-    class Cache:
-        pages, free_pages, page_size = 100, 40, 16
-
-    class Engine:
-        decoder, occupancy = SimpleNamespace(cache=Cache()), (8, 3)
-
-    filler.engine = Engine()
+    filler.occupancy = lambda: Occupancy(8, 3, 960, 1600)
 
     found = client.get(STATUS).json()
     assert (found["queue"]["engine_running"], found["queue"]["engine_waiting"], found["queue"]["limit"]) == (8, 3, 128)
