@@ -78,7 +78,7 @@ def test_a_prompt_of_zeta2_is_answered_by_its_region(client: TestClient) -> None
         ("shape.py", "width", "def area({}, height):"),
         ("shape.lua", "width", "local function area({}, height)"),
         ("shape.ts", "width", "function area({}: number, height: number): number {{"),
-        ("shape.css", "accent", "  --{}: #fa0;"),
+        ("shape.css", "--accent", "  {}: #fa0;"),
         ("shape.go", "width", "func area({} int, height int) int {{"),
     ],
 )

@@ -195,7 +195,7 @@ def test_what_was_dismissed_does_not_come_back_unless_it_is_asked_for(neovim: Ne
 
 
 def test_a_file_with_line_ends_of_windows(neovim: Neovim) -> None:
-    neovim.script(fill={"def add(a, b):\r\n    re": "turn a + b\r\n\r\nadd(1, 2)"})
+    neovim.script(fill={"def add(a, b):\n    re": "turn a + b\n\nadd(1, 2)"})
     path = neovim.open(b"def add(a, b):\r\n    \r\n")
     neovim.type("jAre")
     neovim.until_ghost("turn a + b\n\nadd(1, 2)")
