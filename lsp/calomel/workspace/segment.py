@@ -40,7 +40,7 @@ def word_number(word: str) -> int:
     return crc32(word.encode("utf-8", "surrogatepass"))
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 14)
 def numbers_of(word: str) -> tuple[int, ...]:
     """The numbers of a word and of its parts in lower case; none for a keyword."""
     if word in COMMON_KEYWORDS or len(word) > _LONGEST_WORD:

@@ -136,7 +136,7 @@ class Token(NamedTuple):
         return self.start + len(self.text)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def tokens(line: str) -> tuple[Token, ...]:
     """All tokens of a line, blanks included. Cached, since most lines do not change between keystrokes."""
     return tuple(Token(match.group(), match.start()) for match in _TOKEN.finditer(line))
@@ -194,11 +194,6 @@ def is_literal(token: str) -> bool:
     return token[:1].isdigit() or (token[:1] in {'"', "'", "`"} and len(token) > 1)
 
 
-def is_operand(token: str) -> bool:
-    """Whether a token may differ between two lines of one shape."""
-    return is_literal(token) or is_name(token)
-
-
 def is_distinctive(text: str) -> bool:
     """Whether a text is distinctive by itself: it has a name of three letters, or a longer string."""
     return any(
@@ -210,12 +205,6 @@ def is_distinctive(text: str) -> bool:
 def kind(token: str) -> str:
     """The kind of a token: one for all names, one for strings and numbers, one for blanks; else the token."""
     return "w" if is_name(token) else "0" if is_literal(token) else " " if token.isspace() else token
-
-
-@lru_cache(maxsize=8192)
-def shape(line: str) -> str:
-    """A line with every token replaced by its kind, so that lines of the same shape are equal."""
-    return "".join(kind(token.text) for token in tokens(line.strip()))
 
 
 def texts_of(line: Iterable[Token]) -> tuple[str, ...]:
