@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -200,16 +200,6 @@ def is_distinctive(text: str) -> bool:
         (is_name(token.text) and len(token.text) >= _BRIEF) or (is_literal(token.text) and len(token.text) > _BRIEF)
         for token in tokens(text)
     )
-
-
-def kind(token: str) -> str:
-    """The kind of a token: one for all names, one for strings and numbers, one for blanks; else the token."""
-    return "w" if is_name(token) else "0" if is_literal(token) else " " if token.isspace() else token
-
-
-def texts_of(line: Iterable[Token]) -> tuple[str, ...]:
-    """The texts of tokens."""
-    return tuple(token.text for token in line)
 
 
 def is_prose(line: str) -> bool:
