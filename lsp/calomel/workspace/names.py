@@ -56,6 +56,10 @@ class Names:
         found = list(self._standing(text, name))
         return iter([match for match in found if match.lastgroup] or found)
 
+    def is_variable(self, line: str, name: str) -> bool:
+        """Whether a line writes the name as a variable, in a language that writes variables apart from other words."""
+        return any(match.lastgroup for match in self._standing(line, name))
+
     def _standing(self, text: str, name: str) -> Iterator[regex.Match[str]]:
         same = unicodedata.normalize("NFC", name)
         forms = {name, same, unicodedata.normalize("NFD", name)}

@@ -100,8 +100,10 @@ def rename(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     """Drafts that continue the renames among the last edits, in any language with names."""
     for each in renamings(rows, seen):
         by_row: defaultdict[int, list[regex.Match[str]]] = defaultdict(list)
+        variable = each.row is not None and rows.names.is_variable(rows.lines[each.row], each.new)
         for match in rows.uses(each.old):
-            by_row[rows.row(match.start())].append(match)
+            if match.lastgroup or not variable:
+                by_row[rows.row(match.start())].append(match)
             if len(by_row) > _PLACES:
                 break
         for row, matches in by_row.items():
