@@ -162,7 +162,7 @@ def said(run: Runner, *arguments: str) -> tuple[int, list[str]]:
             found.append(line)
         elif line.startswith("      →") and found:
             found[-1] += line.removeprefix("     ")
-    return done.status, [line for line in found if "no program `calomel`" not in line]
+    return done.status, [line for line in found if "`calomel` is not on the PATH" not in line]
 
 
 OWN, VSCODE = "calomel/calomel.toml", "Code/User/settings.json"

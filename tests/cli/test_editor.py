@@ -35,7 +35,7 @@ def test_zeds_settings_are_printed_and_nothing_is_written(run: Runner, home: Pat
     done = run("editor", "setup", "zed")
 
     assert done.status == 0
-    assert f"To put in {path}:" in done.out
+    assert f"Add this in {path}:" in done.out
     assert json.loads(snippet(done.out)) == {
         "edit_predictions": {
             "provider": "open_ai_compatible_api",

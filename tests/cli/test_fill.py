@@ -138,7 +138,7 @@ def test_try_shows_every_sample_and_ends_well() -> None:
         assert sample.path in done.stdout
     near, far = ([each for each in bundled_samples() if each.kind == kind] for kind in KINDS)
     assert f"of {len(near)} are what the author wrote where the surrounding lines show what follows" in done.stdout
-    assert f"of {len(far)} are what the author wrote where it has to be worked out" in done.stdout
+    assert f"of {len(far)} are what the author wrote where the surrounding lines do not give it away" in done.stdout
     assert "right: the person wrote this next" in done.stdout
     assert "Larger models that fit this machine" in done.stdout
 

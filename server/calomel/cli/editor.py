@@ -45,7 +45,7 @@ def setup(
 
     plan = PLANS[_editor(name)](_here(config, url))
     for snippet in plan.snippets:
-        print(f"To put {snippet.where}:\n\n{indent(snippet.text, '    ')}\n")
+        print(f"Add this {snippet.where}:\n\n{indent(snippet.text, '    ')}\n")
     refused = False
     if plan.file is not None:
         path, text = plan.file

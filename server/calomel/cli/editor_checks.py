@@ -191,7 +191,9 @@ def check_editors(here: Here) -> Iterator[Finding]:
     """Each editor that has a configuration here."""
     if shutil.which("calomel") is None:
         yield warn(
-            "editors", "`calomel` is not on the PATH, so editors cannot start it", "use its full path in their settings"
+            "editors",
+            "`calomel` is not on the PATH: editors need its full path",
+            "calomel editor setup EDITOR prints it",
         )
     found = [*_neovim(here.config / "nvim"), *_vs_codes(here), *_zed(here)]
     yield from found

@@ -86,7 +86,7 @@ class Hole:
 
 
 # The folders of the samples, and why their holes are easy or hard. None was chosen for its answer.
-KINDS: Final = {"near": "the surrounding lines show what follows", "far": "it has to be worked out"}
+KINDS: Final = {"near": "the surrounding lines show what follows", "far": "the surrounding lines do not give it away"}
 
 
 def bundled_samples() -> tuple[Hole, ...]:
@@ -205,7 +205,7 @@ def _play(out: Console, completer: Completer, info: ModelInfo, seconds: float) -
         else:
             out.print("\n".join(scene.lines()), markup=False, highlight=False)
 
-    out.print(f"A person edits three small files; {info.id} suggests along, as in an editor.\n")
+    out.print(f"Replaying a person's edits of three files. ⟦…⟧ is what {info.id} suggests, ⟨…⟩ what it replaces.\n")
 
     async def play() -> Tour:
         tour = Tour(bundled_log(), completer, info, show, seconds=seconds)
@@ -216,11 +216,17 @@ def _play(out: Console, completer: Completer, info: ModelInfo, seconds: float) -
     rejected = next((each for each in withheld if each.outcome == "rejected"), None)
     if rejected is not None:
         out.print("\n".join(rejected.lines()), markup=False, highlight=False)
-    told = ", ".join(f"{tour.outcomes[name]} {word}" for name, word in _TOLD.items())
-    out.print(f"\nShown: {told}. Nothing was shown at {tour.silent} other pauses.\n")
+    told = ", ".join(f"{count} {word}" for name, word in _TOLD.items() if (count := tour.outcomes[name]))
+    out.print(f"\nShown: {told or 'nothing'}. Nothing was shown at {tour.silent} other pauses.\n")
 
 
-_TOLD: Final = {"accepted": "right", "partly": "right in part", "rejected": "wrong"}
+_TOLD: Final = {
+    "accepted": "right",
+    "partly": "partly right",
+    "rejected": "wrong",
+    "too_short": "too short to count",
+    "superseded": "too late",
+}
 
 
 def _fill_samples(out: Console, filler: Filler | UpstreamCompleter) -> None:

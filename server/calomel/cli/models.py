@@ -159,7 +159,7 @@ def recommend(
     device: Annotated[str | None, typer.Option(help="cpu, cuda or mps. Default: a GPU if there is one.")] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="Cores of the CPU. Default: this machine's.")] = None,
 ) -> None:
-    """The best published checkpoints for this machine, and the two commands that bring and serve each."""
+    """Suggest published models that fit this machine, with the commands to fetch and serve them."""
     import torch
 
     from calomel.families.memory import free_bytes

@@ -80,10 +80,10 @@ def serve(
         str | None, typer.Option(help="Log level: debug, info, warning or error. Default: info.")
     ] = None,
 ) -> None:
-    """HTTP server.
+    """Run the HTTP server.
 
     Every option can also be set in the environment, as CALOMEL_ and its name (CALOMEL_PORT=8018), and in the table
-    [serve] of calomel.toml. An option is stronger than the environment, which is stronger than the file.
+    [serve] of calomel.toml. Options override environment variables, which override the file.
     `calomel config show` lists all settings and where each came from.
     """
     # The options have the names of the settings.
@@ -106,7 +106,7 @@ def lsp(
 
 
 def doctor(
-    file: Annotated[Path | None, typer.Argument(help="Source file without suggestions.", show_default=False)] = None,
+    file: Annotated[Path | None, typer.Argument(help="A file in which nothing appears.", show_default=False)] = None,
     config: Config = None,
 ) -> None:
     """Check settings, token, port, model, device, memory, speed, grammars and editors.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _OUTCOMES: Final = {
     "accepted": "right: the person wrote this next",
-    "partly": "right in part: the person wrote the beginning of it",
+    "partly": "partly right: the person wrote the beginning of it",
     "rejected": "wrong: the person wrote something else",
     "too_short": "too short to count",
     "superseded": "too late: the person had typed on",
