@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 _SECTION: Final = re.compile(r"^## Connect your editor\s*$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_START: Final = re.compile(r"^## Quick start\s*$.*?^```sh\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 _BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 _EDITOR: Final = re.compile(r"^\*\*(.+?)\*\*", re.MULTILINE)
 _FILE: Final = re.compile(r"[Ii]n a file `([^`]+)` with this text")
@@ -47,11 +48,12 @@ class FirstHour:
 
 def read(path: Path) -> FirstHour:
     """Read it. Raises ValueError where something is missing."""
-    section = _SECTION.search(path.read_text(encoding="utf-8"))
-    if section is None:
-        raise ValueError("the README has no section on connecting an editor")
+    readme = path.read_text(encoding="utf-8")
+    start, section = _START.search(readme), _SECTION.search(readme)
+    if start is None or section is None:
+        raise ValueError("the README has no quick start, or no section on connecting an editor")
     words = section[1]
-    first: list[str] = []
+    first = start[1].splitlines()
     editors: dict[str, tuple[str, ...]] = {}
     text, end = "", 0
     for block in _BLOCK.finditer(words):
