@@ -53,7 +53,7 @@ def read(path: Path) -> FirstHour:
     if start is None or section is None:
         raise ValueError("the README has no quick start, or no section on connecting an editor")
     words = section[1]
-    first = start[1].splitlines()
+    first: list[str] = start[1].splitlines()
     editors: dict[str, tuple[str, ...]] = {}
     text, end = "", 0
     for block in _BLOCK.finditer(words):
