@@ -250,7 +250,7 @@ class Filler:
 
     @property
     def note(self) -> None:
-        """Nothing."""
+        """None: the model's own description has all there is to say."""
 
     def occupancy(self) -> Occupancy:
         """How busy the engine is."""

@@ -181,11 +181,13 @@ def tryout(
         opened = _opened(model, device, upstream)
         opened.fill(FillRequest("fill", PromptParts(path="warm_up.py", prefix="def warm_up() -> None:\n    ")))
     with closing(opened) as filler:
-        own = isinstance(filler, UpstreamCompleter)
-        info = filler.model if isinstance(filler, UpstreamCompleter) else describe(model)
-        _play(out, filler if isinstance(filler, UpstreamCompleter) else EngineCompleter(filler, info), info, seconds)
+        if isinstance(filler, UpstreamCompleter):
+            _play(out, filler, filler.model, seconds)
+        else:
+            info = describe(model)
+            _play(out, EngineCompleter(filler, info), info, seconds)
         _fill_samples(out, filler)
-    if not own:
+    if upstream is None:
         out.print("Nothing left this machine.")
     if model is None and upstream is None:
         _point_to_larger(out, device)
@@ -193,7 +195,7 @@ def tryout(
 
 
 def _play(out: Console, completer: Completer, info: ModelInfo, seconds: float) -> None:
-    """Play the bundled recording, and print what an editor would show; of what it would not show, the first."""
+    """Play the bundled recording, and print what an editor shows, and the first wrong suggestion that it withholds."""
     from calomel.cli.tour import Tour, bundled_log
     from calomel.replay.log_time import run
 

@@ -69,7 +69,6 @@ class Tour(Player):
         info: describes it.
         show: called with each suggestion, shown or withheld.
         seconds: of this machine's time; what is left of the log then is not played.
-        aggressiveness: as in an editor's settings.
 
     Attributes:
         outcomes: what was shown, by outcome.
@@ -131,7 +130,8 @@ def bundled_log() -> ReplayLog:
 
 def _touched(text: str, edits: Sequence[Edit]) -> list[str]:
     """The lines that edits touch, with marks."""
-    parts, at = [], 0
+    parts: list[str] = []
+    at = 0
     for edit in edits:
         old = f"⟨{text[edit.start : edit.end]}⟩" if edit.end > edit.start else ""
         new = f"⟦{edit.text}⟧" if edit.text else ""
@@ -139,5 +139,5 @@ def _touched(text: str, edits: Sequence[Edit]) -> list[str]:
         at = edit.end
     lines = "".join([*parts, text[at:]]).split("\n")
     first = text.count("\n", 0, edits[0].start)
-    touched = [at for at, line in enumerate(lines) if any(mark in line for mark in "⟦⟧⟨⟩")]
-    return [visible(lines[at]).rstrip() for at in range(first, max(touched, default=first) + 1)]
+    last = max((row for row, line in enumerate(lines) if any(mark in line for mark in "⟦⟧⟨⟩")), default=first)
+    return [visible(line).rstrip() for line in lines[first : last + 1]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Final
 
 from ray import serve
 from ray.serve.config import RequestRouterConfig
@@ -20,7 +21,7 @@ from calomel.server.settings import load
 from calomel.storage.system import processors
 
 # The application has its own queue.
-_MOST_ONGOING = 100_000
+_MOST_ONGOING: Final = 100_000
 
 
 def app(arguments: Mapping[str, str]) -> serve.Application:

@@ -64,9 +64,6 @@ _CHANGED: Final = frozenset({404, 501})
 _NONE: Final = "it gives no log-probabilities, so only filters and past results decide"
 
 
-_CONTINUES: Final = "it has no known fill-in-the-middle tokens and continues the text before a gap"
-
-
 @dataclass(frozen=True, slots=True)
 class _Account:
     """The part of an engine's `Result` that is known here."""

@@ -47,8 +47,10 @@ _LONGEST_LINE: Final = 100_000
 # A snippet with at least this share of the file is the whole file.
 _WHOLE: Final = 0.5
 _WHOLE_WITHOUT_DEFINITIONS: Final = 0.7
-# Lines with this similarity, in percent, are one line before and after a change.
-_ALIKE: Final = 60.0
+# Lines with at least this similarity, in percent, are one line before and after a change; those with less than the
+# other are two lines. In between, it is unknown.
+_ALIKE: Final = 75.0
+_UNLIKE: Final = 50.0
 _COMPARED: Final = 500
 # A block of at most this many lines may become anything; of a longer one, a share of its lines must remain.
 _SHORT_BLOCK: Final = 8
@@ -236,11 +238,17 @@ class _Merge:
         self._pieces.append(_Piece(old_body, theirs.end, lines[body : mine.end]))
 
     def _is_version(self, mine: _Item, theirs: _Item) -> bool:
-        """Whether an item of the snippet is a new version of one of the file that has another text."""
+        """Whether an item of the snippet is a new version of one of the file that has another text.
+
+        Raises _RefusedError if that is unknown.
+        """
         if self._snippet.defines(mine.head) or self._file.defines(theirs.head):
             return False
         one, other = self._snippet.keys[mine.head][:_COMPARED], self._file.keys[theirs.head][:_COMPARED]
-        return bool(fuzz.ratio(one, other, score_cutoff=_ALIKE))
+        likeness = fuzz.ratio(one, other)
+        if _UNLIKE <= likeness < _ALIKE:
+            raise _RefusedError(UNDECIDED)
+        return likeness >= _ALIKE
 
     def _runs(self, items: Sequence[_Item], head: int) -> list[tuple[list[_Item], bool, bool]]:
         """The items between markers, with whether a marker is before and after each run."""
