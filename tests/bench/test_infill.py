@@ -21,7 +21,7 @@ from calomel.bench.holes import (
 from calomel.bench.infill import InfillOptions, matches, measure_infill, run_infill
 from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender
 from calomel.report.heldout import BenchDataError, HeldoutFile, Hole, read_heldout
-from calomel.report.progress import Progress
+from calomel.report.running import Progress
 
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 

@@ -16,7 +16,7 @@ from calomel.engine import BlockCausal, Engine, Request, Transformer
 from calomel.engine.checkpoint import save_checkpoint
 from calomel.families.loading import load_checkpoint
 from calomel.report.heldout import Hole
-from calomel.report.progress import Progress
+from calomel.report.running import Progress
 
 
 def random_checkpoint(folder: Path, window: int | None) -> Path:

@@ -10,12 +10,11 @@ import torch
 from tests.bench.test_infill import count
 
 from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender, open_model
-from calomel.bench.prefill import Bare
-from calomel.bench.speed import SpeedOptions, measure_speed, run_speed
+from calomel.bench.speed import Bare, SpeedOptions, measure_speed, run_speed
 from calomel.engine import BlockCausal, Engine
 from calomel.engine.attention import Piece, forward
 from calomel.report.heldout import HeldoutFile, Hole
-from calomel.report.progress import Progress
+from calomel.report.running import Progress
 
 Files = tuple[HeldoutFile, ...]
 

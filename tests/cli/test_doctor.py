@@ -15,8 +15,8 @@ from tests.cli.conftest import Runner, configured
 from tests.other_program import NO_HTTP, REFUSED, listening
 
 from calomel.cli.checks import Finding, Pace, check_model, check_speed, measured
+from calomel.cli.editor import here
 from calomel.cli.editor_checks import check_editors
-from calomel.cli.editor_plans import here
 from calomel.infer.completer import CompleterError
 from calomel.infer.runtime_file import ServerRecord
 from calomel.server.settings import ServerSettings

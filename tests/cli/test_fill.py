@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.conftest import Runner
 
-from calomel.cli.errors import InputError
 from calomel.cli.fill import KINDS, Hole, bundled_samples, offset_of
+from calomel.cli.output import InputError
 from calomel.engine.errors import CacheFullError, InvalidRequestError
 from calomel.infer.completer import Fill, FillRequest
 from calomel.prompts.parts import PromptParts

@@ -14,12 +14,12 @@ from rich.console import Console
 from tests.cli.conftest import Runner, configured
 from tests.server._upstreams import Play, ollama, served
 
-from calomel.cli import upstream_checks
+from calomel.cli import checks
 from calomel.cli.main import main
-from calomel.report import progress as bars
-from calomel.report.progress import Progress
+from calomel.report import running
+from calomel.report.running import Progress
 
-CHECK = upstream_checks.check_upstream
+CHECK = checks.check_upstream
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def no_port(monkeypatch: pytest.MonkeyPatch, *ports: tuple[str, int]) -> None:
     """Only these are the usual ports of model servers."""
-    monkeypatch.setattr(upstream_checks, "check_upstream", partial(CHECK, ports=ports))
+    monkeypatch.setattr(checks, "check_upstream", partial(CHECK, ports=ports))
 
 
 def program(folder: Path, name: str) -> None:
@@ -151,7 +151,7 @@ def test_what_takes_long_is_seen_to_take_long_and_what_does_not_is_not(monkeypat
     quick, slow = terminal(), terminal()
     with Progress(quick).later("calomel doctor"):
         pass
-    monkeypatch.setattr(bars, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(running, "PATIENCE_SECONDS", 0.0)
     with Progress(slow).later("calomel doctor") as progress:
         assert progress.timer is not None
         progress.timer.join()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from calomel.replay.events import Edit
+from calomel.prompts.parts import Edit
 from calomel.replay.opportunity import LogResult, Opportunity, Outcome, Shown
 
 _TEXTS = {"before": "x = ", "after": "x = 1", "expected": "x = 1", "source": "calomel", "outcome": "accepted"}

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
-from calomel.replay.events import Changed, Edit, Event, LogKind, Opened, ReplayLog
+from calomel.prompts.parts import Edit
+from calomel.replay.events import Changed, Event, LogKind, Opened, ReplayLog
 from calomel.replay.log_time import run
 from calomel.replay.opportunity import LogResult, ReplayOptions
 from calomel.replay.player import Player

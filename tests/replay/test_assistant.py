@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from calomel.prompts.parts import Edit
 from calomel.replay.assistant import assistant_report, filtered_offers
-from calomel.replay.events import Accepted, Changed, Edit, Event, Offered, Opened, ReplayLog
+from calomel.replay.events import Accepted, Changed, Event, Offered, Opened, ReplayLog
 
 TEXT = "def area(width, height):\n    return width\n\n\nprint(area(2, 3))\n"
 AT = TEXT.index("width\n\n")

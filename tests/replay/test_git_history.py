@@ -9,8 +9,7 @@ from tests.replay.recordings import texts
 from tests.training.sources import Commits
 
 from calomel.replay.events import Changed, LogError, Opened, ReplayLog, Selected, apply_edits
-from calomel.replay.git import LeftOut, read_git
-from calomel.replay.hunks import hunks_between, strokes
+from calomel.replay.git import LeftOut, hunks_between, read_git, strokes
 
 
 @pytest.fixture

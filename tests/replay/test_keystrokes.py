@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.replay.recordings import shared, texts
 
 from calomel.replay.events import Opened
-from calomel.replay.keystrokes import read_keystrokes
-from calomel.replay.logs import read_log
+from calomel.replay.logs import read_keystrokes, read_log
 
 
 def trace(

@@ -13,8 +13,7 @@ from tests.replay.made import opportunity, result, shown
 
 from calomel.replay.events import Problem
 from calomel.replay.opportunity import LogResult, Outcome
-from calomel.replay.page import render_report, suggestions, write_report
-from calomel.replay.summary import summarize
+from calomel.replay.summary import render_report, suggestions, summarize, write_report
 
 NASTY = "</script><script>document.title = 'broken'</script><img src=x onerror=alert(1)> & \u2028 \U0001f600"
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from tests.replay.scripted import Scripted, log_of, moments, player_of, replayed, typed
 
-from calomel.replay.events import Accepted, Changed, Edit, Expected, Offered
+from calomel.prompts.parts import Edit
+from calomel.replay.events import Accepted, Changed, Expected, Offered
 from calomel.replay.opportunity import ReplayOptions
 
 

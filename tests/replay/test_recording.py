@@ -11,17 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.replay.recordings import Recorder, name_of, shared, texts
 
-from calomel.replay.events import (
-    Accepted,
-    Cause,
-    Changed,
-    Closed,
-    Edit,
-    Expected,
-    LogError,
-    Offered,
-    Opened,
-)
+from calomel.prompts.parts import Edit
+from calomel.replay.events import Accepted, Cause, Changed, Closed, Expected, LogError, Offered, Opened
 from calomel.replay.logs import read_log
 from calomel.replay.recorded import distinct_offers
 from calomel.replay.recording import read_recording

@@ -9,7 +9,8 @@ import pytest
 from tests.replay.scripted import Scripted, log_of, typed
 
 from calomel.infer.completer import CompleteAnswer, CompleteRequest
-from calomel.replay.events import Changed, Edit, ReplayLog
+from calomel.prompts.parts import Edit
+from calomel.replay.events import Changed, ReplayLog
 from calomel.replay.opportunity import Latency, LogResult, ReplayOptions
 from calomel.replay.runs import replay_logs
 from calomel.report.result import CONVERTER

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.replay.recordings import shared, texts
 
-from calomel.replay.events import Changed, Closed, Edit, Expected, Opened, Selected
+from calomel.prompts.parts import Edit
+from calomel.replay.events import Changed, Closed, Expected, Opened, Selected
 from calomel.replay.logs import read_log
 from calomel.replay.scenario import parse_scenario, read_scenario, split
 

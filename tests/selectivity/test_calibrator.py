@@ -20,7 +20,7 @@ from calomel.selectivity.calibrator import (
     features,
     sigmoid,
 )
-from calomel.selectivity.sample import OUTCOMES, Sample, SampleError, read_samples
+from calomel.selectivity.record import OUTCOMES, Sample, SampleError, read_samples
 from calomel.suggest.edit import Planned
 from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import line_of, record_of

@@ -9,8 +9,7 @@ import pytest
 from tests.training.sources import Commits
 
 from calomel.training.edits.histories import MAX_FILES, Teller, stories_between
-from calomel.training.edits.source import Source
-from calomel.training.edits.story import Story
+from calomel.training.edits.story import Source, Story
 
 HEAD = "import os\n\nLIMIT = 3\n\n\n"
 FILLER = "".join(f"def filler_{n}():\n    return {n}\n\n\n" for n in range(12))

@@ -23,7 +23,6 @@ from calomel.bench.model import (
     open_upstream,
 )
 from calomel.report.heldout import Hole, read_heldout
-from calomel.report.progress import Progress
 from calomel.report.result import (
     Report,
     Table,
@@ -32,7 +31,7 @@ from calomel.report.result import (
     percent_cell,
     put_interval,
 )
-from calomel.report.running import Journal, LoadWatch
+from calomel.report.running import Journal, LoadWatch, Progress
 from calomel.report.stats import Interval, percentile, ratio_of_sums, wilson
 
 # A full run: 400 holes of each kind, 100 a language, keep a Wilson interval within five points.

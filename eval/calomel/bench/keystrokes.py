@@ -30,9 +30,8 @@ from pygls.exceptions import JsonRpcException
 from pygls.protocol import JsonRPCProtocol, JsonRPCResponseMessage
 
 from calomel.bench.served import private_folders
-from calomel.report.progress import Progress
 from calomel.report.result import Report, Value, figures_table
-from calomel.report.running import load_before
+from calomel.report.running import Progress, load_before
 from calomel.report.stats import percentile
 
 BUDGETS = (2048, 8192)

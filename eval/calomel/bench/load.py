@@ -22,9 +22,8 @@ import httpx
 from calomel.bench.holes import CHARACTERS_PER_TOKEN, Cell, cell_holes
 from calomel.bench.served import OK, PATIENCE, Served, served
 from calomel.report.heldout import HeldoutFile, read_heldout
-from calomel.report.progress import Progress
 from calomel.report.result import Report, Value, figures_table
-from calomel.report.running import load_before
+from calomel.report.running import Progress, load_before
 from calomel.report.stats import percentile
 from calomel.storage.system import WINDOWS, psutil
 

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
+from calomel.context.window import EstimateCounter
 from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.prompts.parts import RegionBounds, edited
 from calomel.replay.editor import Editor

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from calomel.infer.completer import Kind
-from calomel.replay.events import Checks, Edit, LogKind, Problem
-from calomel.selectivity.sample import Sample
+from calomel.prompts.parts import Edit
+from calomel.replay.events import Checks, LogKind, Problem
+from calomel.selectivity.record import Sample
 from calomel.workspace.settings import Aggressiveness
 
 Latency = Literal["measured"] | float

@@ -19,18 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from calomel.prompts.parts import changed_span, line_start
-from calomel.replay.events import (
-    Changed,
-    Closed,
-    Edit,
-    Event,
-    Focused,
-    Opened,
-    Selected,
-    apply_edits,
-    common,
-)
+from calomel.prompts.parts import Edit, changed_span, line_start
+from calomel.replay.events import Changed, Closed, Event, Focused, Opened, Selected, apply_edits, common
 from calomel.replay.opportunity import Ending, Outcome, Verdict
 from calomel.selectivity.proposal import is_word
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 from cattrs import Converter
 
 import calomel
+from calomel.prompts.parts import Edit
 from calomel.report.stats import Interval
-from calomel.selectivity.sample import Sample
+from calomel.selectivity.record import Sample
 from calomel.storage import write_whole
 from calomel.storage.system import peak_bytes, processors, psutil
-from calomel.suggest.edit import TextEdit
 
 if TYPE_CHECKING:
     import rich.table
@@ -119,8 +119,8 @@ Flat = Mapping[str, Any]
 CONVERTER: Final = Converter()
 CONVERTER.register_unstructure_hook(Sample, Sample.to_line)
 CONVERTER.register_structure_hook(Sample, lambda line, _: Sample.from_line(line))
-CONVERTER.register_unstructure_hook(TextEdit, TextEdit._asdict)
-CONVERTER.register_structure_hook(TextEdit, lambda values, _: TextEdit(**values))
+CONVERTER.register_unstructure_hook(Edit, Edit._asdict)
+CONVERTER.register_structure_hook(Edit, lambda values, _: Edit(**values))
 
 
 @dataclass(frozen=True, slots=True)

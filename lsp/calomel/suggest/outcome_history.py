@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from calomel.selectivity.sample import Sample
+from calomel.selectivity.record import Sample
 from calomel.suggest.outcome_log import OutcomeRecord
 from calomel.suggest.question import Trigger
 

@@ -19,9 +19,8 @@ from tokenizers import Tokenizer as FastTokenizer
 from tokenizers.models import BPE
 
 from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
-from calomel.prompts.fim_tokens import FimTokensRenderer, format_of, token_names
+from calomel.prompts.fim_tokens import FimTokensRenderer, LeftToRightRenderer, format_of, token_names
 from calomel.prompts.instruction import ChatRenderer
-from calomel.prompts.left_to_right import LeftToRightRenderer
 from calomel.prompts.next_edit import EDIT_FORMATS, NextEditRenderer
 from calomel.prompts.renderer import AroundRenderer, EndingRenderer, PromptStyle
 from calomel.prompts.tokenizer import TextTokenizer, TokenizerError, byte_level

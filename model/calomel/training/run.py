@@ -31,8 +31,7 @@ from calomel.training.branch import GROUPS
 from calomel.training.config import BatchShape, TrainConfig, TrainingConfigError
 from calomel.training.documents import DocumentSampler, read_documents, train_tokenizer
 from calomel.training.examples import EditExamples, ExampleMaker
-from calomel.training.loss import LossModel, branch_structure, flex_masks
-from calomel.training.optimizer import make_optimizers, rate_factor
+from calomel.training.loss import LossModel, branch_structure, flex_masks, make_optimizers, rate_factor
 from calomel.training.state import Counters, exchanged, load_state, save_state
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4

@@ -81,6 +81,6 @@ def calomel(
 
         show_steps()
     elif name in _SLOW and "--json" not in sys.argv:
-        from calomel.report.progress import Progress
+        from calomel.report.running import Progress
 
         ctx.with_resource(Progress().later(f"calomel {name}"))

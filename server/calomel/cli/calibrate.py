@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calomel.cli.errors import CommandError, InputError
-from calomel.cli.options import Model, Upstream, model_info
-from calomel.cli.output import console
+from calomel.cli.output import CommandError, InputError, Model, Upstream, console, model_info
 
 if TYPE_CHECKING:
     from calomel.infer.completer import ModelInfo
     from calomel.selectivity.calibrator import Calibrator
     from calomel.selectivity.fit import Fit
-    from calomel.selectivity.sample import Sample
+    from calomel.selectivity.record import Sample
 
 _KINDS = ("fill", "edit")
 
@@ -120,7 +118,7 @@ def _made(found: Sequence[Sample], fits: Mapping[str, Fit], known: Calibrator) -
 
 def _read(paths: Sequence[Path], log: Path | None, info: ModelInfo) -> list[Sample]:
     """Samples, or those of an outcome log."""
-    from calomel.selectivity.sample import read_samples
+    from calomel.selectivity.record import read_samples
     from calomel.suggest.outcome_history import outcome_samples
     from calomel.suggest.outcome_log import each_record, outcome_log_path
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_orig
 
 import typer
 
-from calomel.cli.options import AsJson, Config
-from calomel.cli.output import columns, markdown
+from calomel.cli.output import AsJson, Config, columns, markdown
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo

@@ -29,8 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if words in _QUICK:
         _serve_editor()
     from calomel.cli.app import program
-    from calomel.cli.errors import exit_code_of
-    from calomel.cli.output import visible
+    from calomel.cli.output import exit_code_of, visible
 
     try:
         program()(args=words, prog_name="calomel")

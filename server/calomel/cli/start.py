@@ -43,9 +43,9 @@ def show_steps() -> None:
 
 def steps(settings: ServerSettings) -> Iterator[Step]:
     """Steps for the editor, for the model, and to look at the result."""
+    from calomel.cli.checks import check_upstream
+    from calomel.cli.editor import here
     from calomel.cli.editor_checks import check_editors
-    from calomel.cli.editor_plans import here
-    from calomel.cli.upstream_checks import check_upstream
 
     editors = [each for each in check_editors(here(settings)) if each.subject in _NAMES.values()]
     ready = [each for each in editors if each.level == "ok"]

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calomel.cli.errors import InputError
-from calomel.cli.output import check_folders, console, visible
+from calomel.cli.output import InputError, check_folders, console, visible
 from calomel.storage import write_whole
 
 if TYPE_CHECKING:

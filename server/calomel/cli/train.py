@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calomel.cli.options import Device, made_of
+from calomel.cli.output import Device, made_of
 
 if TYPE_CHECKING:
     pass
