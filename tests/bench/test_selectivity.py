@@ -11,7 +11,7 @@ from calomel.bench.selectivity import SelectivityFigures, SelectivityOptions, ru
 from calomel.report import stats
 from calomel.report.stats import Interval
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
-from calomel.selectivity.record import Sample
+from calomel.selectivity.sample import Sample
 
 
 @pytest.fixture(autouse=True)

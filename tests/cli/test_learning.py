@@ -18,7 +18,7 @@ from tests.selectivity.made import sample as made_sample
 
 from calomel.infer.launch import describe
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
-from calomel.selectivity.record import Sample
+from calomel.selectivity.sample import Sample
 from calomel.suggest.judging import calibrator_for, user_calibrator_path
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
 from calomel.suggest.signals import OutcomeSignals

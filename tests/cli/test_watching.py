@@ -22,7 +22,7 @@ from calomel.replay import runs
 from calomel.replay.events import Changed, Opened, ReplayLog
 from calomel.replay.log_time import run as run_log
 from calomel.replay.opportunity import ReplayOptions
-from calomel.selectivity.record import read_samples
+from calomel.selectivity.sample import read_samples
 from calomel.suggest.silence import SilenceReason
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from calomel.prompts.parts import Edit
-from calomel.replay.opportunity import LogResult, Opportunity, Outcome, Shown
+from calomel.replay.opportunity import LogResult, Opportunity, Shown
+from calomel.selectivity.sample import Reaction
 
 _TEXTS = {"before": "x = ", "after": "x = 1", "expected": "x = 1", "source": "calomel", "outcome": "accepted"}
 _FIGURES = {"accepted_characters": 0, "saved_characters": 0, "kept": None, "visible_seconds": 1.0}
@@ -14,7 +15,7 @@ _SHOWN = Shown(**{"edits": (), "confidence": 0.5, "signals": {}, **_TEXTS, **_FI
 _ASKED = Opportunity("log", 0, 0.0, "src/main.py", "python", "fill", None, None, shown=False)
 
 
-def shown(outcome: Outcome = "accepted", confidence: float | None = 0.5, *, saved: int = 0, **changes: Any) -> Shown:
+def shown(outcome: Reaction = "accepted", confidence: float | None = 0.5, *, saved: int = 0, **changes: Any) -> Shown:
     """A suggestion of `x = 1`; `saved` characters of it were accepted."""
     made = replace(_SHOWN, outcome=outcome, confidence=confidence, saved_characters=saved, **changes)
     return replace(made, accepted_characters=saved, edits=(Edit(4, 4, made.after.removeprefix(made.before)),))

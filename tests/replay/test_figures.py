@@ -20,7 +20,7 @@ from calomel.replay.text_metrics import (
     suite_delta_chrf,
 )
 from calomel.report.stats import Floats
-from calomel.selectivity.record import auroc, ece
+from calomel.selectivity.sample import auroc, ece
 
 
 def of(*values: float) -> Floats:

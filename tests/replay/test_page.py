@@ -12,8 +12,9 @@ import pytest
 from tests.replay.made import opportunity, result, shown
 
 from calomel.replay.events import Problem
-from calomel.replay.opportunity import LogResult, Outcome
+from calomel.replay.opportunity import LogResult
 from calomel.replay.summary import render_report, suggestions, summarize, write_report
+from calomel.selectivity.sample import Reaction
 
 NASTY = "</script><script>document.title = 'broken'</script><img src=x onerror=alert(1)> & \u2028 \U0001f600"
 
@@ -23,7 +24,7 @@ def results() -> list[LogResult]:
     """Enough of everything that each plot has something to show; texts that try to break out."""
     ours = []
     for entry in range(300):
-        outcome: Outcome = "accepted" if entry % 4 == 0 else "rejected"
+        outcome: Reaction = "accepted" if entry % 4 == 0 else "rejected"
         call = f"def call{entry}():\n    return "
         texts = {"before": call, "after": f"{call}{entry or NASTY}", "expected": f"{call}{entry}"}
         candidate = shown(outcome, entry / 300, kept=True, saved=9, signals={"parse_error_delta": 0.5}, **texts)

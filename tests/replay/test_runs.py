@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.replay.scripted import Scripted, log_of, typed
 
@@ -13,7 +14,6 @@ from calomel.prompts.parts import Edit
 from calomel.replay.events import Changed, ReplayLog
 from calomel.replay.opportunity import Latency, LogResult, ReplayOptions
 from calomel.replay.runs import replay_logs
-from calomel.report.result import CONVERTER
 
 OPTIONS = ReplayOptions(latency=0.05)
 SCRIPT: dict[str, str | tuple[str, float]] = {"x = ": "compute(1)", "y = ": ("other", 0.1)}
@@ -74,8 +74,8 @@ def test_several_processes_give_what_one_gives_in_the_same_order(tmp_path: Path)
     alone = replay_logs(logs(), OPTIONS, open_model=open_scripted, folder=tmp_path, report=news)
     together = replay_logs(logs(), OPTIONS, jobs=2, open_model=open_scripted, folder=tmp_path)
     assert [result.log for result in together] == ["log-0", "log-1", "log-2"]
-    assert CONVERTER.unstructure(together) == CONVERTER.unstructure(alone)
-    assert CONVERTER.structure(json.loads(json.dumps(CONVERTER.unstructure(alone))), list[LogResult]) == alone
+    assert msgspec.to_builtins(together) == msgspec.to_builtins(alone)
+    assert msgspec.convert(json.loads(json.dumps(msgspec.to_builtins(alone))), list[LogResult]) == alone
     assert alone[0].opportunities[0].shown
     assert (0, 15, 15) in told
     assert told[-1] == (2, 15, 15)

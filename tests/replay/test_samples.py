@@ -8,7 +8,7 @@ from tests.replay.scripted import Scripted, log_of, typed
 from calomel.replay.events import ReplayLog
 from calomel.replay.opportunity import ReplayOptions
 from calomel.replay.runs import replay_log
-from calomel.selectivity.record import Sample
+from calomel.selectivity.sample import Sample
 
 SAMPLES = ReplayOptions(latency=0.05, samples=True)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from calomel.selectivity.calibrator import KindCalibrator
-from calomel.selectivity.record import Sample
+from calomel.selectivity.sample import Sample
 
 # A fill is accepted the likelier the surer the model is, and the model's own words more often than a draft's.
 TRUTH = KindCalibrator({"mean_log_prob": 2.0, "maker:seeded": -1.5, "distance": -0.5}, 3.5)

@@ -20,7 +20,7 @@ from calomel.selectivity.fit import (
     upper_bound,
     usable,
 )
-from calomel.selectivity.record import Sample
+from calomel.selectivity.sample import Sample
 
 # One penalty is enough where the choice is not the matter.
 ONE = (1.0,)

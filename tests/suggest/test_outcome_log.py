@@ -20,7 +20,7 @@ from tests.suggest.made_outcome import an_outcome, bad_lines, read
 
 from calomel.infer.completer import Candidate
 from calomel.selectivity.fit import usable
-from calomel.selectivity.record import Sample
+from calomel.selectivity.sample import Sample
 from calomel.suggest.outcome_history import outcome_samples
 from calomel.suggest.outcome_log import OutcomeLog, OutcomeRecord, line_of, numbered, record_of
 from calomel.suggest.signals import signals_of

@@ -14,7 +14,7 @@ from calomel.replay.figures import ranking
 from calomel.report.result import Report, Table, Value, interval_cell, percent_cell, put_interval
 from calomel.report.stats import Interval, Resampling, wilson
 from calomel.selectivity.calibrator import THRESHOLDS, Calibrator
-from calomel.selectivity.record import Sample, read_samples
+from calomel.selectivity.sample import Sample, read_samples
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 from calomel.replay.opportunity import LogResult, Opportunity, Shown
 from calomel.replay.text_metrics import delta_chrf, is_exact
 from calomel.report.stats import Floats, Interval, Items, Resampling, wilson
-from calomel.selectivity.record import auroc, ece
+from calomel.selectivity.sample import auroc, ece
 
 Of = Callable[[Opportunity], float | None]
 Score = Callable[[Floats, Floats], float | None]

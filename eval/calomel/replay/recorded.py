@@ -18,7 +18,7 @@ from calomel.prompts.parts import Edit
 from calomel.replay.events import Accepted, Changed, Event, Expected, Offered, Opened, ReplayLog, apply_edits
 from calomel.replay.opportunity import Opportunity, Shown, Verdict
 from calomel.replay.person import Moment, difference, judge
-from calomel.selectivity.record import Sample
+from calomel.selectivity.sample import Sample
 from calomel.suggest.edit import edits_of, plan
 from calomel.suggest.judging import Decision
 

@@ -12,14 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-from cattrs import Converter
+from typing import TYPE_CHECKING, Any
 
 import calomel
-from calomel.prompts.parts import Edit
 from calomel.report.stats import Interval
-from calomel.selectivity.record import Sample
 from calomel.storage import write_whole
 from calomel.storage.system import peak_bytes, processors, psutil
 
@@ -114,13 +110,6 @@ def peak_memory(device: str) -> dict[str, Value]:
 
 Value = float | int | str | bool | None
 Flat = Mapping[str, Any]
-
-# Records as plain values for JSON, and back; a sample has a line of its own, an edit its names.
-CONVERTER: Final = Converter()
-CONVERTER.register_unstructure_hook(Sample, Sample.to_line)
-CONVERTER.register_structure_hook(Sample, lambda line, _: Sample.from_line(line))
-CONVERTER.register_unstructure_hook(Edit, Edit._asdict)
-CONVERTER.register_structure_hook(Edit, lambda values, _: Edit(**values))
 
 
 @dataclass(frozen=True, slots=True)

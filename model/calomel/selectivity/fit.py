@@ -33,7 +33,7 @@ from scipy.special import expit, logit
 from scipy.stats import beta
 
 from calomel.selectivity.calibrator import HOPELESS, OWN, Calibrator, KindCalibrator, features
-from calomel.selectivity.record import Sample, auroc, ece, reliability
+from calomel.selectivity.sample import Sample, auroc, ece, reliability
 
 Numbers = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from calomel.infer.completer import ModelInfo
     from calomel.selectivity.calibrator import Calibrator
     from calomel.selectivity.fit import Fit
-    from calomel.selectivity.record import Sample
+    from calomel.selectivity.sample import Sample
 
 _KINDS = ("fill", "edit")
 
@@ -118,7 +118,7 @@ def _made(found: Sequence[Sample], fits: Mapping[str, Fit], known: Calibrator) -
 
 def _read(paths: Sequence[Path], log: Path | None, info: ModelInfo) -> list[Sample]:
     """Samples, or those of an outcome log."""
-    from calomel.selectivity.record import read_samples
+    from calomel.selectivity.sample import read_samples
     from calomel.suggest.outcome_history import outcome_samples
     from calomel.suggest.outcome_log import each_record, outcome_log_path
 

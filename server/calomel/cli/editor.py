@@ -12,14 +12,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import indent
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
 import typer
 
 from calomel.cli.output import Config, InputError
-from calomel.infer.remote import is_loopback
-from calomel.server.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from calomel.server.settings import ServerSettings
 
 _LARGEST: Final = 1024 * 1024
 # Strings first: what looks like a comment or a comma inside one is none.
@@ -134,6 +135,8 @@ def configured(settings: ServerSettings) -> str | None:
     """The address that clients on this machine use."""
     if settings.port == 0:
         return None
+    from calomel.infer.remote import is_loopback
+
     host = "127.0.0.1" if settings.host in _EVERYWHERE or is_loopback(settings.host) else settings.host
     host = f"[{host}]" if ":" in host else host
     return f"{'http' if settings.tls_cert is None else 'https'}://{host}:{settings.port}"
@@ -397,7 +400,6 @@ def setup(
 
     For Neovim, also write its own file, if you agree. Exit status 1 if that was not written.
     """
-    from calomel.cli.editor import PLANS
     from calomel.storage import write_whole
 
     plan = PLANS[_editor(name)](_here(config, url))
@@ -423,8 +425,6 @@ def setup(
 
 def _editor(name: str) -> str:
     """The editor that is meant. Raises InputError."""
-    from calomel.cli.editor import PLANS
-
     found = _SAME.get(name.lower(), name.lower())
     if found in PLANS:
         return found
@@ -450,7 +450,6 @@ _WITHOUT: Final = {
 
 
 def _here(config: Path | None, url: str | None) -> Here:
-    from calomel.cli.editor import here
     from calomel.server.settings import load
 
     found = here(load({}, config).settings)

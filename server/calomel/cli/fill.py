@@ -172,7 +172,7 @@ def tryout(
     from calomel.infer.in_process import EngineCompleter
     from calomel.infer.launch import describe
     from calomel.infer.upstream.completer import UpstreamCompleter
-    from calomel.report.progress import Progress
+    from calomel.report.running import Progress
 
     out = console()
     with Progress().later("loading the model"):

@@ -26,7 +26,6 @@ from calomel.cli.output import (
     made_of,
     word_or_number,
 )
-from calomel.report.running import Progress
 from calomel.storage import write_whole
 
 if TYPE_CHECKING:
@@ -100,6 +99,7 @@ def replay(
     from calomel.replay.opportunity import ReplayOptions
     from calomel.replay.runs import replay_logs
     from calomel.replay.summary import document, listings, write_report
+    from calomel.report.running import Progress
 
     options = made_of(ReplayOptions, {**given, "samples": samples is not None})
     done = [0] * len(read)
