@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cattrs import Converter
 from lsprotocol.converters import get_converter
 from pygls.client import JsonRPCClient
 from pygls.exceptions import JsonRpcException
@@ -364,7 +363,7 @@ class SessionError(RuntimeError):
     """The program ended, or answered with an error; the message says which."""
 
 
-def _plain() -> Converter:
+def _plain() -> Any:
     """Answers as JSON has them."""
     converter = get_converter()
     converter.register_structure_hook(JsonRPCResponseMessage, lambda values, kind: kind(**values))
