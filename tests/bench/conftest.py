@@ -12,7 +12,7 @@ from calomel.engine.checkpoint import save_checkpoint
 from calomel.report.heldout import HeldoutFile
 from calomel.report.running import Progress
 from calomel.training.config import ModelShape
-from calomel.training.documents import train_tokenizer
+from calomel.training.corpus.shards import train_tokenizer
 
 PYTHON = '''def average(numbers: list[float]) -> float:
     """The arithmetic mean of numbers, zero for none of them."""

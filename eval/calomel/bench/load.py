@@ -25,7 +25,7 @@ from calomel.report.heldout import HeldoutFile, read_heldout
 from calomel.report.result import Report, Value, figures_table
 from calomel.report.running import Progress, load_before
 from calomel.report.stats import percentile
-from calomel.storage.system import WINDOWS, psutil
+from calomel.storage import WINDOWS, psutil
 
 MINUTES, QUICK_MINUTES = 2.0, 0.25
 ALONE_SECONDS, QUICK_ALONE_SECONDS = 15.0, 6.0

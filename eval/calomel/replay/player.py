@@ -21,11 +21,11 @@ from calomel.prompts.parts import Edit
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.replay.editor import Editor, cursor_after
 from calomel.replay.events import Changed, Closed, Event, Expected, Focused, ReplayLog, Selected, apply_edits
+from calomel.replay.figures import parse_error_delta
 from calomel.replay.log_time import Decisions, LogTime, TimedCompleter
 from calomel.replay.opportunity import LogResult, Opportunity, ReplayOptions, Shown
 from calomel.replay.person import Moment, judge
 from calomel.replay.recorded import SampleBook, by_alternatives, numbers, raw_confidence, recorded_offers, shown
-from calomel.replay.text_metrics import parse_error_delta
 from calomel.suggest.edit import Answer, Suggestion, edits_of
 from calomel.suggest.judging import Decision
 from calomel.suggest.question import Trigger

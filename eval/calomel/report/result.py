@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import calomel
 from calomel.report.stats import Interval
-from calomel.storage import write_whole
-from calomel.storage.system import peak_bytes, processors, psutil
+from calomel.storage import peak_bytes, processors, psutil, write_whole
 
 if TYPE_CHECKING:
     import rich.table

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import msgspec
 
 from calomel.report.result import Value, source_hash
-from calomel.storage import write_whole
-from calomel.storage.system import psutil
+from calomel.storage import psutil, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -21,7 +21,7 @@ from calomel.prompts.fim_tokens import format_named
 from calomel.server import tokens
 from calomel.server.errors import StartError
 from calomel.server.settings import Layered, ServerSettings
-from calomel.storage.system import load_average, processors
+from calomel.storage import load_average, processors
 from calomel.weights import nano_path
 from calomel.weights.folders import ModelNameError, folder_of, is_model, weights_bytes
 from calomel.workspace.settings import Settings

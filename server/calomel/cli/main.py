@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Final
 
-from calomel.storage.system import ENDING
+from calomel.storage import ENDING
 
 # Exit statuses of commands that another program starts and ends; they apply from the first moment on.
 _ENDED: Final = {"lsp": 1, "serve": 0}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from calomel.cli.output import CommandError, InputError, Quantize, columns, markdown, model_info
-from calomel.storage.system import processors
+from calomel.storage import processors
 from calomel.weights.gguf import FASTER_ON_A_CPU
 
 if TYPE_CHECKING:

@@ -19,13 +19,10 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import Response
 
 from calomel.infer.launch import describe, version
-from calomel.server.admission import Admission
-from calomel.server.deliveries import Deliveries
-from calomel.server.door import Door
+from calomel.server.door import Door, FillerFactory, InfoFactory, ModelLoader
 from calomel.server.errors import DoorError, OriginError, StartError, response_to
-from calomel.server.loading import FillerFactory, InfoFactory, ModelLoader
-from calomel.server.metrics import Metrics
-from calomel.server.middleware import Boundary, Gate, protected_router, public_paths
+from calomel.server.metrics import Deliveries, Metrics
+from calomel.server.middleware import Admission, Boundary, Gate, protected_router, public_paths
 from calomel.server.routes import chat, complete, completions, edit, llama, models, status
 from calomel.server.settings import ServerSettings
 from calomel.server.tokens import Tokens

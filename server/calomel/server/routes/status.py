@@ -24,7 +24,7 @@ from calomel.server.door import Door, door_of
 from calomel.server.errors import DoorError, DrainingError
 from calomel.server.metrics import PaceStatus, RecentStatus
 from calomel.server.middleware import protected_router, public_router
-from calomel.storage.system import resident_bytes
+from calomel.storage import resident_bytes
 
 
 class ModelStatus(BaseModel):
