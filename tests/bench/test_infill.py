@@ -24,8 +24,7 @@ from calomel.bench.holes import (
 )
 from calomel.bench.infill import InfillOptions, matches, measure_infill, run_infill
 from calomel.bench.keystrokes import run_keystrokes
-from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender, open_model
-from calomel.bench.served import Served
+from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender, Served, open_model
 from calomel.bench.speed import Bare, SpeedOptions, measure_speed, run_speed
 from calomel.engine import BlockCausal, Engine
 from calomel.engine.attention import Piece, forward

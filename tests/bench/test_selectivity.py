@@ -12,9 +12,9 @@ from tests.selectivity.made import TRUTH, drawn, sample
 from calomel.bench.recall_fit import RecallSample, fit, fit_recall, logistic
 from calomel.bench.selectivity import SelectivityFigures, SelectivityOptions, run_selectivity
 from calomel.infer import recall
-from calomel.report import stats
+from calomel.report import result
 from calomel.report.heldout import BenchDataError, read_heldout
-from calomel.report.stats import Interval
+from calomel.report.result import Interval
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
 from calomel.selectivity.sample import Sample
 
@@ -22,7 +22,7 @@ from calomel.selectivity.sample import Sample
 @pytest.fixture(autouse=True)
 def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds are not the matter here."""
-    monkeypatch.setattr(stats, "ROUNDS_OF_STATISTICS", 20)
+    monkeypatch.setattr(result, "ROUNDS_OF_STATISTICS", 20)
 
 
 def right(count: int = 40) -> list[Sample]:

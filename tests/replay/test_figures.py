@@ -39,7 +39,7 @@ from calomel.replay.summary import (
     summarize,
     write_report,
 )
-from calomel.report.stats import Floats
+from calomel.report.result import Floats
 from calomel.selectivity.sample import Reaction, auroc, ece
 
 

@@ -8,9 +8,9 @@ import pytest
 from tests.replay.scripted import Scripted, log_of, moments, player_of, replayed, typed
 
 from calomel.prompts.parts import Edit
-from calomel.replay.assistant import assistant_report, filtered_offers
 from calomel.replay.events import Accepted, Changed, Event, Expected, Offered, Opened, ReplayLog
 from calomel.replay.opportunity import ReplayOptions
+from calomel.replay.recorded import assistant_report, filtered_offers
 from calomel.replay.runs import replay_log
 from calomel.selectivity.sample import Sample
 

@@ -24,15 +24,18 @@ from calomel.bench.model import (
 )
 from calomel.report.heldout import Hole, read_heldout
 from calomel.report.result import (
+    Interval,
     Report,
     Table,
     Value,
     number_cell,
     percent_cell,
+    percentile,
     put_interval,
+    ratio_of_sums,
+    wilson,
 )
 from calomel.report.running import Journal, LoadWatch, Progress
-from calomel.report.stats import Interval, percentile, ratio_of_sums, wilson
 
 # A full run: 400 holes of each kind, 100 a language, keep a Wilson interval within five points.
 HOLES_PER_KIND: Final = 400

@@ -28,10 +28,9 @@ from pygls.client import JsonRPCClient
 from pygls.exceptions import JsonRpcException
 from pygls.protocol import JsonRPCProtocol, JsonRPCResponseMessage
 
-from calomel.bench.served import private_folders
-from calomel.report.result import Report, Value, figures_table
+from calomel.bench.model import private_folders
+from calomel.report.result import Report, Value, figures_table, percentile
 from calomel.report.running import Progress, load_before
-from calomel.report.stats import percentile
 
 BUDGETS = (2048, 8192)
 # A file of 25,000 tokens, and its neighbours as related code.

@@ -27,9 +27,19 @@ from calomel.bench.model import (
 )
 from calomel.infer.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 from calomel.report.heldout import HeldoutFile, Hole, read_heldout
-from calomel.report.result import Report, Table, Value, number_cell, peak_memory, put_interval
+from calomel.report.result import (
+    Interval,
+    Report,
+    Table,
+    Value,
+    number_cell,
+    peak_memory,
+    percentile,
+    percentile_interval,
+    put_interval,
+    ratio_of_sums,
+)
 from calomel.report.running import LoadWatch, Progress
-from calomel.report.stats import Interval, percentile, percentile_interval, ratio_of_sums
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -15,7 +15,7 @@ import numpy as np
 
 from calomel.replay.events import shared_ends
 from calomel.replay.opportunity import LogResult, Opportunity, Shown
-from calomel.report.stats import Floats, Interval, Items, Resampling, wilson
+from calomel.report.result import Floats, Interval, Items, Resampling, wilson
 from calomel.selectivity.sample import auroc, ece
 from calomel.workspace.syntax import SyntaxTrees
 

@@ -1,4 +1,7 @@
-"""Reads a log of any format, compressed or not, as much of it as there is; the content determines the format."""
+"""Reads a log of any format, compressed or not, as much of it as there is; the content determines the format.
+
+Keystroke traces are of one file: `{startContent, endContent, txns: [{time, patches: [[at, removed, text]]}]}`.
+"""
 
 from __future__ import annotations
 

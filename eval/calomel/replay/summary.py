@@ -1,4 +1,7 @@
-"""All figures of a replay by name, each with its 95 % bounds; the same as tables; and a comparison of two runs."""
+"""All figures of a replay by name, each with its 95 % bounds: as tables, as a page, and in comparison with another run.
+
+The page is one self-contained file, with a policy that allows only its own style and script.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,7 @@ from calomel.replay.figures import (
     was_asked,
 )
 from calomel.replay.opportunity import LogResult, Opportunity
-from calomel.report.result import Flat, Table, flat_cell, interval_cell, put_interval
-from calomel.report.stats import Resampling
+from calomel.report.result import Flat, Resampling, Table, flat_cell, interval_cell, put_interval
 from calomel.selectivity.sample import reliability
 from calomel.storage import write_whole
 

@@ -1,4 +1,4 @@
-"""What long runs have in common: a journal to resume from, and a check of the machine's load."""
+"""What long runs have in common: a bar of progress, a journal to resume from, and a check of the machine's load."""
 
 from __future__ import annotations
 

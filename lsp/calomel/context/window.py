@@ -1,4 +1,4 @@
-"""The lines around the cursor that a model always sees, and when they move.
+"""The lines around the cursor that a model always sees, and when they move; how tokens are divided and counted.
 
 A window that moved with every line would never hit its own cached tokens. So its ends stay in place, following the text
 through edits, until the cursor has used up the room; then they move by a hop.

@@ -1,4 +1,4 @@
-"""What a syntax tree knows about a file: its definitions, and where it can be cut."""
+"""What a syntax tree knows about a file: its definitions, and where it can be cut; and where a name begins and ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The syntax of open documents: trees that follow the edits, and queries on them."""
+"""The syntax of open documents: trees that follow the edits, or else indentation, and queries on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The next-edit formats that other makers' models were trained on: how each shows a region, and its answer."""
+"""The next-edit formats of other makers' models: how each shows a region, and its answer; and Sweep's in full."""
 
 from __future__ import annotations
 

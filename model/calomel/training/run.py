@@ -1,4 +1,4 @@
-"""The training loop behind `calomel train`."""
+"""The training loop behind `calomel train`; and what a run needs to resume, without a pickle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of subcommands."""
+"""The list of subcommands; and `calomel` alone: the next three steps on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`calomel editor`: set an editor up for Calomel."""
+"""`calomel editor`: what each editor needs for Calomel, and where it belongs.
+
+Settings files of editors (JSON with comments) are read and never changed.
+"""
 
 from __future__ import annotations
 

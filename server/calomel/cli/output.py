@@ -1,4 +1,7 @@
-"""What commands print and write: consoles, text without terminal escape sequences, and a file's excerpts."""
+"""What commands share: their errors, options and consoles, and text without terminal escape sequences.
+
+`calomel.cli.main` turns errors into one line on stderr and an exit status.
+"""
 
 from __future__ import annotations
 

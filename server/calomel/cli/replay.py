@@ -130,7 +130,7 @@ def replay(
 def _assistant(logs: Sequence[ReplayLog], aggressiveness: str | float, json: Path | None) -> None:
     import asyncio
 
-    from calomel.replay.assistant import assistant_report, filtered_offers
+    from calomel.replay.recorded import assistant_report, filtered_offers
 
     rows = [row for log in logs for row in asyncio.run(filtered_offers(log, aggressiveness))]  # type: ignore[arg-type]
     if not rows:

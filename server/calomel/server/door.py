@@ -1,4 +1,4 @@
-"""What all routes share, and `Visit`: one admitted request, from its place in the queue to its answer."""
+"""What all routes share: the model, opened in its own thread, and `Visit`: one admitted request, up to its answer."""
 
 from __future__ import annotations
 

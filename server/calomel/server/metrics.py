@@ -1,4 +1,4 @@
-"""What the server counts, and its answers of the last minutes for the status page; numbers, never text."""
+"""What the server counts, and its recent answers: in numbers for the status page, and for clients' feedback on them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
-"""The layers around the routes: errors in the published shape, foreign web pages, tokens; and the kinds of routes.
+"""The layers around the routes: errors in the published shape, web pages, tokens, limits; and the kinds of routes.
 
-A route requires the token unless it says otherwise, so that nobody can forget it (CVE-2026-2611).
+A route requires the token unless it says otherwise, so that nobody can forget it (CVE-2026-2611). Beyond the limits a
+request is refused at once, with a time to retry: a queue that outlasts its clients' patience computes answers that
+nobody reads. A full server answers 503; a client that exceeds its share gets 429, since then it is the client that
+should slow down.
 """
 
 from __future__ import annotations

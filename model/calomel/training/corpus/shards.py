@@ -1,4 +1,4 @@
-"""Corpora and stories on disk: a JSON object per line, zstandard-compressed; and counts of what a build did."""
+"""Corpora and stories on disk, a JSON object per line, compressed: written, counted and drawn; and the tokenizer."""
 
 from __future__ import annotations
 

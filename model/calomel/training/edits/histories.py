@@ -1,4 +1,4 @@
-"""Real edits: what people changed in a file with one small commit."""
+"""Real edits: what people changed in a file with one small commit, hunk by hunk."""
 
 from __future__ import annotations
 
