@@ -361,10 +361,6 @@ class ContextBuilder:
         )
         return BuiltContext(parts, front, shares, window, len(text), rebuilt, counter)
 
-    def forget(self, uri: str) -> None:
-        """The document was closed."""
-        self._memories.pop(uri, None)
-
     def clear(self) -> None:
         """Forget earlier choices, which may not be shown any more: the rules about secrets or ignored files changed."""
         self._memories.clear()
