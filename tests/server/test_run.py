@@ -326,7 +326,7 @@ def test_a_certificate_that_cannot_be_used_is_named(
     (tmp_path / "bad.pem").write_text("no certificate")
     for tls_cert, tls_key, message in (
         (cert, tmp_path / "nothing.pem", "tls-key: .*nothing.pem cannot be read"),
-        (tmp_path / "bad.pem", key, "bad.pem .*do not belong together, are damaged"),
+        (tmp_path / "bad.pem", key, "bad.pem .*do not match, are damaged"),
     ):
         _, errors = start(no_auth=True, tls_cert=str(tls_cert), tls_key=str(tls_key)).communicate(timeout=20)
         assert re.search("StartError: .*" + message, errors)
