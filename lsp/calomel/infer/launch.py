@@ -29,7 +29,7 @@ from calomel.infer.remote import Endpoint, HttpCompleter
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
 from calomel.prompts.parts import RegionBounds
 from calomel.selectivity.record import SourceClass
-from calomel.storage.system import only_one, open_private
+from calomel.storage import only_one, open_private
 from calomel.weights import gguf_in, nano_path, weights_id
 from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named, why_none
 from calomel.weights.gguf import GgufError, gguf_of

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from calomel.storage.system import alive
+from calomel.storage import alive
 
 _PROC: Final = Path("/proc")
 # Fields of /proc/PID/stat after the command name, which is in parentheses and may contain anything (proc(5)).

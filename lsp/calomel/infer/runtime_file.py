@@ -21,7 +21,7 @@ from msgspec import Meta
 
 from calomel.infer.process import runs
 from calomel.infer.wire import FieldError, read_json
-from calomel.storage.system import is_own, open_private, rights_of_others
+from calomel.storage import is_own, open_private, rights_of_others
 
 _NAME: Final = "server.json"
 _MAX_BYTES: Final = 64 * 1024

@@ -14,7 +14,7 @@ from calomel.infer.completer import CompleterError, ModelInfo
 from calomel.infer.upstream.running import Running, running
 from calomel.lsp.configuration import Configuration
 from calomel.lsp.services import ModelLink, Services, device_of
-from calomel.storage.system import available_bytes
+from calomel.storage import available_bytes
 from calomel.weights.folders import SHIPPED, known, weights_bytes
 from calomel.workspace.settings import CHOICE, ServerSettings, chosen
 

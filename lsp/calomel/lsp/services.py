@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
-from calomel.context.budget import EstimateCounter, ExactCounter
 from calomel.context.builder import ContextBuilder
+from calomel.context.window import EstimateCounter, ExactCounter
 from calomel.infer.completer import CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
 from calomel.infer.launch import version
 from calomel.lsp.client import Client

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from calomel.storage.system import alive
+from calomel.storage import alive
 
 POLL_SECONDS: Final = 2.0
 

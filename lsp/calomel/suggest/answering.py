@@ -26,9 +26,9 @@ from calomel.suggest.recent import standing
 from calomel.suggest.search import agreed, continuations, next_edits
 from calomel.suggest.session import Asked, Session
 from calomel.suggest.silence import Silence, SilenceReason
+from calomel.workspace.definitions import names_of
 from calomel.workspace.documents import Document
 from calomel.workspace.history import Origin, prompt_path
-from calomel.workspace.names import names_of
 from calomel.workspace.workspace import Situation
 
 # Seconds that a question waits for a model that is still loading.

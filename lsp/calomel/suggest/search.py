@@ -19,7 +19,7 @@ from calomel.suggest.judging import Answered, Decision, better, shows
 from calomel.suggest.question import Diagnostic, Question
 from calomel.suggest.recent import standing
 from calomel.suggest.silence import SilenceReason
-from calomel.workspace.names import COMMON, Names
+from calomel.workspace.definitions import COMMON, Names
 from calomel.workspace.workspace import Situation
 
 _SHORTEST_NAME: Final = 3
