@@ -41,7 +41,7 @@ def read_keystrokes(name: str, values: Mapping[str, Any], problem: Problem | Non
     transactions = transactions if isinstance(transactions, list) else []
     start = values.get("startContent")
     if not isinstance(start, str):
-        problems.append(Problem(0, "It lacks startContent; the text is taken to be empty at first."))
+        problems.append(Problem(0, "It lacks startContent; the text starts empty."))
         start = ""
     document = _document(name)
     checks = Checks()
@@ -60,8 +60,8 @@ def read_keystrokes(name: str, values: Mapping[str, Any], problem: Problem | Non
         except (KeyError, TypeError, ValueError) as error:
             what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
             rest = len(transactions) - entry - 1
-            later = f", and so are the {rest} transactions after it, whose text is not known" if rest else ""
-            problems.append(Problem(entry, f"Wrong transaction: {what}. It is left out{later}."))
+            later = f", nor do the {rest} transactions after it: their text is unknown" if rest else ""
+            problems.append(Problem(entry, f"Wrong transaction: {what}. It does not count{later}."))
             whole = False
             break
     end = values.get("endContent")
@@ -70,7 +70,7 @@ def read_keystrokes(name: str, values: Mapping[str, Any], problem: Problem | Non
         if whole and not checks.end_content_right:
             problems.append(Problem(len(transactions), "The text at the end is not endContent."))
     elif whole:
-        problems.append(Problem(len(transactions), "It lacks endContent, so the final text cannot be checked."))
+        problems.append(Problem(len(transactions), "It lacks endContent, so nothing checks the final text."))
     problems.sort(key=lambda each: each.entry)
     return ReplayLog(name, "keystrokes", events, problems, checks)
 
@@ -103,7 +103,7 @@ def _times(transactions: Sequence[Any], first: int, clock: LogClock, problems: l
         try:
             time = _seconds(time) if time is not None else None
         except (TypeError, ValueError):
-            problems.append(Problem(entry, f"Its time {time!r} is invalid; the previous transaction's is used."))
+            problems.append(Problem(entry, f"Its time {time!r} is invalid; Calomel uses the previous transaction's."))
             time = None
         whole.append(clock.at(entry, time))
     found: list[float] = []
@@ -180,7 +180,7 @@ def read_logs(path: Path) -> list[ReplayLog]:
         try:
             from calomel.replay.stories import read_packed_logs
         except ModuleNotFoundError as error:
-            message = f"{path} is packed with zstandard, which is not installed: install Calomel's extra bench."
+            message = f"{path} is packed with zstandard, which is missing: install Calomel's extra bench."
             raise LogError(message) from error
         return read_packed_logs(path)
     return [read_log(path)]
@@ -209,7 +209,7 @@ def read_text(path: Path) -> tuple[str, bool]:
             raise LogError(f"{path} has more than {MAX_BYTES:,} bytes; no log is as large as that.")
         data = path.read_bytes()
     except OSError as error:
-        raise LogError(f"{path} cannot be read: {error.strerror or type(error).__name__}.") from error
+        raise LogError(f"cannot read {path}: {error.strerror or type(error).__name__}.") from error
     if data.startswith(_GZIP_MAGIC):
         unpacker = zlib.decompressobj(_WINDOW_BITS)
         try:

@@ -72,7 +72,7 @@ def _checked_device(name: str) -> str:
     except (AssertionError, RuntimeError) as error:
         reason = str(error).partition("\n")[0]
         raise InputError(
-            f"--device {name} cannot be used here: {reason}. Without the option Calomel runs on the CPU"
+            f"--device {name} does not work here: {reason}. Without the option Calomel runs on the CPU"
         ) from error
     return name
 
@@ -222,4 +222,4 @@ def check_folders(*paths: Path | None) -> None:
     """Raise InputError for a file whose folder does not exist, before any work is done for it."""
     for path in paths:
         if path is not None and not path.resolve().parent.is_dir():
-            raise InputError(f"{path} cannot be written: its folder does not exist")
+            raise InputError(f"cannot write {path}: its folder does not exist")
