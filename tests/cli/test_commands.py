@@ -134,7 +134,7 @@ def test_failure_becomes_one_line(
 
     monkeypatch.setattr(module, name, refuse)
     result = run(*words)
-    assert (result.status, result.err) == (status, f"calomel: {error}\n")
+    assert (result.status, result.err) == (status, f"error: {error}\n")
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_what_was_there_outlives_a_disk_that_is_full(
     with full_disk():
         done = run(*words[which], kept)
 
-    assert (done.status, done.err) == (1, f"calomel: {kept}: File too large\n")
+    assert (done.status, done.err) == (1, f"error: {kept}: File too large\n")
     assert kept.read_text() == KEPT
     assert set(tmp_path.iterdir()) == before
 
@@ -310,8 +310,8 @@ REFUSED = [
     ("models path model", "model does not contain a model"),
     ("fill a.py --at 1:1 --model weights.gguf", "weights.gguf is "),
     ("fill a.py --at 1:1 --model a.py", "a.py is a file: a model is a folder"),
-    ("bench edits", "name a folder of next-edit scenarios, or say --held-out"),
-    ("bench edits --held-out folder", "leave the folder out"),
+    ("bench edits", "try: name a folder of next-edit scenarios, or --held-out"),
+    ("bench edits --held-out folder", "both scenarios and --held-out"),
     ("bench edits --held-out --aggressiveness loud", "--aggressiveness 'loud'"),
     ("train run.toml --out out", "run.toml does not exist"),
     ("train no.toml --out out", "no.toml is not valid TOML"),
@@ -319,7 +319,7 @@ REFUSED = [
     ("train speed.toml --out out", "speed.toml: speed: "),
     ("train layers.toml --out out", "layers.toml: model.layrs: "),
     ("train shapes.toml --out out", "calomel edits"),
-    (f"{CALIBRATE} --samples samples.jsonl --log samples.jsonl", "not both"),
+    (f"{CALIBRATE} --samples samples.jsonl --log samples.jsonl", "both --samples and --log"),
     (f"{CALIBRATE} --log missing.jsonl", "missing.jsonl does not exist"),
     (f"{CALIBRATE} --samples missing.jsonl", "missing.jsonl"),
     (f"{CALIBRATE} --samples torn.jsonl", "torn.jsonl, line 2"),

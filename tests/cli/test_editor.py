@@ -171,7 +171,7 @@ def test_every_editor_has_its_places_on_a_mac_too(
         ("nvim", 1, "lazy.nvim"),
         ("Cursor", 0, "calomel.path"),
         ("jetbrains", 2, "no plugin for jetbrains"),
-        ("ed", 2, "ed is not a known editor: choose vscode, neovim"),
+        ("ed", 2, "error: ed is not a known editor\ntry: vscode, neovim"),
     ],
 )
 def test_an_editor_by_another_name_is_understood_or_answered(run: Runner, name: str, status: int, words: str) -> None:

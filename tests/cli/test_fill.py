@@ -91,7 +91,7 @@ def test_refusal_of_the_engine_becomes_one_line(
     monkeypatch.setattr(filler, "fill", refuse)
     result = run("fill", source, "--at", "2:12")
     assert result.status == status
-    assert result.err.startswith(f"calomel: {error}")
+    assert result.err.startswith(f"error: {error}")
     assert result.err.count("\n") == 1
 
 

@@ -168,11 +168,12 @@ def edits(
 ) -> None:
     """Next edits: a suite's score next to its published rows, or held-out edits by kind."""
     if held_out == (suite is not None):
-        raise InputError("name a folder of next-edit scenarios, or say --held-out and leave the folder out")
+        what = "both scenarios and --held-out" if held_out else "no scenarios to measure"
+        raise InputError(what, "name a folder of next-edit scenarios, or --held-out")
     if recorded is not None and suite is None:
-        raise InputError("--recorded needs the folder of next-edit scenarios that the answers belong to")
+        raise InputError("--recorded needs scenarios", "name the folder of next-edit scenarios the answers belong to")
     if chain and recorded is None:
-        raise InputError("--chain goes with --recorded")
+        raise InputError("--chain needs recorded answers", "--recorded FOLDER")
     if baselines is None:
         baselines = held_out and samples is None
     given = locals()

@@ -43,7 +43,7 @@ def calibrate(
     from calomel.suggest.judging import user_calibrator_path
 
     if samples and log is not None:
-        raise InputError("name --samples or --log, not both")
+        raise InputError("both --samples and --log", "choose one of them")
     if recall is not None:
         _fit_recall(recall, model, out, holes, dry_run=dry_run)
         return
@@ -82,7 +82,7 @@ def _fit_recall(documents: Path, model: Path | None, out: Path | None, holes: in
     from calomel.bench.recall_fit import fit_recall
 
     if out is None and not dry_run:
-        raise InputError("--recall writes recall.json into a folder: name it with --out")
+        raise InputError("--recall writes recall.json into a folder", "name it with --out")
     printed = console(wrap=True)
     made = fit_recall(documents, model, holes_per_kind=holes)
     drafts = [one for one in made.samples if one.draft is not None]
@@ -125,7 +125,7 @@ def _read(paths: Sequence[Path], log: Path | None, info: ModelInfo) -> list[Samp
     if paths:
         return list(read_samples(paths))
     if log is not None and not log.exists():
-        raise InputError(f"{log} does not exist")
+        raise InputError(f"{log} does not exist", "leave --log out to read your own outcome log")
     return outcome_samples(filter(None, each_record(log or outcome_log_path())), info.id)
 
 

@@ -266,7 +266,7 @@ def zed_settings(here: Here) -> Path:
 def zed(here: Here) -> Plan:
     """Edit predictions over HTTP, from `calomel serve`. Raises InputError."""
     if here.url is None:
-        raise InputError("no server is running and the port is set to 0: pass --url http://127.0.0.1:PORT")
+        raise InputError("no server is running, and its port is not fixed", "--url http://127.0.0.1:PORT")
     path = zed_settings(here)
     wanted = {
         "edit_predictions": {
@@ -433,8 +433,8 @@ def _editor(name: str) -> str:
         return found
     known = ", ".join(PLANS)
     if found in _WITHOUT:
-        raise InputError(f"Calomel has no plugin for {name}: {_WITHOUT[found]}")
-    raise InputError(f"{name} is not a known editor: choose {known}, or start `calomel lsp` as its language server")
+        raise InputError(f"Calomel has no plugin for {name}", _WITHOUT[found])
+    raise InputError(f"{name} is not a known editor", f"{known}, or start `calomel lsp` as its language server")
 
 
 _SAME: Final = {
@@ -464,7 +464,9 @@ def _here(config: Path | None, url: str | None) -> Here:
     except ValueError:
         sound = False
     if not sound or parts.path.rstrip("/") or parts.query or parts.username:
-        raise InputError("--url: an address such as http://127.0.0.1:8017, without a path")
+        raise InputError(
+            "--url is not the address of a server", "an address without a path, such as http://127.0.0.1:8017"
+        )
     return replace(found, url=url)
 
 

@@ -33,7 +33,7 @@ def offset_of(text: str, place: str, option: str) -> int:
     """
     match = re.fullmatch(r"([1-9][0-9]{0,8}):([1-9][0-9]{0,8})", place)
     if match is None:
-        raise InputError(f"{option} {place!r} is not LINE:COLUMN, both counted from 1, e.g. {option} 12:5")
+        raise InputError(f"{option} {place!r} is not LINE:COLUMN, both counted from 1", f"{option} 12:5")
     line, column = int(match[1]), int(match[2])
     lines = text.split("\n")
     if line > len(lines):
@@ -49,7 +49,9 @@ def read_source(file: Path) -> str:
     try:
         return file.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not UTF-8 (byte {error.start}); Calomel completes only UTF-8 text") from error
+        raise InputError(
+            f"{file} is not UTF-8 (byte {error.start})", "convert it: Calomel completes only UTF-8 text"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,17 +36,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("calomel"):
             raise
-        print(
-            f"calomel: {error.name} is missing: install Calomel's extras `bench` and `train`",
-            file=sys.stderr,
-        )
+        _report(f"the package {error.name} is missing", "install Calomel's extras `bench` and `train`")
         raise SystemExit(1) from error
     except OSError as error:
         # A folder that is not ours, a full disk (whose error may not name the file): no case for a traceback.
         if error.filename is None and error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
             raise
         where = "" if error.filename is None else f"{error.filename}: "
-        print(f"calomel: {where}{error.strerror}", file=sys.stderr)
+        _report(f"{where}{error.strerror}")
         named_wrongly = isinstance(error, FileNotFoundError | IsADirectoryError | NotADirectoryError)
         raise SystemExit(2 if named_wrongly else 1) from error
     except KeyboardInterrupt:
@@ -56,8 +53,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if status is None:
             raise
         # It may name what a file holds, such as a tensor.
-        print(f"calomel: {visible(str(error))}", file=sys.stderr)
+        _report(visible(str(error)), getattr(error, "hint", ""))
         raise SystemExit(status) from error
+
+
+def _report(what: str, hint: str = "") -> None:
+    """What happened, and what to do about it."""
+    print(f"error: {what}", file=sys.stderr)
+    if hint:
+        print(f"try: {hint}", file=sys.stderr)
 
 
 def _serve_editor() -> None:

@@ -141,7 +141,7 @@ def _there(device: str) -> Iterator[None]:
     try:
         yield
     except (AssertionError, RuntimeError):  # what PyTorch says of it depends on how it was built
-        raise InputError(f"{device} is not a device of this machine; try --device cpu") from None
+        raise InputError(f"{device} is not a device of this machine", "--device cpu") from None
 
 
 # For some twenty tokens a second: llama.cpp wrote 39.5 of a model of 0.135 billion in four bits on one core.
@@ -263,17 +263,17 @@ def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[P
     from calomel.weights.folders import NAME, REPOSITORY, SHIPPED, is_model, models_folder
 
     if not REPOSITORY.fullmatch(repository) or ".." in repository or "--" in repository:
-        raise CommandError("name the repository as OWNER/NAME")
+        raise CommandError(f"{repository} is not the name of a repository", "OWNER/NAME")
     target = name or repository.replace("/", "--")
     if not NAME.fullmatch(target):
         raise CommandError("a model's name may contain only letters, digits, '.', '_' and '-'")
     if target == SHIPPED:
-        raise CommandError(f"{SHIPPED} is the shipped model's name; choose another --name")
+        raise CommandError(f"{SHIPPED} is the shipped model's name", "choose another --name")
     place = models_folder() / target
     if place.exists():
-        raise CommandError(f"{place} exists already: remove it, or choose another --name")
+        raise CommandError(f"{place} exists already", "remove it, or choose another --name")
     if any(os.environ.get(each, "") not in {"", "0"} for each in ("HF_HUB_OFFLINE", "CALOMEL_OFFLINE")):
-        raise CommandError("HF_HUB_OFFLINE forbids downloads; unset it")
+        raise CommandError("HF_HUB_OFFLINE forbids downloads", "unset it")
     draft = place.with_name(f".{target}.{os.getpid()}")
     try:
         commit = _download(repository, revision, draft)
@@ -302,7 +302,7 @@ def _download(repository: str, revision: str | None, draft: Path) -> str:
         from huggingface_hub import HfApi, snapshot_download
         from huggingface_hub.errors import HfHubHTTPError
     except ModuleNotFoundError:
-        raise CommandError("huggingface_hub is missing: install Calomel's extra `hub`") from None
+        raise CommandError("the package huggingface_hub is missing", "install Calomel's extra `hub`") from None
     try:
         # A branch or a tag may move between this query and the download; a commit does not.
         found = HfApi().model_info(repository, revision=revision)
@@ -314,12 +314,17 @@ def _download(repository: str, revision: str | None, draft: Path) -> str:
         snapshot_download(repository, revision=commit, local_dir=draft, allow_patterns=list(_WANTED))
     except HfHubHTTPError as error:
         status = error.response.status_code if error.response is not None else 0
-        raise CommandError(f"the hub refused {repository} (status {status}): check name, revision and access") from None
+        raise CommandError(
+            f"the hub refused {repository} (status {status})", "check name, revision and access"
+        ) from None
     except CommandError:
         raise
     except Exception as error:
         # Which errors pass through depends on what the library is made of, and changes from version to version.
-        raise CommandError(f"cannot reach huggingface.co or write to the disk ({type(error).__name__})") from error
+        raise CommandError(
+            f"cannot reach huggingface.co or write to the disk ({type(error).__name__})",
+            "check the network and `df -h`",
+        ) from error
     return commit
 
 

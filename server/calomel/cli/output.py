@@ -39,9 +39,13 @@ _NAMED_WRONGLY: Final = frozenset(
 
 
 class CommandError(Exception):
-    """The command failed; the message says what happened and what to do."""
+    """The command failed. `what` happened, and `hint` is what to do, where that is not plain."""
 
     exit_code: ClassVar[int] = 1
+
+    def __init__(self, what: str, hint: str = "") -> None:
+        super().__init__(what)
+        self.hint = hint
 
 
 class InputError(CommandError):
@@ -71,9 +75,7 @@ def _checked_device(name: str) -> str:
         torch.empty(0, device=name)
     except (AssertionError, RuntimeError) as error:
         reason = str(error).partition("\n")[0]
-        raise InputError(
-            f"--device {name} does not work here: {reason}. Without the option Calomel runs on the CPU"
-        ) from error
+        raise InputError(f"--device {name} does not work here: {reason}", "--device cpu") from error
     return name
 
 
@@ -222,4 +224,4 @@ def check_folders(*paths: Path | None) -> None:
     """Raise InputError for a file whose folder does not exist, before any work is done for it."""
     for path in paths:
         if path is not None and not path.resolve().parent.is_dir():
-            raise InputError(f"cannot write {path}: its folder does not exist")
+            raise InputError(f"cannot write {path}: its folder does not exist", f"mkdir -p {path.parent}")

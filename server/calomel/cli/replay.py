@@ -134,7 +134,7 @@ def _assistant(logs: Sequence[ReplayLog], aggressiveness: str | float, json: Pat
 
     rows = [row for log in logs for row in asyncio.run(filtered_offers(log, aggressiveness))]  # type: ignore[arg-type]
     if not rows:
-        raise InputError("these logs contain no suggestions of a recorded assistant; only VS Code recordings do")
+        raise InputError("these logs contain no suggestions of a recorded assistant", "a VS Code recording")
     report = assistant_report(rows, aggressiveness)  # type: ignore[arg-type]
     report.write(json_path=json, results=None)
     print(report.to_markdown())
@@ -143,7 +143,7 @@ def _assistant(logs: Sequence[ReplayLog], aggressiveness: str | float, json: Pat
 def _read(paths: Sequence[Path], git: Path | None, commits: int) -> list[ReplayLog]:
     """The logs; the problems in each go to stderr. Raises InputError, LogError."""
     if not paths and git is None:
-        raise InputError("name a LOG, or a repository with --git")
+        raise InputError("nothing to replay", "name a LOG, or a repository with --git")
     from calomel.replay.logs import read_logs
 
     found = [log for path in paths for log in read_logs(path)]
@@ -156,7 +156,7 @@ def _read(paths: Sequence[Path], git: Path | None, commits: int) -> list[ReplayL
         if more > 0:
             typer.echo(f"{log.name}: {more} more problems; see --json", err=True)
     if not found:
-        raise InputError(f"nothing to replay in the last {commits} commits of {git}")
+        raise InputError(f"nothing to replay in the last {commits} commits of {git}", "a higher --commits")
     return found
 
 

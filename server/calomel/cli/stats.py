@@ -35,7 +35,7 @@ def stats(
     check_folders(json)
     path = log or outcome_log_path()
     if log is not None and not log.is_file():
-        raise InputError(f"{log} does not exist or is not a file")
+        raise InputError(f"{log} does not exist or is not a file", "leave --log out to read your own outcome log")
     begin = None if since is None else time.time() - since * _SECONDS_PER_DAY
     bad = 0
 
