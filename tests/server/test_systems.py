@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -84,13 +83,12 @@ def test_a_lock_has_one_holder_and_goes_with_its_process(tmp_path: Path) -> None
 def test_a_process_that_is_looked_for_is_not_ended_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    assert (system.alive(os.getpid()), system.alive(gone.pid), system.alive(2**70)) == (True, False, None)
+    here = os.getpid()
 
     def kills(*_: object) -> None:
         raise AssertionError("os.kill ends a process there")
 
     monkeypatch.setattr(os, "kill", kills)
-    here = os.getpid()
-    monkeypatch.setattr(system, "psutil", lambda: SimpleNamespace(pid_exists=lambda pid: pid == here))
-    monkeypatch.setattr(system, "WINDOWS", True)
-    assert (system.alive(os.getpid()), system.alive(gone.pid)) == (True, False)
+    assert system.process_of(here, system.start_of(here)) is not None
+    assert system.process_of(gone.pid) is None
+    assert system.process_of(here, system.start_of(here) + 60) is None

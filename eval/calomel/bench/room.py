@@ -12,6 +12,7 @@ from typing import Final
 from calomel.bench.suite import SuiteError
 from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
+from calomel.infer.client import ModelClient
 from calomel.infer.completer import Completer
 from calomel.prompts.parts import Hunk
 from calomel.replay.editor import Editor
@@ -51,7 +52,7 @@ class Room:
         self.suggester = Suggester(
             self._editor.workspace,
             ContextBuilder(EstimateCounter()),
-            completer,
+            ModelClient.of(completer, clock=self.clock),
             settings,
             clock=self.clock,
             sleep=asyncio.sleep,

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
+from calomel.infer.client import ModelClient
 from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.prompts.parts import RegionBounds, edited
 from calomel.replay.editor import Editor
@@ -101,7 +102,7 @@ async def filtered_offers(log: ReplayLog, aggressiveness: Aggressiveness = "bala
     suggester = Suggester(
         editor.workspace,
         ContextBuilder(EstimateCounter()),
-        model,
+        ModelClient.of(model, clock=clock, sleep=lambda _: asyncio.sleep(0)),
         SuggestSettings(aggressiveness=aggressiveness, debounce_seconds=0.0),
         clock=clock,
         sleep=lambda _: asyncio.sleep(0),

@@ -16,6 +16,7 @@ from typing import Final
 
 from calomel.context.budget import EstimateCounter, ExactCounter, TokenCounter
 from calomel.context.builder import ContextBuilder
+from calomel.infer.client import ModelClient
 from calomel.infer.completer import Completer, Kind, ModelInfo
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.replay.editor import Editor, cursor_after
@@ -82,7 +83,7 @@ class Player:
         self.suggester = Suggester(
             self.editor.workspace,
             ContextBuilder(_counter(info)),
-            self.model,
+            ModelClient.of(self.model, clock=clock, sleep=self.time.sleep),
             SuggestSettings(aggressiveness=options.aggressiveness, debounce_seconds=options.debounce_seconds),
             clock=clock,
             sleep=self.time.sleep,

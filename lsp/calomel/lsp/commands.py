@@ -83,7 +83,7 @@ class Commands:
         status, model = self._suggester.status(), self._services.model
         return {
             "state": "off" if status.off else model.state,
-            "model": model.known.id if model.known else None,
+            "model": model.info.id if model.info else None,
             "message": model.message,
             "silences": dict(status.silences),
             "outcomes": dict(status.outcomes),

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from pygls.exceptions import JsonRpcInvalidParams
 
+from calomel.infer.client import ModelClient, device_of
 from calomel.infer.completer import CompleterError, ModelInfo
 from calomel.infer.upstream.running import Running, running
 from calomel.lsp.configuration import Configuration
-from calomel.lsp.services import ModelLink, Services, device_of
+from calomel.lsp.services import Services
 from calomel.storage.system import available_bytes
 from calomel.weights.folders import SHIPPED, known, weights_bytes
 from calomel.workspace.settings import CHOICE, ServerSettings, chosen
@@ -28,7 +29,7 @@ _NO_TEXT: Final = re.compile(r"embed|rerank", re.IGNORECASE)
 class Models:
     """The commands for models."""
 
-    def __init__(self, model: ModelLink, services: Services, configuration: Configuration) -> None:
+    def __init__(self, model: ModelClient, services: Services, configuration: Configuration) -> None:
         self._model = model
         self._services = services
         self._configuration = configuration
@@ -60,7 +61,7 @@ class Models:
         if self._moving is not None:
             # Of several choices the last one counts.
             self._moving.cancel()
-        before, moving = self._model.known, asyncio.create_task(self._model.switch(server))
+        before, moving = self._model.info, asyncio.create_task(self._model.switch(server))
         self._moving = moving
         try:
             info = await moving
@@ -100,7 +101,7 @@ class Models:
 
     def _present(self) -> dict[str, Any]:
         """The model that answers, where it is none that was found."""
-        now, info = self._model.server, self._model.known
+        now, info = self._model.server, self._model.info
         label = str(now.model or now.upstream_model or "the model of your settings") if info is None else info.id
         settings = {name: str(value) for name in ("url", "model", "upstream") if (value := getattr(now, name))}
         return _choice(label, "from your settings", settings) | {"current": True}

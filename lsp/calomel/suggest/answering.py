@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from calomel.infer.client import PATIENCE, ended
 from calomel.infer.completer import CompleterError, ModelInfo
 from calomel.infer.fitting import splits_word
 from calomel.prompts.next_edit import region_called
@@ -20,7 +21,7 @@ from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.elsewhere import drafts_elsewhere, others_of
 from calomel.suggest.judging import Answered, Decision
 from calomel.suggest.offering import hold_back, offered, others
-from calomel.suggest.pace import Run, ended, within
+from calomel.suggest.pace import Run
 from calomel.suggest.question import Question, Trigger
 from calomel.suggest.recent import standing
 from calomel.suggest.search import agreed, continuations, next_edits
@@ -31,8 +32,6 @@ from calomel.workspace.history import Origin, prompt_path
 from calomel.workspace.names import names_of
 from calomel.workspace.workspace import Situation
 
-# Seconds that a question waits for a model that is still loading.
-_LOADING_PATIENCE: Final = 10.0
 # A moving cursor asks for a next edit only within this many seconds of an edit (Copilot's rule).
 _AFTER_EDIT: Final = 10.0
 # Cached answers refused for these reasons are ignored: the model may have another one.
@@ -77,9 +76,6 @@ async def answer(session: Session, asked: Asked) -> Answer:
         waited = session.clock() - began
     if found is None:
         found = await _from_model(session, asked)
-        if isinstance(found, Silence) and found.asked and found.reason is SilenceReason.LOADING:
-            # The server exited during the question: wait for its successor, as for the first one.
-            found = await _from_model(session, asked)
     return replace(await _completed(session, asked, found), waited=waited)
 
 
@@ -210,9 +206,7 @@ async def _from_model(session: Session, asked: Asked) -> Answer:
     """Ask the model once it is loaded, and offer what it finds."""
     document = asked.document
     try:
-        info = await within(session.completer.info(), session.sleep(_LOADING_PATIENCE))
-    except TimeoutError:
-        return Silence.of(SilenceReason.LOADING)
+        info = await session.model.ready(PATIENCE)
     except CompleterError as error:
         return _failure(error)
     session.source.filter.know(info)

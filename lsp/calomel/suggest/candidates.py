@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -15,7 +15,6 @@ from calomel.infer.completer import (
     Candidate,
     CompleteAnswer,
     CompleteRequest,
-    CompleterError,
     Draft,
     Kind,
     ModelInfo,
@@ -57,7 +56,6 @@ from calomel.suggest.judging import (
     shows,
     with_others,
 )
-from calomel.suggest.pace import within
 from calomel.suggest.question import Question, Selected, Trigger
 from calomel.suggest.signals import Accord, Drafted, accord_of, agreement_of
 from calomel.suggest.silence import SilenceReason
@@ -172,8 +170,6 @@ def _edits(edits: tuple[Planned, ...] | SilenceReason) -> tuple[Planned, ...]:
 # Partial results by then are better than nothing; a user who asked explicitly waits longer.
 _DEADLINE: Final = 1.5
 _PATIENT_DEADLINE: Final = 5.0
-# Extra time for the round trip; after it, the client gives up on the server.
-_GRACE: Final = 1.0
 _REGION_TOKENS: Final = 512
 _HOLE_TOKENS: Final = 16
 # Ends what is filled into a hole of one line.
@@ -189,7 +185,6 @@ class CandidateSource:
         builder: builds prompts.
         ask: asks the model.
         filter: decides which proposals are offered.
-        sleep: waits.
         alone: nobody changes the document meanwhile, so control may be yielded between two proposals. Otherwise,
             syntax errors are counted in the text that was asked about, or not at all.
 
@@ -202,7 +197,6 @@ class CandidateSource:
         builder: ContextBuilder,
         ask: Callable[[CompleteRequest], Coroutine[Any, Any, CompleteAnswer]],
         filter: SuggestionFilter,  # noqa: A002 (what it is)
-        sleep: Callable[[float], Awaitable[None]],
         *,
         alone: bool = False,
     ) -> None:
@@ -210,7 +204,6 @@ class CandidateSource:
         self.model_id = ""
         self._builder = builder
         self._model = ask
-        self._sleep = sleep
         self._alone = alone
 
     async def fill(
@@ -386,7 +379,6 @@ class CandidateSource:
             parts = replace(with_region, edits=(*with_region.edits, *question.making))
             # A region has fewer tokens than half its bytes, and rewriting it takes about as many.
             limit = min(_REGION_TOKENS, (region[1] - region[0]) // 2 + question.max_tokens)
-        deadline = _PATIENT_DEADLINE if explicit or kind == "edit" else _DEADLINE
         beside = kind == "edit" or max_tokens is not None  # text that becomes part of an edit is judged as one
         request = CompleteRequest(
             kind=kind,
@@ -395,16 +387,13 @@ class CandidateSource:
             min_tokens=1 if explicit and kind == "fill" else 0,
             stop=stop,
             max_context=most,
-            deadline=deadline,
+            deadline=_PATIENT_DEADLINE if explicit or kind == "edit" else _DEADLINE,
             drafts=drafts,
             own=own,
             floor=None if beside else self.filter.floor(question.trigger, situation.language_id),
         )
         request = with_line_feeds(request)
-        try:
-            answer = await within(self._model(request), self._sleep(deadline + _GRACE))
-        except TimeoutError:
-            raise CompleterError("timeout", f"The model gave no answer within {deadline + _GRACE:.1f} s.") from None
+        answer = await self._model(request)
         self.model_id = answer.model or self.model_id
         return answer
 

@@ -29,19 +29,18 @@ class ReadAhead:
         self._task: asyncio.Task[None] | None = None
         self._place: tuple[str, int] | None = None
         self._known: tuple[str, int, int] | None = None
-        self._info: ModelInfo | None = None
 
     def rests(self, uri: str, offset: int) -> None:
         """The cursor is at `offset`: prefetch there once it has rested, unless that is done already."""
         self.stop()
         self._place = (uri, offset)
-        info, wanted = self._info, self._session.settings.read_ahead != "never"
+        info, wanted = self._session.model.info, self._session.settings.read_ahead != "never"
         if wanted and info is not None and info.reads_ahead and self._key(uri, offset) not in {None, self._known}:
             self._task = asyncio.ensure_future(self._read(uri, offset, info))
 
-    def again(self, info: ModelInfo | None = None) -> None:
+    def again(self) -> None:
         """Prompts will be different from now on: forget what was prefetched. Nothing is prefetched without a model."""
-        self._info, self._known = info or self._info, None
+        self._known = None
         if self._place is not None:
             self.rests(*self._place)
 

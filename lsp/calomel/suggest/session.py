@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from calomel.infer.completer import Completer, Kind
+from calomel.infer.client import ModelClient
+from calomel.infer.completer import Kind
 from calomel.prompts.parts import Hunk
 from calomel.suggest.cache import Cache
 from calomel.suggest.candidates import CandidateSource
@@ -222,7 +223,7 @@ class Session:
     clock: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
     rng: random.Random
-    completer: Completer
+    model: ModelClient
     source: CandidateSource
     ledger: Ledger
     cooldown: Cooldown

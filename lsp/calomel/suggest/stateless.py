@@ -195,7 +195,7 @@ class EditRoom:
             done.append(await answer(complete, info, request))
             return done[-1]
 
-        source = CandidateSource(self._builder, ask, self.filter, asyncio.sleep, alone=True)
+        source = CandidateSource(self._builder, ask, self.filter, alone=True)
         question = await self._question(shown, hidden, info, client, max_tokens)
         try:
             answered = await _look(source, question, hidden, info)

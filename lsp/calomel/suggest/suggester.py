@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import traceback
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from calomel.context.builder import ContextBuilder
-from calomel.infer.completer import Completer, Kind
+from calomel.infer.client import ModelClient
+from calomel.infer.completer import Kind
+from calomel.storage.failures import describe
 from calomel.suggest.answering import answer
 from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.edit import Answer, Suggestion, apply, edits_of, grouped
@@ -74,7 +74,7 @@ class Suggester(Listener):
         self,
         workspace: Workspace,
         builder: ContextBuilder,
-        completer: Completer,
+        model: ModelClient,
         settings: SuggestSettings,
         *,
         clock: Callable[[], float],
@@ -90,8 +90,8 @@ class Suggester(Listener):
             clock=clock,
             sleep=sleep,
             rng=rng or random.Random(),  # noqa: S311 (names of suggestions, not secrets)
-            completer=completer,
-            source=CandidateSource(builder, completer.complete, self.filter, sleep),
+            model=model,
+            source=CandidateSource(builder, model.complete, self.filter),
             ledger=Ledger(clock, _Learning(self.filter, outcomes)),
             cooldown=Cooldown(clock),
             debounce=Debounce(clock, settings.debounce_seconds),
@@ -226,7 +226,7 @@ class Suggester(Listener):
         )
 
     async def aclose(self) -> None:
-        """Cancel running work and settle every outcome. The completer stays open: it belongs to the caller."""
+        """Cancel running work and settle every outcome. The client stays open: it belongs to the caller."""
         self._is_closed = True
         if self in self._session.workspace.listeners:
             self._session.workspace.listeners.remove(self)
@@ -299,7 +299,7 @@ class Suggester(Listener):
             try:
                 found = await session.flight.answer(kind, uri, answer(session, asked))
             except Exception as error:  # noqa: BLE001 (a bug of ours must not end the session)
-                found = Silence.of(SilenceReason.FAILED, _where(error))
+                found = Silence.of(SilenceReason.FAILED, f"({describe(error, 1)})")
                 LOG.error("a question ended with %s", found.message)  # noqa: TRY400 (an error may quote the user's text)
         session.tally.cached += isinstance(found, Suggestion) and found.cached
         self.reading.rests(uri, offset)
@@ -311,10 +311,3 @@ class Suggester(Listener):
                 session.tally.last = {"reason": str(found.reason), "message": found.message}
             LOG.debug("silent: %s, %s", kind, found.reason)
         return found
-
-
-def _where(error: Exception) -> str:
-    """The error's type and where in our code it was raised; never its message, which may quote the user's text."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return f"({type(error).__name__}{place})"

@@ -18,7 +18,8 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import Response
 
-from calomel.infer.launch import describe, version
+from calomel.infer.in_process import describe
+from calomel.infer.launch import version
 from calomel.server.admission import Admission
 from calomel.server.deliveries import Deliveries
 from calomel.server.door import Door
