@@ -17,8 +17,8 @@ from calomel.prompts.parts import PromptParts, RegionBounds
 from calomel.selectivity.record import SourceClass
 from calomel.suggest.edit import Answer, Suggestion, apply
 from calomel.suggest.offers import Outcome
-from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence, SilenceReason
+from calomel.suggest.snapshot import Trigger
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.documents import Document, FullChange, RangeChange
 from calomel.workspace.privacy import Privacy

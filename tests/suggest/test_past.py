@@ -20,7 +20,7 @@ from calomel.prompts.parts import Edit, Hunk
 from calomel.selectivity.intent import words_changed
 from calomel.suggest.edit import Suggestion, TextEdit, apply
 from calomel.suggest.judging import SuggestionFilter
-from calomel.suggest.question import Trigger
+from calomel.suggest.snapshot import Trigger
 from calomel.suggest.stateless import EditRoom
 from calomel.workspace.documents import FullChange
 from calomel.workspace.settings import SuggestSettings

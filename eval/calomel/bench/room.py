@@ -19,8 +19,8 @@ from calomel.replay.editor import Editor
 from calomel.replay.events import Event, shared_ends
 from calomel.replay.watching import Decisions
 from calomel.suggest.edit import Answer, TextEdit
-from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence, SilenceReason
+from calomel.suggest.snapshot import Trigger
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.documents import Document
 from calomel.workspace.settings import SuggestSettings

@@ -26,7 +26,7 @@ from calomel.replay.recorded import Suggested, distinct_offers
 from calomel.report.result import Report, Table, Value
 from calomel.suggest.edit import Suggestion
 from calomel.suggest.judging import Decision
-from calomel.suggest.question import Trigger
+from calomel.suggest.snapshot import Trigger
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
 

@@ -30,8 +30,8 @@ from calomel.replay.text_metrics import parse_error_delta
 from calomel.replay.watching import Decisions, TimedCompleter
 from calomel.suggest.edit import Answer, Suggestion, edits_of
 from calomel.suggest.judging import Decision
-from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence, SilenceReason
+from calomel.suggest.snapshot import Trigger
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.documents import Document
 from calomel.workspace.settings import SuggestSettings

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
+from calomel.infer.client import ModelClient
 from calomel.infer.completer import CompleterError, ModelInfo
-from calomel.suggest.answering import forbidden, question_at
-from calomel.suggest.question import Trigger
-from calomel.suggest.session import Asked, Session
+from calomel.suggest.answering import Answering
+from calomel.suggest.candidates import CandidateSource
+from calomel.suggest.snapshot import Request, Trigger
+from calomel.workspace.workspace import Workspace
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -24,8 +27,19 @@ class ReadAhead:
     The server gives it the lowest priority. What was encoded before a cancellation stays cached for the next question.
     """
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(
+        self,
+        workspace: Workspace,
+        model: ModelClient,
+        source: CandidateSource,
+        answering: Answering,
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._workspace = workspace
+        self._model = model
+        self._source = source
+        self._answering = answering
+        self._sleep = sleep
         self._task: asyncio.Task[None] | None = None
         self._place: tuple[str, int] | None = None
         self._known: tuple[str, int, int] | None = None
@@ -34,7 +48,7 @@ class ReadAhead:
         """The cursor is at `offset`: prefetch there once it has rested, unless that is done already."""
         self.stop()
         self._place = (uri, offset)
-        info, wanted = self._session.model.info, self._session.settings.read_ahead != "never"
+        info, wanted = self._model.info, self._answering.permission.settings.read_ahead != "never"
         if wanted and info is not None and info.reads_ahead and self._key(uri, offset) not in {None, self._known}:
             self._task = asyncio.ensure_future(self._read(uri, offset, info))
 
@@ -50,27 +64,25 @@ class ReadAhead:
             self._task.cancel()
 
     def _key(self, uri: str, offset: int) -> tuple[str, int, int] | None:
-        document = self._session.workspace.documents.get(uri)
+        document = self._workspace.documents.get(uri)
         return None if document is None else (uri, document.revision, offset)
 
     async def _read(self, uri: str, offset: int, info: ModelInfo) -> None:
-        session = self._session
-        await session.sleep(_REST_SECONDS)
+        await self._sleep(_REST_SECONDS)
+        answering = self._answering
         try:
             with suppress(CompleterError):
-                if session.settings.read_ahead == "plugged_in" and _on_battery():
+                if answering.permission.settings.read_ahead == "plugged_in" and _on_battery():
                     return
-                document = session.workspace.documents.get(uri)
-                if document is None or offset > len(document) or session.flight.running is not None:
+                document = self._workspace.documents.get(uri)
+                if document is None or offset > len(document) or answering.flight.running is not None:
                     return
-                place = Asked("fill", document, offset, Trigger.CURSOR)
-                if forbidden(session, place) is not None:
+                place = Request("fill", document, offset, Trigger.CURSOR)
+                if answering.permission.forbidden(place, answering.state(uri)) is not None:
                     return
-                if session.workspace.syntax is not None:
-                    await session.workspace.syntax.parse(document)
-                question = question_at(session, place, info)
-                if question is not None:
-                    await session.source.read_ahead(question)
+                snapshot = await answering.snapshot(place, info)
+                if snapshot is not None:
+                    await self._source.read_ahead(snapshot)
                     self._known = self._key(uri, offset)
         except Exception as error:  # noqa: BLE001 (nobody waits for it: it must not end the session)
             LOG.error("reading ahead ended with %s", type(error).__name__)  # noqa: TRY400 (an error may quote the text)
