@@ -244,7 +244,7 @@ def _texts(path: Path) -> Iterator[str]:
         raw = gzip.decompress(raw)
     text = raw.decode("utf-8", errors="replace")
     if {".jsonl", ".ndjson"}.intersection(path.suffixes):
-        for line in filter(str.strip, text.splitlines()):
+        for line in filter(str.strip, text.split("\n")):
             yield from _joined_task(json.loads(line))
     elif ".json" in path.suffixes:
         yield from _strings(json.loads(text))
