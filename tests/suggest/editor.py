@@ -168,11 +168,9 @@ class Editor:
         self.client = ModelClient.of(model, clock=self.time.clock, sleep=self.time.sleep)
         self.suggester = Suggester(
             self.workspace,
-            WholeFile(),
             self.client,
             settings,
-            clock=self.time.clock,
-            sleep=self.time.sleep,
+            builder=WholeFile(),
             outcomes=self.outcomes,
             rng=random.Random(1),
         )

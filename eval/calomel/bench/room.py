@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections import Counter
@@ -10,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from calomel.bench.suite import SuiteError
-from calomel.context.budget import EstimateCounter
-from calomel.context.builder import ContextBuilder
 from calomel.infer.client import ModelClient
 from calomel.infer.completer import Completer
 from calomel.prompts.parts import Hunk
@@ -51,11 +48,8 @@ class Room:
         self.decisions = Decisions()
         self.suggester = Suggester(
             self._editor.workspace,
-            ContextBuilder(EstimateCounter()),
             ModelClient.of(completer, clock=self.clock),
             settings,
-            clock=self.clock,
-            sleep=asyncio.sleep,
         )
         self.suggester.filter.watch = self.decisions
         self.suggester.filter.strict, self.suggester.filter.audit = True, audit

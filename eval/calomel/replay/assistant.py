@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from calomel.context.budget import EstimateCounter
-from calomel.context.builder import ContextBuilder
 from calomel.infer.client import ModelClient
 from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.prompts.parts import RegionBounds, edited
@@ -101,11 +99,8 @@ async def filtered_offers(log: ReplayLog, aggressiveness: Aggressiveness = "bala
     editor = Editor(clock)
     suggester = Suggester(
         editor.workspace,
-        ContextBuilder(EstimateCounter()),
         ModelClient.of(model, clock=clock, sleep=lambda _: asyncio.sleep(0)),
         SuggestSettings(aggressiveness=aggressiveness, debounce_seconds=0.0),
-        clock=clock,
-        sleep=lambda _: asyncio.sleep(0),
         rng=random.Random(0),  # noqa: S311 (names of suggestions)
     )
     decisions: list[Decision] = []

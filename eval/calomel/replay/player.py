@@ -82,11 +82,9 @@ class Player:
         self.editor = Editor(clock)
         self.suggester = Suggester(
             self.editor.workspace,
-            ContextBuilder(_counter(info)),
             ModelClient.of(self.model, clock=clock, sleep=self.time.sleep),
             SuggestSettings(aggressiveness=options.aggressiveness, debounce_seconds=options.debounce_seconds),
-            clock=clock,
-            sleep=self.time.sleep,
+            builder=ContextBuilder(_counter(info)),
             rng=random.Random(options.seed),  # noqa: S311 (names of suggestions)
         )
         self.suggester.filter.watch = self._watch

@@ -67,6 +67,8 @@ class ModelClient:
         message: the state in one sentence.
         info: the model that answers; None while there is none.
         last_request: figures of the last answer.
+        clock: seconds.
+        sleep: waits on that clock.
     """
 
     def __init__(
@@ -85,8 +87,8 @@ class ModelClient:
         self.info: ModelInfo | None = None
         self.last_request: dict[str, Any] | None = None
         self._connect = connect
-        self._clock = clock
-        self._sleep = sleep
+        self.clock = clock
+        self.sleep = sleep
         self._changed = changed
         self._warn = warn
         self._late = 0  # late answers in a row
@@ -127,7 +129,7 @@ class ModelClient:
         # A caller that stops waiting does not stop the loading.
         loading = asyncio.shield(self._loading)
         try:
-            return await (loading if patience is None else within(loading, self._sleep(patience)))
+            return await (loading if patience is None else within(loading, self.sleep(patience)))
         except TimeoutError:
             raise CompleterError("loading", "") from None
 
@@ -182,9 +184,9 @@ class ModelClient:
         asking = self._completer.complete(request)
         if request.ahead:
             return await asking
-        began, deadline = self._clock(), request.deadline
+        began, deadline = self.clock(), request.deadline
         try:
-            answer = await (asking if deadline is None else within(asking, self._sleep(deadline + _GRACE)))
+            answer = await (asking if deadline is None else within(asking, self.sleep(deadline + _GRACE)))
         except TimeoutError:
             self._note(late=True)
             message = f"The model gave no answer within {(deadline or 0.0) + _GRACE:.1f} s."
@@ -210,7 +212,7 @@ class ModelClient:
             "context_tokens": answer.context_tokens,
             "cached_tokens": answer.cached_tokens,
             "candidates": len(answer.candidates),
-            "seconds": round(self._clock() - began, 4),
+            "seconds": round(self.clock() - began, 4),
             "queued_seconds": round(answer.timings.queued, 4),
             "engine_seconds": round(answer.timings.total, 4),
             "model": answer.model,
@@ -224,7 +226,7 @@ class ModelClient:
             self._warn(TOO_SLOW)
 
     def _is_late(self, request: CompleteRequest, began: float) -> bool:
-        return request.deadline is not None and self._clock() - began >= request.deadline
+        return request.deadline is not None and self.clock() - began >= request.deadline
 
     async def _load(self) -> ModelInfo:
         await self._leave()
@@ -248,7 +250,7 @@ class ModelClient:
         if error is None:
             self._is(task.result())
             return
-        self._failed_at, self._failures = self._clock(), self._failures + 1
+        self._failed_at, self._failures = self.clock(), self._failures + 1
         if isinstance(error, CompleterError):
             self._say("error", str(error))
         else:
@@ -262,7 +264,7 @@ class ModelClient:
     def _retry(self) -> None:
         # A model that cannot be loaded is not loaded again with every keystroke.
         pause = RETRY_SECONDS * 2 ** min(max(self._failures - 1, 0), _MOST_DOUBLINGS)
-        if self._loading is None and self._clock() - self._failed_at >= pause:
+        if self._loading is None and self.clock() - self._failed_at >= pause:
             self.start()
 
     def _say(self, state: Literal["loading", "ready", "error"], message: str) -> None:

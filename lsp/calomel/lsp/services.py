@@ -54,7 +54,7 @@ class Services:
         self._outcomes = OutcomeLog(outcome_log_path(), version=version(), warn=say)
         self._outcomes.wanted = settings.log.outcomes
         self.suggester = Suggester(
-            self.workspace, self.builder, model, settings.suggest, clock=clock, outcomes=self._outcomes
+            self.workspace, model, settings.suggest, builder=self.builder, outcomes=self._outcomes
         )
         # What is not to be noted is learned from in this session alone.
         self.suggester.filter.records = Records(records_path() if settings.log.outcomes else None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -72,13 +71,11 @@ class Answering:
         permission: Permission,
         offering: Offering,
         cooldown: Cooldown,
-        clock: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self.permission = permission
         self.offering = offering
         self.flight = SingleFlight()
-        self.debounce = Debounce(clock, permission.settings.debounce_seconds)
+        self.debounce = Debounce(model.clock, permission.settings.debounce_seconds)
         self.latency = Latency()
         self.asked = 0
         self.shows_text = False
@@ -86,8 +83,6 @@ class Answering:
         self._model = model
         self._source = source
         self._cooldown = cooldown
-        self._clock = clock
-        self._sleep = sleep
         # It looks for what repeats itself only where a model may see it.
         self._matches = LongestMatch(shows=workspace.shows_line)
         self._states: dict[str, DocumentState] = {}
@@ -98,7 +93,7 @@ class Answering:
     def state(self, uri: str) -> DocumentState:
         """What is known of a document."""
         if uri not in self._states:
-            self._states[uri] = DocumentState(self._clock)
+            self._states[uri] = DocumentState(self._model.clock)
         return self._states[uri]
 
     def forget(self, uri: str) -> None:
@@ -135,9 +130,9 @@ class Answering:
         found = self._cached(request) or self.permission.unwelcome(request, self.state(uri))
         waited = 0.0
         if found is None:
-            began = self._clock()
+            began = self._model.clock()
             found = await self._pause(request)
-            waited = self._clock() - began
+            waited = self._model.clock() - began
         if found is None:
             found = await self._from_model(request)
         return replace(await self._completed(request, found), waited=waited)
@@ -202,7 +197,7 @@ class Answering:
         wait = 0.0 if request.explicit else self.debounce.wait(request.before, latency, self._cooldown.patience)
         if wait <= 0.0:
             return None
-        timer, revision = asyncio.ensure_future(self._sleep(wait)), request.document.revision
+        timer, revision = asyncio.ensure_future(self._model.sleep(wait)), request.document.revision
         try:
             inherited = self.flight.inherited
             if inherited is not None:
@@ -306,7 +301,7 @@ class Answering:
 
     async def _entry(self, request: Request, snapshot: Snapshot, run: Run) -> Entry | Silence:
         """Ask the model and cache its answer; a silence if it could not answer."""
-        began, document, state = self._clock(), request.document, self.state(request.document.uri)
+        began, document, state = self._model.clock(), request.document, self.state(request.document.uri)
         self.asked += 1
         try:
             if request.kind == "edit":
@@ -318,7 +313,7 @@ class Answering:
                 found = await self._source.fill(snapshot)
         except CompleterError as error:
             return _failure(error)
-        self.latency.add(self._clock() - began)
+        self.latency.add(self._model.clock() - began)
         model = snapshot.info.id
         if isinstance(found, Decision) and found.reason is not None:
             # After a change, another question follows and finds it again in the new text.

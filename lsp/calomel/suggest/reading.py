@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
@@ -33,13 +32,11 @@ class ReadAhead:
         model: ModelClient,
         source: CandidateSource,
         answering: Answering,
-        sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self._workspace = workspace
         self._model = model
         self._source = source
         self._answering = answering
-        self._sleep = sleep
         self._task: asyncio.Task[None] | None = None
         self._place: tuple[str, int] | None = None
         self._known: tuple[str, int, int] | None = None
@@ -68,7 +65,7 @@ class ReadAhead:
         return None if document is None else (uri, document.revision, offset)
 
     async def _read(self, uri: str, offset: int, info: ModelInfo) -> None:
-        await self._sleep(_REST_SECONDS)
+        await self._model.sleep(_REST_SECONDS)
         answering = self._answering
         try:
             with suppress(CompleterError):

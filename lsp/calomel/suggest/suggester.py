@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
 from calomel.infer.client import ModelClient
 from calomel.infer.completer import Kind
@@ -66,6 +66,14 @@ _HELD: Final = 64
 class Suggester(Listener):
     """One per editor client; asyncio, single-threaded. Registers itself as a listener of the workspace.
 
+    Args:
+        workspace: of the editor.
+        model: that is asked; its clock is the one that counts.
+        settings: of the user.
+        builder: builds prompts.
+        outcomes: takes what became of suggestions.
+        rng: names suggestions.
+
     Attributes:
         filter: decides which proposals are offered.
         reading: prefetches the context of a resting cursor.
@@ -74,28 +82,26 @@ class Suggester(Listener):
     def __init__(
         self,
         workspace: Workspace,
-        builder: ContextBuilder,
         model: ModelClient,
         settings: SuggestSettings,
         *,
-        clock: Callable[[], float],
+        builder: ContextBuilder | None = None,
         outcomes: OutcomeSink | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
+        clock = model.clock
         self._is_closed = False
         self._workspace = workspace
-        self._clock = clock
         self._tally = Status()
         self._cooldown = Cooldown(clock)
         self.filter = SuggestionFilter(settings.aggressiveness, settings.aggressiveness_by_language)
         self._ledger = Ledger(clock, _Learning(self.filter, outcomes))
         self._permission = Permission(workspace, settings, self._cooldown, clock)
-        source = CandidateSource(builder, model.complete, self.filter)
+        source = CandidateSource(builder or ContextBuilder(EstimateCounter()), model.complete, self.filter)
         names = rng or random.Random()  # noqa: S311 (names of suggestions, not secrets)
         offering = Offering(self._ledger, self.filter, names)
-        self._answering = Answering(workspace, model, source, self._permission, offering, self._cooldown, clock, sleep)
-        self.reading = ReadAhead(workspace, model, source, self._answering, sleep)
+        self._answering = Answering(workspace, model, source, self._permission, offering, self._cooldown)
+        self.reading = ReadAhead(workspace, model, source, self._answering)
         workspace.listeners.append(self)
         workspace.is_acceptance = self._ledger.accepts
 
