@@ -19,11 +19,10 @@ from calomel.infer.client import Connect, ModelClient
 from calomel.infer.completer import Completer, CompleterError
 from calomel.infer.launch import version
 from calomel.lsp.client import ANSWERS, Client, local_path
-from calomel.lsp.commands import Commands
+from calomel.lsp.commands import Commands, Models
 from calomel.lsp.configuration import Configuration
 from calomel.lsp.connection import Connection, Message
 from calomel.lsp.log import log_path, open_log, set_level
-from calomel.lsp.models import Models
 from calomel.lsp.protocol import Editor, Progress
 from calomel.lsp.services import Services
 from calomel.lsp.suggestions import Suggestions, place_of
