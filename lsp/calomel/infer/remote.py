@@ -117,8 +117,8 @@ class HttpCompleter:
     async def _send(self, method: str, path: str, body: bytes | None = None) -> bytes:
         now = asyncio.get_running_loop().time()
         if self._silent is not None and now - self._silent > _SILENCE:
-            self._silent = None
             await self._request("GET", HEALTH_PATH, None, CONNECT_SECONDS)  # it may hang
+            self._silent = None
         self._silent = now if self._silent is None else self._silent
         response = await self._request(method, path, body, ANSWER_SECONDS)
         self._silent = None
