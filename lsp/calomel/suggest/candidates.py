@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from calomel.context.builder import ContextBuilder
+from calomel.infer.cleaning import between
 from calomel.infer.completer import (
     CANVAS,
     Candidate,
@@ -23,17 +24,11 @@ from calomel.infer.completer import (
 from calomel.infer.fitting import (
     Refuses,
     changes_only_space,
-    fitted,
-    is_blank,
     is_half_word,
     is_inert,
     line_rest,
     splits_word,
-    within_line,
-    without_echo,
-    without_overlap,
 )
-from calomel.infer.seams import indented, spaced
 from calomel.prompts.parts import EditRegion, PromptParts, line_feeds
 from calomel.selectivity.filters import fired
 from calomel.suggest.drafts.evidence import EditDraft
@@ -64,9 +59,6 @@ from calomel.workspace.workspace import Situation
 T = TypeVar("T")
 
 _FIRST_LINE: Final = re.compile(r"\s*\S[^\r\n]*")
-# What a blank stands before.
-_STANDS_APART: Final = re.compile(r"[^\s)\]};,:.]")
-_LAST_LINE_END: Final = re.compile(r"(?:\r\n|\r|\n)[^\r\n]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,39 +81,15 @@ def read_fill(
 ) -> Filled | SilenceReason:
     """The answer between `prefix` and `suffix`, the whole text before and after the cursor.
 
-    What repeats the text after the cursor or the word before it is cut off, and so is what it leaves open, unless
-    nothing would remain. Whether an answer is any good is not decided here.
+    What does not fit there is cut off (`calomel.infer.cleaning`); whether it is any good is not decided here.
     """
     if candidate.finish_reason == "unlikely":
         return SilenceReason.LOW_CONFIDENCE
     if not candidate.text:
         return SilenceReason.EMPTY
-    whole = text = with_line_ends_between(candidate.text, prefix, suffix)
-    text = without_echo(prefix, text)
-    if is_blank(text) and not is_blank(whole):
-        return SilenceReason.REPEATS_ABOVE
-    last = _LAST_LINE_END.search(text)
-    cut_off = candidate.finish_reason != "stop"
-    if cut_off and last and text[: last.start()].strip():
-        text = text[: last.start()]  # half a line is worse than none
-        cut_off = False
-    rest = line_rest(suffix)
-    if "\n" in text or "\r" in text:
-        within = within_line(text, rest)
-        cut_off = cut_off and within == text
-        text = within
-    left = without_overlap(text, suffix)
-    if not is_blank(left):
-        text = left
-    if is_blank(text):
-        text = whole
-    if cut_off:
-        text = spaced(whole, indented(text, prefix, suffix, language_id), prefix, suffix, language_id)
-    else:
-        text = fitted(text, prefix, suffix, language_id, refuses) or text
-    if not _STANDS_APART.match(suffix):
-        text = text.rstrip() or text
-    return Filled(text, max(0, len(whole) - len(text)), cut_off)
+    whole = with_line_ends_between(candidate.text, prefix, suffix)
+    text, cut_off = between(whole, prefix, suffix, language_id, refuses, ended=candidate.finish_reason == "stop")
+    return Filled(text, max(0, len(whole) - len(text)), cut_off) if text else SilenceReason.REPEATS_ABOVE
 
 
 def region_parts(parts: PromptParts, text: str, offset: int, start: int, end: int, cursor: int | None) -> PromptParts:
