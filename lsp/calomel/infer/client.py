@@ -179,9 +179,10 @@ class ModelClient:
         await self._leave()
 
     async def _ask(self, request: CompleteRequest) -> CompleteAnswer:
-        if self._completer is None or self.info is None:
+        completer = self._completer
+        if completer is None or self.info is None:
             raise CompleterError("loading", self.message)
-        asking = self._completer.complete(request)
+        asking = completer.complete(request)
         if request.ahead:
             return await asking
         began, deadline = self.clock(), request.deadline
@@ -193,10 +194,11 @@ class ModelClient:
             raise CompleterError("timeout", message) from None
         except CompleterError as error:
             if error.code in _GONE:
-                # The server died or was replaced; connecting again finds or starts one.
-                self.info = None
-                self._failed_at = float("-inf")
-                self._retry()
+                # The server died or was replaced; connecting again finds or starts one, unless that was done already.
+                if completer is self._completer:
+                    self.info = None
+                    self._failed_at = float("-inf")
+                    self._retry()
                 raise CompleterError("loading", _LOST) from error
             if error.code in {"timeout", "overloaded"}:
                 self._note(late=True)
