@@ -185,7 +185,8 @@ class Snapshot:
         """The lines around a place that a model rewrites: a whole function, or the whole text, if it is small."""
         text = self.text
         start, end = region_around(text, place, bounds)
-        scope = None if self.code is None else self.code.scope(place)
+        # Where a part is given, that is what may be rewritten.
+        scope = None if self.code is None or self.within is not None else self.code.scope(place)
         for first, last in ((0, len(text)), scope or (start, end)):
             low, high = min(start, line_start(text, first)), max(end, line_end(text, max(first, last - 1)))
             if text.count("\n", low, high) <= bounds.whole and high - low <= bounds.characters:
