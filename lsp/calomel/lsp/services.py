@@ -36,7 +36,6 @@ class Services:
         settings: Settings,
         client: Client,
         model: ModelClient,
-        clock: Callable[[], float],
         say: Callable[[str], None],
     ) -> None:
         """`say` is called from other threads, with messages for the user."""
@@ -45,9 +44,9 @@ class Services:
         self._has_read = False
         self._privacy = Privacy(client.folders, settings.privacy)
         self._syntax = SyntaxTrees()
-        self._related = Related(self._syntax, self._privacy, clock=clock, message=say)
+        self._related = Related(self._syntax, self._privacy, clock=model.clock, message=say)
         self.workspace = Workspace(
-            client.folders, clock, privacy=self._privacy, syntax=self._syntax, related=self._related
+            client.folders, model.clock, privacy=self._privacy, syntax=self._syntax, related=self._related
         )
         self.workspace.listeners += [self._syntax, self._related]
         self.builder = ContextBuilder(EstimateCounter())

@@ -137,7 +137,7 @@ class Session:
         self._model = ModelClient(
             self._connect, settings.server, clock=clock, changed=self._tell_state, warn=self._editor.warn
         )
-        self._services = Services(settings, client, self._model, clock, partial(_call_in, loop, self._editor.warn))
+        self._services = Services(settings, client, self._model, partial(_call_in, loop, self._editor.warn))
         self._workspace, self._suggester = self._services.workspace, self._services.suggester
         self._sync = TextSync(self._workspace, self._editor.warn)
         self._place: tuple[str, types.Position] | None = None  # what the user looks at

@@ -148,7 +148,7 @@ class RegionAnswer:
     work: Work = field(default_factory=Work)
 
 
-class EditRoom:
+class EditService:
     """Answers requests for next edits with one model. Used from one event loop.
 
     Args:

@@ -32,7 +32,7 @@ from calomel.server.settings import ServerSettings
 from calomel.server.tokens import Tokens
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
-from calomel.suggest.stateless import EditRoom
+from calomel.suggest.stateless import EditService
 
 # Clients join a base URL and a path in different ways: a base without a trailing slash loses its last part, or merges
 # with what follows; some clients expect the path of their own maker, or none.
@@ -152,7 +152,7 @@ def create_app(
         metrics=metrics,
         deliveries=Deliveries(outcomes),
         model=models.describe(settings.model) if settings.upstream is None else models.behind(settings),
-        edits=EditRoom(SuggestionFilter(settings.aggressiveness), context=settings.context_tokens),
+        edits=EditService(SuggestionFilter(settings.aggressiveness), context=settings.context_tokens),
     )
     for router in ROUTERS:
         app.include_router(router)

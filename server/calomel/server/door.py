@@ -27,7 +27,7 @@ from calomel.server.metrics import Metrics, Spent
 from calomel.server.middleware import CLIENT_STATE, log_failure
 from calomel.server.settings import ServerSettings
 from calomel.server.wire import Canvas, ErrorResponse, ModelObject
-from calomel.suggest.stateless import EditRoom
+from calomel.suggest.stateless import EditService
 
 _log = logging.getLogger("calomel.server")
 
@@ -100,7 +100,7 @@ class Door:
     metrics: Metrics
     deliveries: Deliveries
     model: ModelObject
-    edits: EditRoom
+    edits: EditService
     turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     def mask(self, text: str) -> str:
