@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -76,14 +76,14 @@ class Wish:
     options: tuple[str, ...] = ()
 
 
-def start_server(wish: Wish, running: Callable[[], ServerRecord | None]) -> ServerRecord:
+def start_server(wish: Wish) -> ServerRecord:
     """Start a server, unless somebody else just did; returns when it listens (the model may still load). Blocks.
 
     Raises CompleterError with the last line of the server's log if it does not start.
     """
     until = time.monotonic() + START_SECONDS
     with _lock(wish.path, until):
-        found = running()
+        found = running(wish)
         if found is not None:
             return found
         _end_hung(wish.path)
@@ -93,7 +93,7 @@ def start_server(wish: Wish, running: Callable[[], ServerRecord | None]) -> Serv
         # Reaps it when it exits, so that it is not taken for a running one.
         threading.Thread(target=process.wait, name="calomel-engine", daemon=True).start()
         while time.monotonic() < until:
-            found = running()
+            found = running(wish)
             if found is not None:
                 return found
             if process.poll() is not None:
@@ -266,7 +266,7 @@ def find_or_start(settings: ServerSettings) -> Endpoint:
     """
     wish = _wish(settings)
     found = running(wish)
-    record = found if found is not None else start_server(wish, lambda: running(wish))
+    record = found if found is not None else start_server(wish)
     return Endpoint(record.url, record.token)
 
 
