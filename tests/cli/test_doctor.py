@@ -110,8 +110,8 @@ ZED = """{
     ("url", "model", "form", "told"),
     [
         ("http://localhost:8017/v1/completions", "zeta2.1", "zeta2_1", "set up in"),
-        ("http://localhost:8017/v1/completions", "nano", "infer", "cannot be inferred"),
-        ("http://localhost:8017/v1/completions", "nano", "sweep", "unknown to this server"),
+        ("http://localhost:8017/v1/completions", "nano", "infer", "cannot infer"),
+        ("http://localhost:8017/v1/completions", "nano", "sweep", "does not know prompt_format"),
         ("http://localhost:8017/v1", "zeta2.1", "zeta2_1", "is not /v1/completions"),
         ("http://localhost:8080/v1/completions", "zeta2.1", "zeta2_1", "points to http port 8080"),
         ("http://localhost:x/v1/completions", "zeta2.1", "zeta2_1", "is not a valid URL"),
@@ -180,7 +180,7 @@ FOUND: dict[str, tuple[str, str, tuple[str, ...], int, tuple[str, ...]]] = {
     ),
     "a file that is ignored": (
         OWN, "", (".env",), 0,
-        ("This file is excluded by an ignore rule. (secret_file:.env)",
+        ("An ignore rule excludes this file. (secret_file:.env)",
          'privacy.ignore = ["!.env"]'),
     ),
     "a language that is off": (

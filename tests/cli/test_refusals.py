@@ -68,17 +68,17 @@ REFUSED = [
     ("calibrate --model damaged --samples samples.jsonl", "calibrator.json"),
     ("stats --log missing.jsonl", "missing.jsonl does not exist"),
     ("stats --log .", ". does not exist or is not a file"),
-    ("stats --json missing/out.json", "missing/out.json cannot be written"),
+    ("stats --json missing/out.json", "cannot write missing/out.json"),
     ("replay notes.txt", "is not a known kind of log"),
     ("replay", "name a LOG"),
-    ("replay nowhere.json", "nowhere.json cannot be read"),
+    ("replay nowhere.json", "cannot read nowhere.json"),
     ("replay trace.json --latency soon", "--latency 'soon'"),
     ("replay trace.json --aggressiveness 2", "--aggressiveness '2'"),
     ("replay trace.json --kinds fill,poem", "'poem' is not fill or edit"),
-    ("replay trace.json --json /nowhere/a.json", "/nowhere/a.json cannot be written"),
-    ("replay trace.json --samples none/samples.jsonl", "none/samples.jsonl cannot be written"),
+    ("replay trace.json --json /nowhere/a.json", "cannot write /nowhere/a.json"),
+    ("replay trace.json --samples none/samples.jsonl", "cannot write none/samples.jsonl"),
     ("replay --compare trace.json trace.json", "not a result"),
-    ("replay --git /nowhere", "/nowhere cannot be read by git"),
+    ("replay --git /nowhere", "git cannot read /nowhere"),
 ]
 # What is there, and of no use.
 FAILED = [

@@ -184,7 +184,7 @@ async def test_of_two_choices_the_last_one_counts(editor: Editor, servers: Serve
     arguments = [{"upstream": "http://127.0.0.1:1"}]
     first = editor.start("workspace/executeCommand", {"command": "calomel.useModel", "arguments": arguments})
     assert (await editor.command("calomel.useModel", {"upstream": servers.llama}))["model"] is not None
-    assert (await editor.answer(first))["result"] == {"model": None, "message": "Another model was chosen meanwhile."}
+    assert (await editor.answer(first))["result"] == {"model": None, "message": "You chose another model meanwhile."}
     assert slow.closed == 1
 
 

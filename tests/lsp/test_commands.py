@@ -187,5 +187,5 @@ async def test_a_state_folder_that_cannot_be_written_is_named_once_and_suggestio
     assert await editor.command("calomel.accept", await editor.suggestion(uri=other))
     said = (await editor.notice("window/showMessage"))["message"]
     path = tmp_path / "xdg_state_home" / "calomel" / "outcomes.jsonl"
-    assert said.startswith(f"Outcomes of suggestions cannot be written to {path} (")
+    assert said.startswith(f"Calomel cannot write the outcomes of suggestions to {path} (")
     assert not editor.shown()

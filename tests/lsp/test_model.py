@@ -85,7 +85,7 @@ async def test_a_question_under_which_the_server_ended_is_answered_by_the_next_o
 @pytest.mark.parametrize(
     ("broken", "reason", "sentence"),
     [
-        ("unreachable", "no_model", "No model can be reached. The weights are damaged."),
+        ("unreachable", "no_model", "No model answers. The weights are damaged."),
         ("", "loading", "The model is still loading. The model's server stopped. Restarting it…"),
     ],
 )

@@ -60,7 +60,7 @@ def test_merges_reverts_and_programs_are_left_out(history: Commits) -> None:
 
 
 def test_what_is_no_repository_is_said(tmp_path: Path) -> None:
-    with pytest.raises(LogError, match="cannot be read by git"):
+    with pytest.raises(LogError, match="git cannot read"):
         list(read_git(tmp_path / "nowhere"))
 
 
@@ -119,4 +119,4 @@ def test_files_that_nobody_types_are_left_out(history: Commits) -> None:
     log = log_of(history)
     assert list(texts(log.events)) == ["a.py"]
     told = {problem.message for problem in log.problems}
-    assert told == {f"{name} is left out: {reason}." for name, reason in reasons.items()}
+    assert told == {f"Calomel leaves {name} out: {reason}." for name, reason in reasons.items()}

@@ -125,7 +125,7 @@ def test_a_stream_adds_up_to_the_merged_file(client: TestClient) -> None:
 def test_what_cannot_be_merged_comes_back_as_it_was_with_a_warning(client: TestClient) -> None:
     answer = client.post(APPLY, json=merge(update="make it faster")).json()
     assert answer["choices"][0]["message"]["content"] == ORIGINAL
-    assert "could not be placed" in answer["warning"]
+    assert "does not match a place" in answer["warning"]
 
     assert streamed(client, merge(update="make it faster")) == (ORIGINAL, answer["warning"])
 

@@ -120,7 +120,7 @@ def test_a_prompt_that_is_too_long_is_cut_with_a_warning(client: TestClient, fil
     answer = client.post(URL, json=ask())
 
     assert answer.status_code == 200
-    assert "left out" in answer.json()["warning"]
+    assert "did not see its beginning" in answer.json()["warning"]
 
 
 def test_the_model_reads_no_more_than_the_administrator_lets_it(open_client: Opener, filler: Any) -> None:

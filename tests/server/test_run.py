@@ -218,7 +218,7 @@ def test_a_model_that_cannot_be_loaded_ends_the_server_with_the_reason(start: St
     _, errors = (process := start(model="/nowhere")).communicate(timeout=20)
 
     assert process.returncode == 1
-    assert "StartError: the model could not be loaded: no such checkpoint" in errors
+    assert "StartError: the model did not load: no such checkpoint" in errors
     assert not runtime_file.exists()
 
 
@@ -318,8 +318,8 @@ def test_a_certificate_that_cannot_be_used_is_named(
     cert, key = certificate
     (tmp_path / "bad.pem").write_text("no certificate")
     for tls_cert, tls_key, message in (
-        (cert, tmp_path / "nothing.pem", "tls-key: .*nothing.pem cannot be read"),
-        (tmp_path / "bad.pem", key, "bad.pem .*do not belong together, are damaged"),
+        (cert, tmp_path / "nothing.pem", "tls-key: cannot read .*nothing.pem"),
+        (tmp_path / "bad.pem", key, "bad.pem .*do not match, are damaged"),
     ):
         _, errors = start(no_auth=True, tls_cert=str(tls_cert), tls_key=str(tls_key)).communicate(timeout=20)
         assert re.search("StartError: .*" + message, errors)

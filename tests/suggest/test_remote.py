@@ -310,7 +310,7 @@ def test_a_file_that_others_may_read_or_a_link_is_not_believed(tmp_path: Path) -
             read(path)
         path.chmod(0o600)
         (tmp_path / "link.json").symlink_to(path)
-        with pytest.raises(RuntimeFileError, match="cannot be read"):
+        with pytest.raises(RuntimeFileError, match="cannot read"):
             read(tmp_path / "link.json")
 
 

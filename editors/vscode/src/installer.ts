@@ -39,7 +39,7 @@ export class Installer implements vscode.Disposable {
     if (problem === null) {
       await this.begin();
     } else if (problem === "") {
-      vscode.window.setStatusBarMessage("Calomel: nothing was installed", READ_MS);
+      vscode.window.setStatusBarMessage("Calomel: installation cancelled", READ_MS);
     } else {
       await this.fail(problem);
     }

@@ -50,7 +50,7 @@ test("slow is what the middle one of several answers was", () => {
 });
 
 test("what was said of a model that was away is over when it is there", () => {
-  const away = { kind: "fill", reason: "no_model", message: "No model can be reached." } as const;
+  const away = { kind: "fill", reason: "no_model", message: "No model answers." } as const;
   const said = (state: "ready" | "error") => statusItem({ state, message: "nano" }, [away], null, false).tooltip;
   assert.equal(said("ready"), "nano");
   assert.equal(said("error"), `nano\n\nSilent: ${away.message}`);

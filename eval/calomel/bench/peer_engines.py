@@ -158,7 +158,7 @@ class TransformersPeer(Peer):
         try:
             library = import_module("transformers")
         except ImportError as error:
-            raise PeerUnavailableError("transformers is not installed: pip install -e '.[peers]'") from error
+            raise PeerUnavailableError("transformers is missing: pip install -e '.[peers]'") from error
         library.utils.logging.disable_progress_bar()
         try:
             config = library.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
@@ -219,7 +219,7 @@ def write_gguf(model: Transformer, path: Path, number_type: NumberType) -> None:
     try:
         gguf: Any = import_module("gguf")
     except ImportError as error:
-        raise PeerUnavailableError("gguf is not installed: pip install -e '.[peers]'") from error
+        raise PeerUnavailableError("gguf is missing: pip install -e '.[peers]'") from error
     writer = gguf.GGUFWriter(path, ARCHITECTURE)
     _describe(writer, config)
     kind = gguf.GGMLQuantizationType[number_type.upper()]
@@ -299,7 +299,7 @@ class LlamaCppPeer(Peer):
         try:
             library = import_module("llama_cpp")
         except ImportError as error:
-            raise PeerUnavailableError("llama-cpp-python is not installed: pip install -e '.[peers]'") from error
+            raise PeerUnavailableError("llama-cpp-python is missing: pip install -e '.[peers]'") from error
         try:
             self._model: Any = library.Llama(
                 str(file), n_ctx=positions, n_threads=threads, n_threads_batch=threads, verbose=False

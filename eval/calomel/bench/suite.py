@@ -119,7 +119,7 @@ def read_suite(path: Path) -> tuple[tuple[Case, ...], tuple[str, ...]]:
             text = file.read_text(encoding="utf-8")
             scenario = parse_scenario(text, file.stem)
         except (OSError, UnicodeDecodeError) as error:
-            raise SuiteError(f"{file} cannot be read: {error}") from error
+            raise SuiteError(f"cannot read {file}: {error}") from error
         except LogError as error:
             raise SuiteError(str(error)) from error
         problems += [f"{file.name}, line {each.entry + 1}: {each.message}" for each in scenario.problems]

@@ -122,9 +122,7 @@ class Repository:
             raise LogError(f"{self._folder}: git took longer than {_SECONDS:.0f} s.") from error
         except subprocess.CalledProcessError as error:
             said = error.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise LogError(
-                f"{self._folder} cannot be read by git: {said[0] if said else 'no reason given'}."
-            ) from error
+            raise LogError(f"git cannot read {self._folder}: {said[0] if said else 'no reason given'}.") from error
         return done.stdout
 
 
@@ -196,7 +194,7 @@ def read_commit(repository: Repository, commit: Commit, name: str = "git") -> Re
     for entry, change in enumerate(changes):
         found = _text(repository, change)
         if isinstance(found, str):
-            problems.append(Problem(entry, f"{change.path} is left out: {found}."))
+            problems.append(Problem(entry, f"Calomel leaves {change.path} out: {found}."))
         else:
             texts[change.path] = found
     hunks = ordered(hunk for path, both in texts.items() for hunk in hunks_between(path, *both))

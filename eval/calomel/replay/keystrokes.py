@@ -36,7 +36,7 @@ def read_keystrokes(name: str, values: Mapping[str, Any], problem: Problem | Non
     transactions = transactions if isinstance(transactions, list) else []
     start = values.get("startContent")
     if not isinstance(start, str):
-        problems.append(Problem(0, "It lacks startContent; the text is taken to be empty at first."))
+        problems.append(Problem(0, "It lacks startContent; the text starts empty."))
         start = ""
     document = _document(name)
     checks = Checks()
@@ -55,8 +55,8 @@ def read_keystrokes(name: str, values: Mapping[str, Any], problem: Problem | Non
         except (KeyError, TypeError, ValueError) as error:
             what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
             rest = len(transactions) - entry - 1
-            later = f", and so are the {rest} transactions after it, whose text is not known" if rest else ""
-            problems.append(Problem(entry, f"Wrong transaction: {what}. It is left out{later}."))
+            later = f", nor do the {rest} transactions after it: their text is unknown" if rest else ""
+            problems.append(Problem(entry, f"Wrong transaction: {what}. It does not count{later}."))
             whole = False
             break
     end = values.get("endContent")
@@ -65,7 +65,7 @@ def read_keystrokes(name: str, values: Mapping[str, Any], problem: Problem | Non
         if whole and not checks.end_content_right:
             problems.append(Problem(len(transactions), "The text at the end is not endContent."))
     elif whole:
-        problems.append(Problem(len(transactions), "It lacks endContent, so the final text cannot be checked."))
+        problems.append(Problem(len(transactions), "It lacks endContent, so nothing checks the final text."))
     problems.sort(key=lambda each: each.entry)
     return ReplayLog(name, "keystrokes", events, problems, checks)
 
@@ -98,7 +98,7 @@ def _times(transactions: Sequence[Any], first: int, clock: LogClock, problems: l
         try:
             time = _seconds(time) if time is not None else None
         except (TypeError, ValueError):
-            problems.append(Problem(entry, f"Its time {time!r} is invalid; the previous transaction's is used."))
+            problems.append(Problem(entry, f"Its time {time!r} is invalid; Calomel uses the previous transaction's."))
             time = None
         whole.append(clock.at(entry, time))
     found: list[float] = []

@@ -32,7 +32,7 @@ def read_logs(path: Path) -> list[ReplayLog]:
         try:
             from calomel.replay.stories import read_packed_logs
         except ModuleNotFoundError as error:
-            message = f"{path} is packed with zstandard, which is not installed: install Calomel's extra bench."
+            message = f"{path} is packed with zstandard, which is missing: install Calomel's extra bench."
             raise LogError(message) from error
         return read_packed_logs(path)
     return [read_log(path)]
@@ -61,7 +61,7 @@ def read_text(path: Path) -> tuple[str, bool]:
             raise LogError(f"{path} has more than {MAX_BYTES:,} bytes; no log is as large as that.")
         data = path.read_bytes()
     except OSError as error:
-        raise LogError(f"{path} cannot be read: {error.strerror or type(error).__name__}.") from error
+        raise LogError(f"cannot read {path}: {error.strerror or type(error).__name__}.") from error
     if data.startswith(_GZIP_MAGIC):
         unpacker = zlib.decompressobj(_WINDOW_BITS)
         try:

@@ -42,7 +42,7 @@ class LogClock:
         if time is None:
             return self.now
         if isinstance(time, bool) or not isinstance(time, int | float) or not math.isfinite(time):
-            self._problems.append(Problem(entry, f"Its time {time!r} is invalid; the previous entry's is used."))
+            self._problems.append(Problem(entry, f"Its time {time!r} is invalid; Calomel uses the previous entry's."))
             return self.now
         if self._start is None:
             self._start = float(time)

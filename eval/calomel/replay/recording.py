@@ -174,7 +174,7 @@ class _Reader:
     def read(self, entry: int, values: Any) -> None:
         kind = values.get("kind") if isinstance(values, dict) else None
         if not isinstance(kind, str):
-            self.problems.append(Problem(entry, "It has no kind and was skipped."))
+            self.problems.append(Problem(entry, "It has no kind. Calomel skips it."))
             return
         handler = getattr(self, f"_on_{kind}", None) if kind.isalpha() else None
         if handler is None:
@@ -191,7 +191,7 @@ class _Reader:
     def settle(self) -> None:
         for what, entries in self._unknown.items():
             more = f", and so are {len(entries) - 1} more of this kind" if len(entries) > 1 else ""
-            self.problems.append(Problem(entries[0], f"Entries of {what} are not known: it is left out{more}."))
+            self.problems.append(Problem(entries[0], f"Calomel does not know entries of {what} and skips it{more}."))
 
     def expect(self, entry: int, values: Any) -> None:
         """What the person did next: the right text of the document after it."""
@@ -199,10 +199,10 @@ class _Reader:
             document = self._by_path(_path(values["relativePath"]))
             text = document.text
             if text is None:
-                raise ValueError(f"the text of {document.path} is not known")  # noqa: TRY301 - one way out for all
+                raise ValueError(f"the text of {document.path} is unknown")  # noqa: TRY301 - one way out for all
             after = apply_edits(text, code_point_edits(text, _edits_of(values["edit"])))
         except (KeyError, TypeError, ValueError) as error:
-            self.problems.append(Problem(entry, f"The next edit of the person is left out: {error}."))
+            self.problems.append(Problem(entry, f"Calomel skips the person's next edit: {error}."))
             return
         self.events.append(Expected(entry, self._clock.now, document.path, (after,), name="next"))
 
@@ -211,19 +211,19 @@ class _Reader:
         if kind in {"changed", "setContent"} and document is not None:
             self._put_aside(entry, document, f"Wrong {kind} of {document.path}: {what}.")
         else:
-            self.problems.append(Problem(entry, f"Wrong {kind}: {what}. It is left out."))
+            self.problems.append(Problem(entry, f"Wrong {kind}: {what}. Calomel skips it."))
 
     def _put_aside(self, entry: int, document: RecordedDocument, why: str) -> None:
         """From here on the text is uncertain: entries are left out until it is known."""
         if not document.unsure:
-            later = f"This entry and later ones of {document.path} are skipped until the log gives its text again."
+            later = f"Calomel skips this entry and later ones of {document.path} until the log gives its text again."
             self.problems.append(Problem(entry, f"{why} {later}"))
         document.text, document.unsure = None, True
 
     def _text(self, entry: int, document: RecordedDocument) -> str | None:
         """The document's text; None where it is unknown, so that the entry is useless."""
         if document.text is None:
-            self._put_aside(entry, document, f"The text of {document.path} is not known here.")
+            self._put_aside(entry, document, f"The text of {document.path} is unknown here.")
         return document.text
 
     def _document(self, values: Mapping[str, Any]) -> RecordedDocument:
@@ -250,7 +250,7 @@ class _Reader:
     def _on_header(self, entry: int, values: Mapping[str, Any]) -> None:
         found = values.get("documentType")
         if found != DOCUMENT_TYPE:
-            self.problems.append(Problem(entry, f"Its kind is {found!r}; it is read as {DOCUMENT_TYPE!r}."))
+            self.problems.append(Problem(entry, f"Its kind is {found!r}; Calomel reads it as {DOCUMENT_TYPE!r}."))
 
     def _on_meta(self, entry: int, values: Mapping[str, Any]) -> None:
         """Where a slice was cut from."""
@@ -313,7 +313,7 @@ class _Reader:
         if type(version) is int and document.version is not None and version != document.version + 1:
             if version <= document.version:
                 message = f"{document.path} is at version {document.version}, this change makes version {version} of it"
-                self.problems.append(Problem(entry, f"{message}: a second time. It is left out."))
+                self.problems.append(Problem(entry, f"{message}: a second time. Calomel skips it."))
                 return
             raise ValueError(f"changes are missing between version {document.version} and {version}")
         edits = code_point_edits(text, _edits_of(values["edit"]))
@@ -356,7 +356,7 @@ class _Reader:
             return
         fetch = self._fetches.pop(data["requestId"], None)
         if fetch is None:
-            raise ValueError(f"request {data['requestId']} was never sent")
+            raise ValueError(f"the log never sends request {data['requestId']}")
         number, version, asked = fetch
         document = self._documents[number]
         results = () if data.get("error") else data.get("result") or ()

@@ -119,7 +119,7 @@ def parse_scenario(text: str, name: str = "scenario") -> Scenario:
         raise LogError(f"{name} is not a scenario: it has no buffer.txt.")
     for each in files:
         if each not in _FILES:
-            message = f"Its file {each!r} is not known; it is left out."
+            message = f"Unknown file {each!r}: Calomel skips it."
             problems.append(Problem(_line_of(text, each) - 1, message))
     language = header.get("language", "")
     expected = files.get("expected", files.get("expected.txt", ""))
@@ -194,7 +194,7 @@ def _header(comment: str, problems: list[Problem]) -> tuple[dict[str, str], str]
         elif not header:
             description.append(line)
         elif line.strip():
-            problems.append(Problem(number, f"The header line {line!r} is not known; it is left out."))
+            problems.append(Problem(number, f"Unknown header line {line!r}: Calomel skips it."))
     return header, " ".join(description).strip()
 
 
@@ -203,7 +203,7 @@ def _number(header: dict[str, str], name: str, problems: list[Problem], default:
     if value is None:
         return default
     if not value.isdecimal():
-        problems.append(Problem(0, f"{name} is {value!r}, no number; {default} is taken."))
+        problems.append(Problem(0, f"{name} is {value!r}, not a number; Calomel uses {default}."))
         return default
     return int(value)
 
@@ -212,7 +212,7 @@ def _places(value: str, problems: list[Problem]) -> Iterator[Place]:
     for each in filter(str.strip, value.split(",")):
         found = _PLACE.fullmatch(each)
         if found is None:
-            problems.append(Problem(0, f"The cursor position {each.strip()!r} is not row:col; it is left out."))
+            problems.append(Problem(0, f"The cursor position {each.strip()!r} is not row:col; Calomel skips it."))
         else:
             yield Place(int(found[1]), int(found[2]))
 
@@ -232,7 +232,7 @@ def _history(text: str, first: int, problems: list[Problem]) -> Iterator[PastEdi
         elif part:
             parts[part].append(line)
         elif line.strip():
-            problems.append(Problem(number, f"The history line {line!r} belongs to no part and was skipped."))
+            problems.append(Problem(number, f"The history line {line!r} does not belong to a part; Calomel skips it."))
 
 
 def _manual(text: str, first: int, problems: list[Problem]) -> bool:
@@ -241,7 +241,7 @@ def _manual(text: str, first: int, problems: list[Problem]) -> bool:
     for number, line in enumerate(text.splitlines(), first):
         action, *words = line.split("#", 1)[0].split() or [""]
         if action and action not in _ACTIONS:
-            problems.append(Problem(number, f"The step {action!r} is not known; it is left out."))
+            problems.append(Problem(number, f"Unknown step {action!r}: Calomel skips it."))
         found = found or (action == "request-completion" and "manual" in words)
     return found
 

@@ -142,7 +142,7 @@ def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
                 start_new_session=True,
             )
     except OSError as error:
-        raise CompleterError("failed", f"the model's server cannot be started: {error.strerror}") from None
+        raise CompleterError("failed", f"cannot start the model's server: {error.strerror}") from None
 
 
 @contextmanager
@@ -152,7 +152,7 @@ def _open_log(path: Path) -> Iterator[int]:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     except OSError as error:
-        LOG.warning("the model's server has no log: %s cannot be written (%s)", path, error.strerror)
+        LOG.warning("the model's server has no log: cannot write %s (%s)", path, error.strerror)
         descriptor = open_private(os.devnull, os.O_WRONLY)
     try:
         if os.fstat(descriptor).st_size > _LOG_BYTES:
@@ -171,12 +171,12 @@ def _lock(path: Path, until: float) -> Iterator[None]:
     except RuntimeFileError as error:
         raise CompleterError("failed", str(error)) from None
     except OSError as error:
-        raise CompleterError("failed", f"{path.parent} cannot be written: {error.strerror}") from None
+        raise CompleterError("failed", f"cannot write to {path.parent}: {error.strerror}") from None
     with contextlib.ExitStack() as held:
         try:
             ours = held.enter_context(only_one(path.with_suffix(".lock"), max(0.0, until - time.monotonic())))
         except OSError as error:
-            raise CompleterError("failed", f"{path.parent} cannot be written: {error.strerror}") from None
+            raise CompleterError("failed", f"cannot write to {path.parent}: {error.strerror}") from None
         if not ours:
             raise CompleterError("timeout", "another window has been starting the server for too long")
         yield
@@ -306,7 +306,7 @@ def _own(settings: ServerSettings) -> Wish:
     try:
         weights = weights_id(folder)
     except OSError as error:
-        raise CompleterError("failed", f"the model folder {folder} cannot be read ({error.strerror})") from None
+        raise CompleterError("failed", f"cannot read the model folder {folder} ({error.strerror})") from None
     options = () if settings.quantize is None else ("--quantize", settings.quantize)
     path = shared_path(weights, settings.device, *options)
     return Wish(model, weights, settings.device, settings.idle_minutes, path, options)
@@ -409,4 +409,4 @@ def _token(settings: ServerSettings) -> str | None:
         return data.decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
-        raise CompleterError("refused", f"server.token_file {settings.token_file} cannot be read: {reason}") from None
+        raise CompleterError("refused", f"cannot read server.token_file {settings.token_file}: {reason}") from None

@@ -195,7 +195,7 @@ class CopyScorer:
         except FileNotFoundError:
             return None
         except (OSError, FieldError) as error:
-            raise CheckpointError(f"{place} cannot be read: {error}") from error
+            raise CheckpointError(f"cannot read {place}: {error}") from error
         for part, names in (("prior", PRIOR), ("draft", DRAFT), ("own", OWN)):
             if set(getattr(found, part)) != set(names):
                 raise CheckpointError(f"{place}: {part} must have exactly {', '.join(names)}")

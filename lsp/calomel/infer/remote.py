@@ -86,7 +86,7 @@ class HttpCompleter:
         try:
             return decode(await self._send("POST", COMPLETE_PATH, body), CompleteAnswer)
         except FieldError as error:
-            raise CompleterError("failed", f"the server's answer cannot be read: {error}") from None
+            raise CompleterError("failed", f"cannot read the server's answer: {error}") from None
 
     async def info(self) -> ModelInfo:
         """What the model can do. Raises CompleterError, `loading` while it is not loaded."""
@@ -171,7 +171,7 @@ def _gone(error: HTTPError, endpoint: Endpoint, *, first: bool) -> CompleterErro
     # Our server may break off an answer, but never starts with anything but HTTP.
     if first and isinstance(error, httpx.ProtocolError):
         return CompleterError("unreachable", f"the program at {place} is not Calomel")
-    return CompleterError("unreachable", f"the model's server is gone ({type(error).__name__})")
+    return CompleterError("unreachable", f"the model's server has ended ({type(error).__name__})")
 
 
 def _refusal(response: Response) -> CompleterError:

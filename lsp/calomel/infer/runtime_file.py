@@ -91,7 +91,7 @@ def read(path: Path) -> ServerRecord | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise RuntimeFileError(f"{path} cannot be read ({error.strerror})") from error
+        raise RuntimeFileError(f"cannot read {path} ({error.strerror})") from error
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):

@@ -228,7 +228,7 @@ class Models:
             if moving is self._moving:  # the editor waits no longer
                 moving.cancel()
                 raise
-            return {"model": None, "message": "Another model was chosen meanwhile."}
+            return {"model": None, "message": "You chose another model meanwhile."}
         self._configuration.choose(server)
         await self._services.model_is(info)
         return {

@@ -132,7 +132,7 @@ class Connection:
             frame = self._framer.next()
         except ValueError as error:
             # The start of the next message is unknown.
-            self.note(f"the stream cannot be read: {error}")
+            self.note(f"cannot read the stream: {error}")
             self.ended = True
             return False
         if frame is None:

@@ -43,7 +43,7 @@ class _PrivateFile(RotatingFileHandler):
 
 def _complain(path: Path, error: BaseException | None) -> None:
     why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-    print(f"calomel: no log: {path} cannot be written ({why})", file=sys.stderr)  # noqa: T201 - it is all there is
+    print(f"calomel: no log: cannot write {path} ({why})", file=sys.stderr)  # noqa: T201 - it is all there is
 
 
 class _Terse(logging.Formatter):

@@ -88,7 +88,7 @@ class Services:
             try:
                 counter = ExactCounter(await asyncio.to_thread(Tokenizer.from_file, Path(info.tokenizer)))
             except TokenizerError:
-                LOG.warning("the model's tokenizer cannot be read: tokens are estimated")
+                LOG.warning("cannot read the model's tokenizer: Calomel estimates tokens")
         if isinstance(counter, ExactCounter) or isinstance(self.builder.counter, ExactCounter):
             self.builder.counter = counter
             # Parts that were cut by estimates may use only half of their tokens.
@@ -146,4 +146,4 @@ class Services:
         try:
             self.suggester.filter.records.save()
         except OSError as error:
-            LOG.warning("outcomes of suggestions could not be stored: %s", error)
+            LOG.warning("cannot store the outcomes of suggestions: %s", error)

@@ -162,7 +162,7 @@ class OutcomeLog:
         if self.lost == 1:
             why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
             with contextlib.suppress(Exception):
-                self._warn(f"Outcomes of suggestions cannot be written to {self._path} ({why}).")
+                self._warn(f"Calomel cannot write the outcomes of suggestions to {self._path} ({why}).")
 
 
 def numbered(path: Path, number: int) -> Path:

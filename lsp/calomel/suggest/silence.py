@@ -30,18 +30,18 @@ class SilenceReason(StrEnum):
     OFF_LANGUAGE = "off_language", "Suggestions are off for this language."
     OFF_FILE = "off_file", "Suggestions are off for this file."
     OFF_NEXT_EDIT = "off_next_edit", "Next-edit suggestions are off."
-    SNOOZED = "snoozed", "Suggestions are snoozed."
+    SNOOZED = "snoozed", "You snoozed suggestions."
     ON_REQUEST = "on_request", "Suggestions appear only when you ask."
-    IGNORED_PATH = "ignored_path", "This file is excluded by an ignore rule."
+    IGNORED_PATH = "ignored_path", "An ignore rule excludes this file."
     UNKNOWN_DOCUMENT = "unknown_document", "The editor has not opened this document."
-    NO_MODEL = "no_model", "No model can be reached."
+    NO_MODEL = "no_model", "No model answers."
     LOADING = "loading", "The model is still loading."
     OVERLOADED = "overloaded", "The model server is overloaded."
     TIMEOUT = "timeout", "The model did not answer in time."
     FAILED = "failed", "The model failed to answer; see the log."
     NOT_TRAINED_FOR_EDITS = (
         "not_trained_for_edits",
-        "This model completes text but was not trained for next edits.",
+        "This model completes text but does not know next edits.",
     )
     MULTI_CURSOR = "multi_cursor", "There are several cursors."
     MID_WORD = "mid_word", "The cursor is inside a word."
@@ -92,7 +92,7 @@ _UNFIT: Final = {
     "generated": "This file is generated.",
     "minified": "This file is minified.",
     "binary": "This is not a text file.",
-    "unreadable": "This file cannot be read.",
+    "unreadable": "Calomel cannot read this file.",
 }
 
 

@@ -265,7 +265,7 @@ class Indexer:
             return
         # One death is no proof against a file: somebody may have killed the process.
         if len(batch) == 1 and self._deaths > 1:
-            self._say(f"{batch[0].file.name} is not used for suggestions: the indexing process fails on it ({ended}).")
+            self._say(f"{batch[0].file.name} plays no part in suggestions: the indexing process fails on it ({ended}).")
             self._deaths = 0
             self._tell(1)
             return

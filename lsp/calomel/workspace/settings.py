@@ -280,10 +280,10 @@ def _read(path: Path, label: str, problems: list[SettingProblem], *, trusted: bo
     except FileNotFoundError:
         return {}
     except RecursionError:
-        values, problem = {}, "is nested too deeply, so it was not read"
+        values, problem = {}, "is nested too deeply, so Calomel did not read it"
     except (OSError, RuntimeError) as error:
         # A link that leads to itself is an error of either kind.
-        values, problem = {}, f"could not be read ({getattr(error, 'strerror', None) or 'a link to itself'})"
+        values, problem = {}, f"not readable ({getattr(error, 'strerror', None) or 'a link to itself'})"
     except UnicodeDecodeError:
         values, problem = {}, "is not UTF-8"
     except tomllib.TOMLDecodeError as error:
@@ -299,19 +299,19 @@ def _said(path: Path, *, trusted: bool) -> tuple[Mapping[str, Any], str]:
     A workspace's may be anybody's: it must lie in its folder. Whatever others may write at any time only hides more.
     """
     if not trusted and not path.resolve().is_relative_to(path.parent.resolve()):
-        return {}, "is a link that leads outside the folder, so it was not read"
+        return {}, "is a link that leads outside the folder, so Calomel did not read it"
     data = read_regular(path, _MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
-        return {}, f"larger than {_MAX_BYTES // 1024} KB, so it was not read"
+        return {}, f"larger than {_MAX_BYTES // 1024} KB, so Calomel did not read it"
     values = tomllib.loads(data.decode("utf-8"))
     found = path.stat()
     if not rights_of_others(found, _OTHERS_WRITE) and (is_own(found) or found.st_uid == 0):
         return values, ""
     if trusted:
-        return {}, "can be changed by other users, so it was not read; use `chmod o-w` or `chown`"
+        return {}, "other users can change it, so Calomel did not read it; use `chmod o-w` or `chown`"
     return (
         {name: value for name, value in values.items() if name == "privacy"},
-        "can be changed by other users, so only its privacy rules count; use `chmod o-w` or `chown`",
+        "other users can change it, so only its privacy rules count; use `chmod o-w` or `chown`",
     )
 
 
@@ -432,7 +432,7 @@ def _wanted(rules: Mapping[str, Any], kinds: Sequence[Any]) -> str:
 def _allowed_to_workspace(value: Any, spec: Field[Any], now: Any) -> Any:
     """The value, if a workspace's file, which may be anybody's, is allowed to set it. Raises ValueError."""
     if spec.metadata.get("user"):
-        raise ValueError("can be set only in your own settings, not by a workspace")
+        raise ValueError("belongs only in your own settings, not by a workspace")
     if spec.metadata.get("limit"):
         bound = now if now is not None else spec.metadata["high"]
         if value > bound:

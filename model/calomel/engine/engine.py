@@ -151,7 +151,7 @@ class Engine:
 
     def _stopped(self) -> EngineStoppedError:
         if self._failure is None:
-            return EngineStoppedError("the engine was closed")
+            return EngineStoppedError("the engine has closed")
         error = EngineStoppedError(f"the engine's thread failed: {self._failure!r}")
         error.__cause__ = self._failure
         return error

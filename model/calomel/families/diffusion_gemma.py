@@ -153,7 +153,7 @@ def _estimate(raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
         narrow = int(text["num_key_value_heads"]), int(text["head_dim"])
         wide = _wide(text)
     except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"config.json has no usable field {error}; the memory cannot be estimated") from error
+        raise CheckpointError(f"config.json has no usable field {error}, which the estimate of memory needs") from error
     each, canvas = BYTES[options.dtype], options.canvas or int(raw.get("canvas_length") or 256)
     kinds = text.get("layer_types") or [
         "full_attention" if (at + 1) % _PATTERN == 0 else "sliding_attention" for at in range(layers)

@@ -147,7 +147,7 @@ def decoder_estimate(
         key_heads = int(raw.get("num_key_value_heads") or heads)
         width = int(raw.get("head_dim") or size // heads)
     except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"config.json has no usable field {error}; the memory cannot be estimated") from error
+        raise CheckpointError(f"config.json has no usable field {error}, which the estimate of memory needs") from error
     each = BYTES[options.dtype]
     tied = bool(raw.get("tie_word_embeddings"))
     perceptrons = layers * 3 * size * inner

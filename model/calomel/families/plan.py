@@ -235,7 +235,7 @@ def _check_forward(engine: Engine, family: Family, folder: Path) -> None:
     try:
         found = engine.submit(shortest).result()
     except EngineError as error:
-        raise CheckpointError(f"{folder} cannot be used, a first forward of it failed: {error}") from error
+        raise CheckpointError(f"cannot use {folder}: a first forward failed: {error}") from error
     ended = () if found.end_log_prob is None else (found.end_log_prob,)
     if not all(map(math.isfinite, (*found.log_probs, *found.entropies, *ended))):
         raise CheckpointError(

@@ -168,6 +168,6 @@ def _read_header(file: Path) -> dict[str, Held]:
         with safe_open(file, framework="pt") as header:
             return {name: Held(file, tuple(header.get_slice(name).get_shape())) for name in header.keys()}  # noqa: SIM118
     except OSError as error:
-        raise CheckpointError(f"{file} cannot be read: {error}") from error
+        raise CheckpointError(f"cannot read {file}: {error}") from error
     except SafetensorError as error:
         raise CheckpointError(f"{file} is damaged or cut short: {error}; fetch it again") from error

@@ -94,7 +94,7 @@ class ChatTemplate:
             try:
                 sources[_WITHOUT_TOOLS] = file.read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError) as error:
-                raise ChatTemplateError(f"{TEMPLATE_FILE} can not be read: {type(error).__name__}") from error
+                raise ChatTemplateError(f"cannot read {TEMPLATE_FILE}: {type(error).__name__}") from error
             sources.pop(_WITH_TOOLS, None)
         if _WITHOUT_TOOLS not in sources:
             return None

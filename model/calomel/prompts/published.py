@@ -75,7 +75,7 @@ def _from_slow(folder: Path, kind: str) -> dict[str, Any]:
     try:
         fast = FastTokenizer(BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
     except Exception as error:
-        raise TokenizerError(f"vocab.json and merges.txt in {folder} can not be read: {error}") from error
+        raise TokenizerError(f"cannot read vocab.json and merges.txt in {folder}: {error}") from error
     fast.decoder = decoders.ByteLevel()
     if "qwen" in kind.lower() or "dream" in kind.lower():
         fast.normalizer = normalizers.NFC()
@@ -145,7 +145,7 @@ class PublishedTokenizer(TextTokenizer):
         try:
             fast = FastTokenizer.from_str(json.dumps(bare))
         except Exception as error:
-            raise TokenizerError(f"the tokenizer in {folder} can not be read: {error}") from error
+            raise TokenizerError(f"cannot read the tokenizer in {folder}: {error}") from error
         fast.encode_special_tokens = True
         self._literal = {int(token["id"]): str(token["content"]).encode() for token in added if not token["special"]}
         pieces = byte_level if "ByteLevel" in _kinds(described.get("decoder")) else _spelled

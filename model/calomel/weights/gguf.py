@@ -100,7 +100,7 @@ def unfolded(file: Path, name: str | None = None) -> Path:
             shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(draft, folder, symlinks=True)
     except OSError as error:
-        raise GgufError(f"{file} cannot be opened: {error}") from error
+        raise GgufError(f"cannot open {file}: {error}") from error
     return folder
 
 
@@ -123,7 +123,7 @@ def _write(file: Path, folder: Path) -> None:
         if said.get("tokenizer.ggml.model") == "gpt2":
             _mend(folder / "tokenizer.json", str(said.get("tokenizer.ggml.pre", "default")), reader)
     except GgufError as error:
-        raise GgufError(f"{file} cannot be opened by Calomel's own engine: {error}. {served(file)}") from None
+        raise GgufError(f"Calomel's own engine cannot open {file}: {error}. {served(file)}") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, OSError) as error:
         raise GgufError(f"{file} is damaged, or cut short: {error!r}") from error
     (folder / "config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")

@@ -113,7 +113,7 @@ def _made(found: Sequence[Sample], fits: Mapping[str, Fit], known: Calibrator) -
         console().print(f"{', '.join(sorted(rest.kinds))}: scale and offset corrected together.")
     except TooFewError as error:
         if not fits:
-            message = f"nothing was fitted; the present calibrator stays in use: {error}"
+            message = f"no new calibrator; the present one stays in use: {error}"
             raise CommandError(message) from error
     return Calibrator({**known.kinds, **kinds})
 

@@ -178,7 +178,7 @@ def writable(folder: Path) -> Finding:
         place = place.parent
     if os.access(place, os.W_OK):
         return ok("state", str(folder))
-    return warn("state", f"{folder} cannot be written", "outcomes of suggestions cannot be stored: chmod u+w it")
+    return warn("state", f"cannot write to {folder}", "Calomel stores the outcomes of suggestions there: chmod u+w it")
 
 
 MIB: Final = 1024 * 1024
@@ -277,7 +277,7 @@ def _grammars() -> Finding:
 
     missing = sorted({grammar.module for grammar in GRAMMARS if load(grammar) is None})
     if missing:
-        return warn("grammars", f"cannot be loaded: {', '.join(missing)}", "install these packages with pip")
+        return warn("grammars", f"cannot load {', '.join(missing)}", "install these packages with pip")
     return ok("grammars", f"{len(GRAMMARS)} languages")
 
 

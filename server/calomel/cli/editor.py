@@ -50,9 +50,9 @@ def setup(
     if plan.file is not None:
         path, text = plan.file
         if path.exists():
-            print(f"{path} exists already; nothing is written.")
+            print(f"{path} exists already. Calomel leaves it as it is.")
         else:
-            print(f"{path}, which is written for you:\n\n{indent(text, '    ')}")
+            print(f"{path}, which Calomel writes for you:\n\n{indent(text, '    ')}")
             refused = not _agreed(yes=yes)
             if not refused:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -113,6 +113,6 @@ def _agreed(*, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        print("Nothing was written. Add --yes to write it.")
+        print("Nothing written. Add --yes to write it.")
         return False
     return typer.confirm("Write this?")

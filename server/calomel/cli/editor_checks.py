@@ -68,7 +68,9 @@ def check_sides(found: list[Side]) -> Iterator[Finding]:
     for side in found:
         for problem in side.problems:
             yield warn(
-                "editors' settings", str(problem), "the default is used; calomel config reference lists all settings"
+                "editors' settings",
+                str(problem),
+                "Calomel uses the default; calomel config reference lists all settings",
             )
         yield from _suggestions(side)
         yield _model(side)
@@ -215,7 +217,7 @@ def _vs_codes(here: Here) -> Iterator[Finding]:
         path = each.settings(here)
         values = settings_of(path)
         if values is None:
-            yield warn(each.name, f"{path} cannot be read as JSON", _BROKEN)
+            yield warn(each.name, f"{path} is not valid JSON", _BROKEN)
         elif any("calomel" in key for key in values):
             yield ok(each.name, f"set up in {path}")
 
@@ -226,7 +228,7 @@ def _zed(here: Here) -> Iterator[Finding]:
         return
     values = settings_of(path)
     if values is None:
-        yield warn("Zed", f"{path} cannot be read as JSON", _BROKEN)
+        yield warn("Zed", f"{path} is not valid JSON", _BROKEN)
         return
     wrong = _wrong_in_zed(values.get("edit_predictions"), here.url)
     if wrong is None:
@@ -245,7 +247,7 @@ def _wrong_in_zed(predictions: object, url: str | None) -> str | None:
         provider = {}
     form, model = provider.get("prompt_format", "infer"), str(provider.get("model", ""))
     if form not in _ZED_FORMATS and not (form == "infer" and model.partition(":")[0] in _INFERRED):
-        return "prompt_format is unknown to this server, or cannot be inferred from the model's name"
+        return "the server does not know prompt_format, or cannot infer it from the model's name"
     try:
         parts, own = urlsplit(str(provider.get("api_url"))), urlsplit(url or "")
         local, place = is_loopback(parts.hostname or ""), (parts.scheme, parts.port)

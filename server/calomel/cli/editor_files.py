@@ -49,7 +49,7 @@ def read(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror})") from error
+        raise InputError(f"cannot read {path} ({error.strerror})") from error
     if len(data) > _LARGEST:
         raise InputError(f"{path} is larger than {_LARGEST // 1024} KB, too large for a settings file")
     try:

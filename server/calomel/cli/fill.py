@@ -51,7 +51,7 @@ def read_source(file: Path) -> str:
     try:
         return file.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not UTF-8 (byte {error.start}); only UTF-8 text can be completed") from error
+        raise InputError(f"{file} is not UTF-8 (byte {error.start}); Calomel completes only UTF-8 text") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ _FIELDS: Final = (
 
 
 def fill(
-    file: Annotated[Path, typer.Argument(help="Source file; it is never written.")],
+    file: Annotated[Path, typer.Argument(help="Source file. Calomel does not change it.")],
     at: Annotated[str, typer.Option(metavar="LINE:COLUMN", help="Start of the gap, counted from 1:1.")],
     to: Annotated[
         str | None, typer.Option(metavar="LINE:COLUMN", help="End of the gap. Default: the same place.")
@@ -218,7 +218,7 @@ def _play(out: Console, completer: Completer, info: ModelInfo, seconds: float) -
     if rejected is not None:
         out.print("\n".join(rejected.lines()), markup=False, highlight=False)
     told = ", ".join(f"{count} {word}" for name, word in _TOLD.items() if (count := tour.outcomes[name]))
-    out.print(f"\nShown: {told or 'nothing'}. Nothing was shown at {tour.silent} other pauses.\n")
+    out.print(f"\nShown: {told or 'nothing'}. Silent at {tour.silent} other pauses.\n")
 
 
 _TOLD: Final = {

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if (error.name or "").startswith("calomel"):
             raise
         print(
-            f"calomel: {error.name} is not installed: install Calomel's extras `bench` and `train`",
+            f"calomel: {error.name} is missing: install Calomel's extras `bench` and `train`",
             file=sys.stderr,
         )
         raise SystemExit(1) from error

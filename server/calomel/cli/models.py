@@ -275,7 +275,7 @@ def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[P
     if place.exists():
         raise CommandError(f"{place} exists already: remove it, or choose another --name")
     if any(os.environ.get(each, "") not in {"", "0"} for each in ("HF_HUB_OFFLINE", "CALOMEL_OFFLINE")):
-        raise CommandError("HF_HUB_OFFLINE is set, so nothing is fetched; unset it")
+        raise CommandError("HF_HUB_OFFLINE forbids downloads; unset it")
     draft = place.with_name(f".{target}.{os.getpid()}")
     try:
         commit = _download(repository, revision, draft)
@@ -304,7 +304,7 @@ def _download(repository: str, revision: str | None, draft: Path) -> str:
         from huggingface_hub import HfApi, snapshot_download
         from huggingface_hub.errors import HfHubHTTPError
     except ModuleNotFoundError:
-        raise CommandError("huggingface_hub is not installed: install Calomel's extra `hub`") from None
+        raise CommandError("huggingface_hub is missing: install Calomel's extra `hub`") from None
     try:
         # A branch or a tag may move between this query and the download; a commit does not.
         found = HfApi().model_info(repository, revision=revision)

@@ -29,7 +29,7 @@ def _checked_device(name: str) -> str:
     except (AssertionError, RuntimeError) as error:
         reason = str(error).partition("\n")[0]
         raise InputError(
-            f"--device {name} cannot be used here: {reason}. Without the option Calomel runs on the CPU"
+            f"--device {name} does not work here: {reason}. Without the option Calomel runs on the CPU"
         ) from error
     return name
 

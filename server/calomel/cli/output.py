@@ -77,4 +77,4 @@ def check_folders(*paths: Path | None) -> None:
     """Raise InputError for a file whose folder does not exist, before any work is done for it."""
     for path in paths:
         if path is not None and not path.resolve().parent.is_dir():
-            raise InputError(f"{path} cannot be written: its folder does not exist")
+            raise InputError(f"cannot write {path}: its folder does not exist")

@@ -111,7 +111,7 @@ def replay(
         write_report(html, results, whole, "Calomel replay")
     stopped = [f"{result.log}: {result.error}" for result in results if result.error]
     if stopped:
-        raise CommandError(f"{len(stopped)} logs were not replayed to the end; {stopped[0]}")
+        raise CommandError(f"{len(stopped)} logs did not play to the end; {stopped[0]}")
     if not all(result.text_right for result in results):
         raise CommandError("the replayed text differs from the log, so its figures mean nothing")
 
@@ -145,7 +145,7 @@ def _read(paths: Sequence[Path], git: Path | None, commits: int) -> list[ReplayL
         if more > 0:
             typer.echo(f"{log.name}: {more} more problems; see --json", err=True)
     if not found:
-        raise InputError(f"none of the last {commits} commits of {git} can be replayed")
+        raise InputError(f"nothing to replay in the last {commits} commits of {git}")
     return found
 
 
@@ -169,7 +169,7 @@ def _commits(git: Path, commits: int) -> Iterator[ReplayLog]:
         else:
             yield each
     for reason, count in left_out.most_common():
-        typer.echo(f"{git}: {count} commits are left out: {reason}", err=True)
+        typer.echo(f"{git}: without {count} commits: {reason}", err=True)
 
 
 def _compare(first: Path, second: Path, *, seed: int) -> None:

@@ -54,7 +54,7 @@ def stats(
     if json is not None:
         write_whole(json, encoder.dumps(whole, indent=1, allow_nan=False) + "\n")
     if bad:
-        console(stderr=True).print(f"{bad:,} damaged lines were skipped.")
+        console(stderr=True).print(f"{bad:,} damaged lines do not count.")
     out = console(wrap=True)
     if not found and not sources:
         out.print(_nothing(path, since, bad))
@@ -84,11 +84,11 @@ def _sources() -> list[dict[str, Value]]:
 
 def _nothing(path: Path, since: float | None, bad: int) -> str:
     if since is not None:
-        return f"Nothing was logged in the last {since:g} days."
+        return f"No entries in the last {since:g} days."
     if bad:
-        return f"{path} holds no line that can be read."
+        return f"{path} has no readable line."
     return (
-        f"Nothing has been logged in {path} yet. Editors that use `calomel lsp` record outcomes of "
+        f"No entries in {path} yet. Editors that use `calomel lsp` record outcomes of "
         "suggestions there, unless `log.outcomes` is off."
     )
 

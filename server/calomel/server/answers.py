@@ -28,7 +28,7 @@ from calomel.suggest.stateless import RegionAnswer, language_of, names_no_secret
 DEFAULT_MAX_TOKENS: Final = 512
 # Clients of OpenAI's API read this as the end of a stream.
 DONE: Final = b"data: [DONE]\n\n"
-TRIMMED: Final = "The prompt was too long, so its beginning was left out."
+TRIMMED: Final = "The prompt was too long, so the model did not see its beginning."
 
 # No token of source code is nearly this long on average: no model reads text farther from a hole.
 _CHARACTERS_PER_TOKEN: Final = 16

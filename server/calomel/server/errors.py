@@ -185,7 +185,7 @@ class ModelFailedError(UnavailableError):
     """The model could not be opened, or its engine has failed; the reason is in the server's log."""
 
     code = "model_failed"
-    message = "The model could not be loaded or has failed; see the server's log."
+    message = "The model did not load or has failed; see the server's log."
 
 
 class EngineStoppedError(UnavailableError):

@@ -82,7 +82,7 @@ class ModelLoader:
         try:
             return replace(self._describe(), reads_ahead=reads_ahead)
         except (OSError, ValueError) as error:
-            _log.error("the model's folder cannot be read: %s", type(error).__name__)
+            _log.error("cannot read the model's folder: %s", type(error).__name__)
             raise ModelFailedError from error
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class ModelLoader:
             with contextlib.suppress(OSError, ValueError):
                 self._describe()
         except Exception as error:  # noqa: BLE001 (whatever it is, requests must be told)
-            self.failure = str(error) if isinstance(error, StartError) else f"the model could not be loaded: {error}"
+            self.failure = str(error) if isinstance(error, StartError) else f"the model did not load: {error}"
             _log.error("%s", self.failure)
             _log.debug("at the place of the error", exc_info=error)
             return

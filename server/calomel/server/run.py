@@ -233,7 +233,7 @@ def _check_tls(settings: ServerSettings) -> None:
         try:
             path.open("rb").close()
         except OSError as error:
-            raise StartError(f"{name}: {path} cannot be read ({error.strerror})") from None
+            raise StartError(f"{name}: cannot read {path} ({error.strerror})") from None
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key, password="")
     except ssl.SSLError as error:

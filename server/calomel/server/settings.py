@@ -284,7 +284,7 @@ def read(path: Path, *, must_exist: bool) -> dict[str, Any]:
             raise SettingsError(f"{path}: this file does not exist") from None
         return {}
     except OSError as error:
-        raise SettingsError(f"{path} cannot be read ({error.strerror})") from None
+        raise SettingsError(f"cannot read {path} ({error.strerror})") from None
     if len(data) > _MAX_BYTES:
         raise SettingsError(f"{path} is larger than {_MAX_BYTES // 1024} KB")
     try:

@@ -92,7 +92,7 @@ def _text(path: Path, what: str, form: str) -> str:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise StartError(f"the {what} {path} cannot be read ({error.strerror})") from None
+        raise StartError(f"cannot read the {what} {path} ({error.strerror})") from None
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -145,7 +145,7 @@ def _make(path: Path) -> None:
         with contextlib.suppress(FileExistsError):
             os.link(draft, path)
     except OSError as error:
-        raise StartError(f"the token file {path} cannot be written ({error.strerror})") from None
+        raise StartError(f"cannot write the token file {path} ({error.strerror})") from None
     finally:
         with contextlib.suppress(OSError):
             draft.unlink()

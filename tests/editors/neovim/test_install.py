@@ -111,7 +111,7 @@ def test_it_can_be_stopped(bare: Neovim, uv: FakeUv, wheel: Path) -> None:
     bare.command(f"CalomelInstall {wheel}")
     until_said(bare, "an installation is running")
     bare.command("CalomelInstall!")
-    until_said(bare, "nothing was installed")
+    until_said(bare, "installation cancelled")
     assert list(storage(bare).iterdir()) == []
 
 

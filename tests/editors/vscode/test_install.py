@@ -38,7 +38,7 @@ def test_without_a_server_one_is_offered_and_a_click_installs_it(start: Starter,
     assert last.endswith(f"/bin/python {wheel}")
     # Taken back.
     workbench.click("Cancel")
-    until_bar(workbench, "Calomel: nothing was installed")
+    until_bar(workbench, "Calomel: installation cancelled")
     assert list(storage(workbench).iterdir()) == []
     workbench.until(lambda: not workbench.toasts(), "its progress is gone")
     # It fails, and it fails without a network.

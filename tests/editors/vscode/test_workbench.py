@@ -333,8 +333,8 @@ def test_the_status_says_that_it_is_off_in_this_file_and_why(workbench: Workbenc
     workbench.press("End", "Enter")
     workbench.type("B=")
     workbench.until_status("Calomel: off here")
-    workbench.until_silent_because("excluded by an ignore rule")
-    workbench.until(lambda: "Calomel: This file is excluded by an ignore rule" in workbench.see("bar"), "the sentence")
+    workbench.until_silent_because("An ignore rule excludes")
+    workbench.until(lambda: "Calomel: An ignore rule excludes this file" in workbench.see("bar"), "the sentence")
     assert (len(workbench.asked()), workbench.toasts()) == (before, [])
 
 

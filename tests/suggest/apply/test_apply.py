@@ -60,7 +60,7 @@ def test_an_empty_file_becomes_the_snippet() -> None:
 @pytest.mark.parametrize(
     ("original", "update", "says"),
     [
-        pytest.param(ORIGINAL, "\n", "could not be placed", id="nothing"),
+        pytest.param(ORIGINAL, "\n", "does not match a place", id="nothing"),
         pytest.param("x = 1\n" * 60_000, "# ...\nx = 2\n", "too long", id="lines"),
         pytest.param("xoxb-" * 30_000, "# ...\nx = 2\n", "too long", id="characters of a line"),
     ],

@@ -62,7 +62,7 @@ local function held_back(withheld)
 end
 
 local BLOCKED = {
-    not_modifiable = "this buffer cannot be changed",
+    not_modifiable = "this buffer is read-only",
     macro = "a macro is being recorded or executed",
     command_line_window = "this is the command-line window",
     popup_menu = "the popup menu is open",
@@ -109,7 +109,7 @@ function M.status_lines()
         lines[#lines + 1] = ("This buffer: nothing shown, because %s."):format(BLOCKED[here.blocked] or here.blocked)
     else
         local silence = server.silences[vim.uri_from_bufnr(0)]
-        local why = silence and ("%s (%s)"):format(silence.message, silence.reason) or "nothing was requested yet."
+        local why = silence and ("%s (%s)"):format(silence.message, silence.reason) or "no request yet."
         lines[#lines + 1] = "This buffer: nothing shown. " .. why
     end
     return lines

@@ -108,7 +108,7 @@ function M.choose(choice)
     local text = vim.json.encode({ said = said(M.given or {}), choice = choice })
     local made = pcall(vim.fn.mkdir, vim.fs.dirname(path), "p")
     if not made or not pcall(vim.fn.writefile, { text }, path) then
-        return ("%s cannot be written: the choice lasts until Neovim exits"):format(path)
+        return ("cannot write %s: the choice lasts until Neovim exits"):format(path)
     end
 end
 

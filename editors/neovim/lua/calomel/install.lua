@@ -150,7 +150,7 @@ local function run(all, tell, done)
     end
     local function ended(result)
         if running.stopped then
-            done("nothing was installed")
+            done("installation cancelled")
         elseif result.code ~= 0 and not vim.list_contains(all[1], SMALL_TORCH[#SMALL_TORCH]) then
             done(explained(output))
         elseif #all == 1 then

@@ -204,7 +204,7 @@ class UpstreamCompleter:
     def note(self) -> str:
         """One sentence for people: which server and model, and where confidences come from; or what is wrong."""
         if self._adapter is None:
-            return self._trouble or f"the server at {self.target.base} was not asked yet"
+            return self._trouble or f"the server at {self.target.base} has no answer yet"
         known = "it gives log-probabilities" if self._last.log_probs else _NONE
         known += "; it has no fill-in-the-middle tokens and continues the text before a gap" if self._continues else ""
         return f"{self._adapter.name} at {self.target.base} with {self._last.model}; {known}"

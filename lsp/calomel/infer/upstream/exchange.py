@@ -277,7 +277,9 @@ class Exchange:
         if status == _BUSY:
             return UpstreamError("overloaded", f"{self._place} is overloaded: try again shortly", status, said)
         if status == _LOADING:
-            return UpstreamError("loading", f"{self._place} is not ready yet: wait until its model is loaded", status)
+            return UpstreamError(
+                "loading", f"{self._place} is not ready yet: wait until it has loaded its model", status
+            )
         window = _WINDOW.search(said)
         if window:
             message = f"{self._place} has room for {window[1]} tokens: try again, or enlarge its context"

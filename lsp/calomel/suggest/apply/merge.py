@@ -20,8 +20,8 @@ from calomel.suggest.apply.snippet import read_snippet
 from calomel.suggest.apply.source import Source, dialects, grammar_for, read_source
 from calomel.suggest.edit import line_end_of, with_line_ends_of
 
-NO_PLACE: Final = "The update could not be placed in the original code; the original code is returned."
-TOO_LARGE: Final = "The original code and the update are too long to be compared; the original code is returned."
+NO_PLACE: Final = "The update does not match a place in the original code. Here is the original code, unchanged."
+TOO_LARGE: Final = "The original code and the update are too long to compare. Here is the original code, unchanged."
 BREAKS: Final = (
     "The update would make syntax errors that the original code does not have; the original code is returned."
 )

@@ -274,7 +274,7 @@ def _template(folder: Path | None) -> ChatTemplate | None:
     try:
         return ChatTemplate.of(folder or nano_path())
     except ChatTemplateError as error:
-        _log.error("the model's chat template cannot be used: %s", error)
+        _log.error("cannot use the model's chat template: %s", error)
         raise ModelFailedError from error
 
 
