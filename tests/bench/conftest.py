@@ -10,9 +10,9 @@ from tests.bench.stories_made import write_stories
 from calomel.engine import Transformer
 from calomel.engine.checkpoint import save_checkpoint
 from calomel.report.heldout import HeldoutFile
-from calomel.report.progress import Progress
+from calomel.report.running import Progress
 from calomel.training.config import ModelShape
-from calomel.training.documents import train_tokenizer
+from calomel.training.corpus.shards import train_tokenizer
 
 PYTHON = '''def average(numbers: list[float]) -> float:
     """The arithmetic mean of numbers, zero for none of them."""

@@ -21,8 +21,7 @@ from calomel.bench.suite import (
     suite_score,
 )
 from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, Kind, ModelInfo
-from calomel.prompts.parts import Hunk
-from calomel.suggest.edit import TextEdit, apply
+from calomel.prompts.parts import Edit, Hunk, edited
 
 
 class Scripted:
@@ -143,12 +142,12 @@ def test_the_last_edit_is_repeated_at_the_next_place_where_it_was_not_done() -> 
     text, last = "total_sum = total\namount = 1\nprint(total)\n", [made("total = 1\n", "amount = 1\n", 1)]
     edit = repeat_last(text, last, cursor=24)
     assert edit is not None
-    assert apply(text, [edit]) == "total_sum = total\namount = 1\nprint(amount)\n"
+    assert edited(text, [edit]) == "total_sum = total\namount = 1\nprint(amount)\n"
     # Behind the last place it begins anew.
     text = "print(total)\namount = 1\n"
-    assert repeat_last(text, last, cursor=len(text)) == TextEdit(6, 11, "amount")
+    assert repeat_last(text, last, cursor=len(text)) == Edit(6, 11, "amount")
     wrapped = [made("x = name\n", "x = (name)\n")]
-    assert repeat_last("x = (name)\ny = name\n", wrapped, cursor=9) == TextEdit(15, 19, "(name)")
+    assert repeat_last("x = (name)\ny = name\n", wrapped, cursor=9) == Edit(15, 19, "(name)")
     assert repeat_last("x = (name)\ny = (name)\n", wrapped, cursor=9) is None
     assert repeat_last("f(a, b)\nf(a)\n", [made("f(a)\n", "f(a, b)\n")], cursor=7) is None
     assert repeat_last("a = 1\n", [], 0) is repeat_last("b = 1\n", [made("a = 1\n", "b = 1\n")], 0) is None

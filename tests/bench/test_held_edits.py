@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,11 +19,9 @@ from calomel.bench.held_summary import LOSSES, Row, Said, held_figures, held_tab
 from calomel.bench.suite import SuiteError
 from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 from calomel.prompts.parts import Edit, composed
+from calomel.replay.stories import Moment, Story, chosen, moments, read_stories, turned
 from calomel.report.heldout import BenchDataError
-from calomel.report.progress import Progress
-from calomel.report.result import CONVERTER
-from calomel.report.stories import Moment, Story, chosen, moments, read_stories, turned
-from calomel.suggest.edit import TextEdit
+from calomel.report.running import Progress
 
 
 def test_a_file_that_is_absent_or_damaged_is_named(tmp_path: Path) -> None:
@@ -151,8 +150,8 @@ async def test_a_model_that_likes_the_text_as_it_is_stays_silent(story: Story) -
     row = await ask_moment(end, Contenders(Scripted(canvas=-20.0, drafts=-20.0)))
     assert row.silent
     assert row.said["calomel"].right
-    plain = CONVERTER.unstructure(row)
-    assert CONVERTER.structure(json.loads(json.dumps(plain, allow_nan=False)), Row) == row
+    plain = msgspec.to_builtins(row)
+    assert msgspec.convert(json.loads(json.dumps(plain, allow_nan=False)), Row) == row
 
 
 async def test_a_model_that_breaks_ends_the_run(story: Story) -> None:
@@ -214,7 +213,7 @@ def an_offer(old: str, new: str, *done: tuple[str, str], before: str = PAY, path
         changes.append(Edit(at, at + len(gone), came))
         text = changes[-1].apply(text)
     at = text.index(old)
-    return Offered(text, (TextEdit(at, at + len(old), new),), 0, path, before, changes)
+    return Offered(text, (Edit(at, at + len(old), new),), 0, path, before, changes)
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 import zstandard
 
+from calomel.bench import load
 from calomel.bench.holes import (
     KINDS,
     REST_OF_LINE,
@@ -19,9 +23,14 @@ from calomel.bench.holes import (
     make_holes,
 )
 from calomel.bench.infill import InfillOptions, matches, measure_infill, run_infill
-from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender
+from calomel.bench.keystrokes import run_keystrokes
+from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender, Served, open_model
+from calomel.bench.speed import Bare, SpeedOptions, measure_speed, run_speed
+from calomel.engine import BlockCausal, Engine
+from calomel.engine.attention import Piece, forward
 from calomel.report.heldout import BenchDataError, HeldoutFile, Hole, read_heldout
-from calomel.report.progress import Progress
+from calomel.report.running import Progress
+from calomel.weights import nano_path
 
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 
@@ -145,3 +154,121 @@ def test_every_row_is_told_for_the_policy_and_left_to_right_and_kept(
 )
 def test_exact_match_ignores_spaces_at_ends_of_lines_only(answer: str, suffix: str, text: str, *, equal: bool) -> None:
     assert matches(Hole("h", REST_OF_LINE, "python", "a.py", "x = ", suffix, answer), text) is equal
+
+
+@dataclass
+class Stopwatch:
+    """Remembers prompts: cold ones take 1,000 ms more; left to right takes 10 ms a token, ours 40 ms in all."""
+
+    asked: list[tuple[str, int]] = field(default_factory=list)
+    known: set[str] = field(default_factory=set)
+    weights_hash: str = "w"
+    verifiable: bool = True
+    engine: Any = field(default_factory=lambda: SimpleNamespace(config=SimpleNamespace(max_position_embeddings=1024)))
+
+    def measure(self, text: str) -> int:
+        return count(text)
+
+    def attempt(self, hole: Hole, contender: Contender, context: int) -> Attempt:
+        self.asked.append((contender.name, context))
+        causal = contender.name == LEFT_TO_RIGHT
+        cold = (hole.path or "") not in self.known
+        self.known.add(hole.path or "")
+        time = 10.0 * hole.max_tokens if causal else 40.0
+        return Attempt(
+            text="",
+            milliseconds=time + 1000.0 * cold,
+            kept_tokens=hole.max_tokens,
+            forwards=hole.max_tokens if causal else 4,
+            prompt_tokens=context,
+            cached_tokens=0 if cold else context - 8,
+        )
+
+
+@pytest.fixture
+def options_of_speed() -> SpeedOptions:
+    return SpeedOptions(contexts=(64, 128), answers=(8, 32), cases=3)
+
+
+@pytest.fixture
+def long_files(files: Files) -> Files:
+    return tuple(replace(file, text=file.text * 4) for file in files)
+
+
+def test_cold_and_warm_are_told_for_both(options_of_speed: SpeedOptions, long_files: Files, progress: Progress) -> None:
+    subject: Any = Stopwatch()
+    flat = measure_speed(options_of_speed, subject, long_files, progress).flat
+    assert (flat["64.32.cold_p50_ms"], flat["64.32.warm_p50_ms"]) == (1040.0, 40.0)
+    assert (flat["64.32.cold_p50_ms_left_to_right"], flat["64.32.warm_p95_ms_left_to_right"]) == (1320.0, 320.0)
+    assert (flat["128.32.warm_p50_ms"], flat["128.32.warm_p50_ms_n"]) == (40.0, 3)
+    # Tokens count that were kept.
+    assert (flat["64.32.tokens_per_forward"], flat["64.32.tokens_per_second"]) == (8.0, 800.0)
+    assert flat["64.32.tokens_per_second_left_to_right"] == 100.0
+    assert (flat["tokens_per_forward"], flat["vs_left_to_right"]) == (5.0, 0.2)
+    late = measure_speed(replace(options_of_speed, seconds=-1.0), subject, long_files, progress).flat
+    assert (late["left_out"], late["vs_left_to_right"]) == ("64.8, 64.32, 128.8, 128.32", None)
+
+
+def test_the_speed_bench_measures_a_checkpoint(checkpoint: Path, heldout: Path) -> None:
+    options_of_speed = SpeedOptions(
+        model=checkpoint, threads=1, heldout=heldout, contexts=(128, 2048), answers=(8,), cases=2
+    )
+    flat: Any = run_speed(options_of_speed).flat
+    assert flat["128.8.warm_p50_ms_n"] == 2
+    assert flat["128.8.cached_tokens"] > 64
+    assert flat["left_out"] == "2k context"
+    assert flat["peak_memory_mib"] > 0
+
+
+def test_the_bare_forward_tells_what_the_engine_tells(checkpoint: Path) -> None:
+    with open_model(checkpoint, threads=1) as model:
+        assert isinstance(model.engine, Engine)
+        assert isinstance(model.engine.decoder, BlockCausal)
+        network = model.engine.decoder.model
+        window = network.config.sliding_window or 0
+        for count in (window - 1, window + 5, 3 * window + 2):
+            ids = [token % 200 for token in range(3, 3 + count)]
+            piece = Piece(ids, None, 0, causal=True, read=[count - 1])
+            with torch.inference_mode():
+                torch.testing.assert_close(Bare(network, compiled=False)(ids), forward(network, [piece])[0])
+
+
+PLACE = load.Place("before", "behind", "typed")
+
+
+def test_places_have_about_the_context_that_was_asked_for() -> None:
+    places = load.make_places(6, 1000, read_heldout(), seed=3)
+    assert all(1500 < len(place.prefix) + len(place.suffix) <= 3000 for place in places)
+    assert len({place.prefix for place in places}) == 6
+    assert all(place.typed for place in places)
+    assert places == load.make_places(6, 1000, read_heldout(), seed=3)
+
+
+def test_a_server_that_is_not_there_is_an_error_of_each_request(tmp_path: Path) -> None:
+    gone = Served("http://127.0.0.1:9", "token", 1, tmp_path / "log")
+    found = asyncio.run(load.crowd(gone, [PLACE, PLACE], 0.0))
+    assert (found.errors, found.rejected, len(found.asked)) == (2, 0, 2)
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+@pytest.mark.skipif(not (nano_path() / "model.safetensors").exists(), reason="no weights")
+def test_the_bench_runs_and_leaves_nothing_behind() -> None:
+    flat: Any = load.run_load(load.LoadOptions(clients=4, context=256, minutes=0.1, max_requests=8, quick=True)).flat
+    assert (flat["errors"], flat["rejected"], flat["places_left"]) == (0, 0, 0)
+    assert flat["files_left"] <= 0
+    assert flat["throughput"] > 0
+    assert flat["cached_share"] > 0.5
+    assert flat["person_most_ms"] is not None
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+def test_keystrokes_are_measured_through_the_real_programs() -> None:
+    figures: Any = run_keystrokes(quick=True).flat
+    for name in ("change_p50_ms", "change_p99_ms", "suggest_2k_p50_ms", "suggest_8k_p50_ms", "suggest_8k_p95_ms",
+                 "initialize_ms", "first_suggestion_ms"):  # fmt: skip
+        assert figures[name] > 0, name
+    assert 0.9 < figures["prefix_reuse"] <= 1
+    for name in ("prefix_reuse_settled", "prefix_reuse_jump"):
+        assert 0 <= figures[name] <= 1, name

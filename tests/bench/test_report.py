@@ -8,18 +8,16 @@ from pathlib import Path
 import pytest
 
 from calomel.report.result import (
+    Interval,
     Provenance,
     Report,
     Table,
-    weights_hash,
-)
-from calomel.report.running import Journal
-from calomel.report.stats import (
-    Interval,
     percentile,
     ratio_of_sums,
+    weights_hash,
     wilson,
 )
+from calomel.report.running import Journal
 
 MACHINE = "Some CPU, 2 cores, 24 GiB, Linux x86_64, Python 3.11.7"
 PROVENANCE = Provenance("calomel bench infill", "abc", True, "2026-01-02", MACHINE, "Some CPU", 2)

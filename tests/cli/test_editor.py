@@ -13,8 +13,8 @@ import pytest
 from tests.cli.conftest import Runner, configured
 from tests.editors.programs import find_neovim
 
+from calomel.cli.editor import here
 from calomel.cli.editor_checks import check_editors
-from calomel.cli.editor_plans import here
 from calomel.server.settings import ServerSettings
 
 

@@ -17,8 +17,9 @@ from tests.replay.scripted import INFO, Scripted, log_of, typed
 from calomel.cli.output import excerpt
 from calomel.cli.tour import Scene, Tour, bundled_log
 from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest
+from calomel.prompts.parts import Edit
 from calomel.replay import runs
-from calomel.replay.events import Changed, Edit, Opened, ReplayLog
+from calomel.replay.events import Changed, Opened, ReplayLog
 from calomel.replay.log_time import run as run_log
 from calomel.replay.opportunity import ReplayOptions
 from calomel.selectivity.sample import read_samples

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calomel.weights
-from calomel.context.budget import EstimateCounter, ExactCounter, TokenCounter
 from calomel.context.builder import BuiltContext, ContextBuilder
+from calomel.context.window import EstimateCounter, ExactCounter, TokenCounter
 from calomel.prompts.own import ContextRenderer
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.prompts.tokenizer import Tokenizer

@@ -41,7 +41,7 @@ def test_why_a_model_does_not_answer_is_told_whoever_of_them_noticed_it(editor: 
             ),
             ({"upstream": keyed}, f"the server at {keyed} requires a key: put it into upstream-key-file"),
             ({"model": "nowhere"}, "found no model nowhere in "),
-            ({"model": str(tmp_path)}, "the model could not be loaded: config.json"),
+            ({"model": str(tmp_path)}, "the model did not load: config.json"),
         ):
             answer = command(editor, "useModel", choice)
             assert answer["model"] is None

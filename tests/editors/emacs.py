@@ -10,7 +10,7 @@ from tests.editors.shared import RENAME, Agent, here
 from tests.editors.terminal import InTerminal
 from tests.lsp.program import SCRIPTED
 
-from calomel.cli.editor_plans import emacs
+from calomel.cli.editor import emacs
 
 AGENT = Path(__file__).parent / "agent.el"
 

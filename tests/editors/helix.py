@@ -9,7 +9,7 @@ from tests.editors.shared import here
 from tests.editors.terminal import InTerminal
 from tests.lsp.program import SCRIPTED
 
-from calomel.cli.editor_plans import helix
+from calomel.cli.editor import helix
 
 # What is asked for comes at once.
 _CONFIG = "[editor]\nidle-timeout = 50\ncompletion-timeout = 5\n"

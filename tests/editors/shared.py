@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from calomel.cli.editor_plans import Here
+from calomel.cli.editor import Here
 from calomel.infer.runtime_file import read
 
 SECONDS = 20.0

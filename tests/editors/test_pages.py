@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from tests.editors.programs import REPOSITORY
 
-from calomel.cli.editor_files import settings_of
-from calomel.cli.editor_plans import Here, emacs, helix, sublime, zed
+from calomel.cli.editor import Here, emacs, helix, settings_of, sublime, zed
 
 ZED = REPOSITORY / "editors" / "zed"
 

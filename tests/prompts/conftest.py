@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.training.documents import train_tokenizer
+from calomel.training.corpus.shards import train_tokenizer
 from calomel.weights import nano_path
 
 

@@ -17,7 +17,7 @@ from calomel.prompts.chat import Call, Function, Message, calls_form, json_or_ca
 from calomel.prompts.chat_template import ChatPrompt, ChatTemplate, ChatTemplateError
 from calomel.prompts.grammar import AnswerForm, GrammarCompiler, embedded
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.training.documents import train_tokenizer
+from calomel.training.corpus.shards import train_tokenizer
 
 SOURCE = (
     "{% if tools %}{{ tools | tojson }}<|im_end|>{% endif %}"

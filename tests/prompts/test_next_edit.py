@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calomel.prompts.next_edit import EDIT_FORMATS, format_called
+from calomel.prompts.next_edit import EDIT_FORMATS, format_called, write_sweep
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
-from calomel.prompts.sweep import write_sweep
 from calomel.prompts.zeta import parse_zeta, write_zeta
 
 UTILS = """def get_time_of_day():

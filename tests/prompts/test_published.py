@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from tests.families.published import diffusion_gemma
 from tests.families.published.layout import CHATML, TEXT_TOKENS, write_config, write_tokenizer
 
-from calomel.prompts.instruction import fence_for, inside
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
-from calomel.prompts.published import Published, PublishedTokenizer, open_published
+from calomel.prompts.published import Published, PublishedTokenizer, fence_for, inside, open_published
 from calomel.prompts.renderer import PromptStyle
 from calomel.prompts.tokenizer import TextTokenizer, TokenizerError
 

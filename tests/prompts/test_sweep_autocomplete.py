@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from tests.server._llama_cpp import packages
 
+from calomel.prompts.next_edit import CURSOR, FILE, write_sweep
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts, text_hunks
-from calomel.prompts.sweep import CURSOR, FILE, write_sweep
 
 pytestmark = pytest.mark.slow
 

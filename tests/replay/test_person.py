@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from calomel.prompts.parts import Edit
 from calomel.replay import person
-from calomel.replay.events import Changed, Closed, Edit, Event, Selected
+from calomel.replay.events import Changed, Closed, Event, Selected
 from calomel.replay.opportunity import Verdict
 from calomel.replay.person import Moment, judge
 

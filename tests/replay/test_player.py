@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
 import pytest
 from tests.replay.scripted import Scripted, log_of, moments, player_of, replayed, typed
 
-from calomel.replay.events import Accepted, Changed, Edit, Expected, Offered
+from calomel.prompts.parts import Edit
+from calomel.replay.events import Accepted, Changed, Event, Expected, Offered, Opened, ReplayLog
 from calomel.replay.opportunity import ReplayOptions
+from calomel.replay.recorded import assistant_report, filtered_offers
+from calomel.replay.runs import replay_log
+from calomel.selectivity.sample import Sample
 
 
 def test_a_suggestion_in_a_pause_is_judged_by_what_the_person_writes_then() -> None:
@@ -146,3 +151,74 @@ def test_a_grammar_that_takes_long_to_load_takes_no_time_of_the_log(monkeypatch:
     result = replayed(log_of(*typed("x = ", 0, 1.0)), Scripted({"x = ": "compute(1)"}))
     assert moments(result) == [(None, "rejected")]
     assert result.opportunities[0].time == pytest.approx(1.3)
+
+
+TEXT = "def area(width, height):\n    return width\n\n\nprint(area(2, 3))\n"
+AT = TEXT.index("width\n\n")
+
+
+def offered(entry: int, time: float, text: str, request: str) -> Offered:
+    return Offered(entry, time, "area.py", (Edit(AT, AT + 5, text),), "assistant", request, True, time - 0.2)
+
+
+async def test_what_the_filter_lets_through_and_what_of_it_was_accepted() -> None:
+    events: list[Event] = [
+        Opened(0, 0.0, "area.py", "python", TEXT),
+        Changed(1, 1.0, "area.py", (Edit(9, 14, "breadth"),), "typed"),
+        Changed(2, 2.0, "area.py", (Edit(9, 16, "width"),), "typed"),
+        offered(3, 3.0, "width * height", "r1"),
+        offered(4, 5.0, "<|im_end|>", "r2"),
+        offered(5, 7.0, "width * height", "r3"),
+        Accepted(6, 8.0, "area.py", (Edit(AT, AT + 5, "width * height"),)),
+        Changed(7, 8.0, "area.py", (Edit(AT, AT + 5, "width * height"),), "accept"),
+    ]
+    rows = await filtered_offers(ReplayLog("made", "recording", events))
+    assert [(row.taken, row.reason) for row in rows][-2:] == [(False, "prompt_marker"), (True, "")]
+    report = assistant_report(rows, "balanced")
+    assert (report.flat["assistant_accepted"], report.flat["assistant_lost"]) == (1, 0)
+    assert report.flat["assistant_offers"] == len(rows)
+
+
+SAMPLES = ReplayOptions(latency=0.05, samples=True)
+
+
+def scripted_model() -> Scripted:
+    return Scripted({"x = ": "compute(1)"}, rivals=(("forget(2)", "seeded"), ("f(a]", "canvas"), ("c", "seeded")))
+
+
+def played(log: ReplayLog, answers: Scripted, options: ReplayOptions = SAMPLES) -> list[Sample]:
+    result = replay_log(log, answers, options)
+    assert not result.error
+    assert result.text_right
+    return result.samples
+
+
+def test_every_candidate_of_a_question_is_there_with_what_the_person_would_have_done() -> None:
+    found = played(writing(), scripted_model())
+    assert [(each.maker, each.outcome) for each in found] == [
+        ("canvas", "accepted"),
+        ("seeded", "rejected"),
+        ("canvas", "rejected"),
+        ("seeded", "too_short"),
+    ]
+    assert {each.question for each in found} == {"log:4:fill"}
+    accepted, _, unbalanced, _ = found
+    assert (accepted.saved_characters, accepted.filters, accepted.language) == (9, (), "python")
+    assert "unbalanced" in unbalanced.filters
+    assert accepted.signals["characters_inserted"] == 10
+    assert accepted.signals["mean_log_prob"] == pytest.approx(math.log(0.9), abs=1e-6)
+    assert accepted.signals["rivals"] == 3
+    assert not any(each.shown for each in found)
+    assert accepted.judged_ms > 0
+    assert 1.3 < accepted.time < 2.0
+
+
+def writing(name: str = "log") -> ReplayLog:
+    """Somebody writes a call, and something else much later."""
+    call = typed("compute(1)\n", 4, 4.0, entry=5)
+    return log_of(*typed("x = ", 0, 1.0), *call, *typed("y", 15, 80.0, entry=20), name=name)
+
+
+def test_samples_hold_no_text_and_are_taken_only_when_they_are_asked_for() -> None:
+    assert all("compute" not in each.to_line() for each in played(writing(), scripted_model()))
+    assert played(writing(), scripted_model(), ReplayOptions(latency=0.05)) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from tests.selectivity.made import sample
@@ -20,7 +20,7 @@ from calomel.selectivity.calibrator import (
     features,
     sigmoid,
 )
-from calomel.selectivity.sample import OUTCOMES, Sample, SampleError, read_samples
+from calomel.selectivity.sample import Reaction, Sample, SampleError, read_samples
 from calomel.suggest.edit import Planned
 from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import line_of, record_of
@@ -181,7 +181,7 @@ def test_samples_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert list(read_samples([path])) == [FULL, sample(4)]
     assert list(read_samples([path, path]))[2:] == [FULL, sample(4)]
     assert "\u2028" not in FULL.to_line()
-    decided = {outcome for outcome in OUTCOMES if sample(outcome=outcome).decided}
+    decided = {outcome for outcome in get_args(Reaction) if sample(outcome=outcome).decided}
     assert decided == {"accepted", "partly", "rejected"}
 
 

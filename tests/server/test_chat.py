@@ -16,7 +16,7 @@ from tests.suggest.conftest import random_model
 from calomel.engine.checkpoint import save_checkpoint
 from calomel.infer.filler import Filler
 from calomel.infer.in_process import open_filler
-from calomel.training.documents import train_tokenizer
+from calomel.training.corpus.shards import train_tokenizer
 
 CHAT = "/v1/chat/completions"
 

@@ -15,8 +15,8 @@ from tests.suggest.test_stateless import liking, rewritten
 from tests.workspace.folder import Folder
 from tests.workspace.secret_kinds import below
 
-from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
+from calomel.context.window import EstimateCounter
 from calomel.prompts.edit_prompt import EditPrompt
 from calomel.prompts.parts import text_hunks
 from calomel.workspace.documents import Position, RangeChange

@@ -20,7 +20,7 @@ from tests.server import _upstreams as played
 from tests.server._upstreams import Play, served
 from tests.server.conftest import TOKEN, events, listening, opened, upstream_app
 
-from calomel.cli.upstream_checks import check_upstream
+from calomel.cli.checks import check_upstream
 from calomel.infer.completer import CompleteAnswer, CompleteRequest, Draft
 from calomel.infer.continuation import last_piece
 from calomel.infer.wire import COMPLETE_PATH, INFO_PATH, decode, decode_info, encode

@@ -12,7 +12,7 @@ from tests.loop_watch import _short_turns  # noqa: F401 (a fixture)
 from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Transformer
 from calomel.infer.filler import Filler
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.training.documents import train_tokenizer
+from calomel.training.corpus.shards import train_tokenizer
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from calomel.context.budget import EstimateCounter
 from calomel.context.builder import BuiltContext, ContextBuilder
+from calomel.context.window import EstimateCounter
 from calomel.infer.client import ModelClient
 from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, Kind, ModelInfo
 from calomel.prompts.parts import PromptParts, RegionBounds

@@ -34,7 +34,7 @@ from calomel.infer.remote import Endpoint, HttpCompleter
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, published, read
 from calomel.infer.wire import FieldError, decode, decode_request, encode
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
-from calomel.storage.system import start_of
+from calomel.storage import start_of
 
 QUESTION = CompleteRequest("fill", PromptParts(prefix="def f"))
 

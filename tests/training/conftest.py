@@ -13,7 +13,7 @@ from tests.training.sources import Forge
 
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.config import BatchShape, ModelShape, Optimization, TrainConfig
-from calomel.training.documents import Document, train_tokenizer
+from calomel.training.corpus.shards import Document, train_tokenizer
 
 SHAPE = BatchShape(documents=2, front=96, holes=3, canvas=12)
 TINY = ModelShape(

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from pathspec import GitIgnoreSpec
 
-from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
+from calomel.context.window import EstimateCounter
 from calomel.workspace.documents import Position, RangeChange
 from calomel.workspace.longest_match import LongestMatch
 from calomel.workspace.privacy import GitIgnore, Privacy, Verdict

@@ -4,11 +4,11 @@ import json
 import os
 from dataclasses import Field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
-from calomel.workspace.settings import ServerSettings, Settings, load_settings
+from calomel.workspace.settings import ServerSettings, Settings, allowed, load_settings
 
 
 def problems(**sources: Any) -> list[str]:
@@ -98,7 +98,8 @@ def test_a_workspace_can_not_weaken_the_users_settings(tmp_path: Path, line: str
 @pytest.mark.parametrize("each", fields(ServerSettings), ids=lambda each: each.name)
 def test_a_workspace_says_nothing_of_the_model_that_answers(tmp_path: Path, each: Field[Any]) -> None:
     file = tmp_path / "calomel.toml"
-    value = each.metadata.get("choices", ("http://127.0.0.1:9",))[-1] if "low" not in each.metadata else 1.0
+    words, number, *_ = allowed(get_type_hints(ServerSettings, include_extras=True)[each.name])
+    value = (*words, "http://127.0.0.1:9")[0] if number is None else 1.0
     file.write_text(f"[server]\n{each.name} = {json.dumps(value)}\n")
     assert load_settings(user_toml=file)[1] == []
     settings, found = load_settings(workspace_toml=file)

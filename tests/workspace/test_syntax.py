@@ -8,8 +8,7 @@ import pytest
 import tree_sitter_python
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.workspace.editing import URI, Editor
-from tests.workspace.programs import PROGRAMS
+from tests.workspace.editing import PROGRAMS, URI, Editor
 from tree_sitter import Language, Node, Parser
 
 from calomel.workspace.definitions import Definition, definitions_in

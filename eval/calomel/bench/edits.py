@@ -20,10 +20,11 @@ from calomel.bench.room import Room, repeat_last, silences
 from calomel.bench.suite import Case, CaseScore, Reply, SuiteError, figures, read_suite, score_above, score_case
 from calomel.infer.completer import Completer, ModelInfo
 from calomel.infer.in_process import open_completer
+from calomel.prompts.parts import Edit, edited
 from calomel.replay.events import Changed, Closed, Focused, Opened
 from calomel.report.result import Report, Table, Value, flat_cell, number_cell
 from calomel.suggest.drafts.propose import drafts
-from calomel.suggest.edit import Suggestion, TextEdit, apply, edits_of
+from calomel.suggest.edit import Suggestion, edits_of
 from calomel.suggest.silence import Silence
 from calomel.suggest.snapshot import Trigger
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
@@ -97,7 +98,7 @@ def ask_plain(cases: Sequence[Case], completer: Completer) -> dict[str, list[Cas
     for case in cases:
         path, hunks = case.scenario.file, _room(case, completer, None).hunks(case.scenario.file)
         edit = repeat_last(case.text, hunks, case.offset)
-        repeated = Reply(None, "nothing to repeat") if edit is None else Reply(apply(case.text, [edit]))
+        repeated = Reply(None, "nothing to repeat") if edit is None else Reply(edited(case.text, [edit]))
         found[REPEAT].append(score_case(case, repeated))
         best = next(iter(drafts(case.text, hunks, case.offset, path)), None)
         drafted = Reply(None, "no draft") if best is None else Reply(best.apply(case.text))
@@ -113,10 +114,10 @@ async def _ask(case: Case, completer: Completer, settings: SuggestSettings | Non
     room = _room(case, completer, settings)
     answer, latency_ms = await room.ask(case.name, case.scenario.file, case.offset, Trigger.EXPLICIT)
     await room.suggester.aclose()
-    proposed = tuple(apply(case.text, edits_of(each.edits)) for each in room.decisions.all)
+    proposed = tuple(edited(case.text, edits_of(each.edits)) for each in room.decisions.all)
     if isinstance(answer, Silence):
         return Reply(None, str(answer.reason), latency_ms, proposed=proposed)
-    return Reply(apply(case.text, answer.edits), None, latency_ms, harms(_offered(case, answer)), proposed)
+    return Reply(edited(case.text, answer.edits), None, latency_ms, harms(_offered(case, answer)), proposed)
 
 
 def _room(case: Case, completer: Completer, settings: SuggestSettings | None) -> Room:
@@ -132,7 +133,7 @@ def _room(case: Case, completer: Completer, settings: SuggestSettings | None) ->
 
 def _offered(case: Case, answer: Suggestion) -> Offered:
     """The answer, with the changes before it."""
-    path, before, changes = case.scenario.file, "", list[TextEdit]()
+    path, before, changes = case.scenario.file, "", list[Edit]()
     for event in case.log.events:
         if isinstance(event, Opened) and event.document == path:
             before, changes = event.text, []

@@ -13,8 +13,8 @@ from typing import Final
 
 from tree_sitter import Node
 
+from calomel.prompts.parts import Edit, edited
 from calomel.report.result import Table, Value
-from calomel.suggest.edit import TextEdit, apply
 from calomel.workspace.languages import Grammar, builtin_names, grammar_of, parser_for
 from calomel.workspace.syntax import errors
 
@@ -57,16 +57,16 @@ class Offered:
     """
 
     text: str
-    edits: Sequence[TextEdit]
+    edits: Sequence[Edit]
     cursor: int
     path: str
     before: str
-    changes: Sequence[TextEdit]
+    changes: Sequence[Edit]
 
     @property
     def after(self) -> str:
         """The document with the offer applied."""
-        return apply(self.text, self.edits)
+        return edited(self.text, self.edits)
 
 
 def harms(offered: Offered) -> tuple[str, ...]:
@@ -140,25 +140,25 @@ def _undoes(offered: Offered) -> bool:
     return any(not ours.isdisjoint(_pieces(offered.text, back)) for back in _inverses(offered))
 
 
-def _inverses(offered: Offered) -> list[TextEdit]:
+def _inverses(offered: Offered) -> list[Edit]:
     """The inverse of each of the last changes, in offsets of the current text; those edited since are left out."""
-    text, found = offered.before, list[TextEdit]()
+    text, found = offered.before, list[Edit]()
     for start, end, new in offered.changes[-_EDITS:]:
         moved = []
         for low, high, old in found:
             if end <= low:
                 by = len(new) - (end - start)
-                moved.append(TextEdit(low + by, high + by, old))
+                moved.append(Edit(low + by, high + by, old))
             elif start >= high and not (start == high and low < high and not text[start:end]):
-                moved.append(TextEdit(low, high, old))
+                moved.append(Edit(low, high, old))
             elif low <= start and end <= high:
-                moved.append(TextEdit(low, high + len(new) - (end - start), old))
-        found = [*moved, TextEdit(start, start + len(new), text[start:end])]
+                moved.append(Edit(low, high + len(new) - (end - start), old))
+        found = [*moved, Edit(start, start + len(new), text[start:end])]
         text = text[:start] + new + text[end:]
     return found
 
 
-def _pieces(text: str, edit: TextEdit) -> Iterator[TextEdit]:
+def _pieces(text: str, edit: Edit) -> Iterator[Edit]:
     """An edit as replacements of whole words; single characters added or removed are left out as typo fixes."""
     low, high = text.rfind("\n", 0, edit.start) + 1, text.find("\n", edit.end)
     high = len(text) if high < 0 else high
@@ -170,7 +170,7 @@ def _pieces(text: str, edit: TextEdit) -> Iterator[TextEdit]:
     for tag, first, last, new_first, new_last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         gone, came = "".join(old[first:last]), "".join(new[new_first:new_last])
         if tag != "equal" and ((gone.strip() and came.strip()) or len((gone + came).strip()) > 1):
-            yield TextEdit(starts[first], starts[last], came)
+            yield Edit(starts[first], starts[last], came)
 
 
 def _identifiers(root: Node) -> Iterator[Node]:

@@ -13,6 +13,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from calomel.bench.harm import Offered, harms
 from calomel.bench.held_summary import (
     CALOMEL,
@@ -30,16 +32,15 @@ from calomel.bench.model import checkpoint_folder
 from calomel.bench.room import Room, repeat_last, silences
 from calomel.infer.completer import Completer, ModelInfo
 from calomel.infer.in_process import open_completer
+from calomel.prompts.parts import Edit, edited
 from calomel.replay.events import Changed, Event, Opened, language_of
-from calomel.replay.stories import package_of
-from calomel.report.progress import Progress
-from calomel.report.result import CONVERTER, Report, weights_hash
-from calomel.report.running import Journal
-from calomel.report.stories import HELDOUT_EDITS, Moment, chosen, read_stories, turned
+from calomel.replay.stories import HELDOUT_EDITS, Moment, chosen, package_of, read_stories, turned
+from calomel.report.result import Report, weights_hash
+from calomel.report.running import Journal, Progress
 from calomel.selectivity.sample import Sample
 from calomel.storage import write_whole
 from calomel.suggest.drafts.propose import drafts
-from calomel.suggest.edit import TextEdit, apply, edits_of
+from calomel.suggest.edit import edits_of
 from calomel.suggest.judging import Decision
 from calomel.suggest.silence import Silence
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
@@ -124,7 +125,7 @@ def report_of(rows: Sequence[Row], info: ModelInfo, options: HeldOptions) -> Rep
         notes.append(f"{info.id} is not trained for edits: it can only repeat renames.")
     if options.samples is not None:
         notes.append("Nothing was shown, so that every place was asked about: the first tables say nothing here.")
-    told = [{**CONVERTER.unstructure(replace(row, samples=())), "samples": len(row.samples)} for row in rows]
+    told = [{**msgspec.to_builtins(replace(row, samples=())), "samples": len(row.samples)} for row in rows]
     return Report(
         # A page of its own, so that it does not overwrite the one with the baselines.
         bench="bench edits held-out" if options.baselines else "bench edits held-out alone",
@@ -196,14 +197,14 @@ async def ask_moment(moment: Moment, contenders: Contenders) -> Row:
     # All drafts are known, wherever they are; the model judged only some of them.
     results = [(draft.maker, draft.apply(moment.text)) for draft in found]
     drafted = {maker for maker, _ in results}
-    judged = [(seen.maker, apply(moment.text, edits_of(seen.edits))) for seen in room.decisions.all]
+    judged = [(seen.maker, edited(moment.text, edits_of(seen.edits))) for seen in room.decisions.all]
     results += [each for each in judged if each[0] not in drafted]
     proposed: dict[str, list[bool]] = defaultdict(list)
     for maker, result in results:
         proposed[maker].append(moment.right(result))
     if contenders.baselines:
         edit = repeat_last(moment.text, hunks, moment.cursor)
-        said[REPEAT] = _plain(moment, None if edit is None else apply(moment.text, [edit]), "repeat")
+        said[REPEAT] = _plain(moment, None if edit is None else edited(moment.text, [edit]), "repeat")
         said[DRAFTS] = _plain(moment, *((found[0].apply(moment.text), found[0].maker) if found else (None, None)))
     return Row(
         id=moment.id,
@@ -237,7 +238,7 @@ async def answer(moment: Moment, room: Room) -> Said:
     if isinstance(found, Silence):
         said = Said(shown=False, right=moment.silent, reason=str(found.reason), probability=probability)
     else:
-        right = moment.right(apply(moment.text, found.edits))
+        right = moment.right(edited(moment.text, found.edits))
         said = Said(shown=True, right=right, maker=found.candidate.maker, probability=found.probability)
     return replace(said, milliseconds=milliseconds)
 
@@ -245,7 +246,7 @@ async def answer(moment: Moment, room: Room) -> Said:
 async def followed(moment: Moment, contenders: Contenders) -> tuple[tuple[str, ...], ...]:
     """What is wrong with each offer when all are accepted in a row until none comes; usually nothing."""
     room = contenders.room(moment)
-    path, text, cursor, changes = moment.story.path, moment.text, moment.cursor, list[TextEdit](moment.done)
+    path, text, cursor, changes = moment.story.path, moment.text, moment.cursor, list[Edit](moment.done)
     found: list[tuple[str, ...]] = []
     while len(found) < _FOLLOWED:
         offer, _ = await room.ask(moment.id, path, cursor)
@@ -256,7 +257,7 @@ async def followed(moment: Moment, contenders: Contenders) -> tuple[tuple[str, .
         room.suggester.accepted(offer.id)
         # From last to first, so that none shifts another's offsets.
         changes += reversed(offer.edits)
-        text, cursor = apply(text, offer.edits), offer.cursor_after or cursor
+        text, cursor = edited(text, offer.edits), offer.cursor_after or cursor
     await room.suggester.aclose()
     return tuple(found)
 
@@ -274,7 +275,7 @@ def moment_sample(moment: Moment, decision: Decision) -> Sample:
     return Sample(
         question=moment.id,
         kind=decision.kind,
-        outcome="accepted" if moment.right(apply(moment.text, edits_of(decision.edits))) else "rejected",
+        outcome="accepted" if moment.right(edited(moment.text, edits_of(decision.edits))) else "rejected",
         maker=decision.maker,
         language=language_of(path),
         group=package_of(path),

@@ -8,8 +8,16 @@ from typing import Final
 
 from calomel.bench.harm import NOTE, harm_figures, harm_table
 from calomel.infer.completer import CANVAS
-from calomel.report.result import Table, Value, number_cell, percent_cell, put_interval
-from calomel.report.stats import Interval, percentile, ratio_of_sums
+from calomel.report.result import (
+    Interval,
+    Table,
+    Value,
+    number_cell,
+    percent_cell,
+    percentile,
+    put_interval,
+    ratio_of_sums,
+)
 from calomel.selectivity.sample import Sample
 
 CALOMEL: Final = "calomel"

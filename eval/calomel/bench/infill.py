@@ -23,17 +23,19 @@ from calomel.bench.model import (
     open_upstream,
 )
 from calomel.report.heldout import Hole, read_heldout
-from calomel.report.progress import Progress
 from calomel.report.result import (
+    Interval,
     Report,
     Table,
     Value,
     number_cell,
     percent_cell,
+    percentile,
     put_interval,
+    ratio_of_sums,
+    wilson,
 )
-from calomel.report.running import Journal, LoadWatch
-from calomel.report.stats import Interval, percentile, ratio_of_sums, wilson
+from calomel.report.running import Journal, LoadWatch, Progress
 
 # A full run: 400 holes of each kind, 100 a language, keep a Wilson interval within five points.
 HOLES_PER_KIND: Final = 400

@@ -23,17 +23,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cattrs import Converter
 from lsprotocol.converters import get_converter
 from pygls.client import JsonRPCClient
 from pygls.exceptions import JsonRpcException
 from pygls.protocol import JsonRPCProtocol, JsonRPCResponseMessage
 
-from calomel.bench.served import private_folders
-from calomel.report.progress import Progress
-from calomel.report.result import Report, Value, figures_table
-from calomel.report.running import load_before
-from calomel.report.stats import percentile
+from calomel.bench.model import private_folders
+from calomel.report.result import Report, Value, figures_table, percentile
+from calomel.report.running import Progress, load_before
 
 BUDGETS = (2048, 8192)
 # A file of 25,000 tokens, and its neighbours as related code.
@@ -365,7 +362,7 @@ class SessionError(RuntimeError):
     """The program ended, or answered with an error; the message says which."""
 
 
-def _plain() -> Converter:
+def _plain() -> Any:
     """Answers as JSON has them."""
     converter = get_converter()
     converter.register_structure_hook(JsonRPCResponseMessage, lambda values, kind: kind(**values))

@@ -20,13 +20,11 @@ from typing import Any, Final
 import httpx
 
 from calomel.bench.holes import CHARACTERS_PER_TOKEN, Cell, cell_holes
-from calomel.bench.served import OK, PATIENCE, Served, served
+from calomel.bench.model import OK, PATIENCE, Served, served
 from calomel.report.heldout import HeldoutFile, read_heldout
-from calomel.report.progress import Progress
-from calomel.report.result import Report, Value, figures_table
-from calomel.report.running import load_before
-from calomel.report.stats import percentile
-from calomel.storage.system import WINDOWS, psutil
+from calomel.report.result import Report, Value, figures_table, percentile
+from calomel.report.running import Progress, load_before
+from calomel.storage import WINDOWS, psutil
 
 MINUTES, QUICK_MINUTES = 2.0, 0.25
 ALONE_SECONDS, QUICK_ALONE_SECONDS = 15.0, 6.0

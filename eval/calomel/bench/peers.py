@@ -27,10 +27,20 @@ from calomel.prompts.own import ContextRenderer
 from calomel.prompts.parts import Excerpt, PromptParts
 from calomel.replay.events import common
 from calomel.report.heldout import HeldoutFile, Hole, read_heldout
-from calomel.report.progress import Progress
-from calomel.report.result import Flat, Report, Table, Value, flat_cell, number_cell, put_interval
-from calomel.report.running import LoadWatch
-from calomel.report.stats import percentile, ratio_of_ratios, ratio_of_sums, wilson
+from calomel.report.result import (
+    Flat,
+    Report,
+    Table,
+    Value,
+    flat_cell,
+    number_cell,
+    percentile,
+    put_interval,
+    ratio_of_ratios,
+    ratio_of_sums,
+    wilson,
+)
+from calomel.report.running import LoadWatch, Progress
 
 CONTEXT, QUICK_CONTEXT = 8192, 2048
 HOLES, QUICK_HOLES = 120, 24

@@ -31,7 +31,7 @@ from calomel.infer.recall import (
 )
 from calomel.prompts.parts import PromptParts
 from calomel.report.heldout import BenchDataError, HeldoutFile, Hole, read_heldout
-from calomel.report.progress import Progress
+from calomel.report.running import Progress
 from calomel.selectivity.fit import solve
 
 HOLES_PER_KIND: Final = 240

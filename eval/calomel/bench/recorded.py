@@ -24,10 +24,10 @@ from calomel.bench.room import Room
 from calomel.bench.suite import Case, CaseScore, Reply, SuiteError, read_suite, score_case, score_suite
 from calomel.infer.completer import CANVAS, Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.prompts.next_edit import class_called, region_called
-from calomel.prompts.parts import split_lines
+from calomel.prompts.parts import Edit, edited, split_lines
 from calomel.replay.events import Changed, Closed, Focused, Opened
 from calomel.report.result import Report, Table, Value, number_cell
-from calomel.suggest.edit import Suggestion, TextEdit, apply, edits_of
+from calomel.suggest.edit import Suggestion, edits_of
 from calomel.suggest.judging import Decision
 from calomel.suggest.silence import Silence
 from calomel.suggest.snapshot import Trigger
@@ -166,17 +166,17 @@ def _with_ranges(document: str, edits: Sequence[Any]) -> str | None:
     def at(place: Mapping[str, int]) -> int:
         return starts[place["line"]] + place["character"]
 
-    found = sorted(TextEdit(at(e["range"]["start"]), at(e["range"]["end"]), str(e["text"])) for e in edits)
-    return apply(document, found) if found else None
+    found = sorted(Edit(at(e["range"]["start"]), at(e["range"]["end"]), str(e["text"])) for e in edits)
+    return edited(document, found) if found else None
 
 
 def _with_offsets(document: str, answered: Mapping[str, Any]) -> str | None:
     one = [answered] if answered.get("completion") is not None else []
     found = sorted(
-        TextEdit(each["start_index"], each["end_index"], str(each["completion"]))
+        Edit(each["start_index"], each["end_index"], str(each["completion"]))
         for each in answered.get("completions") or one
     )
-    return apply(document, found) if found else None
+    return edited(document, found) if found else None
 
 
 def _place(document: str, region: str) -> tuple[int, int] | None:
@@ -276,7 +276,7 @@ def _taken(room: Room, path: str, text: str, answer: Suggestion, turn: int) -> t
     room.play([Changed(10_000 + turn, room.clock() + _PAUSE, path, edits, "accept")])
     room.settle()
     before = sum(len(edit.text) - (edit.end - edit.start) for edit in edits[:-1])
-    return apply(text, edits), edits[-1].start + len(edits[-1].text) + before
+    return edited(text, edits), edits[-1].start + len(edits[-1].text) + before
 
 
 def _loss(case: Case, wanted: str | None, found: _Asked, raw: CaseScore, ours: CaseScore) -> str:
@@ -295,7 +295,7 @@ def _loss(case: Case, wanted: str | None, found: _Asked, raw: CaseScore, ours: C
         return f"held back: {held[0]}"
     if rules:
         return f"outranked: {rules[0]}"
-    whole = any(apply(case.text, edits_of(each.edits)) == wanted for each in own)
+    whole = any(edited(case.text, edits_of(each.edits)) == wanted for each in own)
     return "torn apart" if whole else "only in part in the region"
 
 

@@ -11,11 +11,11 @@ from typing import Final
 from calomel.bench.suite import SuiteError
 from calomel.infer.client import ModelClient
 from calomel.infer.completer import Completer
-from calomel.prompts.parts import Hunk
+from calomel.prompts.parts import Edit, Hunk
 from calomel.replay.editor import Editor
 from calomel.replay.events import Event, shared_ends
-from calomel.replay.watching import Decisions
-from calomel.suggest.edit import Answer, TextEdit
+from calomel.replay.log_time import Decisions
+from calomel.suggest.edit import Answer
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.snapshot import Trigger
 from calomel.suggest.suggester import Suggester
@@ -104,7 +104,7 @@ def silences(reasons: Iterable[str | None]) -> tuple[str, ...]:
 _PIECE: Final = re.compile(r"\w+|\W")
 
 
-def repeat_last(text: str, hunks: Sequence[Hunk], cursor: int) -> TextEdit | None:
+def repeat_last(text: str, hunks: Sequence[Hunk], cursor: int) -> Edit | None:
     """The last edit, repeated at the next occurrence of its old text; None where there is none.
 
     Args:
@@ -127,7 +127,7 @@ def repeat_last(text: str, hunks: Sequence[Hunk], cursor: int) -> TextEdit | Non
     if not places:
         return None
     at = next((at for at in places if at >= cursor), places[0])
-    return TextEdit(at, at + len(old), new)
+    return Edit(at, at + len(old), new)
 
 
 def substitution(before: str, after: str) -> tuple[str, str]:

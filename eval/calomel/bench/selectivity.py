@@ -11,8 +11,17 @@ from typing import Final
 import numpy as np
 
 from calomel.replay.figures import ranking
-from calomel.report.result import Report, Table, Value, interval_cell, percent_cell, put_interval
-from calomel.report.stats import Interval, Resampling, wilson
+from calomel.report.result import (
+    Interval,
+    Report,
+    Resampling,
+    Table,
+    Value,
+    interval_cell,
+    percent_cell,
+    put_interval,
+    wilson,
+)
 from calomel.selectivity.calibrator import THRESHOLDS, Calibrator
 from calomel.selectivity.sample import Sample, read_samples
 

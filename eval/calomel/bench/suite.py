@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 
 from calomel.replay.events import LogError, ReplayLog
+from calomel.replay.figures import is_exact, suite_delta_chrf
 from calomel.replay.scenario import Scenario, parse_scenario, scenario_log, split
-from calomel.replay.text_metrics import is_exact, suite_delta_chrf
-from calomel.report.result import Value, put_interval
-from calomel.report.stats import ROUNDS, Floats, percentile, wilson
+from calomel.report.result import ROUNDS, Floats, Value, percentile, put_interval, wilson
 
 
 class SuiteError(Exception):

@@ -14,17 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final, Literal, TypeAlias
 
-from calomel.suggest.edit import TextEdit, apply
+from calomel.prompts.parts import Edit, edited
 from calomel.workspace.languages import grammar_of
 
 # By hand, by accepting a suggestion, or otherwise: pasted, undone, formatted, written by a tool.
 Cause: TypeAlias = Literal["typed", "accept", "other"]
 LogKind: TypeAlias = Literal["recording", "keystrokes", "git", "story", "scenario"]
-
-
-# The range [start, end) is replaced by `text`. Both are code points of the text before the whole change; the edits of
-# one change do not overlap and are sorted by `start`.
-Edit = TextEdit
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +204,7 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
         if not at <= edit.start <= edit.end <= len(text):
             raise ValueError(f"range {edit.start}-{edit.end} does not fit a text of {len(text)} characters")
         at = edit.end
-    return apply(text, edits)
+    return edited(text, edits)
 
 
 # For files without a grammar, whose language is not named like their suffix;

@@ -1,6 +1,6 @@
 """What a replay records: each chance to suggest something, what was suggested, and what the person would have done.
 
-The journal of a run and the reports hold them as JSON made by `calomel.report.result.CONVERTER`.
+The journal of a run and the reports hold them as JSON made by msgspec.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from calomel.infer.completer import Kind
-from calomel.replay.events import Checks, Edit, LogKind, Problem
-from calomel.selectivity.sample import Sample
+from calomel.prompts.parts import Edit
+from calomel.replay.events import Checks, LogKind, Problem
+from calomel.selectivity.sample import Reaction, Sample
 from calomel.workspace.settings import Aggressiveness
 
 Latency = Literal["measured"] | float
@@ -55,7 +56,6 @@ class ReplayOptions:
 
 
 SuggestionKind: TypeAlias = Literal["fill", "edit"]
-Outcome: TypeAlias = Literal["accepted", "partly", "rejected", "superseded", "too_short"]
 
 
 Ending: TypeAlias = Literal["typed_on", "taken", "left", "end_of_log"]
@@ -82,7 +82,7 @@ class Verdict:
             None when nothing was accepted.
     """
 
-    outcome: Outcome
+    outcome: Reaction
     before: str
     after: str
     expected: str | None

@@ -19,20 +19,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from calomel.prompts.parts import changed_span, line_start
-from calomel.replay.events import (
-    Changed,
-    Closed,
-    Edit,
-    Event,
-    Focused,
-    Opened,
-    Selected,
-    apply_edits,
-    common,
-)
-from calomel.replay.opportunity import Ending, Outcome, Verdict
+from calomel.prompts.parts import Edit, changed_span, line_start
+from calomel.replay.events import Changed, Closed, Event, Focused, Opened, Selected, apply_edits, common
+from calomel.replay.opportunity import Ending, Verdict
 from calomel.selectivity.proposal import is_word
+from calomel.selectivity.sample import Reaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +299,7 @@ class _Watch:
 
     def verdict(self) -> Verdict:
         best = self._best
-        outcome: Outcome = "accepted" if best.whole else "partly" if best.score else "rejected"
+        outcome: Reaction = "accepted" if best.whole else "partly" if best.score else "rejected"
         if self._size < LEAST_CHARACTERS:
             outcome = "too_short"
         took = outcome in {"accepted", "partly"}

@@ -14,20 +14,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from calomel.context.budget import EstimateCounter, ExactCounter, TokenCounter
 from calomel.context.builder import ContextBuilder
+from calomel.context.window import EstimateCounter, ExactCounter, TokenCounter
 from calomel.infer.client import ModelClient
 from calomel.infer.completer import Completer, Kind, ModelInfo
+from calomel.prompts.parts import Edit
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.replay.editor import Editor, cursor_after
-from calomel.replay.events import Changed, Closed, Edit, Event, Expected, Focused, ReplayLog, Selected, apply_edits
-from calomel.replay.log_time import LogTime
+from calomel.replay.events import Changed, Closed, Event, Expected, Focused, ReplayLog, Selected, apply_edits
+from calomel.replay.figures import parse_error_delta
+from calomel.replay.log_time import Decisions, LogTime, TimedCompleter
 from calomel.replay.opportunity import LogResult, Opportunity, ReplayOptions, Shown
 from calomel.replay.person import Moment, judge
-from calomel.replay.recorded import recorded_offers
-from calomel.replay.samples import SampleBook, by_alternatives, numbers, raw_confidence, shown
-from calomel.replay.text_metrics import parse_error_delta
-from calomel.replay.watching import Decisions, TimedCompleter
+from calomel.replay.recorded import SampleBook, by_alternatives, numbers, raw_confidence, recorded_offers, shown
 from calomel.suggest.edit import Answer, Suggestion, edits_of
 from calomel.suggest.judging import Decision
 from calomel.suggest.silence import Silence, SilenceReason

@@ -1,22 +1,145 @@
-"""The recorded assistant's own offers, each suggestion once, judged by the same simulated user as ours.
+"""The recorded assistant's own offers, each suggestion once, judged by the same simulated user as ours; and filtered.
 
-While a person types along, the editor asks at each key and gets the rest of the same suggestion: an offer that leads to
-the same text as the one before it is the same suggestion. Of the offers in one answer only the first is judged, since
-it is on the screen; real acceptances are counted among all of them, as a key could reach them. An accepted offer's text
-is in the log because it was offered, so the recorded assistant's result is an upper bound. As with ours, while the
-person writes what was accepted nothing else counts as seen.
+A recording says what another assistant offered, and what the person accepted. `filtered_offers` plays its documents to
+the editor's side; at each offer that side is asked, and the model behind it answers with just that offer. What is then
+shown, and what of it the person accepted, is the filter's worth for a strong model. Outcomes are reported as by an
+editor, so that what learns from them learns as one goes.
+
+Every candidate that was judged is a sample, with its outcome.
 """
 
 from __future__ import annotations
 
+import asyncio
+import math
+import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Final, NamedTuple
 
-from calomel.replay.events import Accepted, Changed, Event, Offered, Opened, ReplayLog, apply_edits
-from calomel.replay.opportunity import Opportunity, Verdict
-from calomel.replay.person import Moment, judge
-from calomel.replay.samples import shown
+from calomel.infer.client import ModelClient
+from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
+from calomel.prompts.parts import Edit, RegionBounds, edited
+from calomel.replay.editor import Editor
+from calomel.replay.events import Accepted, Changed, Event, Expected, Offered, Opened, ReplayLog, apply_edits
+from calomel.replay.opportunity import Opportunity, Shown, Verdict
+from calomel.replay.person import Moment, difference, judge
+from calomel.report.result import Report, Table, Value
+from calomel.selectivity.sample import Sample
+from calomel.suggest.edit import Suggestion, edits_of, plan
+from calomel.suggest.judging import Decision
+from calomel.suggest.snapshot import Trigger
+from calomel.suggest.suggester import Suggester
+from calomel.workspace.settings import Aggressiveness, SuggestSettings
+
+# What a person does within half an hour is alike: its samples stay together.
+_SITTING: Final = 1800.0
+
+
+def shown(verdict: Verdict, edits: tuple[Edit, ...], source: str, **more: Any) -> Shown:
+    """A suggestion with its verdict, and what else is known about it."""
+    told = {each.name: getattr(verdict, each.name) for each in fields(Verdict)}
+    return Shown(**told, edits=edits, source=source, **more)
+
+
+def raw_confidence(decision: Decision | None) -> float | None:
+    """How likely it is right; None if unknown."""
+    return None if decision is None or not math.isfinite(decision.probability) else decision.probability
+
+
+def numbers(text: str, edits: Sequence[Edit], decision: Decision | None) -> dict[str, float]:
+    """The signals known before the decision, by name; unknown and non-numeric ones are left out."""
+    if decision is None:
+        return {}
+    values = decision.signals.about(plan(text, edits)).flat()
+    return {
+        name: float(value) for name, value in values.items() if isinstance(value, int | float) and math.isfinite(value)
+    }
+
+
+@dataclass(slots=True)
+class SampleBook:
+    """Collects samples of one log.
+
+    Attributes:
+        log: the one being played.
+        samples: so far.
+    """
+
+    log: ReplayLog
+    samples: list[Sample] = field(default_factory=list)
+    _seen: list[Decision] = field(default_factory=list)
+    # The texts that the last question's candidates led to: while the person types along, the same ones come again.
+    _goals: dict[tuple[str, str], set[int]] = field(default_factory=dict)
+
+    def see(self, decision: Decision) -> None:
+        """Note a candidate that was judged."""
+        self._seen.append(decision)
+
+    def forget(self) -> None:
+        """Forget the noted candidates, as another question begins."""
+        self._seen.clear()
+
+    def take(self, moment: Moment, opportunity: Opportunity) -> None:
+        """Judge the candidates noted since the question began, by what the person wrote.
+
+        Args:
+            moment: now.
+            opportunity: the question.
+        """
+        goals: set[int] = set()
+        before = self._goals.get((moment.document, opportunity.kind), set())
+        for found in self._seen:
+            edits = edits_of(found.edits)
+            goal = hash((apply_edits(moment.text, edits), found.maker))
+            if goal not in goals | before:
+                verdict = judge(moment, edits, self.log.events)
+                self.samples.append(self._sample(moment, opportunity, found, verdict))
+            goals.add(goal)
+        self._goals[moment.document, opportunity.kind] = goals
+        self._seen.clear()
+
+    def _sample(self, moment: Moment, opportunity: Opportunity, found: Decision, verdict: Verdict) -> Sample:
+        return Sample(
+            question=f"{opportunity.log}:{opportunity.entry}:{opportunity.kind}",
+            kind=opportunity.kind,
+            outcome=verdict.outcome,
+            maker=found.maker,
+            language=opportunity.language_id,
+            group=self.log.metadata.get("group", f"{self.log.name}#{int(moment.time // _SITTING)}"),
+            time=moment.time,
+            signals=found.signals.known(),
+            filters=found.filters,
+            saved_characters=verdict.saved_characters,
+            judged_ms=round(found.seconds * 1e3, 4),
+            shown=False,
+        )
+
+
+def by_alternatives(event: Expected, text: str, opportunity: Opportunity) -> Opportunity:
+    """The same opportunity with its best verdict; where silence is right, everything is rejected.
+
+    Args:
+        event: the question.
+        text: of its document.
+        opportunity: what was suggested.
+    """
+    candidate = opportunity.candidate
+    if candidate is None or not event.alternatives:
+        return replace(opportunity, name=event.name)
+    verdicts: list[Verdict] = []
+    lines: list[str | None] = []
+    for alternative in event.alternatives:
+        after: list[Event] = []
+        if alternative is not None:
+            after.append(Changed(event.entry, event.time, event.document, difference(text, alternative), "other"))
+        verdicts.append(judge(Moment(event.document, text, event.time, 0), candidate.edits, after))
+        lines.append(None if alternative is None else verdicts[-1].expected)
+    best = max(verdicts, key=lambda each: (each.outcome == "accepted", each.accepted_characters))
+    known = {name: getattr(candidate, name) for name in ("edits", "source", "confidence", "signals")}
+    judged = shown(replace(best, kept=None), **known, alternatives=tuple(lines))
+    return replace(opportunity, name=event.name, candidate=judged)
 
 
 @dataclass(slots=True)
@@ -154,3 +277,165 @@ def _opportunity(log: str, suggested: Suggested, verdict: Verdict, language_id: 
         latency_ms=max(0.0, offer.time - offer.asked) * 1e3,
         real_outcome="accepted" if suggested.accepted else "partly" if suggested.partly else "",
     )
+
+
+# So large that any offer lies within.
+_REGION: Final = RegionBounds(above=200, below=200, characters=60_000)
+_CONTEXT: Final = 32_768
+_CURVE: Final = tuple(step / 20 for step in range(1, 20))
+
+
+@dataclass(frozen=True, slots=True)
+class OfferRow:
+    """One offer of the assistant.
+
+    Attributes:
+        time: seconds of the log's clock.
+        kind: how it was asked for here.
+        taken: the person accepted it, wholly or in part.
+        reason: why it was not shown; empty if it was.
+        probability: that it is accepted; None where it was not decided about.
+        doubts: filters of doubt that it fails.
+        signals: what was known of it.
+    """
+
+    time: float
+    kind: str
+    taken: bool
+    reason: str = ""
+    probability: float | None = None
+    doubts: tuple[str, ...] = ()
+    signals: dict[str, object] = field(default_factory=dict)
+
+
+class _Assistant:
+    """Answers with one offer, for the region or the hole that is asked about."""
+
+    def __init__(self, name: str) -> None:
+        self.suggested: Suggested | None = None
+        self._name = name
+
+    async def info(self) -> ModelInfo:
+        return ModelInfo(
+            self._name, self._name, ("fill", "edit"), _CONTEXT, _CONTEXT // 4, None, "0", _REGION, source="hosted"
+        )
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        if self.suggested is None:
+            return CompleteAnswer((), model=self._name, judged=False)
+        edit, before = self.suggested.offer.edits[0], self.suggested.before
+        if request.kind == "fill":
+            return CompleteAnswer((Candidate(edit.text),), model=self._name, judged=False)
+        region = request.parts.region
+        text = "" if region is None else region.text
+        start = before.find(text)
+        if text and start <= edit.start and edit.end <= start + len(text):
+            text = edited(text, [(edit.start - start, edit.end - start, edit.text)])
+        return CompleteAnswer((Candidate(text),), model=self._name, judged=False)
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
+async def filtered_offers(log: ReplayLog, aggressiveness: Aggressiveness = "balanced") -> list[OfferRow]:
+    """Each distinct offer of a recording, in order, and what the filter does with it."""
+    now = 0.0
+
+    def clock() -> float:
+        return now
+
+    first = {id(each.offer): each for each in distinct_offers(log.events)}
+    sources = Counter(event.source for event in log.events if isinstance(event, Offered))
+    model = _Assistant(max(sources, key=lambda name: sources[name], default="") or "assistant")
+    editor = Editor(clock)
+    suggester = Suggester(
+        editor.workspace,
+        ModelClient.of(model, clock=clock, sleep=lambda _: asyncio.sleep(0)),
+        SuggestSettings(aggressiveness=aggressiveness, debounce_seconds=0.0),
+        rng=random.Random(0),  # noqa: S311 (names of suggestions)
+    )
+    decisions: list[Decision] = []
+    suggester.filter.watch = decisions.append
+    rows: list[OfferRow] = []
+    for event in log.events:
+        now = max(now, event.time)
+        editor.send(event)
+        suggested = first.get(id(event))
+        document = None if suggested is None else editor.document(event.document)
+        if suggested is None or document is None or suggested.after == suggested.before:
+            continue
+        model.suggested = suggested
+        # What was answered before is no answer to this.
+        suggester.withdrawn()
+        decisions.clear()
+        rows.append(await _row(suggester, suggested, document.uri, decisions))
+    await suggester.aclose()
+    return rows
+
+
+async def _row(suggester: Suggester, suggested: Suggested, uri: str, decisions: Sequence[Decision]) -> OfferRow:
+    offer, edit = suggested.offer, suggested.offer.edits[0]
+    fills = not offer.inline_edit and edit.start == edit.end
+    if fills:
+        answer = await suggester.inline(uri, edit.start, Trigger.EDIT)
+    else:
+        answer = await suggester.next_edit(uri, None, edit.start, trigger=Trigger.EDIT)
+    shown = isinstance(answer, Suggestion)
+    if isinstance(answer, Suggestion):
+        suggester.shown(answer.id)
+    decision = decisions[0] if decisions else None
+    return OfferRow(
+        offer.time,
+        "fill" if fills else "edit",
+        suggested.accepted or suggested.partly,
+        "" if shown or isinstance(answer, Suggestion) else str(answer.reason),
+        None if decision is None else decision.probability,
+        () if decision is None else decision.signals.doubts,
+        {} if decision is None else decision.signals.known(),
+    )
+
+
+def assistant_report(rows: Sequence[OfferRow], aggressiveness: Aggressiveness) -> Report:
+    """The figures of all offers, and the curve of what is shown against what is lost."""
+    taken = [row for row in rows if row.taken]
+    shown = [row for row in rows if not row.reason]
+    lost = [row for row in taken if row.reason]
+    flat: dict[str, Value] = {
+        "aggressiveness": aggressiveness,
+        "assistant_offers": len(rows),
+        "assistant_shown": len(shown) / len(rows) if rows else None,
+        "assistant_accepted": len(taken),
+        "assistant_acceptance": sum(row.taken for row in shown) / len(shown) if shown else None,
+        "assistant_lost": len(lost),
+    }
+    reasons = Counter(row.reason for row in rows if row.reason)
+    of_taken = Counter(row.reason for row in lost)
+    judged = [row for row in rows if row.probability is not None]
+    curve = []
+    for least in _CURVE:
+        above = [row for row in judged if (row.probability or 0.0) >= least]
+        accepted = sum(row.taken for row in judged) - sum(row.taken for row in above)
+        curve.append((f"{least:.2f}", f"{len(above) / len(judged):.0%}" if judged else "-", str(accepted)))
+    return Report(
+        bench="replay recorded assistant",
+        flat=flat,
+        tables=(
+            Table("The recorded assistant, filtered", ("", ""), [(name, _cell(flat[name])) for name in flat]),
+            Table(
+                "Held back, by reason",
+                ("reason", "offers", "accepted by the person"),
+                [(reason, str(count), str(of_taken[reason])) for reason, count in reasons.most_common()],
+            ),
+            Table("By threshold only", ("least probability", "shown", "accepted ones lost"), curve),
+        ),
+        notes=("The recorded person saw every offer: what would have been written without one is not known.",),
+        details={"offers": [_plain(row) for row in rows]},
+    )
+
+
+def _cell(value: Value) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _plain(row: OfferRow) -> dict[str, Any]:
+    return asdict(row)

@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from calomel.prompts.parts import Edit
 from calomel.replay.events import (
     Changed,
     Closed,
-    Edit,
     Event,
     Expected,
     Focused,

@@ -26,7 +26,7 @@ from calomel.infer import runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, CompleterError
 from calomel.infer.remote import Endpoint, HttpCompleter
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
-from calomel.storage.system import only_one, open_private, process_of, psutil
+from calomel.storage import only_one, open_private, process_of, psutil
 from calomel.weights import gguf_in, nano_path, weights_id
 from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named, why_none
 from calomel.weights.gguf import GgufError, gguf_of

@@ -20,7 +20,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from calomel.infer.wire import FieldError, read_json
-from calomel.storage.system import is_own, open_private, process_of, rights_of_others
+from calomel.storage import is_own, open_private, process_of, rights_of_others
 
 _NAME: Final = "server.json"
 _MAX_BYTES: Final = 64 * 1024

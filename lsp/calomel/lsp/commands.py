@@ -20,7 +20,7 @@ from calomel.lsp.configuration import Configuration
 from calomel.lsp.services import Services
 from calomel.lsp.suggestions import place_of
 from calomel.lsp.text_sync import TextSync
-from calomel.storage.system import available_bytes
+from calomel.storage import available_bytes
 from calomel.suggest.silence import Silence
 from calomel.weights.folders import SHIPPED, known, weights_bytes
 from calomel.workspace.settings import CHOICE, ServerSettings, chosen

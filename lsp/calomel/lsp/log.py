@@ -12,8 +12,8 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Final
 
+from calomel.storage import keep_private, open_private
 from calomel.storage.failures import describe
-from calomel.storage.system import keep_private, open_private
 
 MAX_BYTES: Final = 1_000_000
 KEPT_FILES: Final = 2

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from calomel.context.budget import EstimateCounter, ExactCounter
 from calomel.context.builder import ContextBuilder
+from calomel.context.window import EstimateCounter, ExactCounter
 from calomel.infer.client import ModelClient
 from calomel.infer.completer import DEFAULT_CONTEXT, ModelInfo
 from calomel.infer.launch import version

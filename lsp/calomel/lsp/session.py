@@ -28,8 +28,8 @@ from calomel.lsp.services import Services
 from calomel.lsp.suggestions import Suggestions, place_of
 from calomel.lsp.text_sync import Cursor, TextSync
 from calomel.lsp.transport import Transport, watch_parent
+from calomel.storage import ENDING
 from calomel.storage.failures import describe
-from calomel.storage.system import ENDING
 from calomel.workspace.settings import ServerSettings, Settings
 
 LOG: Final = logging.getLogger(__name__)

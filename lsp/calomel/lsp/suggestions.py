@@ -24,8 +24,8 @@ from calomel.suggest.edit import Suggestion, TextEdit, joined, utf16_length
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.snapshot import Diagnostic, Selected, Trigger
 from calomel.suggest.suggester import Suggester
+from calomel.workspace.definitions import names_of
 from calomel.workspace.documents import Document
-from calomel.workspace.names import names_of
 
 TITLE: Final = "Accept the suggestion"
 ACTION_TITLE: Final = "Apply predicted edit"

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from calomel.storage.system import process_of
+from calomel.storage import process_of
 
 POLL_SECONDS: Final = 2.0
 

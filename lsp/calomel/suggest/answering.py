@@ -26,10 +26,10 @@ from calomel.suggest.search import next_edits
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.snapshot import Code, Request, Snapshot, Trigger
 from calomel.suggest.state import DocumentState
+from calomel.workspace.definitions import names_of
 from calomel.workspace.documents import Document
 from calomel.workspace.history import Origin, prompt_path
 from calomel.workspace.longest_match import LongestMatch
-from calomel.workspace.names import names_of
 from calomel.workspace.workspace import Workspace
 
 # Cached answers refused for these reasons are ignored: the model may have another one.

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from calomel.selectivity.sample import Sample
+from calomel.selectivity.sample import Reaction, Sample
 from calomel.suggest.outcome_log import OutcomeRecord
 from calomel.suggest.snapshot import Trigger
 
 # What the user typed by hand counts as accepted, what disappeared without a decision as rejected. Nothing is known of
 # what was replaced by another suggestion, or was visible when the log ends.
-_OUTCOMES: Final[Mapping[Fate, str]] = {
+_OUTCOMES: Final[Mapping[Fate, Reaction]] = {
     "accepted": "accepted",
     "typed": "accepted",
     "partly_accepted": "partly",

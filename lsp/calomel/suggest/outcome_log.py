@@ -25,7 +25,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Meta
 
 from calomel.infer.wire import read_json
-from calomel.storage.system import keep_private, only_one, open_private, rights_of_others
+from calomel.storage import keep_private, only_one, open_private, rights_of_others
 from calomel.suggest.offers import Outcome
 
 LOG: Final = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from calomel.suggest.judging import Answered, Decision, better, shows
 from calomel.suggest.recent import standing
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Diagnostic, Snapshot
-from calomel.workspace.names import COMMON, Names
+from calomel.workspace.definitions import COMMON, Names
 
 _SHORTEST_NAME: Final = 3
 _ALIKE: Final = 80.0

@@ -11,8 +11,8 @@ from calomel.prompts.parts import Excerpt, Hunk, RegionBounds, line_end, line_st
 from calomel.selectivity.proposal import Recent
 from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.recent import Past
+from calomel.workspace.definitions import COMMON, Names
 from calomel.workspace.documents import Document
-from calomel.workspace.names import COMMON, Names
 from calomel.workspace.syntax import SyntaxTrees
 from calomel.workspace.workspace import Situation
 

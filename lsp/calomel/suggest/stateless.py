@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
+from calomel.context.window import EstimateCounter
 from calomel.engine import DeadlineExceededError
 from calomel.infer.completer import Complete, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 from calomel.infer.fitting import splits_word

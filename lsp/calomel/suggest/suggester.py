@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
+from calomel.context.window import EstimateCounter
 from calomel.infer.client import ModelClient
 from calomel.infer.completer import CompleterError, Kind, ModelInfo
 from calomel.storage.failures import describe

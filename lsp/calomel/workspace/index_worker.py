@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection, Pipe
 from typing import Final
 
-from calomel.storage import read_regular
-from calomel.storage.system import behind_others
+from calomel.storage import behind_others, read_regular
 from calomel.workspace.privacy import content_refusal
 from calomel.workspace.segment import Analysis, Segment, SourceFile, analyse, build_segment
 

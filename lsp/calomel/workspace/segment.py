@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from calomel.prompts.parts import split_lines
 from calomel.workspace.definitions import Definition, block_starts, block_starts_by_lines, definitions_in
 from calomel.workspace.documents import Document
-from calomel.workspace.indentation import outline_by_lines
 from calomel.workspace.languages import COMMON_KEYWORDS, Grammar, grammar_of, parser_for
 from calomel.workspace.lazy_tree import parse_within, parser_text
 from calomel.workspace.secrets import masked, spans
+from calomel.workspace.syntax import outline_by_lines
 
 _WORD: Final = re.compile(r"[^\W\d]\w+")
 # fooBar, FOOBar, foo_bar and foo2bar are two words each.

@@ -5,43 +5,51 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import UnionType
-from typing import Any, Final, Literal, get_args, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+import msgspec
 import platformdirs
+from msgspec import Meta
 
 from calomel.prompts.fim_tokens import FORMATS
 from calomel.prompts.renderer import EditKind
-from calomel.storage import read_regular
-from calomel.storage.system import is_own, rights_of_others
+from calomel.storage import is_own, read_regular, rights_of_others
 
-Aggressiveness = Literal["quiet", "balanced", "eager"] | float
-LogLevel = Literal["debug", "info", "warning", "error"]
-ReadAhead = Literal["always", "plugged_in", "never"]
-Show = Literal["always", "hint", "on_request"]
-UpstreamFormat = Literal["auto", "llama.cpp", "ollama", "vllm", "openai", "mercury"]
-
-AGGRESSIVENESS: Final = ("quiet", "balanced", "eager")
-LOG_LEVELS: Final[tuple[str, ...]] = get_args(LogLevel)
-READ_AHEAD: Final[tuple[str, ...]] = get_args(ReadAhead)
-SHOW: Final[tuple[str, ...]] = get_args(Show)
-UPSTREAM_FORMATS: Final[tuple[str, ...]] = get_args(UpstreamFormat)
-QUANTIZE: Final = ("int8", "int4")
-UPSTREAM_FIM: Final = tuple(FORMATS)
-UPSTREAM_EDIT: Final[tuple[str, ...]] = get_args(EditKind)
+if TYPE_CHECKING:
+    FimFormat: TypeAlias = str
+else:
+    FimFormat = Literal[tuple(FORMATS)]
+Aggressiveness: TypeAlias = Literal["quiet", "balanced", "eager"] | Annotated[float, Meta(ge=0.0, le=1.0)]
+UpstreamFormat: TypeAlias = Literal["auto", "llama.cpp", "ollama", "vllm", "openai", "mercury"]
+Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 
 
-def setting(default: Any, why: str, **rules: Any) -> Any:
-    """A field with its reason and its rules, for `calomel.workspace.settings` and the documentation.
+def setting(default: Any, why: str, *, user: bool = False, limit: bool = False) -> Any:
+    """A field with its reason, for the documentation; its type says what it takes.
 
-    Rules: `low`, `high` (bounds, in the field's unit), `choices`, `limit` (a workspace may only lower it), `user`
-    (a workspace may not set it at all), `optional` (may be absent), `of` (type of a list's items), `table` (of names,
-    each with a value that follows the other rules).
+    Args:
+        default: its value where nobody sets it.
+        why: what it is for.
+        user: a workspace may not set it.
+        limit: a workspace may only lower it.
     """
-    metadata = {"why": why, **rules}
-    if isinstance(default, tuple | dict):
+    metadata = {"why": why, "user": user, "limit": limit}
+    if isinstance(default, dict):
         return field(default_factory=lambda: default, metadata=metadata)
     return field(default=default, metadata=metadata)
 
@@ -51,7 +59,9 @@ class WorkspaceSettings:
     """What is read besides the open documents."""
 
     index: bool = setting(True, "Use definitions and calls in your other files.")
-    index_files: int = setting(10_000, "Maximum number of files to index.", low=0, high=200_000, limit=True)
+    index_files: Annotated[int, Meta(ge=0, le=200_000)] = setting(
+        10_000, "Maximum number of files to index.", limit=True
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +69,7 @@ class PrivacySettings:
     """What no model ever sees. Only a `!pattern` in `ignore` lifts a built-in rule for secret files."""
 
     ignore: tuple[str, ...] = setting(
-        (),
-        "Patterns of files to hide from the model, as in .gitignore; `!pattern` includes a file again.",
-        of=str,
+        (), "Patterns of files to hide from the model, as in .gitignore; `!pattern` includes a file again."
     )
     gitignore: bool = setting(True, "Hide files that git ignores from the model.", user=True)
     mask_secrets: bool = setting(True, "Replace keys and passwords in your source with asterisks.", user=True)
@@ -72,13 +80,11 @@ class SuggestSettings:
     """When to suggest, and how much."""
 
     enabled: bool = setting(True, "Enable suggestions. If off, only the key asks for them.")
-    show: Show = setting(
-        "always",
-        "What appears before you press the key: suggestions (always), a mark (hint), or nothing (on_request).",
-        choices=SHOW,
+    show: Literal["always", "hint", "on_request"] = setting(
+        "always", "What appears before you press the key: suggestions (always), a mark (hint), or nothing (on_request)."
     )
     languages: Mapping[str, bool] = setting(
-        {}, "Turn suggestions on or off by language id; `*` means all other languages.", of=bool
+        {}, "Turn suggestions on or off by language id; `*` means all other languages."
     )
     next_edit: bool = setting(True, "Suggest next edits, not only inline completions.")
     in_comments: bool = setting(True, "Suggest inside comments.")
@@ -87,42 +93,26 @@ class SuggestSettings:
         "balanced",
         "How confident Calomel must be: quiet, balanced, eager, or a probability. Balanced aims to lose at most one in "
         "20 suggestions you would accept, eager one in 100.",
-        choices=AGGRESSIVENESS,
-        low=0.0,
-        high=1.0,
     )
     aggressiveness_by_language: Mapping[str, Aggressiveness] = setting(
-        {},
-        "The same by language id; `*` means all other languages.",
-        choices=AGGRESSIVENESS,
-        low=0.0,
-        high=1.0,
-        table=True,
+        {}, "The same by language id; `*` means all other languages."
     )
-    debounce_seconds: float | None = setting(
-        None, "Seconds to wait after a keystroke. Unset: learned from your typing.", low=0.0, high=10.0,
-        optional=True,
-    )  # fmt: skip
-    max_tokens: int = setting(
-        64,
-        "Maximum length of a suggestion, in tokens of about three characters.",
-        low=1,
-        high=1024,
-        limit=True,
+    debounce_seconds: Annotated[float, Meta(ge=0.0, le=10.0)] | None = setting(
+        None, "Seconds to wait after a keystroke. Unset: learned from your typing."
     )
-    lines: int | None = setting(
-        None, "Maximum lines of an inline completion. Unset: as many as the model writes.",
-        low=1, high=1000, optional=True,
-    )  # fmt: skip
-    context_tokens: int | None = setting(
-        None, "How much of your code the model reads, in tokens. Unset: what suits the model.",
-        low=64, high=32_768, limit=True, optional=True,
-    )  # fmt: skip
+    max_tokens: Annotated[int, Meta(ge=1, le=1024)] = setting(
+        64, "Maximum length of a suggestion, in tokens of about three characters.", limit=True
+    )
+    lines: Annotated[int, Meta(ge=1, le=1000)] | None = setting(
+        None, "Maximum lines of an inline completion. Unset: as many as the model writes."
+    )
+    context_tokens: Annotated[int, Meta(ge=64, le=32_768)] | None = setting(
+        None, "How much of your code the model reads, in tokens. Unset: what suits the model.", limit=True
+    )
 
-    read_ahead: ReadAhead = setting(
+    read_ahead: Literal["always", "plugged_in", "never"] = setting(
         "plugged_in",
         "When to process the code around a resting cursor in advance: always, not on battery (plugged_in), or never.",
-        choices=READ_AHEAD,
     )
 
     def language_enabled(self, language_id: str) -> bool:
@@ -134,63 +124,38 @@ class SuggestSettings:
 class ServerSettings:
     """Which model answers, and where. A workspace can set none of these: it could send your code elsewhere."""
 
-    url: str | None = setting(
-        None,
-        "Address of a running Calomel server. Unset: your editor starts one, shared by all windows.",
-        user=True,
-        optional=True,
+    url: Text | None = setting(
+        None, "Address of a running Calomel server. Unset: your editor starts one, shared by all windows.", user=True
     )
-    token: str | None = setting(None, "Token for `url`. `token_file` is safer.", user=True, optional=True)
-    token_file: Path | None = setting(None, "File with the token for `url`.", user=True, optional=True)
+    token: Text | None = setting(None, "Token for `url`. `token_file` is safer.", user=True)
+    token_file: Path | None = setting(None, "File with the token for `url`.", user=True)
     model: Path | None = setting(
-        None,
-        "Folder of a model, or its name in `calomel models list`. Unset: the built-in nano.",
-        user=True,
-        optional=True,
+        None, "Folder of a model, or its name in `calomel models list`. Unset: the built-in nano.", user=True
     )
-    upstream: str | None = setting(
+    upstream: Text | None = setting(
         None,
         "Address of a model server: http://127.0.0.1:8080 for llama.cpp, http://127.0.0.1:11434 for Ollama.",
         user=True,
-        optional=True,
     )
-    upstream_model: str | None = setting(
-        None, "Model to use on that server, if it has several.", user=True, optional=True
-    )
-    upstream_format: UpstreamFormat = setting(
-        "auto", "API of that server; auto detects it.", choices=UPSTREAM_FORMATS, user=True
-    )
-    upstream_fim: str | None = setting(
-        None,
-        "Fill-in-the-middle format of that model. Unset: detected.",
-        choices=UPSTREAM_FIM,
-        user=True,
-        optional=True,
+    upstream_model: Text | None = setting(None, "Model to use on that server, if it has several.", user=True)
+    upstream_format: UpstreamFormat = setting("auto", "API of that server; auto detects it.", user=True)
+    upstream_fim: FimFormat | None = setting(
+        None, "Fill-in-the-middle format of that model. Unset: detected.", user=True
     )
     upstream_edit: EditKind | None = setting(
-        None,
-        "Next-edit format of that model. Unset: detected from its name, or none.",
-        choices=UPSTREAM_EDIT,
-        user=True,
-        optional=True,
+        None, "Next-edit format of that model. Unset: detected from its name, or none.", user=True
     )
-    upstream_key_file: Path | None = setting(None, "File with the key for that server.", user=True, optional=True)
-    device: str = setting(
+    upstream_key_file: Path | None = setting(None, "File with the key for that server.", user=True)
+    device: Text = setting(
         "cpu", "Where the model runs: cpu; cuda or cuda:N for an NVIDIA GPU; mps for an Apple one.", user=True
     )
     quantize: Literal["int8", "int4"] | None = setting(
         None,
         "Round that model's weights to eight bits (half the memory of bfloat16) or four (a quarter). Unset: unchanged.",
-        choices=QUANTIZE,
         user=True,
-        optional=True,
     )
-    idle_minutes: float = setting(
-        30.0,
-        "Idle minutes after which a server started by your editor stops.",
-        low=0.1,
-        high=10_080.0,
-        user=True,
+    idle_minutes: Annotated[float, Meta(ge=0.1, le=10_080.0)] = setting(
+        30.0, "Idle minutes after which a server started by your editor stops.", user=True
     )
 
 
@@ -198,8 +163,8 @@ class ServerSettings:
 class LogSettings:
     """What is recorded on this machine. Nothing leaves it."""
 
-    level: LogLevel = setting(
-        "info", "Log level. The log contains counts and times, never your text.", choices=LOG_LEVELS
+    level: Literal["debug", "info", "warning", "error"] = setting(
+        "info", "Log level. The log contains counts and times, never your text."
     )
     outcomes: bool = setting(
         True,
@@ -363,8 +328,8 @@ def chosen(server: ServerSettings, choice: Mapping[str, Any]) -> ServerSettings:
 def _checked(
     section: Any, name: str, values: Mapping[str, Any], label: str, problems: list[SettingProblem], *, trusted: bool
 ) -> Iterator[tuple[str, Any]]:
-    known = {each.name: each for each in fields(section)}
-    types = get_type_hints(type(section))
+    known = {each.name: each.metadata for each in fields(section)}
+    types = get_type_hints(type(section), include_extras=True)
     for key, value in values.items():
         full = f"{name}.{key}"
         if key not in known:
@@ -374,70 +339,76 @@ def _checked(
             # Editors send null for what is not set.
             continue
         try:
-            checked = _value(value, known[key], types[key])
+            checked = _value(value, types[key])
             if not trusted:
-                checked = _allowed_to_workspace(checked, known[key], getattr(section, key))
+                most = allowed(types[key]).high
+                checked = _allowed_to_workspace(checked, known[key], most, getattr(section, key))
         except ValueError as error:
             problems.append(SettingProblem(label, full, str(error)))
         else:
             yield key, checked
 
 
-def _value(value: Any, spec: Field[Any], kind: Any) -> Any:
-    """The value in the field's type. Raises ValueError with what is allowed."""
-    rules = spec.metadata
-    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
-    if rules.get("of") is str:
-        if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
-            raise ValueError("must be a list of strings")
-        return tuple(value)
-    if rules.get("of") is bool or rules.get("table"):
-        kinds = (float,) if rules.get("table") else (bool,)
-        if not isinstance(value, Mapping):
-            raise ValueError(f"must be a table of names, each {_wanted(rules, kinds)}")
-        return {str(name): _one(each, rules, kinds) for name, each in value.items()}
-    return _one(value, rules, kinds)
+def _value(value: Any, kind: Any) -> Any:
+    """The value in a field's type. Raises ValueError with what is allowed."""
+    try:
+        if isinstance(value, float) and math.isnan(value):
+            raise ValueError  # noqa: TRY301 (as for other wrong values)
+        return msgspec.convert(value, kind, dec_hook=_path)
+    except ValueError:
+        raise ValueError(f"must be {_wanted(kind)}") from None
 
 
-def _one(value: Any, rules: Mapping[str, Any], kinds: Sequence[Any]) -> Any:
-    """A single value. Raises ValueError with what is allowed."""
-    if isinstance(value, str) and "choices" in rules:
-        right = value in rules["choices"]
-    elif bool in kinds:
-        right = isinstance(value, bool)
-    elif "low" in rules:
-        number = int if int in kinds else float
-        right = isinstance(value, int | number) and not isinstance(value, bool) and math.isfinite(value)
-        if right and rules["low"] <= value <= rules["high"]:
-            return number(value)
-        right = False
-    else:
-        right = isinstance(value, str) and bool(value) and "choices" not in rules
-    if not right:
-        raise ValueError(f"must be {_wanted(rules, kinds)}")
-    return Path(value).expanduser() if Path in kinds else value
+def _path(kind: Any, value: Any) -> Path:
+    if kind is not Path or not isinstance(value, str) or not value:
+        raise ValueError
+    return Path(value).expanduser()
 
 
-def _wanted(rules: Mapping[str, Any], kinds: Sequence[Any]) -> str:
+class Allowed(NamedTuple):
+    """The words that a type takes, and its numbers: their type, the lowest and the highest."""
+
+    words: tuple[str, ...] = ()
+    number: type[float] | None = None
+    low: float = 0
+    high: float = 0
+
+
+def allowed(kind: Any) -> Allowed:
+    """The words and the numbers of a setting's type; of a table's, those of its values."""
+    if get_origin(kind) is Mapping:
+        return allowed(get_args(kind)[1])
+    found = Allowed()
+    for each in get_args(kind) if get_origin(kind) in {Union, UnionType} else (kind,):
+        if get_origin(each) is Literal:
+            found = found._replace(words=get_args(each))
+        elif get_origin(each) is Annotated and (rules := get_args(each)[1]).ge is not None:
+            found = found._replace(number=get_args(each)[0], low=rules.ge, high=rules.le)
+    return found
+
+
+def _wanted(kind: Any) -> str:
     """The allowed values, in words."""
-    number = (
-        f"a {'whole ' if int in kinds else ''}number from {rules['low']} to {rules['high']}" if "low" in rules else ""
-    )
-    if "choices" in rules:
-        names = ", ".join(rules["choices"])
-        return f"{names} or {number}" if number else f"one of {names}"
-    return "true or false" if bool in kinds else number or "a string that is not empty"
+    if get_origin(kind) is tuple:
+        return "a list of strings"
+    if get_origin(kind) is Mapping:
+        return f"a table of names, each {_wanted(get_args(kind)[1])}"
+    words, number, low, high = allowed(kind)
+    numbers = "" if number is None else f"a {'whole ' if number is int else ''}number from {low} to {high}"
+    if words:
+        return f"{', '.join(words)} or {numbers}" if numbers else f"one of {', '.join(words)}"
+    return "true or false" if kind is bool else numbers or "a string that is not empty"
 
 
-def _allowed_to_workspace(value: Any, spec: Field[Any], now: Any) -> Any:
+def _allowed_to_workspace(value: Any, rules: Mapping[str, Any], most: float, now: Any) -> Any:
     """The value, if a workspace's file, which may be anybody's, is allowed to set it. Raises ValueError."""
-    if spec.metadata.get("user"):
+    if rules["user"]:
         raise ValueError("belongs only in your own settings, not by a workspace")
-    if spec.metadata.get("limit"):
-        bound = now if now is not None else spec.metadata["high"]
+    if rules["limit"]:
+        bound = most if now is None else now
         if value > bound:
             raise ValueError(f"a workspace may lower this limit, not raise it above {bound}")
-    if spec.metadata.get("of") is str:
+    if isinstance(value, tuple):
         if any(pattern.lstrip().startswith("!") for pattern in value):
             raise ValueError("a workspace may add patterns, but not include files with `!`")
         if len(value) > _MOST_PATTERNS:

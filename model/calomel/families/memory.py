@@ -12,7 +12,7 @@ import torch
 from calomel.engine import CheckpointError
 from calomel.engine.config import MoeConfig
 from calomel.families.shards import Shards
-from calomel.storage.system import available_bytes
+from calomel.storage import available_bytes
 
 _CGROUP: Final = Path("/sys/fs/cgroup")
 # Python, PyTorch and the other libraries, 310 MB, and temporary memory while requests are served.

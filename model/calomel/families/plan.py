@@ -22,7 +22,7 @@ from calomel.families.loading import dtype_of
 from calomel.families.memory import Estimate, EstimateOptions, free_bytes, program_bytes
 from calomel.families.shards import Shards
 from calomel.families.table import find
-from calomel.storage.system import resident_bytes
+from calomel.storage import resident_bytes
 from calomel.weights import gguf_in
 
 _GIB: Final = 1024**3

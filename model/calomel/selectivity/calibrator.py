@@ -18,7 +18,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
-from cattrs import Converter
+import msgspec
 
 from calomel.storage import write_whole
 
@@ -184,10 +184,10 @@ class Calibrator:
     def read(cls, path: Path) -> Calibrator:
         """The calibrator in a file. Raises CalibratorError."""
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            found = msgspec.json.decode(path.read_bytes())
             if found.get("format") != FORMAT:
                 raise CalibratorError(f"format {found.get('format')!r}, this version reads {FORMAT}")
-            return CONVERTER.structure(found | {"kinds": found["kinds"]}, cls)
+            return msgspec.convert(found | {"kinds": found["kinds"]}, cls)
         except (KeyError, TypeError, AttributeError, ValueError, OSError, RecursionError) as error:
             why = f" ({error})" if isinstance(error, CalibratorError) else f": {type(error).__name__}"
             raise CalibratorError(f"{path} is not a calibrator file{why}") from error
@@ -221,18 +221,6 @@ def _kept_tokens(subject: Subject) -> float:
 def sigmoid(value: float) -> float:
     """The logistic function."""
     return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))
-
-
-def _finite(value: Any, _: object) -> float:
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError("a number is not finite")
-    return number
-
-
-# Reads calibrators and samples; fields that a later version added are ignored.
-CONVERTER: Final = Converter(detailed_validation=False)
-CONVERTER.register_structure_hook(float, _finite)
 
 
 def features(subject: Subject) -> dict[str, float]:

@@ -18,9 +18,11 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
-from calomel.selectivity.calibrator import CONVERTER, RIGHT, Subject, sigmoid
+import msgspec
+
+from calomel.selectivity.calibrator import RIGHT, Subject, sigmoid
 from calomel.storage import write_whole
 
 LOG: Final = logging.getLogger(__name__)
@@ -263,9 +265,9 @@ def _key(source: Source, kind: str) -> str:
 
 def _read(path: Path) -> dict[str, SourceRecord]:
     try:
-        found: Any = json.loads(path.read_text(encoding="utf-8"))
+        found = msgspec.json.decode(path.read_bytes())
         if found["format"] == FORMAT:
-            return CONVERTER.structure(found["sources"], dict[str, SourceRecord])
+            return msgspec.convert(found["sources"], dict[str, SourceRecord])
         LOG.warning("%s has another version's records: it is not used", path)
     except FileNotFoundError:
         pass

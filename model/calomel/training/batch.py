@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.branch import CANVAS, CAUSAL, CONTEXT, FILL, KEPT, Example, rows
 from calomel.training.config import BatchShape, Losses, TrainConfig
-from calomel.training.documents import DocumentSampler, read_documents
+from calomel.training.corpus.shards import DocumentSampler, read_documents
 from calomel.training.examples import EditExamples, ExampleMaker
 
 

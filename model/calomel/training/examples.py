@@ -34,8 +34,7 @@ from calomel.prompts.parts import EditRegion, RegionBounds, region_around
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.branch import REST, BranchWriter, Example, Ints, Question, draw_positions, empty_example
 from calomel.training.config import BatchShape, HoleMix, TrainConfig
-from calomel.training.corpus.shards import CorpusError
-from calomel.training.documents import Document, by_language
+from calomel.training.corpus.shards import CorpusError, Document, by_language
 from calomel.training.edits.scene import Focus, Scene
 from calomel.training.edits.scenes import scene_of
 from calomel.training.edits.story import Story, read_stories

@@ -1,9 +1,11 @@
-"""The list of subcommands."""
+"""The list of subcommands; and `calomel` alone: the next three steps on this machine."""
 
 from __future__ import annotations
 
+import shutil
 import sys
-from typing import Annotated, Any, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -17,6 +19,91 @@ from calomel.cli.replay import replay
 from calomel.cli.serve import doctor, lsp, serve
 from calomel.cli.stats import stats
 from calomel.cli.train import corpus, edits, train
+
+if TYPE_CHECKING:
+    from calomel.cli.checks import Finding
+    from calomel.server.settings import ServerSettings
+
+
+class Step(NamedTuple):
+    """What was found, and the command that comes next."""
+
+    found: str
+    command: str
+
+
+# The editors' programs, and their names in `calomel editor setup`.
+_PROGRAMS: Final = {
+    "code": "vscode", "codium": "vscode", "cursor": "vscode", "nvim": "neovim", "zed": "zed", "zeditor": "zed",
+    "hx": "helix", "emacs": "emacs", "subl": "sublime",
+}  # fmt: skip
+_NAMES: Final = {
+    "vscode": "VS Code", "neovim": "Neovim", "zed": "Zed", "helix": "Helix", "emacs": "Emacs",
+    "sublime": "Sublime Text",
+}  # fmt: skip
+
+
+def show_steps() -> None:
+    """Print the steps. Raises SettingsError for settings that cannot be read."""
+    from calomel.server.settings import load
+
+    settings = load({}, None).settings
+    print("Calomel suggests what to type or change next, with a model on this machine.\n")
+    for number, step in enumerate(steps(settings), 1):
+        print(f"{number}. {step.found}\n   {step.command}")
+    print("\ncalomel --help lists every command.")
+
+
+def steps(settings: ServerSettings) -> Iterator[Step]:
+    """Steps for the editor, for the model, and to look at the result."""
+    from calomel.cli.checks import check_upstream
+    from calomel.cli.editor import here
+    from calomel.cli.editor_checks import check_editors
+
+    editors = [each for each in check_editors(here(settings)) if each.subject in _NAMES.values()]
+    ready = [each for each in editors if each.level == "ok"]
+    yield _editor(editors, ready)
+    yield _model(next(check_upstream(settings), None))
+    if ready:
+        yield Step("If no suggestion appears, find out why:", "calomel doctor")
+    else:
+        yield Step("Or try the model on small files first:", "calomel try")
+
+
+def _editor(editors: list[Finding], ready: list[Finding]) -> Step:
+    if ready:
+        return Step(f"{ready[0].subject} is {ready[0].found}.", "Open a source file and type.")
+    installed = [name for program, name in _PROGRAMS.items() if shutil.which(program)]
+    configured = [name for name, title in _NAMES.items() for each in editors if each.subject == title]
+    names = list(dict.fromkeys((*configured, *installed)))
+    if names:
+        there = " and ".join(filter(None, (", ".join(_NAMES[name] for name in names[:-1]), _NAMES[names[-1]])))
+        verb, which = ("is", "it") if len(names) == 1 else ("are", "the ones you use")
+        commands = "\n   ".join(f"calomel editor setup {name}" for name in names)
+        return Step(f"{there} {verb} on this machine. Connect {which} to Calomel:", commands)
+    return Step("Calomel found no editor. See which ones it can set up:", "calomel editor setup --help")
+
+
+def _model(served: Finding | None) -> Step:
+    if served is not None and served.level == "ok":
+        # The finding's advice starts with the command, followed by what editors need.
+        command, _, editors = served.advice.partition("; ")
+        return Step(f"{served.found}. Use its model, for better suggestions:", f"{command}\n   {editors}".rstrip())
+    gpu = _gpu()
+    if gpu is not None:
+        return Step(f"This machine has {gpu}. See which larger models fit it:", "calomel models recommend")
+    none = "Calomel found no GPU or model server, so the small model `nano` answers. See which larger ones fit:"
+    return Step(none, "calomel models recommend")
+
+
+def _gpu() -> str | None:
+    """A GPU that torch could use, as far as can be told without importing it."""
+    if shutil.which("nvidia-smi"):
+        return "an NVIDIA GPU"
+    import platform
+
+    return "an Apple GPU" if sys.platform == "darwin" and platform.machine() == "arm64" else None
+
 
 # Plain help: the decorated one imports rich and three more packages before it prints a word.
 app = typer.Typer(
@@ -77,10 +164,10 @@ def calomel(
     """Code suggestions from a model on your own machine. Without a command: your next steps."""
     name = ctx.invoked_subcommand
     if name is None:
-        from calomel.cli.start import show_steps
+        from calomel.cli.app import show_steps
 
         show_steps()
     elif name in _SLOW and "--json" not in sys.argv:
-        from calomel.report.progress import Progress
+        from calomel.report.running import Progress
 
         ctx.with_resource(Progress().later(f"calomel {name}"))

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from calomel.cli.errors import InputError
-from calomel.cli.options import Aggressiveness, Device, Model, Quantize, Resume, Seed, Threads, Upstream, made_of
+from calomel.cli.output import (
+    Aggressiveness,
+    Device,
+    InputError,
+    Model,
+    Quantize,
+    Resume,
+    Seed,
+    Threads,
+    Upstream,
+    made_of,
+)
 
 if TYPE_CHECKING:
     from calomel.report.result import Report

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calomel.cli.errors import CommandError, InputError
-from calomel.cli.options import Model, Upstream, model_info
-from calomel.cli.output import console
+from calomel.cli.output import CommandError, InputError, Model, Upstream, console, model_info
 
 if TYPE_CHECKING:
     from calomel.infer.completer import ModelInfo

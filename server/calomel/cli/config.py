@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_orig
 
 import typer
 
-from calomel.cli.options import AsJson, Config
-from calomel.cli.output import columns, markdown
+from calomel.cli.output import AsJson, Config, columns, markdown
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -81,25 +80,17 @@ def reference_page() -> str:
 
 
 def _editors() -> Iterator[tuple[str, ...]]:
-    from calomel.workspace.settings import Settings
+    from calomel.workspace.settings import Settings, allowed
 
     for section in dataclasses.fields(Settings):
         kind = type(getattr(Settings(), section.name))
-        hints = get_type_hints(kind)
+        hints = get_type_hints(kind, include_extras=True)
         for each in dataclasses.fields(kind):
-            default = getattr(kind(), each.name)
-            name = f"`{section.name}.{each.name}`"
-            words = _type(hints[each.name])
-            if words == _NAMES[str] and "choices" in each.metadata:
-                words = _type(Literal[each.metadata["choices"]])
-            yield name, words, _default(default), _rules(each.metadata), str(each.metadata["why"])
-
-
-def _rules(rules: Mapping[str, Any]) -> str:
-    told = [f"{rules['low']:,} to {rules['high']:,}"] if "low" in rules else []
-    told += ["yours"] if rules.get("user") else []
-    told += ["limit"] if rules.get("limit") else []
-    return ", ".join(told)
+            _, number, low, high = allowed(hints[each.name])
+            rules = [] if number is None else [f"{low:,} to {high:,}"]
+            rules += [word for name, word in (("user", "yours"), ("limit", "limit")) if each.metadata[name]]
+            name, default = f"`{section.name}.{each.name}`", _default(getattr(kind(), each.name))
+            yield name, _type(hints[each.name]), default, ", ".join(rules), each.metadata["why"]
 
 
 def _server() -> Iterator[tuple[str, ...]]:

@@ -1,21 +1,384 @@
-"""`calomel editor`: set an editor up for Calomel."""
+"""`calomel editor`: what each editor needs for Calomel, and where it belongs.
+
+Settings files of editors (JSON with comments) are read and never changed.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import re
+import shutil
 import sys
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
 import typer
 
-from calomel.cli.errors import InputError
-from calomel.cli.options import Config
+from calomel.cli.output import Config, InputError
 
 if TYPE_CHECKING:
-    from calomel.cli.editor_plans import Here
+    from calomel.server.settings import ServerSettings
+
+_LARGEST: Final = 1024 * 1024
+# Strings first: what looks like a comment or a comma inside one is none.
+_STRING: Final = r'"(?:[^"\\\n]|\\.)*"'
+_COMMENT: Final = re.compile(_STRING + r"|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMA: Final = re.compile(_STRING + r"|[{\[]\s*,|,(?=\s*[}\]])")
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Text for the user to put somewhere: what, and where."""
+
+    where: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one editor needs.
+
+    Attributes:
+        snippets: text that the user adds.
+        notes: sentences about further steps.
+        file: a file of Calomel's own and its text, written if it does not exist.
+    """
+
+    snippets: tuple[Snippet, ...] = ()
+    notes: tuple[str, ...] = ()
+    file: tuple[Path, str] | None = None
+
+
+def read(path: Path) -> str | None:
+    """The text with its own line ends; None when there is no such file. Raises InputError."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError(f"cannot read {path} ({error.strerror})") from error
+    if len(data) > _LARGEST:
+        raise InputError(f"{path} is larger than {_LARGEST // 1024} KB, too large for a settings file")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8") from error
+
+
+def settings_of(path: Path) -> Mapping[str, Any] | None:
+    """The content of a settings file, empty if it does not exist; None when it cannot be read as an object."""
+    try:
+        found = _loads(read(path) or "{}")
+    except (ValueError, RecursionError, InputError):
+        return None
+    return found if isinstance(found, Mapping) else None
+
+
+def _loads(text: str) -> Any:
+    """The value of JSON with comments and trailing commas. Raises ValueError."""
+    bare = _COMMENT.sub(lambda match: match[0] if match[0][0] == '"' else " ", text.removeprefix("\ufeff"))
+    return json.loads(_COMMA.sub(lambda match: " " if match[0] == "," else match[0], bare))
+
+
+# The folders of the plugins: of an installed wheel, and of a source checkout.
+_PLUGINS: Final = (Path(__file__).parents[1] / "editors", Path(__file__).parents[3] / "editors")
+_EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 (what is compared with, not listened on)
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """This machine.
+
+    Attributes:
+        home: the user's folder.
+        config: where programs keep settings (`~/.config`).
+        mac: it is a Mac; Linux otherwise.
+        program: `calomel`, as an absolute path if it is known: editors started from a menu have another PATH.
+        url: of the server, without a path; None when none runs and its port would be a random one.
+        token: the file with the token; None when the server requires none, or it is in the environment.
+        plugins: the folder `editors` of the installed package, or of a source checkout; None if there is none.
+    """
+
+    home: Path
+    config: Path
+    mac: bool
+    program: str
+    url: str | None
+    token: Path | None
+    plugins: Path | None
+
+    @property
+    def support(self) -> Path:
+        """Where graphical programs keep settings."""
+        return self.home / "Library" / "Application Support" if self.mac else self.config
+
+
+def here(settings: ServerSettings, environment: Mapping[str, str] = os.environ) -> Here:
+    """This machine, for the server that these settings describe or that is already running."""
+    home = Path(environment.get("HOME") or Path.home())
+    return Here(
+        home=home,
+        config=Path(environment.get("XDG_CONFIG_HOME") or home / ".config"),
+        mac=sys.platform == "darwin",
+        program=_program(),
+        url=_running(settings) or configured(settings),
+        token=_token(settings),
+        plugins=next((each for each in _PLUGINS if (each / "neovim").is_dir()), None),
+    )
+
+
+def configured(settings: ServerSettings) -> str | None:
+    """The address that clients on this machine use."""
+    if settings.port == 0:
+        return None
+    from calomel.infer.remote import is_loopback
+
+    host = "127.0.0.1" if settings.host in _EVERYWHERE or is_loopback(settings.host) else settings.host
+    host = f"[{host}]" if ":" in host else host
+    return f"{'http' if settings.tls_cert is None else 'https'}://{host}:{settings.port}"
+
+
+def _running(settings: ServerSettings) -> str | None:
+    from calomel.infer import runtime_file
+    from calomel.infer.runtime_file import RuntimeFileError
+
+    try:
+        record = runtime_file.read(settings.runtime_file or runtime_file.default_path())
+    except RuntimeFileError:
+        return None
+    return record.url if record is not None and record.alive() else None
+
+
+def _token(settings: ServerSettings) -> Path | None:
+    from calomel.server import tokens
+
+    if settings.no_auth or settings.token is not None:
+        return None
+    return settings.token_file or tokens.default_path()
+
+
+def _program() -> str:
+    beside = Path(sys.executable).with_name("calomel")
+    found = str(beside) if beside.is_file() else shutil.which("calomel")
+    return os.path.abspath(found) if found else "calomel"  # noqa: PTH100 (a link in ~/.local/bin outlives its target)
+
+
+@dataclass(frozen=True, slots=True)
+class VsCode:
+    """VS Code or a relative: its name, the folder of its settings, its program, and the folder of its extensions."""
+
+    name: str
+    folder: str
+    command: str
+    extensions: str
+
+    def settings(self, here: Here) -> Path:
+        """Where the user's settings are."""
+        return here.support / self.folder / "User" / "settings.json"
+
+
+VS_CODES: Final = (
+    VsCode("VS Code", "Code", "code", ".vscode"),
+    VsCode("VS Code Insiders", "Code - Insiders", "code-insiders", ".vscode-insiders"),
+    VsCode("VSCodium", "VSCodium", "codium", ".vscode-oss"),
+    VsCode("Cursor", "Cursor", "cursor", ".cursor"),
+)
+
+
+def vscode(here: Here) -> Plan:
+    """The extension starts `calomel lsp` itself; it needs the program's path if the program is not on the PATH."""
+    found = [each for each in VS_CODES if (here.support / each.folder).is_dir()] or VS_CODES[:1]
+    # Editors that are started from a menu have another PATH than a shell.
+    setting = json.dumps({"calomel.path": here.program}, indent=4)
+    snippets = tuple(
+        Snippet(f"in {path}, the settings of {each.name}", setting)
+        for each in found
+        if (settings_of(path := each.settings(here)) or {}).get("calomel.path") != here.program
+    )
+    packed = None if here.plugins is None else here.plugins / "calomel.vsix"
+    file_or_built = packed if packed is not None and packed.is_file() else "dist/calomel.vsix"
+    commands = "\n".join(
+        f"    {each.command} --install-extension {file_or_built}"
+        for each in found
+        if not any((here.home / each.extensions / "extensions").glob("calomel.calomel-*/package.json"))
+    )
+    how = "The extension:" if file_or_built == packed else "The extension (after `make vsix` in the clone):"
+    notes = (f"{how}\n{commands}",) if commands else ()
+    return Plan(snippets, notes)
+
+
+_NEOVIM: Final = """-- Calomel. Written by `calomel editor setup neovim`; yours to change.
+local folder = {folder}
+vim.opt.runtimepath:append(folder)
+vim.cmd.source(folder .. "/plugin/calomel.lua")
+require("calomel").setup({{ cmd = {{ {program}, "lsp" }} }})
+"""
+_LAZY: Final = """{{ dir = {folder}, name = "calomel", event = "VeryLazy", opts = {{ cmd = {{ {program}, "lsp" }} }} }}
+"""
+_NOWHERE: Final = "/path/to/calomel/editors/neovim"
+_MOST_FILES: Final = 500
+
+
+def neovim(here: Here) -> Plan:
+    """The plugin, loaded by a file of our own in the folder `plugin`, which no plugin manager touches.
+
+    Nothing is written if the configuration already mentions Calomel.
+    """
+    folder = here.config / "nvim"
+    path = folder / "plugin" / "calomel-setup.lua"
+    plugin = _NOWHERE if here.plugins is None else str(here.plugins / "neovim")
+    names = {"folder": json.dumps(plugin), "program": json.dumps(here.program)}
+    lazy = Snippet("with lazy.nvim, in your list of plugins instead of that file", _LAZY.format(**names))
+    if here.plugins is None:
+        return Plan((lazy,), ("The plugin is the folder editors/neovim of Calomel's source: clone it first.",))
+    if found := mentioned(folder, path):
+        return Plan((lazy,), (f"{found} already sets up Calomel; nothing to write.",))
+    notes = (":checkhealth calomel lists what is missing.", f"To undo: rm {path}")
+    return Plan((lazy,), notes, (path, _NEOVIM.format(**names)))
+
+
+def mentioned(folder: Path, own: Path | None = None) -> Path | None:
+    """A file of Neovim's configuration, other than our own, that loads the plugin."""
+    files = sorted(each for kind in ("*.lua", "*.vim") for each in folder.rglob(kind)) if folder.is_dir() else []
+    for each in files[:_MOST_FILES]:
+        # Skip a file that cannot be read.
+        with contextlib.suppress(InputError):
+            if each != own and "calomel" in (read(each) or ""):
+                return each
+    return None
+
+
+_VARIABLE: Final = "ZED_OPEN_AI_COMPATIBLE_EDIT_PREDICTION_API_KEY"
+
+
+def zed_settings(here: Here) -> Path:
+    """The path of the user's settings: the same on Linux and on a Mac."""
+    return (here.home / ".config" if here.mac else here.config) / "zed" / "settings.json"
+
+
+def zed(here: Here) -> Plan:
+    """Edit predictions over HTTP, from `calomel serve`. Raises InputError."""
+    if here.url is None:
+        raise InputError("no server is running and the port is set to 0: pass --url http://127.0.0.1:PORT")
+    path = zed_settings(here)
+    wanted = {
+        "edit_predictions": {
+            "provider": "open_ai_compatible_api",
+            "open_ai_compatible_api": {
+                "api_url": here.url.rstrip("/") + "/v1/completions",
+                # Older versions infer the same format from this name.
+                "model": "zeta2.1",
+                "prompt_format": "zeta2_1",
+                # Zed asks for four times as many tokens; a region has some 350.
+                "max_output_tokens": 512,
+            },
+        }
+    }
+    notes = []
+    if here.token is not None:
+        notes.append(
+            f"Zed reads the token from its environment. Start it with:\n"
+            f'    export {_VARIABLE}="$(cat {here.token})"\n'
+            "or type it in Zed's settings for the provider. Do not put it in settings.json."
+        )
+    else:
+        notes.append(f"If your server requires a token, Zed reads it from {_VARIABLE}.")
+    if (settings_of(path) or {}).get("show_edit_predictions") is False:
+        notes.append("show_edit_predictions is false in your settings: turn it on to see predictions.")
+    notes.append("Keep the server running: calomel serve. See docs/zed.md.")
+    return Plan((Snippet(f"in {path}", json.dumps(wanted, indent=2)),), tuple(notes))
+
+
+_HELIX: Final = """[language-server.calomel]
+command = {program}
+args = ["lsp"]
+config = {{ completion_item = true }}
+
+# For each language: first the servers that `hx --health LANGUAGE` shows, then calomel.
+[[language]]
+name = "python"
+language-servers = ["pylsp", "calomel"]
+"""
+
+
+def helix(here: Here) -> Plan:
+    """The lines for languages.toml, which names all servers of a language: only the user knows the others."""
+    path = (here.home / ".config" if here.mac else here.config) / "helix" / "languages.toml"
+    note = (
+        "Helix does not show inline completions yet: suggestions are completions, and next edits are the code action "
+        '"Apply predicted edit" (space a).'
+    )
+    return Plan((Snippet(f"in {path}", _HELIX.format(program=json.dumps(here.program))),), (note,))
+
+
+_LSP_MODE: Final = """(with-eval-after-load 'lsp-mode
+  (lsp-register-client
+   (make-lsp-client
+    :new-connection (lsp-stdio-connection '({program} "lsp"))
+    :activation-fn (lambda (&rest _) t)
+    :add-on? t
+    :server-id 'calomel)))
+(add-hook 'lsp-managed-mode-hook #'lsp-inline-completion-mode)
+"""
+# Under all modes that eglot has servers for, so that it reports their languages: `prog-mode` would make them all one.
+_EGLOT: Final = """(with-eval-after-load 'eglot
+  (push (cons (seq-mapcat (lambda (entry)
+                            (let ((modes (car entry)))
+                              (if (or (symbolp modes) (keywordp (cadr modes))) (list modes) modes)))
+                          eglot-server-programs)
+              '({program} "lsp" :initializationOptions (:completion_item t)))
+        eglot-server-programs))
+"""
+
+
+def emacs(here: Here) -> Plan:
+    """The lines for the init file, which is a program and cannot be merged safely."""
+    old, new = here.home / ".emacs.d" / "init.el", here.config / "emacs" / "init.el"
+    path = old if old.exists() or not new.exists() else new
+    program = json.dumps(here.program)
+    snippets = (
+        Snippet(f"in {path}, with lsp-mode 10 (ghost text)", _LSP_MODE.format(program=program)),
+        Snippet(f"in {path}, with eglot (completions, and next edits as code actions)", _EGLOT.format(program=program)),
+    )
+    note = "eglot runs one server in each buffer, so Calomel replaces your usual one. lsp-mode runs several."
+    return Plan(snippets, (note,))
+
+
+def sublime(here: Here) -> Plan:
+    """A client of the package LSP, which shows text at the cursor among the completions."""
+    packages = here.support / ("Sublime Text" if here.mac else "sublime-text") / "Packages"
+    client = {
+        "enabled": True,
+        "command": [here.program, "lsp"],
+        "selector": "source | text",
+        "initializationOptions": {"completion_item": True},
+    }
+    notes = (
+        "Install the package LSP first (Package Control: Install Package, LSP).",
+        "Sublime Text does not show inline completions: suggestions are completions.",
+        'Next edits are the code action "Apply predicted edit".',
+    )
+    path = packages / "User" / "LSP.sublime-settings"
+    return Plan((Snippet(f"in {path}", json.dumps({"clients": {"calomel": client}}, indent="\t")),), notes)
+
+
+# By the names in `calomel editor setup`.
+PLANS: Final[Mapping[str, Callable[[Here], Plan]]] = {
+    "vscode": vscode,
+    "neovim": neovim,
+    "zed": zed,
+    "helix": helix,
+    "emacs": emacs,
+    "sublime": sublime,
+}
+
 
 editor = typer.Typer(help="Set up an editor.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -40,7 +403,6 @@ def setup(
 
     For Neovim, also write its own file, if you agree. Exit status 1 if that was not written.
     """
-    from calomel.cli.editor_plans import PLANS
     from calomel.storage import write_whole
 
     plan = PLANS[_editor(name)](_here(config, url))
@@ -66,8 +428,6 @@ def setup(
 
 def _editor(name: str) -> str:
     """The editor that is meant. Raises InputError."""
-    from calomel.cli.editor_plans import PLANS
-
     found = _SAME.get(name.lower(), name.lower())
     if found in PLANS:
         return found
@@ -93,7 +453,6 @@ _WITHOUT: Final = {
 
 
 def _here(config: Path | None, url: str | None) -> Here:
-    from calomel.cli.editor_plans import here
     from calomel.server.settings import load
 
     found = here(load({}, config).settings)

@@ -11,8 +11,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from calomel.cli.checks import Finding, fail, ok, warn
-from calomel.cli.editor_files import settings_of
-from calomel.cli.editor_plans import VS_CODES, Here, mentioned, zed_settings
+from calomel.cli.editor import VS_CODES, Here, mentioned, settings_of, zed_settings
 from calomel.infer.completer import CompleterError
 from calomel.infer.remote import is_loopback
 from calomel.suggest.silence import Silence, SilenceReason

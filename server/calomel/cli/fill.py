@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from calomel.cli.errors import InputError
-from calomel.cli.options import AsJson, Device, Model, Upstream
-from calomel.cli.output import console, excerpt, visible
+from calomel.cli.output import AsJson, Device, InputError, Model, Upstream, console, excerpt, visible
 from calomel.prompts.parts import PromptParts
 
 if TYPE_CHECKING:
@@ -173,7 +171,7 @@ def tryout(
     from calomel.infer.completer import FillRequest
     from calomel.infer.in_process import EngineCompleter, describe
     from calomel.infer.upstream.completer import UpstreamCompleter
-    from calomel.report.progress import Progress
+    from calomel.report.running import Progress
 
     out = console()
     with Progress().later("loading the model"):

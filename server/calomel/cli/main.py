@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Final
 
-from calomel.storage.system import ENDING
+from calomel.storage import ENDING
 
 # Exit statuses of commands that another program starts and ends; they apply from the first moment on.
 _ENDED: Final = {"lsp": 1, "serve": 0}
@@ -29,8 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if words in _QUICK:
         _serve_editor()
     from calomel.cli.app import program
-    from calomel.cli.errors import exit_code_of
-    from calomel.cli.output import visible
+    from calomel.cli.output import exit_code_of, visible
 
     try:
         program()(args=words, prog_name="calomel")

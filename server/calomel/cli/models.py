@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from calomel.cli.errors import CommandError, InputError
-from calomel.cli.options import Quantize, model_info
-from calomel.cli.output import columns, markdown
-from calomel.storage.system import processors
+from calomel.cli.output import CommandError, InputError, Quantize, columns, markdown, model_info
+from calomel.storage import processors
 from calomel.weights.gguf import FASTER_ON_A_CPU
 
 if TYPE_CHECKING:

@@ -11,10 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calomel.cli.errors import CommandError, InputError
-from calomel.cli.options import Aggressiveness, Device, Model, Resume, Seed, Threads, Upstream, made_of, word_or_number
-from calomel.cli.output import check_folders, console
-from calomel.report.progress import Progress
+from calomel.cli.output import (
+    Aggressiveness,
+    CommandError,
+    Device,
+    InputError,
+    Model,
+    Resume,
+    Seed,
+    Threads,
+    Upstream,
+    check_folders,
+    console,
+    made_of,
+    word_or_number,
+)
 from calomel.storage import write_whole
 
 if TYPE_CHECKING:
@@ -86,9 +97,9 @@ def replay(
         _assistant(read, aggressiveness, json)
         return
     from calomel.replay.opportunity import ReplayOptions
-    from calomel.replay.page import write_report
     from calomel.replay.runs import replay_logs
-    from calomel.replay.summary import document, listings
+    from calomel.replay.summary import document, listings, write_report
+    from calomel.report.running import Progress
 
     options = made_of(ReplayOptions, {**given, "samples": samples is not None})
     done = [0] * len(read)
@@ -119,7 +130,7 @@ def replay(
 def _assistant(logs: Sequence[ReplayLog], aggressiveness: str | float, json: Path | None) -> None:
     import asyncio
 
-    from calomel.replay.assistant import assistant_report, filtered_offers
+    from calomel.replay.recorded import assistant_report, filtered_offers
 
     rows = [row for log in logs for row in asyncio.run(filtered_offers(log, aggressiveness))]  # type: ignore[arg-type]
     if not rows:

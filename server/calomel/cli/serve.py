@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calomel.cli.options import Config, Quantize
+from calomel.cli.output import Config, Quantize
 
 if TYPE_CHECKING:
     from calomel.cli.checks import Finding
@@ -126,10 +126,9 @@ def doctor(
 
 
 def _findings(config: Path | None, file: Path | None) -> Iterator[Finding]:
-    from calomel.cli.checks import check_model, check_server, check_speed, fail, writable
+    from calomel.cli.checks import check_model, check_server, check_speed, check_upstream, fail, writable
+    from calomel.cli.editor import here
     from calomel.cli.editor_checks import around, check_editors, check_file, check_sides, sides, vs_code_settings
-    from calomel.cli.editor_plans import here
-    from calomel.cli.upstream_checks import check_upstream
     from calomel.server.settings import SettingsError, load
     from calomel.suggest.outcome_log import outcome_log_path
     from calomel.workspace.settings import user_settings_path

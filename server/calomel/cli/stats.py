@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calomel.cli.errors import InputError
-from calomel.cli.output import check_folders, console, visible
+from calomel.cli.output import InputError, check_folders, console, visible
 from calomel.storage import write_whole
 
 if TYPE_CHECKING:
@@ -124,8 +123,7 @@ def _figures(figures: Figures) -> dict[str, Value]:
 
 def _with_shares(flat: dict[str, Value], **shares: tuple[int, int]) -> dict[str, Value]:
     """`flat` plus each share, a part of a whole, with the bounds of its 95 % interval."""
-    from calomel.report.result import put_interval
-    from calomel.report.stats import wilson
+    from calomel.report.result import put_interval, wilson
 
     for name, (part, whole) in shares.items():
         put_interval(flat, name, wilson(part, whole))

@@ -10,7 +10,8 @@ from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Final
 
 from calomel.cli.output import visible
-from calomel.replay.events import Edit, Event, ReplayLog
+from calomel.prompts.parts import Edit
+from calomel.replay.events import Event, ReplayLog
 from calomel.replay.logs import read_logs
 from calomel.replay.opportunity import Opportunity, ReplayOptions
 from calomel.replay.player import Player

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from calomel.cli.options import Device, made_of
-
-if TYPE_CHECKING:
-    pass
+from calomel.cli.output import Device, made_of
 
 
 def corpus(

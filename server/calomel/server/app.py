@@ -20,14 +20,11 @@ from starlette.responses import Response
 
 from calomel.infer.in_process import describe
 from calomel.infer.launch import version
-from calomel.server.admission import Admission
-from calomel.server.deliveries import Deliveries
-from calomel.server.door import Door
+from calomel.server.door import Door, FillerFactory, InfoFactory, ModelLoader
 from calomel.server.errors import DoorError, OriginError, StartError, response_to
-from calomel.server.loading import FillerFactory, InfoFactory, ModelLoader
-from calomel.server.metrics import Metrics
-from calomel.server.middleware import Boundary, Gate, protected_router, public_paths
-from calomel.server.routes import chat, complete, completions, edit, llama, models, status
+from calomel.server.metrics import Deliveries, Metrics
+from calomel.server.middleware import Admission, Boundary, Gate, protected_router, public_paths
+from calomel.server.routes import chat, complete, completions, edit, llama, status
 from calomel.server.settings import ServerSettings
 from calomel.server.tokens import Tokens
 from calomel.suggest.judging import SuggestionFilter
@@ -71,13 +68,13 @@ def _aliases() -> APIRouter:
 ROUTERS: Final = (
     complete.router,
     edit.router,
-    models.router,
+    status.models_router,
     status.health_router,
     completions.router,
     llama.router,
     _aliases(),
     chat.router,
-    models.feedback_router,
+    status.feedback_router,
     status.router,
 )
 
@@ -151,7 +148,7 @@ def create_app(
         admission=admission,
         metrics=metrics,
         deliveries=Deliveries(outcomes),
-        model=models.describe(settings.model) if settings.upstream is None else models.behind(settings),
+        model=status.describe(settings.model) if settings.upstream is None else status.behind(settings),
         edits=EditService(SuggestionFilter(settings.aggressiveness), context=settings.context_tokens),
     )
     for router in ROUTERS:

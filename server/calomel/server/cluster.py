@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from calomel.server.app import create_app
 from calomel.server.run import allowed_tokens, open_model, turn_off_libraries
 from calomel.server.settings import load
-from calomel.storage.system import processors
+from calomel.storage import processors
 
 # The application has its own queue.
 _MOST_ONGOING: Final = 100_000

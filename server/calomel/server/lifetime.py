@@ -20,10 +20,10 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from calomel.server.admission import Admission
+from calomel.server.door import ModelLoader
 from calomel.server.errors import RETRY_OVERLOAD, OverloadedError, shape
-from calomel.server.loading import ModelLoader
-from calomel.storage.system import ENDING
+from calomel.server.middleware import Admission
+from calomel.storage import ENDING
 
 _log = logging.getLogger("calomel.server")
 

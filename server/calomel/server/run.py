@@ -33,8 +33,8 @@ from calomel.server.lifetime import DrainingServer, ended_by_signals, timed, wai
 from calomel.server.logs import log_to, say
 from calomel.server.settings import ServerSettings, is_sendable
 from calomel.server.tokens import EDITORS, Tokens
+from calomel.storage import start_of
 from calomel.storage.failures import dead_threads_logged
-from calomel.storage.system import start_of
 from calomel.weights import nano_path, weights_id
 from calomel.weights.folders import folder_of
 from calomel.weights.gguf import FASTER_ON_A_CPU

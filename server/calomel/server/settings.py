@@ -27,7 +27,7 @@ from calomel.prompts.fim_tokens import FORMATS
 from calomel.prompts.renderer import EditKind
 from calomel.server.errors import StartError
 from calomel.server.logs import escaped
-from calomel.storage.system import is_own, rights_of_others
+from calomel.storage import is_own, rights_of_others
 from calomel.workspace.settings import UpstreamFormat, user_settings_path
 
 MIB: Final = 1024 * 1024

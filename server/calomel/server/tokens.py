@@ -19,8 +19,7 @@ from typing import Final
 
 from calomel.server.errors import StartError
 from calomel.server.settings import is_sendable
-from calomel.storage import write_whole
-from calomel.storage.system import is_own, open_private, rights_of_others
+from calomel.storage import is_own, open_private, rights_of_others, write_whole
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
 _MAX_BYTES: Final = 1024 * 1024

@@ -14,7 +14,7 @@ from tests.editors.neovim.neovim import Neovim
 from tests.editors.programs import Programs
 from tests.editors.vscode.workbench import START_SECONDS, Workbench
 
-from calomel.cli.editor_files import settings_of
+from calomel.cli.editor import settings_of
 
 # More than the README's file has uses of a name.
 _MOST_TABS: Final = 8

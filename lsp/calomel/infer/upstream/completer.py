@@ -476,7 +476,7 @@ def _told(task: asyncio.Task[Adapter]) -> None:
 
 # What Zed gives its own model; Sweep's has 8,192.
 _EDITS_CONTEXT: Final = 8192
-# Bytes per token of code, as estimated by `calomel.context.budget`; the server's tokenizer is not available.
+# Bytes per token of code, as estimated by `calomel.context.window`; the server's tokenizer is not available.
 _BYTES_PER_TOKEN: Final = 3
 _SUFFIX_SHARE: Final = 4
 # Tokens for a heading and its markers.

@@ -31,9 +31,9 @@ from calomel.suggest.drafts.text import Rows
 from calomel.suggest.drafts.whole_lines import whole_lines
 from calomel.suggest.edit import Planned, TextEdit, apply, trimmed
 from calomel.suggest.recent import standing
+from calomel.workspace.definitions import Names, names_of
 from calomel.workspace.documents import Document
 from calomel.workspace.longest_match import LongestMatch
-from calomel.workspace.names import Names, names_of
 
 MAKER: Final = "continuation"
 RECALLED: Final = "recalled"

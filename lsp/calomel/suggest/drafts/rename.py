@@ -25,7 +25,7 @@ from calomel.suggest.drafts.text import (
     respelled,
     spellings,
 )
-from calomel.workspace.names import Names
+from calomel.workspace.definitions import Names
 
 MAKER: Final = "rename"
 _SHORTEST: Final = 3

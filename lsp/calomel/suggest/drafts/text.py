@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import regex
 
 from calomel.suggest.edit import split_lines
-from calomel.workspace.names import COMMON, Names
+from calomel.workspace.definitions import COMMON, Names
 
 
 class Rows:

@@ -27,8 +27,7 @@ from calomel.training.corpus.repositories import (
 )
 from calomel.training.corpus.shards import CorpusError, Summary, read_shard
 from calomel.training.edits.histories import COMMIT, FileChange, Teller
-from calomel.training.edits.source import LANGUAGES
-from calomel.training.edits.story import Story, write_stories
+from calomel.training.edits.story import LANGUAGES, Story, write_stories
 
 _log = logging.getLogger(__name__)
 

@@ -10,8 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from calomel.prompts.parts import Edit, Hunk, RegionBounds, line_start, region_around, text_hunks
-from calomel.training.edits.naming import WORDS
-from calomel.training.edits.story import Story
+from calomel.training.edits.story import WORDS, Story
 
 # What the smallest model may rewrite at once. A place is silent if nothing changes within these lines.
 REGION: Final = RegionBounds(above=1, below=2, characters=160)

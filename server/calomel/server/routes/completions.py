@@ -6,7 +6,7 @@ POST /v1/completions, for OpenAI's older clients: a hole in whatever format they
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, Field
@@ -21,10 +21,6 @@ from calomel.server.answers import DEFAULT_MAX_TOKENS, Ended, completed, fill_of
 from calomel.server.door import Visit, Wording, visit
 from calomel.server.errors import InvalidParameterError
 from calomel.server.middleware import protected_router
-
-if TYPE_CHECKING:
-    pass
-
 
 # The first blank line: the published default for this route.
 DEFAULT_STOP: Final = ("\n\n", "\n \n")
