@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +20,7 @@ from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, 
 from calomel.prompts.parts import Edit, composed
 from calomel.replay.stories import Moment, Story, chosen, moments, read_stories, turned
 from calomel.report.heldout import BenchDataError
+from calomel.report.result import CONVERTER
 from calomel.report.running import Progress
 
 
@@ -150,8 +150,8 @@ async def test_a_model_that_likes_the_text_as_it_is_stays_silent(story: Story) -
     row = await ask_moment(end, Contenders(Scripted(canvas=-20.0, drafts=-20.0)))
     assert row.silent
     assert row.said["calomel"].right
-    plain = msgspec.to_builtins(row)
-    assert msgspec.convert(json.loads(json.dumps(plain, allow_nan=False)), Row) == row
+    plain = CONVERTER.unstructure(row)
+    assert CONVERTER.structure(json.loads(json.dumps(plain, allow_nan=False)), Row) == row
 
 
 async def test_a_model_that_breaks_ends_the_run(story: Story) -> None:

@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 from tests.replay.scripted import Scripted, log_of, opportunity, result, shown, typed
@@ -39,7 +38,7 @@ from calomel.replay.summary import (
     summarize,
     write_report,
 )
-from calomel.report.result import Floats
+from calomel.report.result import CONVERTER, Floats
 from calomel.selectivity.sample import Reaction, auroc, ece
 
 
@@ -339,8 +338,8 @@ def test_several_processes_give_what_one_gives_in_the_same_order(tmp_path: Path)
     alone = replay_logs(logs(), OPTIONS, open_model=open_scripted, folder=tmp_path, report=news)
     together = replay_logs(logs(), OPTIONS, jobs=2, open_model=open_scripted, folder=tmp_path)
     assert [result.log for result in together] == ["log-0", "log-1", "log-2"]
-    assert msgspec.to_builtins(together) == msgspec.to_builtins(alone)
-    assert msgspec.convert(json.loads(json.dumps(msgspec.to_builtins(alone))), list[LogResult]) == alone
+    assert CONVERTER.unstructure(together) == CONVERTER.unstructure(alone)
+    assert CONVERTER.structure(json.loads(json.dumps(CONVERTER.unstructure(alone))), list[LogResult]) == alone
     assert alone[0].opportunities[0].shown
     assert (0, 15, 15) in told
     assert told[-1] == (2, 15, 15)

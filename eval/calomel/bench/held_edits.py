@@ -13,8 +13,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import msgspec
-
 from calomel.bench.harm import Offered, harms
 from calomel.bench.held_summary import (
     CALOMEL,
@@ -35,7 +33,7 @@ from calomel.infer.in_process import open_completer
 from calomel.prompts.parts import Edit, edited
 from calomel.replay.events import Changed, Event, Opened, language_of
 from calomel.replay.stories import HELDOUT_EDITS, Moment, chosen, package_of, read_stories, turned
-from calomel.report.result import Report, weights_hash
+from calomel.report.result import CONVERTER, Report, weights_hash
 from calomel.report.running import Journal, Progress
 from calomel.selectivity.sample import Sample
 from calomel.storage import write_whole
@@ -125,7 +123,7 @@ def report_of(rows: Sequence[Row], info: ModelInfo, options: HeldOptions) -> Rep
         notes.append(f"{info.id} is not trained for edits: it can only repeat renames.")
     if options.samples is not None:
         notes.append("Nothing was shown, so that every place was asked about: the first tables say nothing here.")
-    told = [{**msgspec.to_builtins(replace(row, samples=())), "samples": len(row.samples)} for row in rows]
+    told = [{**CONVERTER.unstructure(replace(row, samples=())), "samples": len(row.samples)} for row in rows]
     return Report(
         # A page of its own, so that it does not overwrite the one with the baselines.
         bench="bench edits held-out" if options.baselines else "bench edits held-out alone",

@@ -1,6 +1,6 @@
 """What a replay records: each chance to suggest something, what was suggested, and what the person would have done.
 
-The journal of a run and the reports hold them as JSON made by msgspec.
+The journal of a run and the reports hold them as JSON made by `calomel.report.result.CONVERTER`.
 """
 
 from __future__ import annotations

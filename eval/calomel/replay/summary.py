@@ -13,8 +13,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import numpy as np
+from cattrs import BaseValidationError
 from jinja2 import Environment, StrictUndefined
 
 from calomel.replay.figures import (
@@ -32,7 +32,7 @@ from calomel.replay.figures import (
     was_asked,
 )
 from calomel.replay.opportunity import LogResult, Opportunity
-from calomel.report.result import Flat, Resampling, Table, flat_cell, interval_cell, put_interval
+from calomel.report.result import CONVERTER, Flat, Resampling, Table, flat_cell, interval_cell, put_interval
 from calomel.selectivity.sample import reliability
 from calomel.storage import write_whole
 
@@ -67,7 +67,7 @@ def suggestions(results: Sequence[LogResult]) -> list[dict[str, Any]]:
     Ours, then the recorded assistants', log by log in the order of time.
     """
     items = [item for result in results for item in (*result.opportunities, *result.recorded)]
-    plain = msgspec.json.decode(msgspec.json.encode([item for item in items if item.candidate is not None]))
+    plain: list[dict[str, Any]] = CONVERTER.unstructure([item for item in items if item.candidate is not None])
     return [{**each, **each["candidate"], "candidate": None} for each in plain]
 
 
@@ -188,7 +188,7 @@ def summarize(results: Sequence[LogResult], seed: int = 0) -> dict[str, Any]:
 
 def document(results: Sequence[LogResult], seed: int = 0, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The output of `--json`: options, figures, and every opportunity, so that runs can be compared pairwise."""
-    return {**(options or {}), **summarize(results, seed), "results": msgspec.to_builtins(results)}
+    return {**(options or {}), **summarize(results, seed), "results": CONVERTER.unstructure(results)}
 
 
 def listings(summary: Flat) -> list[Table]:
@@ -265,8 +265,8 @@ def compare(first: Flat, second: Flat, seed: int = 0) -> Table:
 
 def _opportunities(run: Flat, which: str) -> dict[tuple[str, int, str, str], Opportunity]:
     try:
-        results = msgspec.convert(run["results"], list[LogResult])
-    except (KeyError, TypeError, msgspec.ValidationError) as error:
+        results = CONVERTER.structure(run["results"], list[LogResult])
+    except (KeyError, TypeError, BaseValidationError) as error:
         raise ComparisonError(f"the {which} file is not a result of `calomel replay --json`: {error!r}") from error
     items = [item for result in results for item in result.opportunities]
     return {(item.log, item.entry, item.kind, item.name): item for item in items}

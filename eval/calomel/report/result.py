@@ -20,9 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from cattrs import Converter
 from numpy.typing import NDArray
 
 import calomel
+from calomel.prompts.parts import Edit
+from calomel.selectivity.sample import Sample
 from calomel.storage import peak_bytes, processors, psutil, write_whole
 
 if TYPE_CHECKING:
@@ -261,6 +264,13 @@ def peak_memory(device: str) -> dict[str, Value]:
 
 Value = float | int | str | bool | None
 Flat = Mapping[str, Any]
+
+# Records as plain values for JSON, and back; a sample has a line of its own, an edit its names.
+CONVERTER: Final = Converter()
+CONVERTER.register_unstructure_hook(Sample, Sample.to_line)
+CONVERTER.register_structure_hook(Sample, lambda line, _: Sample.from_line(line))
+CONVERTER.register_unstructure_hook(Edit, Edit._asdict)
+CONVERTER.register_structure_hook(Edit, lambda values, _: Edit(**values))
 
 
 @dataclass(frozen=True, slots=True)

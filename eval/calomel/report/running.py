@@ -13,9 +13,7 @@ from pathlib import Path
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-import msgspec
-
-from calomel.report.result import Value, source_hash
+from calomel.report.result import CONVERTER, Value, source_hash
 from calomel.storage import psutil, write_whole
 
 if TYPE_CHECKING:
@@ -143,11 +141,11 @@ class Journal:
 
     def get(self, key: str, kind: type[_T]) -> _T | None:
         """The record of this class under `key`, if it was measured before."""
-        return msgspec.convert(self._records[key], kind) if key in self._records else None
+        return CONVERTER.structure(self._records[key], kind) if key in self._records else None
 
     def put(self, key: str, record: object) -> None:
         """Store `record`, on disk at once."""
-        self._records[key] = msgspec.to_builtins(record)
+        self._records[key] = CONVERTER.unstructure(record)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"key": key, "record": self._records[key]}) + "\n")
 
