@@ -36,7 +36,7 @@ class SilenceReason(StrEnum):
     UNKNOWN_DOCUMENT = "unknown_document", "The editor has not opened this document."
     NO_MODEL = "no_model", "No model answers."
     LOADING = "loading", "The model is still loading."
-    OVERLOADED = "overloaded", "The model server has too many requests."
+    OVERLOADED = "overloaded", "The model server is overloaded."
     TIMEOUT = "timeout", "The model did not answer in time."
     FAILED = "failed", "The model failed to answer; see the log."
     NOT_TRAINED_FOR_EDITS = (
