@@ -16,7 +16,7 @@ from tests.cli.conftest import Runner, outcome
 from tests.selectivity.made import TRUTH, drawn
 from tests.selectivity.made import sample as made_sample
 
-from calomel.infer.launch import describe
+from calomel.infer.in_process import describe
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
 from calomel.selectivity.sample import Sample
 from calomel.suggest.judging import calibrator_for, user_calibrator_path

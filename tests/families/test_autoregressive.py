@@ -25,8 +25,7 @@ from calomel.families.loading import load_decoder
 from calomel.families.plan import open_engine
 from calomel.families.table import find
 from calomel.infer.completer import CANVAS, CompleteRequest, Draft
-from calomel.infer.in_process import open_filler
-from calomel.infer.launch import describe
+from calomel.infer.in_process import describe, open_filler
 from calomel.prompts.next_edit import EDIT_FORMATS
 from calomel.prompts.parts import EditRegion, Excerpt, PromptParts
 from calomel.prompts.published import Published, open_published

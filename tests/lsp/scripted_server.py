@@ -23,7 +23,7 @@ from calomel.infer.completer import CompleteAnswer, Completer, CompleteRequest, 
 from calomel.infer.upstream import running
 from calomel.infer.upstream.completer import UpstreamCompleter
 from calomel.infer.upstream.exchange import Target
-from calomel.lsp import models
+from calomel.lsp import commands
 from calomel.lsp.server import Server, leave
 from calomel.lsp.transport import claim_stdio
 from calomel.workspace.settings import ServerSettings
@@ -88,7 +88,7 @@ def main() -> None:
         return await running.running(completer.ports())
 
     # What runs on the machine of the tests is none of theirs.
-    vars(models)["running"] = played
+    vars(commands)["running"] = played
     leave(Server(completer_factory=factory).run(transport))
 
 

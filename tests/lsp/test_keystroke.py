@@ -84,11 +84,8 @@ async def test_a_keystroke_that_asks_the_model_walks_through_little_code(
     walk = Walk()
     with walk.watching(), served() as url:
 
-        async def find() -> Endpoint:
-            return Endpoint(url)
-
         async def connect(_: object) -> HttpCompleter:
-            return HttpCompleter(find)
+            return HttpCompleter(Endpoint(url))
 
         script.connect = connect
         await editor.initialize({"window": {"workDoneProgress": True}})

@@ -84,10 +84,7 @@ async def test_a_wrong_token_is_named(editor: Editor) -> None:
 
 
 async def test_what_stands_before_an_address_is_kept_to_oneself() -> None:
-    async def where() -> Endpoint:
-        return Endpoint(nobody().replace("//", "//me:secret@"))
-
-    completer = HttpCompleter(where)
+    completer = HttpCompleter(Endpoint(nobody().replace("//", "//me:secret@")))
     with pytest.raises(Exception, match="no server answers at http://127") as caught:
         await completer.info()
     await completer.aclose()

@@ -22,7 +22,7 @@ from calomel.prompts.mercury import write_mercury
 from calomel.prompts.next_edit import EDIT_FORMATS, MERCURY_REGION
 from calomel.prompts.parts import PromptParts, RegionBounds
 from calomel.replay.events import Changed, Closed, Focused, Opened
-from calomel.suggest.question import Trigger
+from calomel.suggest.snapshot import Trigger
 from calomel.workspace.settings import SuggestSettings
 
 DATA = Path(os.environ.get("CALOMEL_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))

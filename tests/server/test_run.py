@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -434,13 +433,12 @@ def test_a_lock_has_one_holder_and_goes_with_its_process(tmp_path: Path) -> None
 def test_a_process_that_is_looked_for_is_not_ended_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    assert (storage.alive(os.getpid()), storage.alive(gone.pid), storage.alive(2**70)) == (True, False, None)
+    here = os.getpid()
 
     def kills(*_: object) -> None:
         raise AssertionError("os.kill ends a process there")
 
     monkeypatch.setattr(os, "kill", kills)
-    here = os.getpid()
-    monkeypatch.setattr(storage, "psutil", lambda: SimpleNamespace(pid_exists=lambda pid: pid == here))
-    monkeypatch.setattr(storage, "WINDOWS", True)
-    assert (storage.alive(os.getpid()), storage.alive(gone.pid)) == (True, False)
+    assert storage.process_of(here, storage.start_of(here)) is not None
+    assert storage.process_of(gone.pid) is None
+    assert storage.process_of(here, storage.start_of(here) + 60) is None

@@ -11,13 +11,14 @@ from typing import Literal
 
 from calomel.context.builder import BuiltContext, ContextBuilder
 from calomel.context.window import EstimateCounter
+from calomel.infer.client import ModelClient
 from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, Kind, ModelInfo
 from calomel.prompts.parts import PromptParts, RegionBounds
 from calomel.selectivity.record import SourceClass
 from calomel.suggest.edit import Answer, Suggestion, apply
 from calomel.suggest.offers import Outcome
-from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence, SilenceReason
+from calomel.suggest.snapshot import Trigger
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.documents import Document, FullChange, RangeChange
 from calomel.workspace.privacy import Privacy
@@ -164,13 +165,12 @@ class Editor:
         self.model = model
         self.outcomes = Outcomes()
         self.workspace = Workspace([], self.time.clock, privacy=privacy)
+        self.client = ModelClient.of(model, clock=self.time.clock, sleep=self.time.sleep)
         self.suggester = Suggester(
             self.workspace,
-            WholeFile(),
-            model,
+            self.client,
             settings,
-            clock=self.time.clock,
-            sleep=self.time.sleep,
+            builder=WholeFile(),
             outcomes=self.outcomes,
             rng=random.Random(1),
         )
@@ -246,9 +246,11 @@ async def editing(
     before = asyncio.all_tasks()
     editor = Editor(model, settings or SuggestSettings(debounce_seconds=0.1), privacy).open(text)
     if model.reads_ahead:
-        editor.suggester.reading.again(await model.info())
+        await editor.client.ready()
+        editor.suggester.reading.again()
     yield editor
     await editor.suggester.aclose()
+    await editor.client.aclose()
     await settle()
     assert asyncio.all_tasks() - before == set()
     assert editor.time.sleeping == []

@@ -12,8 +12,8 @@ from tests.suggest.editor import NOW, URI, ScriptedModel, editing, reason, settl
 
 from calomel.infer.completer import Candidate, CompleteRequest
 from calomel.selectivity.calibrator import Calibrator, KindCalibrator
-from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence, SilenceReason
+from calomel.suggest.snapshot import Trigger
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.secrets import Span
 from calomel.workspace.syntax import SyntaxTrees

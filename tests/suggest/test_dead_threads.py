@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from calomel.infer.process import dead_threads_logged
+from calomel.storage.failures import dead_threads_logged
 
 
 def test_a_thread_that_dies_is_logged_by_name_and_place_without_its_words(

@@ -11,7 +11,7 @@ from tests.suggest.editor import NOW, URI, ScriptedModel, editing, reason, regio
 from calomel.infer.completer import Candidate, CompleteRequest, Kind, ModelInfo
 from calomel.prompts.parts import RegionBounds
 from calomel.suggest.edit import Suggestion
-from calomel.suggest.question import Diagnostic, Trigger
+from calomel.suggest.snapshot import Diagnostic, Trigger
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.syntax import SyntaxTrees
 

@@ -10,7 +10,7 @@ import pytest
 from tests.suggest.editor import NOW, URI, Editor, ScriptedModel, editing, reason, suggestion
 
 from calomel.suggest.edit import Suggestion
-from calomel.suggest.question import Trigger
+from calomel.suggest.snapshot import Trigger
 from calomel.workspace.documents import FullChange, Position, RangeChange
 
 

@@ -20,8 +20,8 @@ from calomel.prompts.parts import Edit, Hunk
 from calomel.selectivity.intent import words_changed
 from calomel.suggest.edit import Suggestion, TextEdit, apply
 from calomel.suggest.judging import SuggestionFilter
-from calomel.suggest.question import Trigger
-from calomel.suggest.stateless import EditRoom
+from calomel.suggest.snapshot import Trigger
+from calomel.suggest.stateless import EditService
 from calomel.workspace.documents import FullChange
 from calomel.workspace.settings import SuggestSettings
 from calomel.workspace.syntax import SyntaxTrees
@@ -202,7 +202,7 @@ async def play(deeds: Sequence[tuple[Deed, str, Trigger]]) -> int:
     """Ask behind each deed, at both doors; how many answers there were."""
     said = 0
     model = ScriptedModel()
-    room = EditRoom(SuggestionFilter())
+    service = EditService(SuggestionFilter())
     async with editing("|" + TEXT, settings=NOW, model=model) as editor:
         syntax = SyntaxTrees(editor.time.clock)
         editor.workspace.syntax = syntax
@@ -219,7 +219,7 @@ async def play(deeds: Sequence[tuple[Deed, str, Trigger]]) -> int:
             text = editor.document.text
             info = ModelInfo("m", "w", ("fill", "edit"), 32768, 2048, None, "0")
             asked = EditPrompt("a.py", "", text, "", None, session.hunks())
-            served = await room.rewrite(model.complete, info, asked)
+            served = await service.rewrite(model.complete, info, asked)
             assert served.text == apply(text, served.edits)
             if served.edits:
                 session.holds(served.edits, "the server")

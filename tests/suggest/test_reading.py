@@ -13,7 +13,7 @@ from tests.suggest.editor import NOW, URI, Editor, ScriptedModel, editing, settl
 from calomel.infer.completer import FillRequest
 from calomel.infer.filler import Filler
 from calomel.prompts.parts import PromptParts
-from calomel.suggest.question import Trigger
+from calomel.suggest.snapshot import Trigger
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.settings import SuggestSettings
 

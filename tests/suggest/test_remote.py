@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calomel.infer import remote
+from calomel.infer.client import ModelClient
 from calomel.infer.completer import (
     MAX_DRAFT_CHARACTERS,
     MAX_DRAFTS,
@@ -29,11 +30,11 @@ from calomel.infer.completer import (
     Draft,
     ModelInfo,
 )
-from calomel.infer.process import started
 from calomel.infer.remote import Endpoint, HttpCompleter
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, published, read
 from calomel.infer.wire import FieldError, decode, decode_request, encode
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
+from calomel.storage import start_of
 
 QUESTION = CompleteRequest("fill", PromptParts(prefix="def f"))
 
@@ -74,16 +75,23 @@ def at(listener: Any) -> Endpoint:
 
 
 @asynccontextmanager
-async def asking(*endpoints: Endpoint) -> AsyncIterator[HttpCompleter]:
-    """A completer that finds these, one after the other."""
-    left = list(endpoints)
-
-    async def resolve() -> Endpoint:
-        return left.pop(0)
-
-    completer = HttpCompleter(resolve)
+async def asking(endpoint: Endpoint) -> AsyncIterator[HttpCompleter]:
+    completer = HttpCompleter(endpoint)
     yield completer
     await completer.aclose()
+
+
+@asynccontextmanager
+async def finding(*endpoints: Endpoint) -> AsyncIterator[ModelClient]:
+    """A client that finds these, one after the other."""
+    left = list(endpoints)
+
+    async def connect(_: object) -> HttpCompleter:
+        return HttpCompleter(left.pop(0))
+
+    client = ModelClient(connect)
+    yield client
+    await client.aclose()
 
 
 async def test_a_question_reaches_the_server_with_its_token_and_the_answer_comes_back() -> None:
@@ -117,11 +125,18 @@ async def test_what_goes_wrong_has_a_code(data: bytes, code: str) -> None:
 
 async def test_a_server_that_dies_in_the_middle_of_an_answer_is_unreachable_and_looked_for_again() -> None:
     whole = response(200, encode(ANSWER))
-    async with serving(whole[:-20]) as (first, _), serving(whole) as (second, _), asking(first, second) as completer:
+    loaded = response(200, encode(INFO))
+    async with serving(whole[:-20]) as (first, _), asking(first) as completer:
         with pytest.raises(CompleterError) as caught:
             await completer.complete(QUESTION)
         assert caught.value.code == "unreachable"
-        assert await completer.complete(QUESTION) == ANSWER
+    async with (
+        serving(loaded, whole[:-20]) as (first, _),
+        serving(loaded, whole) as (second, _),
+        finding(first, second) as client,
+    ):
+        assert await client.ready() == INFO
+        assert await client.complete(QUESTION) == ANSWER
 
 
 async def test_a_server_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,6 +146,20 @@ async def test_a_server_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) 
             with pytest.raises(CompleterError) as caught:
                 await completer.complete(QUESTION)
     assert caught.value.code == "timeout"
+
+
+async def test_a_server_that_answered_nothing_for_long_is_asked_whether_it_listens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(remote, "_SILENCE", 0.0)
+    monkeypatch.setattr(remote, "CONNECT_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        async with asking(at(silent)) as completer:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(completer.complete(QUESTION), 0.05)
+            with pytest.raises(CompleterError) as caught:
+                await completer.complete(QUESTION)
+    assert caught.value.code == "unreachable"
 
 
 async def test_cancelling_closes_the_request() -> None:
@@ -154,8 +183,8 @@ async def test_cancelling_closes_the_request() -> None:
 
 async def test_info_waits_until_the_model_is_loaded() -> None:
     loading = refusal(503, "model_loading")
-    async with serving(loading, loading, response(200, encode(INFO))) as (server, heard), asking(server) as completer:
-        assert await completer.info() == INFO
+    async with serving(loading, loading, response(200, encode(INFO))) as (server, heard), finding(server) as client:
+        assert await client.ready() == INFO
     assert {head.split("\r\n")[0] for head, _ in heard} == {"GET /calomel/v1/info HTTP/1.1"}
 
 
@@ -232,7 +261,7 @@ def test_drafts_out_of_bounds_are_refused_by_name(drafts: object, field: str) ->
 PID = os.getpid()
 
 
-RECORD = ServerRecord("http://127.0.0.1:1", "s3cret", PID, started(PID), None, "abc", "cpu", "0.1.0", 1)
+RECORD = ServerRecord("http://127.0.0.1:1", "s3cret", PID, start_of(PID), None, "abc", "cpu", "0.1.0", 1)
 
 
 def test_the_file_tells_how_to_reach_the_server_while_it_runs(tmp_path: Path) -> None:
@@ -286,5 +315,5 @@ def test_a_file_that_others_may_read_or_a_link_is_not_believed(tmp_path: Path) -
 
 
 def test_a_process_id_that_was_given_out_again_is_another_process() -> None:
-    assert not replace(RECORD, started=RECORD.started + 1).alive()
+    assert not replace(RECORD, started=RECORD.started + 60).alive()
     assert not replace(RECORD, pid=2**22 + 1).alive()

@@ -13,7 +13,7 @@ from calomel.prompts.edit_prompt import EditPrompt
 from calomel.prompts.parts import Hunk, RegionBounds
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.stateless import EditRoom, RegionAnswer, Streams, named
+from calomel.suggest.stateless import EditService, RegionAnswer, Streams, named
 
 TEXT = "def area(width, height):\n    return w * height\n\n\ndef twice(w):\n    return 2 * w\n"
 
@@ -43,10 +43,10 @@ def prompt(text: str, *edits: Hunk, region: str, cursor: str) -> EditPrompt:
 
 
 async def rewritten(
-    model: ScriptedModel, asked: EditPrompt, room: EditRoom | None = None, **options: Any
+    model: ScriptedModel, asked: EditPrompt, service: EditService | None = None, **options: Any
 ) -> RegionAnswer:
-    room = room or EditRoom(SuggestionFilter())
-    return await room.rewrite(model.complete, INFO, asked, **options)
+    service = service or EditService(SuggestionFilter())
+    return await service.rewrite(model.complete, INFO, asked, **options)
 
 
 @pytest.mark.parametrize("unit", ["x = 1\n", "xoxb-"])
@@ -71,15 +71,15 @@ async def test_without_an_edit_to_go_on_with_text_for_the_cursor_is_tried() -> N
 
 
 async def test_the_model_sees_edits_and_snippets_of_this_client_alone() -> None:
-    room = EditRoom(SuggestionFilter())
+    service = EditService(SuggestionFilter())
     other = Hunk("shape.py", 4, "def half(w):\n", "def twice(w):\n")
     mine = prompt(TEXT, RENAME, other, region="    return w * height\n", cursor="return w")
     # As if the beginning of the same history were lost.
     yours = prompt(TEXT, other, region="    return w * height\n", cursor="return w")
     model = liking()
 
-    await rewritten(liking(), mine, room, client="me")
-    await rewritten(model, yours, room, client="you")
+    await rewritten(liking(), mine, service, client="me")
+    await rewritten(model, yours, service, client="you")
 
     assert {request.parts.edits for request in model.requests} == {(other,)}
 

@@ -15,8 +15,8 @@ from calomel.selectivity.calibrator import THRESHOLDS, Subject
 from calomel.selectivity.record import Records, Source, SourceClass
 from calomel.suggest.candidates import region_parts
 from calomel.suggest.edit import Answer, Suggestion, apply
-from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence
+from calomel.suggest.snapshot import Trigger
 from calomel.workspace.settings import SuggestSettings
 
 WIDE = RegionBounds(above=40, below=40)

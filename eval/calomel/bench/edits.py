@@ -25,8 +25,8 @@ from calomel.replay.events import Changed, Closed, Focused, Opened
 from calomel.report.result import Report, Table, Value, flat_cell, number_cell
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.edit import Suggestion, edits_of
-from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence
+from calomel.suggest.snapshot import Trigger
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
 
 _PUBLISHED: Final = "peer-baseline-*.json"

@@ -29,8 +29,8 @@ from calomel.replay.events import Changed, Closed, Focused, Opened
 from calomel.report.result import Report, Table, Value, number_cell
 from calomel.suggest.edit import Suggestion, edits_of
 from calomel.suggest.judging import Decision
-from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence
+from calomel.suggest.snapshot import Trigger
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
 
 # Offers of one chain: more than any recorded answer has hunks.

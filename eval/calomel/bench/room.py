@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections import Counter
@@ -10,16 +9,15 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from calomel.bench.suite import SuiteError
-from calomel.context.builder import ContextBuilder
-from calomel.context.window import EstimateCounter
+from calomel.infer.client import ModelClient
 from calomel.infer.completer import Completer
 from calomel.prompts.parts import Edit, Hunk
 from calomel.replay.editor import Editor
 from calomel.replay.events import Event, shared_ends
 from calomel.replay.log_time import Decisions
 from calomel.suggest.edit import Answer
-from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence, SilenceReason
+from calomel.suggest.snapshot import Trigger
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.documents import Document
 from calomel.workspace.settings import SuggestSettings
@@ -50,11 +48,8 @@ class Room:
         self.decisions = Decisions()
         self.suggester = Suggester(
             self._editor.workspace,
-            ContextBuilder(EstimateCounter()),
-            completer,
+            ModelClient.of(completer, clock=self.clock),
             settings,
-            clock=self.clock,
-            sleep=asyncio.sleep,
         )
         self.suggester.filter.watch = self.decisions
         self.suggester.filter.strict, self.suggester.filter.audit = True, audit

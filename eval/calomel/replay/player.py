@@ -16,6 +16,7 @@ from typing import Final
 
 from calomel.context.builder import ContextBuilder
 from calomel.context.window import EstimateCounter, ExactCounter, TokenCounter
+from calomel.infer.client import ModelClient
 from calomel.infer.completer import Completer, Kind, ModelInfo
 from calomel.prompts.parts import Edit
 from calomel.prompts.tokenizer import Tokenizer
@@ -28,8 +29,8 @@ from calomel.replay.person import Moment, judge
 from calomel.replay.recorded import SampleBook, by_alternatives, numbers, raw_confidence, recorded_offers, shown
 from calomel.suggest.edit import Answer, Suggestion, edits_of
 from calomel.suggest.judging import Decision
-from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence, SilenceReason
+from calomel.suggest.snapshot import Trigger
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.documents import Document
 from calomel.workspace.settings import SuggestSettings
@@ -80,11 +81,9 @@ class Player:
         self.editor = Editor(clock)
         self.suggester = Suggester(
             self.editor.workspace,
-            ContextBuilder(_counter(info)),
-            self.model,
+            ModelClient.of(self.model, clock=clock, sleep=self.time.sleep),
             SuggestSettings(aggressiveness=options.aggressiveness, debounce_seconds=options.debounce_seconds),
-            clock=clock,
-            sleep=self.time.sleep,
+            builder=ContextBuilder(_counter(info)),
             rng=random.Random(options.seed),  # noqa: S311 (names of suggestions)
         )
         self.suggester.filter.watch = self._watch

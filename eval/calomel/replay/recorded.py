@@ -18,8 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, NamedTuple
 
-from calomel.context.builder import ContextBuilder
-from calomel.context.window import EstimateCounter
+from calomel.infer.client import ModelClient
 from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.prompts.parts import Edit, RegionBounds, edited
 from calomel.replay.editor import Editor
@@ -30,7 +29,7 @@ from calomel.report.result import Report, Table, Value
 from calomel.selectivity.sample import Sample
 from calomel.suggest.edit import Suggestion, edits_of, plan
 from calomel.suggest.judging import Decision
-from calomel.suggest.question import Trigger
+from calomel.suggest.snapshot import Trigger
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
 
@@ -351,11 +350,8 @@ async def filtered_offers(log: ReplayLog, aggressiveness: Aggressiveness = "bala
     editor = Editor(clock)
     suggester = Suggester(
         editor.workspace,
-        ContextBuilder(EstimateCounter()),
-        model,
+        ModelClient.of(model, clock=clock, sleep=lambda _: asyncio.sleep(0)),
         SuggestSettings(aggressiveness=aggressiveness, debounce_seconds=0.0),
-        clock=clock,
-        sleep=lambda _: asyncio.sleep(0),
         rng=random.Random(0),  # noqa: S311 (names of suggestions)
     )
     decisions: list[Decision] = []

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, Self
 
 from calomel.engine import CanvasState, Constraint, DeadlineExceededError, Priority, Request, Result, SamplingParams
+from calomel.infer.cleaning import Cleaning
 from calomel.infer.completer import (
     Candidate,
     CanvasText,
@@ -32,13 +33,11 @@ from calomel.infer.completer import (
     canvas_text,
     cut_at_stop,
     ending,
-    settled,
     settled_ids,
     with_ends,
     with_ends_of,
     with_line_feeds,
 )
-from calomel.infer.continuation import continuation
 from calomel.infer.recall import CopyCandidate, CopyScorer, recall
 from calomel.infer.rewriter import Rewriter
 from calomel.infer.scoring import Drafted, RequestGroup, expected_characters, expected_of_draft, judge_drafts
@@ -231,7 +230,7 @@ class Filler:
                 else:
                     text = canvas_text(item, self.tokenizer, request.max_tokens)
                     shown = healing.rest(self.generation.renderer.shown(text.text))
-                    yield replace(text, text=with_ends_of(request, self._cut(plain, shown)[0]))
+                    yield replace(text, text=with_ends_of(request, self._cleaning(plain).cut(shown)[0]))
 
     def judging(self, request: FillRequest, text: str, prompt: FimTokens | None = None) -> tuple[Request, int]:
         """A request for the likelihood of `text` in the hole, and how many of its first tokens are there already."""
@@ -326,24 +325,18 @@ class Filler:
             return NO_HEALING
         return TokenHealing.before(request.parts.prefix, self.tokenizer, request.stop)
 
-    def _cut(self, request: FillRequest, text: str) -> tuple[str, bool]:
-        """The text up to where the answer is over, and whether it is."""
-        text, stopped = cut_at_stop(text, request.stop)
-        end = continuation(request.parts).end(text) if self.generation.continues and self._goes_on(request) else None
-        return (text, stopped) if end is None else (text[:end], True)
-
-    def _goes_on(self, request: FillRequest) -> bool:
-        """Whether only what follows the hole tells where the answer of a model ends that continues a text."""
-        return request.constraint is None and request.min_tokens <= 1
+    def _cleaning(self, request: FillRequest) -> Cleaning:
+        return Cleaning(request, self.generation.continues)
 
     def _until(self, request: FillRequest, healing: TokenHealing) -> Ending | None:
         until = ending(self.generation, request.stop)
-        if until is None or not self._goes_on(request):
+        cleaning = self._cleaning(request)
+        if until is None or not cleaning.goes_on:
             return until
         own, read = self.generation.ended, self.generation.renderer.read
 
         def ended(ids: Sequence[int]) -> bool:
-            return (own is not None and own(ids)) or self._cut(request, healing.rest(read(ids)))[1]
+            return (own is not None and own(ids)) or cleaning.cut(healing.rest(read(ids)))[1]
 
         return replace(until, ended=ended)
 
@@ -398,7 +391,7 @@ class Filler:
 
         The last token of the answer may be another one where the two meet.
         """
-        if not (fill.text and self._goes_on(asked.request) and self.engine.config.diffusion.verifiable):
+        if not (fill.text and self._cleaning(asked.request).goes_on and self.engine.config.diffusion.verifiable):
             return ()
         text = f"{self._healing(asked.request).text}{fill.text}"
         own, both = (self.tokenizer.encode(text + after) for after in ("", asked.request.parts.suffix[:_FOLLOWING]))
@@ -462,15 +455,11 @@ class Filler:
         owed = healing.tokens(result.ids, self.tokenizer)
         said = slice(owed, owed + request.max_tokens)
         cut = len(result.ids) > said.stop
-        text, stopped = self._cut(request, healing.rest(self.generation.renderer.read(result.ids[: said.stop])))
-        if self.generation.continues and self._goes_on(request):
-            text, stopped = text.rstrip(), stopped or text[-1:].isspace()
+        written = healing.rest(self.generation.renderer.read(result.ids[: said.stop]))
+        ended = not cut and (over or result.finish_reason == "stop")
+        text, stopped = self._cleaning(request).whole(written, ended=ended)
         result = told(result, said)
-        hole, shorter = request.hole, stopped
-        if hole is not None:
-            ended = stopped or (not cut and (over or result.finish_reason == "stop"))
-            fits = hole.fitted(text, truncated=not ended)
-            text, shorter = fits, stopped or fits != text
+        shorter = stopped or text != written
         kept = len(self.tokenizer.encode(text)) if shorter else len(result.ids)
         low = request.floor is not None and result.end_log_prob is None and sum(result.log_probs) < request.floor
         reason: FinishReason = "unlikely" if low else result.finish_reason
@@ -492,20 +481,11 @@ class Filler:
         )
 
     async def _shown(self, request: FillRequest, state: CanvasState, healing: TokenHealing) -> str:
-        """The final part of a growing answer; whole lines only if it has to fit its hole."""
-        text, hole = self._settled(request, state, healing), request.hole
-        return text if hole is None else await asyncio.to_thread(hole.settled, text)
-
-    def _settled(self, request: FillRequest, state: CanvasState, healing: TokenHealing) -> str:
-        """The start of the answer that is revealed without gaps and that no stop string can still cut."""
+        """The final part of a growing answer: its start that is revealed without gaps, as far as it is settled."""
         # A canvas also has room for the end token, which is one more than the answer may have.
         most = healing.tokens(settled_ids(state), self.tokenizer) + request.max_tokens
         ids = settled_ids(state, most, self.tokenizer.end)
-        text, stopped = self._cut(request, healing.rest(self.generation.renderer.read(ids, whole=False)))
-        if stopped:
-            return text
-        # Where the answer may end, the next line tells.
-        return settled(text[: text.rfind("\n") + 1].rstrip() if self.generation.continues else text, request.stop)
+        return await self._cleaning(request).growing(healing.rest(self.generation.renderer.read(ids, whole=False)))
 
 
 def own_renderer(tokenizer: TextTokenizer) -> ContextRenderer:

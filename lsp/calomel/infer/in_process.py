@@ -1,25 +1,32 @@
-"""An engine in this process behind the same interface as a remote one."""
+"""A model in a folder: described from its files, and opened in this process behind the interface of a remote one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import json
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from calomel.engine import CheckpointError, DeadlineExceededError, EngineError, SamplingParams
 from calomel.engine.errors import CacheFullError, InvalidRequestError
 from calomel.infer.completer import (
+    DEFAULT_CONTEXT,
     Answerer,
     Complete,
     CompleteAnswer,
     CompleteRequest,
     CompleterError,
     GenerationConfig,
+    Kind,
     ModelInfo,
 )
 from calomel.infer.filler import Filler
+from calomel.infer.launch import version
 from calomel.infer.recall import CopyScorer
 from calomel.infer.wire import FieldError, check_request
+from calomel.prompts.parts import RegionBounds
+from calomel.selectivity.record import SourceClass
+from calomel.weights import nano_path, weights_id
 
 if TYPE_CHECKING:
     from calomel.engine import Work
@@ -55,7 +62,6 @@ def open_filler(
             message says which.
     """
     from calomel.families.family import OpenOptions  # imports torch
-    from calomel.weights import nano_path
 
     options = OpenOptions(
         device=device,
@@ -140,6 +146,73 @@ def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: Shape) -> None:
             )
 
 
+SHIPPED_NAME: Final = "calomel-nano"
+_KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+_BOUNDS: Final = tuple(entry.name for entry in fields(RegionBounds))
+
+
+def describe(folder: Path | None) -> ModelInfo:
+    """The model in `folder` (None: the shipped one), described from its files only.
+
+    For our own models, `config.json` says under `kinds` what they were trained for (by default only filling holes), and
+    under `edit_region` how much they may rewrite at once. Others are described by their family.
+
+    Raises:
+        OSError, ValueError: the folder has no readable `config.json`, or one of no known family.
+    """
+    place = folder or nano_path()
+    config = json.loads((place / "config.json").read_text(encoding="utf-8"))
+    own = isinstance(config, dict) and ("diffusion" in config or not config.keys() & {"model_type", "architectures"})
+    positions, region, source = _made_here(config) if own else _published(place)
+    if not isinstance(positions, int):
+        message = f"{place / 'config.json'} has no max_position_embeddings"
+        raise ValueError(message)  # noqa: TRY004 (the file is wrong, not a caller's type)
+    return ModelInfo(
+        id=SHIPPED_NAME if folder is None else folder.resolve().name,
+        weights=weights_id(place),
+        kinds=_kinds(config) if own else _KINDS,
+        max_context=positions,
+        default_context=min(DEFAULT_CONTEXT, positions),
+        # Reading another maker's tokenizer needs facts about its family, which clients that count tokens lack.
+        tokenizer=str((place / "tokenizer.json").resolve()) if own else None,
+        version=version(),
+        region=region,
+        source=source,
+    )
+
+
+def _made_here(config: dict[str, Any]) -> tuple[object, RegionBounds, SourceClass]:
+    return config.get("max_position_embeddings"), _region(config), "small"
+
+
+def _published(folder: Path) -> tuple[object, RegionBounds, SourceClass]:
+    """Positions, region and class of another maker's checkpoint. Raises ValueError if its family or files are wrong."""
+    from calomel.families.configuration import read_config
+    from calomel.families.table import find
+    from calomel.prompts.next_edit import EDIT_FORMATS
+
+    try:
+        family = find(folder)
+        form = EDIT_FORMATS.get(family.prompts.edit)
+        positions = family.config(read_config(folder), folder).max_position_embeddings
+    except CheckpointError as error:
+        raise ValueError(str(error)) from error
+    return positions, RegionBounds() if form is None else form.region, "fim" if form is None else "edits"
+
+
+def _kinds(config: dict[str, Any]) -> tuple[Kind, ...]:
+    names = config.get("kinds")
+    return tuple(kind for kind in _KINDS if kind in names) if isinstance(names, list) else ("fill",)
+
+
+def _region(config: dict[str, Any]) -> RegionBounds:
+    bounds = config.get("edit_region")
+    if not isinstance(bounds, dict):
+        return RegionBounds()
+    known = {name: bounds[name] for name in _BOUNDS if isinstance(bounds.get(name), int)}
+    return RegionBounds(**known)
+
+
 NOT_TRAINED_FOR_EDITS = "not_trained_for_edits"
 
 
@@ -204,8 +277,6 @@ def open_completer(
         from calomel.infer.upstream.exchange import Target
 
         return UpstreamCompleter(Target.named(upstream))
-    from calomel.infer.launch import describe
-
     filler = open_filler(folder, device, threads)
     return EngineCompleter(filler, describe(folder))
 

@@ -8,28 +8,25 @@ import hashlib
 import json
 import logging
 import os
-import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 from urllib.parse import urlsplit
 
-from calomel.engine import CheckpointError
 from calomel.infer import runtime_file
-from calomel.infer.completer import PROTOCOL_VERSION, Completer, CompleterError, Kind, ModelInfo
+from calomel.infer.completer import PROTOCOL_VERSION, CompleterError
 from calomel.infer.remote import Endpoint, HttpCompleter
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
-from calomel.prompts.parts import RegionBounds
-from calomel.selectivity.record import SourceClass
-from calomel.storage import only_one, open_private
+from calomel.storage import only_one, open_private, process_of, psutil
 from calomel.weights import gguf_in, nano_path, weights_id
 from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named, why_none
 from calomel.weights.gguf import GgufError, gguf_of
@@ -79,14 +76,14 @@ class Wish:
     options: tuple[str, ...] = ()
 
 
-def start_server(wish: Wish, running: Callable[[], ServerRecord | None]) -> ServerRecord:
+def start_server(wish: Wish) -> ServerRecord:
     """Start a server, unless somebody else just did; returns when it listens (the model may still load). Blocks.
 
     Raises CompleterError with the last line of the server's log if it does not start.
     """
     until = time.monotonic() + START_SECONDS
     with _lock(wish.path, until):
-        found = running()
+        found = running(wish)
         if found is not None:
             return found
         _end_hung(wish.path)
@@ -96,7 +93,7 @@ def start_server(wish: Wish, running: Callable[[], ServerRecord | None]) -> Serv
         # Reaps it when it exits, so that it is not taken for a running one.
         threading.Thread(target=process.wait, name="calomel-engine", daemon=True).start()
         while time.monotonic() < until:
-            found = running()
+            found = running(wish)
             if found is not None:
                 return found
             if process.poll() is not None:
@@ -213,62 +210,6 @@ def why_ended(settings: ServerSettings) -> str | None:
         return None
 
 
-SHIPPED_NAME: Final = "calomel-nano"
-_KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-_BOUNDS: Final = tuple(entry.name for entry in fields(RegionBounds))
-
-
-def describe(folder: Path | None) -> ModelInfo:
-    """The model in `folder` (None: the shipped one), described from its files only.
-
-    For our own models, `config.json` says under `kinds` what they were trained for (by default only filling holes), and
-    under `edit_region` how much they may rewrite at once. Others are described by their family.
-
-    Raises:
-        OSError, ValueError: the folder has no readable `config.json`, or one of no known family.
-    """
-    from calomel.infer.completer import DEFAULT_CONTEXT  # imports the tokenizers library
-
-    place = folder or nano_path()
-    config = json.loads((place / "config.json").read_text(encoding="utf-8"))
-    own = isinstance(config, dict) and ("diffusion" in config or not config.keys() & {"model_type", "architectures"})
-    positions, region, source = _made_here(config) if own else _published(place)
-    if not isinstance(positions, int):
-        message = f"{place / 'config.json'} has no max_position_embeddings"
-        raise ValueError(message)  # noqa: TRY004 (the file is wrong, not a caller's type)
-    return ModelInfo(
-        id=SHIPPED_NAME if folder is None else folder.resolve().name,
-        weights=weights_id(place),
-        kinds=_kinds(config) if own else _KINDS,
-        max_context=positions,
-        default_context=min(DEFAULT_CONTEXT, positions),
-        # Reading another maker's tokenizer needs facts about its family, which clients that count tokens lack.
-        tokenizer=str((place / "tokenizer.json").resolve()) if own else None,
-        version=version(),
-        region=region,
-        source=source,
-    )
-
-
-def _made_here(config: dict[str, Any]) -> tuple[object, RegionBounds, SourceClass]:
-    return config.get("max_position_embeddings"), _region(config), "small"
-
-
-def _published(folder: Path) -> tuple[object, RegionBounds, SourceClass]:
-    """Positions, region and class of another maker's checkpoint. Raises ValueError if its family or files are wrong."""
-    from calomel.families.configuration import read_config
-    from calomel.families.table import find
-    from calomel.prompts.next_edit import EDIT_FORMATS
-
-    try:
-        family = find(folder)
-        form = EDIT_FORMATS.get(family.prompts.edit)
-        positions = family.config(read_config(folder), folder).max_position_embeddings
-    except CheckpointError as error:
-        raise ValueError(str(error)) from error
-    return positions, RegionBounds() if form is None else form.region, "fim" if form is None else "edits"
-
-
 @cache
 def version() -> str:
     """The version of this Calomel."""
@@ -281,51 +222,33 @@ def version() -> str:
         return "unknown"
 
 
-def _kinds(config: dict[str, Any]) -> tuple[Kind, ...]:
-    names = config.get("kinds")
-    return tuple(kind for kind in _KINDS if kind in names) if isinstance(names, list) else ("fill",)
-
-
-def _region(config: dict[str, Any]) -> RegionBounds:
-    bounds = config.get("edit_region")
-    if not isinstance(bounds, dict):
-        return RegionBounds()
-    known = {name: bounds[name] for name in _BOUNDS if isinstance(bounds.get(name), int)}
-    return RegionBounds(**known)
-
-
 _MAX_TOKEN_BYTES: Final = 4096
 _NAME_CHARACTERS: Final = 16
 
 
-async def connect(settings: ServerSettings, folders: Sequence[Path] = ()) -> Completer:
-    """A completer for these settings; returns at once, and finds or starts the server in the background.
-
-    Its `info()` waits until the model is loaded, and raises the reason if it is not.
+async def connect(settings: ServerSettings, folders: Sequence[Path] = ()) -> HttpCompleter:
+    """The model of these settings, at a server that is found or started; it may still load.
 
     Args:
         settings: which server.
         folders: of the workspace; the server only learns a hash of them, see `session_name`.
 
-    Raises CompleterError for settings that cannot work, such as an invalid address or a missing token file.
+    Raises CompleterError for settings that cannot work, such as an invalid address or a missing token file, and if no
+    server can be started.
     """
     if settings.url is not None:
         if not _is_address(settings.url):
             raise CompleterError("refused", "server.url is not an address such as http://127.0.0.1:8017")
-        endpoint = Endpoint(settings.url.rstrip("/"), _token(settings))
-
-        async def configured() -> Endpoint:
-            return endpoint
-
-        return HttpCompleter(configured, session_name(folders))
-
-    async def shared() -> Endpoint:
-        return await asyncio.to_thread(find_or_start, settings)
+        return HttpCompleter(Endpoint(settings.url.rstrip("/"), _token(settings)), session_name(folders))
 
     async def ended() -> str | None:
         return await asyncio.to_thread(why_ended, settings)
 
-    return HttpCompleter(shared, session_name(folders), ended)
+    # What asks is imported while a server may have to start.
+    endpoint, _ = await asyncio.gather(
+        asyncio.to_thread(find_or_start, settings), asyncio.to_thread(import_module, "httpx")
+    )
+    return HttpCompleter(endpoint, session_name(folders), ended)
 
 
 def session_name(folders: Sequence[Path]) -> str:
@@ -343,7 +266,7 @@ def find_or_start(settings: ServerSettings) -> Endpoint:
     """
     wish = _wish(settings)
     found = running(wish)
-    record = found if found is not None else start_server(wish, lambda: running(wish))
+    record = found if found is not None else start_server(wish)
     return Endpoint(record.url, record.token)
 
 
@@ -450,15 +373,16 @@ def _answers(record: ServerRecord) -> bool:
 
 def _end_hung(path: Path) -> None:
     """End the shared server at `path`, which an editor started and which does not answer: it would keep its memory."""
-    with contextlib.suppress(RuntimeFileError, OSError, ValueError):
+    with contextlib.suppress(RuntimeFileError, OSError, ValueError, psutil().Error):
         record = runtime_file.read(path)
         # Without a start time, the id may be that of another process by now.
-        if record is None or not record.started or not record.alive():
+        process = process_of(record.pid, record.started) if record is not None and record.started else None
+        if record is None or process is None:
             return
         parts = urlsplit(record.url)
         # One that ends in order has left its port, and finishes what it has begun.
         socket.create_connection((parts.hostname or "", parts.port or 0), timeout=1.0).close()
-        os.kill(record.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+        process.kill()
 
 
 def _fits(record: ServerRecord, wish: Wish) -> bool:

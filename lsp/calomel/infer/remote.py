@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from calomel.infer.completer import CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
-from calomel.infer.wire import COMPLETE_PATH, INFO_PATH, FieldError, decode, decode_info, encode
+from calomel.infer.wire import COMPLETE_PATH, HEALTH_PATH, INFO_PATH, FieldError, decode, decode_info, encode
 
 if TYPE_CHECKING:
     from httpx import AsyncClient, HTTPError, Response
@@ -30,13 +30,10 @@ def is_loopback(host: str) -> bool:
 
 
 CONNECT_SECONDS: Final = 2.0
-# So long without any answer, a server is looked for again.
+# So long without any answer, a server is asked whether it still listens.
 _SILENCE: Final = 5.0
 # An engine that is silent for this long hangs; a cold context of 32K takes half of it on two slow cores.
 ANSWER_SECONDS: Final = 60.0
-# Opening a checkpoint of many gigabytes from a slow disk.
-LOADING_SECONDS: Final = 600.0
-_LOADING_POLL: Final = 0.1
 _IDLE_CONNECTIONS: Final = 4
 _CREDENTIALS: Final = re.compile(r"//[^@/]*@")
 
@@ -57,33 +54,28 @@ class Endpoint:
     token: str | None = field(default=None, repr=False)
 
 
-# Finds a server that answers, or starts one. Raises CompleterError.
-Resolve = Callable[[], Awaitable[Endpoint]]
-
-
 class HttpCompleter:
-    """A `Completer` over HTTP.
-
-    Requests are never retried: the next keystroke makes a better one. Only the server is looked up again when it is
-    gone.
+    """The model of one server. Requests are never retried: the next keystroke makes a better one.
 
     Args:
-        resolve: finds the server.
+        endpoint: of the server.
         session: name under which the server keeps this client's contexts together; may be empty.
         ended: why the server ended; None if it did not, or is not known.
     """
 
     def __init__(
-        self, resolve: Resolve, session: str = "", ended: Callable[[], Awaitable[str | None]] | None = None
+        self, endpoint: Endpoint, session: str = "", ended: Callable[[], Awaitable[str | None]] | None = None
     ) -> None:
+        self._endpoint = endpoint
         self._ended = ended
-        self._resolve = resolve
-        self._session = session
-        self._endpoint: Endpoint | None = None
+        self._headers = {"content-type": "application/json"}
+        if endpoint.token is not None:
+            self._headers["authorization"] = f"Bearer {endpoint.token}"
+        if session:
+            self._headers["x-session-id"] = session
         self._client: AsyncClient | None = None
         # Since when questions have been sent and nothing came back, not even to a question that was given up.
         self._silent: float | None = None
-        self._resolving: asyncio.Lock = asyncio.Lock()
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         """Answer one question. Cancelling closes the connection. Raises CompleterError."""
@@ -91,80 +83,62 @@ class HttpCompleter:
             body = encode(request)
         except FieldError as error:
             raise CompleterError("refused", str(error)) from None
-        patience = ANSWER_SECONDS if request.deadline is None else request.deadline + CONNECT_SECONDS
-        response = await self._send("POST", COMPLETE_PATH, body, patience)
         try:
-            return decode(response, CompleteAnswer)
+            return decode(await self._send("POST", COMPLETE_PATH, body), CompleteAnswer)
         except FieldError as error:
             raise CompleterError("failed", f"cannot read the server's answer: {error}") from None
 
     async def info(self) -> ModelInfo:
-        """What the model can do; waits until it is loaded. Raises CompleterError."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + LOADING_SECONDS
-        while True:
-            try:
-                return decode_info(await self._send("GET", INFO_PATH, None, ANSWER_SECONDS))
-            except CompleterError as error:
-                # Whoever was found may have ended while its model was loaded.
-                lost = self._ended is not None and error.code in {"unreachable", "failed"}
-                why = await self._ended() if self._ended is not None and lost else None
-                if why is not None:
-                    raise CompleterError("failed", why) from None
-                if error.code != "loading" or loop.time() > until:
-                    raise
-            except FieldError as error:
-                raise CompleterError("refused", f"the server is of another version: {error}") from None
-            await asyncio.sleep(_LOADING_POLL)
+        """What the model can do. Raises CompleterError, `loading` while it is not loaded."""
+        try:
+            return decode_info(await self._send("GET", INFO_PATH))
+        except FieldError as error:
+            raise CompleterError("refused", f"the server is of another version: {error}") from None
+        except CompleterError as error:
+            # It may have ended while its model was loaded.
+            lost = self._ended is not None and error.code in {"unreachable", "failed"}
+            why = await self._ended() if self._ended is not None and lost else None
+            if why is not None:
+                raise CompleterError("failed", why) from None
+            raise
+
+    async def open(self) -> AsyncClient:
+        """What asks; importing it takes 60 ms, the certificates 20."""
+        if self._client is None:
+            self._client = await asyncio.to_thread(_open)
+        return self._client
 
     async def aclose(self) -> None:
         """Close the connections."""
         client, self._client = self._client, None
-        self._endpoint = None
         if client is not None:
             await client.aclose()
 
-    async def _send(self, method: str, path: str, body: bytes | None, patience: float) -> bytes:
+    async def _send(self, method: str, path: str, body: bytes | None = None) -> bytes:
         now = asyncio.get_running_loop().time()
         if self._silent is not None and now - self._silent > _SILENCE:
-            # It may hang. Whoever finds it looks whether it answers at all.
-            self._silent = self._endpoint = None
-        endpoint, client = await self._where()
+            await self._request("GET", HEALTH_PATH, None, CONNECT_SECONDS)  # it may hang
+            self._silent = None
         self._silent = now if self._silent is None else self._silent
-        headers = {"content-type": "application/json"}
-        if endpoint.token is not None:
-            headers["authorization"] = f"Bearer {endpoint.token}"
-        if self._session:
-            headers["x-session-id"] = self._session
-        import httpx  # imported already, with the client
-
-        timeout = httpx.Timeout(patience, connect=CONNECT_SECONDS)
-        try:
-            response = await client.request(method, endpoint.url + path, content=body, headers=headers, timeout=timeout)
-        except httpx.TimeoutException:
-            raise CompleterError("timeout", "the model's server did not answer in time") from None
-        except httpx.HTTPError as error:
-            # Refused, reset, or closed during the answer: it is gone, and the next question looks for another.
-            self._endpoint = None
-            raise _gone(error, endpoint, first=path == INFO_PATH) from None
+        response = await self._request(method, path, body, ANSWER_SECONDS)
         self._silent = None
-        if response.status_code == httpx.codes.OK:
+        if response.is_success:
             return response.content
         raise _refusal(response)
 
-    async def _where(self) -> tuple[Endpoint, AsyncClient]:
-        if self._endpoint is not None and self._client is not None:
-            return self._endpoint, self._client
-        async with self._resolving:
-            # The import takes 60 ms, the certificates 20: done while a server may have to start.
-            opened = asyncio.create_task(self._opened())
-            self._endpoint = endpoint = self._endpoint or await self._resolve()
-            return endpoint, await opened
+    async def _request(self, method: str, path: str, body: bytes | None, seconds: float) -> Response:
+        client = await self.open()
+        import httpx  # imported already, with the client
 
-    async def _opened(self) -> AsyncClient:
-        if self._client is None:
-            self._client = await asyncio.to_thread(_open)
-        return self._client
+        url, timeout = self._endpoint.url + path, httpx.Timeout(seconds, connect=CONNECT_SECONDS)
+        try:
+            return await client.request(method, url, content=body, headers=self._headers, timeout=timeout)
+        except httpx.TimeoutException:
+            code = "unreachable" if path == HEALTH_PATH else "timeout"
+            raise CompleterError(code, "the model's server did not answer in time") from None
+        except httpx.HTTPError as error:
+            # Refused, reset, or closed during the answer.
+            raise _gone(error, self._endpoint, first=path == INFO_PATH) from None
 
 
 def _open() -> AsyncClient:

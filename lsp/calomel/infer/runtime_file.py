@@ -19,9 +19,8 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from calomel.infer.process import runs
 from calomel.infer.wire import FieldError, read_json
-from calomel.storage import is_own, open_private, rights_of_others
+from calomel.storage import is_own, open_private, process_of, rights_of_others
 
 _NAME: Final = "server.json"
 _MAX_BYTES: Final = 64 * 1024
@@ -40,8 +39,8 @@ class ServerRecord:
         url: `http://host:port`.
         token: that clients must send; None if it needs none.
         pid: of its process.
-        started: when that process started, in clock ticks since boot; 0 if unknown. Process ids are reused; the pair of
-            both is not.
+        started: when that process started, in seconds since the epoch; 0 if unknown. Process ids are reused; the pair
+            of both is not.
         model: checkpoint folder, for people; None for the shipped one.
         weights: `calomel.weights.weights_id` of that folder; empty if it could not be read.
         device: `cpu`, `cuda`, `cuda:N` or `mps`.
@@ -61,7 +60,7 @@ class ServerRecord:
 
     def alive(self) -> bool:
         """Whether its process still runs."""
-        return runs(self.pid, self.started)
+        return process_of(self.pid, self.started) is not None
 
 
 def runtime_folder() -> Path:

@@ -24,6 +24,7 @@ from calomel.infer.completer import (
 
 COMPLETE_PATH: Final = "/calomel/v1/complete"
 INFO_PATH: Final = "/calomel/v1/info"
+HEALTH_PATH: Final = "/health"
 
 # The smallest probability of float32 has a logarithm of -104. JSON has no infinity.
 _LEAST_LOG_PROB: Final = -1e4

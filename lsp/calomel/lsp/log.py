@@ -8,16 +8,15 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import traceback
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Final
 
 from calomel.storage import keep_private, open_private
+from calomel.storage.failures import describe
 
 MAX_BYTES: Final = 1_000_000
 KEPT_FILES: Final = 2
-FRAMES: Final = 6
 
 # These libraries log whole messages of the protocol, and addresses with tokens.
 _LOUD: Final = ("pygls", "asyncio", "httpx", "httpcore", "watchdog")
@@ -52,15 +51,6 @@ class _Terse(logging.Formatter):
 
     def formatException(self, ei) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001, N802
         return describe(ei[1])
-
-
-def describe(error: BaseException | None) -> str:
-    """Type and innermost places of an exception, without its message."""
-    if error is None:
-        return "no exception"
-    frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
-    places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in reversed(frames))
-    return f"{type(error).__name__} at {places}" if places else type(error).__name__
 
 
 def log_path() -> Path:

@@ -27,7 +27,7 @@ from pygls.protocol import LanguageServerProtocol
 from calomel.infer.completer import Kind
 from calomel.lsp.client import Client
 from calomel.lsp.connection import Message
-from calomel.lsp.log import describe
+from calomel.storage.failures import describe
 from calomel.suggest.silence import Silence, SilenceReason
 
 LOG: Final = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from calomel.lsp.connection import Connection
 from calomel.lsp.transport import CHUNK_BYTES, Transport, claim_stdio
 
 if TYPE_CHECKING:
-    from calomel.lsp.services import CompleterFactory
+    from calomel.infer.client import Connect
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Server:
         log: the path of the log; None for the user's state folder.
     """
 
-    completer_factory: CompleterFactory | None = None
+    completer_factory: Connect | None = None
     clock: Callable[[], float] = time.monotonic
     log: Path | None = None
 
@@ -43,7 +43,7 @@ class Server:
         import asyncio
         import logging
 
-        from calomel.infer.process import dead_threads_logged
+        from calomel.storage.failures import dead_threads_logged
 
         with dead_threads_logged(logging.getLogger("calomel.lsp")):
             return asyncio.run(self.serve(transport, connection))

@@ -15,20 +15,21 @@ from typing import Any, Final
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
+from calomel.infer.client import Connect, ModelClient
 from calomel.infer.completer import Completer, CompleterError
 from calomel.infer.launch import version
 from calomel.lsp.client import ANSWERS, Client, local_path
-from calomel.lsp.commands import Commands
+from calomel.lsp.commands import Commands, Models
 from calomel.lsp.configuration import Configuration
 from calomel.lsp.connection import Connection, Message
-from calomel.lsp.log import describe, log_path, open_log, set_level
-from calomel.lsp.models import Models
+from calomel.lsp.log import log_path, open_log, set_level
 from calomel.lsp.protocol import Editor, Progress
-from calomel.lsp.services import CompleterFactory, ModelLink, Services
+from calomel.lsp.services import Services
 from calomel.lsp.suggestions import Suggestions, place_of
 from calomel.lsp.text_sync import Cursor, TextSync
 from calomel.lsp.transport import Transport, watch_parent
 from calomel.storage import ENDING
+from calomel.storage.failures import describe
 from calomel.workspace.settings import ServerSettings, Settings
 
 LOG: Final = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ CLOSING_SECONDS: Final = 1.0
 async def serve(
     connection: Connection,
     transport: Transport,
-    completer_factory: CompleterFactory | None,
+    completer_factory: Connect | None,
     clock: Callable[[], float],
     log: Path | None,
 ) -> int:
@@ -116,7 +117,7 @@ class Session:
         self,
         connection: Connection,
         end: Callable[[], None],
-        completer_factory: CompleterFactory | None,
+        completer_factory: Connect | None,
         clock: Callable[[], float],
         log: Path,
         client: Client,
@@ -133,8 +134,10 @@ class Session:
         self._editor = Editor(client, connection.send)
         self._configuration = Configuration(self._editor, self._apply)
         settings = self._configuration.settings
-        self._model = ModelLink(settings.server, self._connect, self._tell_state, clock, self._editor.warn)
-        self._services = Services(settings, client, self._model, clock, partial(_call_in, loop, self._editor.warn))
+        self._model = ModelClient(
+            self._connect, settings.server, clock=clock, changed=self._tell_state, warn=self._editor.warn
+        )
+        self._services = Services(settings, client, self._model, partial(_call_in, loop, self._editor.warn))
         self._workspace, self._suggester = self._services.workspace, self._services.suggester
         self._sync = TextSync(self._workspace, self._editor.warn)
         self._place: tuple[str, types.Position] | None = None  # what the user looks at
@@ -209,7 +212,7 @@ class Session:
         self._model.start()
         await progress.begin("loading the model")
         try:
-            info = await self._model.info()
+            info = await self._model.ready()
         except CompleterError:
             # The state already reports why, once.
             progress.end()
@@ -294,7 +297,7 @@ class Session:
     async def _move(self) -> None:
         await self._model.reconnect()
         with contextlib.suppress(CompleterError):
-            await self._services.model_is(await self._model.info())
+            await self._services.model_is(await self._model.ready())
 
     def _tell_state(self) -> None:
         off = self._suggester.status().off

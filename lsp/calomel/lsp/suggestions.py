@@ -21,8 +21,8 @@ from calomel.lsp.client import CODE_ACTION_KIND
 from calomel.lsp.protocol import Editor, read
 from calomel.lsp.text_sync import Cursor, TextSync
 from calomel.suggest.edit import Suggestion, TextEdit, joined, utf16_length
-from calomel.suggest.question import Diagnostic, Selected, Trigger
 from calomel.suggest.silence import Silence, SilenceReason
+from calomel.suggest.snapshot import Diagnostic, Selected, Trigger
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.definitions import names_of
 from calomel.workspace.documents import Document

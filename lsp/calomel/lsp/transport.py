@@ -3,52 +3,26 @@
 from __future__ import annotations
 
 import os
-import select
 import sys
 import threading
 from collections.abc import Callable
 from typing import Final
 
-from calomel.storage import alive
+from calomel.storage import process_of
 
 POLL_SECONDS: Final = 2.0
 
 
 def watch_parent(process_id: int, gone: Callable[[], None]) -> None:
-    """Call `gone` from another thread once the process has ended; a process that does not exist counts as ended.
-
-    A process of another user or another container cannot be watched: it counts as alive.
-    """
+    """Call `gone` from another thread once the process has ended; a process that does not exist counts as ended."""
     threading.Thread(target=_wait_for_parent, args=(process_id, gone), name="calomel-parent", daemon=True).start()
 
 
 def _wait_for_parent(process_id: int, gone: Callable[[], None]) -> None:
-    wait = getattr(os, "pidfd_open", None)
-    try:
-        descriptor = None if wait is None else wait(process_id)
-    except ProcessLookupError:
-        gone()
-        return
-    except (OSError, OverflowError):
-        descriptor = None
-    if descriptor is None:
-        _poll_parent(process_id, gone)
-        return
-    select.select([descriptor], [], [])
-    os.close(descriptor)
-    gone()
-
-
-def _poll_parent(process_id: int, gone: Callable[[], None]) -> None:
     pause = threading.Event()
-    while True:
-        there = alive(process_id)
-        if there is None:
-            return
-        if not there:
-            gone()
-            return
+    while process_of(process_id) is not None:
         pause.wait(POLL_SECONDS)
+    gone()
 
 
 CHUNK_BYTES: Final = 1 << 16

@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from calomel.infer.client import PATIENCE, ModelClient, ended
 from calomel.infer.completer import CompleterError, ModelInfo
-from calomel.infer.fitting import splits_word
 from calomel.prompts.next_edit import region_called
-from calomel.prompts.parts import Hunk, RegionBounds, region_around
+from calomel.prompts.parts import Excerpt, Hunk, RegionBounds, region_around
 from calomel.selectivity.filters import FILTERS
 from calomel.suggest.cache import Entry
-from calomel.suggest.candidates import context_tokens
-from calomel.suggest.drafts.propose import continuation, drafts
+from calomel.suggest.candidates import CandidateSource, context_tokens
+from calomel.suggest.drafts.propose import continuation
 from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.elsewhere import drafts_elsewhere, others_of
-from calomel.suggest.judging import Answered, Decision
-from calomel.suggest.offering import hold_back, offered, others
-from calomel.suggest.pace import Run, ended, within
-from calomel.suggest.question import Question, Trigger
-from calomel.suggest.recent import standing
-from calomel.suggest.search import agreed, continuations, next_edits
-from calomel.suggest.session import Asked, Session
+from calomel.suggest.judging import Decision
+from calomel.suggest.offering import Offering
+from calomel.suggest.pace import Cooldown, Debounce, Latency, Run, SingleFlight
+from calomel.suggest.permission import Permission
+from calomel.suggest.recent import Past, past_of, standing
+from calomel.suggest.search import next_edits
 from calomel.suggest.silence import Silence, SilenceReason
+from calomel.suggest.snapshot import Code, Request, Snapshot, Trigger
+from calomel.suggest.state import DocumentState
 from calomel.workspace.definitions import names_of
 from calomel.workspace.documents import Document
 from calomel.workspace.history import Origin, prompt_path
-from calomel.workspace.workspace import Situation
+from calomel.workspace.longest_match import LongestMatch
+from calomel.workspace.workspace import Workspace
 
-# Seconds that a question waits for a model that is still loading.
-_LOADING_PATIENCE: Final = 10.0
-# A moving cursor asks for a next edit only within this many seconds of an edit (Copilot's rule).
-_AFTER_EDIT: Final = 10.0
 # Cached answers refused for these reasons are ignored: the model may have another one.
 _ASK_AGAIN: Final = frozenset(
     {SilenceReason.DISAGREES_WITH_SELECTED, SilenceReason.REVERTS_EDIT, SilenceReason.RESUMES_UNDONE}
@@ -53,300 +50,289 @@ _REASONS: Final = {
 }
 
 
-async def answer(session: Session, asked: Asked) -> Answer:
-    """Text for the cursor or the next edit, or why there is none."""
-    uri, document, selected = asked.document.uri, asked.document, asked.selected
-    refusal = forbidden(session, asked)
-    if refusal is not None:
-        return refusal
-    if asked.version is not None and document.version is not None and asked.version != document.version:
-        return Silence.of(SilenceReason.STALE)
-    if selected is not None and not 0 <= selected.start <= asked.offset <= selected.end <= len(document):
-        return Silence.of(SilenceReason.DISAGREES_WITH_SELECTED)
-    visible = session.ledger.visible(uri, "fill")
-    if asked.kind == "fill" and visible is not None and visible.edits[0].start != asked.offset:
-        session.ledger.moved_away(uri, "fill")
-    hunks = session.last_edits(document) if asked.kind == "edit" else ()
-    if hunks and not standing(document.text, hunks, prompt_path(document)):
-        session.cache.closed(uri, "edit")
-    found = _known(session, asked) or _unwelcome(session, asked)
-    waited = 0.0
-    if found is None:
-        began = session.clock()
-        found = await _pause(session, asked)
-        waited = session.clock() - began
-    if found is None:
-        found = await _from_model(session, asked)
-        if isinstance(found, Silence) and found.asked and found.reason is SilenceReason.LOADING:
-            # The server exited during the question: wait for its successor, as for the first one.
-            found = await _from_model(session, asked)
-    return replace(await _completed(session, asked, found), waited=waited)
+class Answering:
+    """Answers the requests of one editor; what it finds is offered.
 
+    Attributes:
+        permission: whether it may.
+        offering: makes suggestions.
+        flight: the question that the model is asked now.
+        debounce: the rhythm of typing.
+        latency: of the model's last answers.
+        asked: how many questions reached the model.
+        shows_text: the editor also asks for text at the cursor, so next edits need not cover that.
+    """
 
-async def _completed(session: Session, asked: Asked, found: Answer) -> Answer:
-    """Add the alternatives; where nothing is left to do in this document, look in the other open ones."""
-    if isinstance(found, Suggestion):
-        alone = asked.kind == "edit" or asked.selected is not None
-        return found if alone else replace(found, others=others(session, asked, found))
-    left = asked.elsewhere and found.reason in _NOTHING_LEFT
-    return (await _elsewhere(session, asked) if left else None) or found
+    def __init__(
+        self,
+        workspace: Workspace,
+        model: ModelClient,
+        source: CandidateSource,
+        permission: Permission,
+        offering: Offering,
+        cooldown: Cooldown,
+    ) -> None:
+        self.permission = permission
+        self.offering = offering
+        self.flight = SingleFlight()
+        self.debounce = Debounce(model.clock, permission.settings.debounce_seconds)
+        self.latency = Latency()
+        self.asked = 0
+        self.shows_text = False
+        self._workspace = workspace
+        self._model = model
+        self._source = source
+        self._cooldown = cooldown
+        # It looks for what repeats itself only where a model may see it.
+        self._matches = LongestMatch(shows=workspace.shows_line)
+        self._states: dict[str, DocumentState] = {}
+        workspace.listeners.append(self._matches)
+        for document in workspace.documents.values():
+            self._matches.opened(document)
 
+    def state(self, uri: str) -> DocumentState:
+        """What is known of a document."""
+        if uri not in self._states:
+            self._states[uri] = DocumentState(self._model.clock)
+        return self._states[uri]
 
-async def _elsewhere(session: Session, asked: Asked) -> Suggestion | None:
-    """The next edit in one of the other open documents, the most recently used first."""
-    document, workspace, revision = asked.document, session.workspace, asked.document.revision
-    undone = workspace.history.latest(document.uri) is Origin.UNDO
-    hunks = () if undone else standing(document.text, session.last_edits(document), prompt_path(document))
-    hunks = _masked(session, hunks)
-    for other in others_of(workspace.documents, document) if hunks else ():
-        await asyncio.sleep(0)
+    def forget(self, uri: str) -> None:
+        """A document was closed, or replaced as a whole."""
+        self._states.pop(uri, None)
+
+    def clear(self) -> None:
+        """Drop all cached answers."""
+        for state in self._states.values():
+            state.cache.clear()
+
+    async def aclose(self) -> None:
+        """Cancel running work."""
+        if self._matches in self._workspace.listeners:
+            self._workspace.listeners.remove(self._matches)
+        await self.flight.aclose()
+
+    async def answer(self, request: Request) -> Answer:
+        """Text for the cursor or the next edit, or why there is none."""
+        uri, document, selected = request.document.uri, request.document, request.selected
+        refusal = self.permission.forbidden(request, self.state(uri))
+        if refusal is not None:
+            return refusal
+        if request.version is not None and document.version is not None and request.version != document.version:
+            return Silence.of(SilenceReason.STALE)
+        if selected is not None and not 0 <= selected.start <= request.offset <= selected.end <= len(document):
+            return Silence.of(SilenceReason.DISAGREES_WITH_SELECTED)
+        visible = self.offering.ledger.visible(uri, "fill")
+        if request.kind == "fill" and visible is not None and visible.edits[0].start != request.offset:
+            self.offering.ledger.moved_away(uri, "fill")
+        hunks = self._last_edits(document) if request.kind == "edit" else ()
+        if hunks and not standing(document.text, hunks, prompt_path(document)):
+            self.state(uri).cache.clear("edit")
+        found = self._cached(request) or self.permission.unwelcome(request, self.state(uri))
+        waited = 0.0
+        if found is None:
+            began = self._model.clock()
+            found = await self._pause(request)
+            waited = self._model.clock() - began
+        if found is None:
+            found = await self._from_model(request)
+        return replace(await self._completed(request, found), waited=waited)
+
+    async def _completed(self, request: Request, found: Answer) -> Answer:
+        """Add the alternatives; where nothing is left to do in this document, look in the other open ones."""
+        if isinstance(found, Suggestion):
+            alone = request.kind == "edit" or request.selected is not None
+            state = self.state(request.document.uri)
+            return found if alone else replace(found, others=self.offering.others(request, state, found))
+        left = request.elsewhere and found.reason in _NOTHING_LEFT
+        return (await self._elsewhere(request) if left else None) or found
+
+    async def _elsewhere(self, request: Request) -> Suggestion | None:
+        """The next edit in one of the other open documents, the most recently used first."""
+        document, workspace, revision = request.document, self._workspace, request.document.revision
+        undone = workspace.history.latest(document.uri) is Origin.UNDO
+        hunks = () if undone else standing(document.text, self._last_edits(document), prompt_path(document))
+        hunks = workspace.masked(hunks)
+        for other in others_of(workspace.documents, document) if hunks else ():
+            await asyncio.sleep(0)
+            if document.revision != revision:
+                return None
+            if not workspace.shows(other):
+                continue
+            proposed, state = drafts_elsewhere(workspace.documents, other, hunks, workspace.mask), self.state(other.uri)
+            now = other.revision, proposed
+            if not proposed or state.unlikely == now:
+                continue
+            there = Request("edit", other, proposed[0].start, Trigger.EDIT, drafts=proposed)
+            if self.permission.forbidden(there, state) is not None:
+                continue
+            found = self._cached(there)
+            if not isinstance(found, Suggestion):
+                # A silence cached there was decided without these edits.
+                state.cache.clear("edit")
+                found = await self._from_model(there)
+            if isinstance(found, Suggestion):
+                return found if (document.revision, other.revision) == (revision, now[0]) else None
+            state.unlikely = now
+        return None
+
+    def _cached(self, request: Request) -> Answer | None:
+        """The cached answer; None without one."""
+        entry = self.state(request.document.uri).cache.find(request.kind, request.document.text, request.offset)
+        if entry is None:
+            return None
+        if isinstance(entry.decision, SilenceReason):
+            return None if request.explicit or request.selected is not None else Silence.of(entry.decision)
+        found = self._offered(request, entry)
+        if isinstance(found, Suggestion):
+            return replace(found, cached=True)
+        return None if found in _ASK_AGAIN else Silence.of(found)
+
+    def _offered(self, request: Request, entry: Entry) -> Suggestion | SilenceReason:
+        past = self._past(request.document) if request.kind == "edit" else Past()
+        return self.offering.offered(request, self.state(request.document.uri), past, entry)
+
+    async def _pause(self, request: Request) -> Answer | None:
+        """Wait while more typing is likely; returns an answer if the question before finds a fitting one meanwhile."""
+        latency = self.latency.quantile(0.5) or 0.0
+        wait = 0.0 if request.explicit else self.debounce.wait(request.before, latency, self._cooldown.patience)
+        if wait <= 0.0:
+            return None
+        timer, revision = asyncio.ensure_future(self._model.sleep(wait)), request.document.revision
+        try:
+            inherited = self.flight.inherited
+            if inherited is not None:
+                await asyncio.wait({timer, inherited}, return_when=asyncio.FIRST_COMPLETED)
+                if not timer.done() and request.document.revision == revision:
+                    known = self._cached(request)
+                    if known is not None:
+                        return known
+            await asyncio.wait({timer})
+            return None
+        finally:
+            await ended(timer)
+
+    async def _from_model(self, request: Request) -> Answer:
+        """Ask the model once it is loaded, and offer what it finds."""
+        document = request.document
+        try:
+            info = await self._model.ready(PATIENCE)
+        except CompleterError as error:
+            return _failure(error)
+        self._source.filter.know(info)
+        snapshot = await self.snapshot(request, info)
+        # The change that came in between is followed by a question of its own.
+        if snapshot is None:
+            return Silence.of(SilenceReason.STALE)
+        work = partial(self._entry, request, snapshot)
+        entry = await self.flight.run(request.kind, document.uri, work, now=request.explicit)
+        if isinstance(entry, Silence):
+            return replace(entry, asked=True)
+        found: Suggestion | SilenceReason = SilenceReason.STALE
+        if isinstance(entry.decision, SilenceReason):
+            found = entry.decision
+        elif entry.edits and all(edit.fits(document.text) for edit in entry.edits) and self._is_open(document):
+            found = self._offered(request, entry)
+        return Silence.of(found, asked=True) if isinstance(found, SilenceReason) else found
+
+    async def snapshot(self, request: Request, info: ModelInfo) -> Snapshot | None:
+        """All that an answer depends on; None if the document was closed or replaced meanwhile."""
+        document, workspace, settings = request.document, self._workspace, self.permission.settings
+        if workspace.syntax is not None:
+            await workspace.syntax.parse(document)
+        if not self._is_open(document) or request.offset > len(document):
+            return None
+        situation = workspace.situation(document.uri, request.offset)
+        if situation is None:
+            return None
+        state, path, edits = self.state(document.uri), prompt_path(document), request.kind == "edit"
+        hunks: tuple[Hunk, ...] = ()
+        if edits and request.drafts is None and workspace.history.latest(document.uri) is not Origin.UNDO:
+            hunks = self._last_edits(document)
+        # What a model made of a region that it was trained to rewrite is whole: rules go on with what the person did.
+        trained = self._source.filter.model.kind in {"edits", "hosted"}
+        extended = edits and request.drafts is None and "edit" in info.kinds and state.extended
+        state.extended = state.extended and not extended
+        return Snapshot(
+            text=document.text,
+            situation=situation,
+            trigger=request.trigger,
+            info=info,
+            path=path,
+            recent=state.recent.recent(),
+            since_edit=state.recent.age,
+            decisions=self._cooldown.counts,
+            max_tokens=settings.max_tokens,
+            context_tokens=context_tokens(info, settings.context_tokens, settings.max_tokens),
+            mask=workspace.mask,
+            region=info.region if info.region != RegionBounds() else region_called(info.id),
+            past=self._past(document),
+            own=tuple(hunk for hunk in hunks if hunk.path == path),
+            hunks=workspace.masked(tuple(hunk for hunk in hunks if not (trained and hunk.predicted))),
+            making=workspace.masked(workspace.history.open_edit()) if edits else (),
+            selected=request.selected,
+            diagnostics=request.diagnostics,
+            drafts=request.drafts,
+            names=names_of(document.language_id, document.path),
+            place=self.permission.place(request),
+            code=None if workspace.syntax is None else Code(workspace.syntax, document, document.revision),
+            lines=settings.lines,
+            extended=extended,
+            finishing=request.drafts is None and (not self.shows_text or request.trigger is not Trigger.EDIT),
+            excerpts=partial(self._excerpts, document, document.revision),
+        )
+
+    def _excerpts(self, document: Document, revision: int, offset: int) -> tuple[Excerpt, ...] | None:
         if document.revision != revision:
             return None
-        if not workspace.shows(other):
-            continue
-        proposed = drafts_elsewhere(workspace.documents, other, hunks, workspace.mask)
-        state = other.revision, proposed
-        if not proposed or session.unlikely.get(other.uri) == state:
-            continue
-        there = Asked("edit", other, proposed[0].start, Trigger.EDIT, drafts=proposed)
-        if forbidden(session, there) is not None:
-            continue
-        found = _known(session, there)
-        if not isinstance(found, Suggestion):
-            # A silence cached there was decided without these edits.
-            session.cache.closed(other.uri, "edit")
-            found = await _from_model(session, there)
-        if isinstance(found, Suggestion):
-            return found if (document.revision, other.revision) == (revision, state[0]) else None
-        session.unlikely[other.uri] = state
-    return None
+        situation = self._workspace.situation(document.uri, offset)
+        return None if situation is None else situation.related
 
+    def _last_edits(self, document: Document) -> tuple[Hunk, ...]:
+        """The last edits of all documents, newest last, including the one in progress in this document."""
+        history, path = self._workspace.history, prompt_path(document)
+        return (*history.settled(), *(hunk for hunk in history.open_edit() if hunk.path == path))
 
-def forbidden(session: Session, asked: Asked) -> Silence | None:
-    """Why nothing may be suggested there; None when something may.
+    def _past(self, document: Document) -> Past:
+        """What the last edits of a document did."""
+        return past_of(document.text, self._last_edits(document), prompt_path(document))
 
-    An explicit question is answered whatever is turned off, but a file that is ignored is never read.
-    """
-    document, settings, workspace = asked.document, session.settings, session.workspace
-    reason = None if asked.explicit else session.switches.off(settings, document)
-    if reason is None and not asked.explicit and settings.show == "on_request" and asked.drafts is None:
-        reason = SilenceReason.ON_REQUEST
-    if reason is None and not asked.explicit and asked.kind == "edit" and not settings.next_edit:
-        reason = SilenceReason.OFF_NEXT_EDIT
-    if reason is None:
-        unfit = workspace.verdict(document).reason or session.state(document.uri).unfit(document)
-        if unfit:
-            return Silence.kept(unfit)
-    if reason is None and session.state(document.uri).cursors.several_at(asked.offset):
-        reason = SilenceReason.MULTI_CURSOR
-    if reason is None and not asked.explicit and not (settings.in_comments and settings.in_strings):
-        place = _place(session, asked)
-        if place == "comment" and not settings.in_comments:
-            reason = SilenceReason.IN_COMMENT
-        elif place == "string" and not settings.in_strings:
-            reason = SilenceReason.IN_STRING
-    return None if reason is None else Silence.of(reason)
+    def _is_open(self, document: Document) -> bool:
+        return self._workspace.documents.get(document.uri) is document
 
-
-def _place(session: Session, asked: Asked) -> str:
-    """Where the cursor is: `code`, `comment` or `string`; empty if unknown."""
-    syntax = session.workspace.syntax
-    return "" if syntax is None else syntax.in_comment_or_string(asked.document, asked.offset) or "code"
-
-
-def _unwelcome(session: Session, asked: Asked) -> Silence | None:
-    """Why the model is not asked now; None when it may be."""
-    if asked.explicit:
-        return None
-    if (
-        asked.kind == "fill"
-        and asked.selected is None
-        and splits_word(asked.before, asked.document.text[asked.offset :][:1])
-    ):
-        return Silence.of(SilenceReason.MID_WORD)
-    age, moved = session.state(asked.document.uri).recent.age, asked.trigger is Trigger.CURSOR
-    if any(each.start <= asked.offset <= each.end for each in asked.diagnostics):
-        age = 0.0  # going to a problem says as much as an edit
-    if (age is None and (moved or asked.kind == "edit")) or (age is not None and moved and age > _AFTER_EDIT):
-        return Silence.of(SilenceReason.NO_RECENT_EDIT)
-    return Silence.of(SilenceReason.COOLDOWN) if session.cooldown.left else None
-
-
-def _known(session: Session, asked: Asked) -> Answer | None:
-    """The cached answer; None without one."""
-    entry = session.cache.find(asked.document.uri, asked.kind, asked.document.text, asked.offset)
-    if entry is None:
-        return None
-    if isinstance(entry.decision, SilenceReason):
-        return None if asked.explicit or asked.selected is not None else Silence.of(entry.decision)
-    found = offered(session, asked, entry)
-    if isinstance(found, Suggestion):
-        return replace(found, cached=True)
-    return None if found in _ASK_AGAIN else Silence.of(found)
-
-
-async def _pause(session: Session, asked: Asked) -> Answer | None:
-    """Wait while more typing is likely; returns an answer if the previous question finds a fitting one meanwhile."""
-    latency = session.latency.quantile(0.5) or 0.0
-    wait = 0.0 if asked.explicit else session.debounce.wait(asked.before, latency, session.cooldown.patience)
-    if wait <= 0.0:
-        return None
-    timer, revision = asyncio.ensure_future(session.sleep(wait)), asked.document.revision
-    try:
-        inherited = session.flight.inherited
-        if inherited is not None:
-            await asyncio.wait({timer, inherited}, return_when=asyncio.FIRST_COMPLETED)
-            if not timer.done() and asked.document.revision == revision:
-                known = _known(session, asked)
-                if known is not None:
-                    return known
-        await asyncio.wait({timer})
-        return None
-    finally:
-        await ended(timer)
-
-
-async def _from_model(session: Session, asked: Asked) -> Answer:
-    """Ask the model once it is loaded, and offer what it finds."""
-    document = asked.document
-    try:
-        info = await within(session.completer.info(), session.sleep(_LOADING_PATIENCE))
-    except TimeoutError:
-        return Silence.of(SilenceReason.LOADING)
-    except CompleterError as error:
-        return _failure(error)
-    session.source.filter.know(info)
-    if session.workspace.syntax is not None:
-        await session.workspace.syntax.parse(document)
-    question = question_at(session, asked, info)
-    # The change that came in between is followed by a question of its own.
-    if question is None:
-        return Silence.of(SilenceReason.STALE)
-    work = partial(_entry, session, asked, question, info)
-    entry = await session.flight.run(asked.kind, document.uri, work, now=asked.explicit)
-    if isinstance(entry, Silence):
-        return replace(entry, asked=True)
-    found: Suggestion | SilenceReason = SilenceReason.STALE
-    if isinstance(entry.decision, SilenceReason):
-        found = entry.decision
-    elif entry.edits and all(edit.fits(document.text) for edit in entry.edits) and _is_open(session, document):
-        found = offered(session, asked, entry)
-    return Silence.of(found, asked=True) if isinstance(found, SilenceReason) else found
+    async def _entry(self, request: Request, snapshot: Snapshot, run: Run) -> Entry | Silence:
+        """Ask the model and cache its answer; a silence if it could not answer."""
+        began, document, state = self._model.clock(), request.document, self.state(request.document.uri)
+        self.asked += 1
+        try:
+            if request.kind == "edit":
+                found = (await next_edits(self._source, snapshot))[0]
+            else:
+                if request.selected is None:
+                    seen = continuation(self._matches, document, request.offset, snapshot.mask)
+                    snapshot = replace(snapshot, continuing=seen)
+                found = await self._source.fill(snapshot)
+        except CompleterError as error:
+            return _failure(error)
+        self.latency.add(self._model.clock() - began)
+        model = snapshot.info.id
+        if isinstance(found, Decision) and found.reason is not None:
+            # After a change, another question follows and finds it again in the new text.
+            if self._is_open(document) and not run.changes:
+                self.offering.hold_back(request, state, found, model)
+            found = found.reason
+        # How far the cursor may move before the suggestion goes; the same for models with a small region.
+        window = region_around(snapshot.text, request.offset, RegionBounds())
+        every = (found, *(found.others if isinstance(found, Decision) else ()))
+        entries = [Entry(request.kind, request.offset, each, window, model=model) for each in every]
+        for rank, entry in reversed([*enumerate(entries)]):
+            if request.selected is None and (request.drafts is None or isinstance(found, Decision)):
+                # With a selected item, the answer is for a text that the document does not have: do not cache it. Nor
+                # cache a silence where only drafts were judged: the model may still have something there.
+                state.cache.put(snapshot.text, entry, rank)
+            for change, continues in run.changes:
+                entry.changed(change, continues=continues)
+        return entries[0]
 
 
 def _failure(error: CompleterError) -> Silence:
     return Silence.of(_REASONS.get(error.code, SilenceReason.FAILED), str(error))
-
-
-def _is_open(session: Session, document: Document) -> bool:
-    return session.workspace.documents.get(document.uri) is document
-
-
-def question_at(session: Session, asked: Asked, info: ModelInfo) -> Question | None:
-    """What the model is asked; None if the document was closed or replaced meanwhile."""
-    document, revision, workspace = asked.document, asked.document.revision, session.workspace
-    if not _is_open(session, document) or asked.offset > len(document):
-        return None
-    situation = workspace.situation(document.uri, asked.offset)
-    if situation is None:
-        return None
-
-    def errors(start: int, end: int, text: str) -> tuple[int, int] | None:
-        if document.revision != revision or workspace.syntax is None:
-            return None
-        return workspace.syntax.errors_after(document, start, end, text)
-
-    recent, settings = session.state(document.uri).recent, session.settings
-    return Question(
-        text=document.text,
-        situation=situation,
-        trigger=asked.trigger,
-        recent=recent.recent(),
-        since_edit=recent.age,
-        decisions=session.cooldown.counts,
-        max_tokens=settings.max_tokens,
-        lines=settings.lines,
-        context_tokens=context_tokens(info, settings.context_tokens, settings.max_tokens),
-        mask=workspace.mask,
-        region=info.region if info.region != RegionBounds() else region_called(info.id),
-        making=_masked(session, workspace.history.open_edit()) if asked.kind == "edit" else (),
-        place=_place(session, asked),
-        errors=errors,
-        scope=partial(_scope, session, document),
-        past=session.past(document),
-    )
-
-
-def _scope(session: Session, document: Document, offset: int) -> tuple[int, int] | None:
-    """The innermost function or class around an offset."""
-    syntax = session.workspace.syntax
-    scopes = () if syntax is None else syntax.scopes(document, offset)
-    return next(((each.start, each.end) for each in reversed(scopes) if each.kind != "block"), None)
-
-
-def _masked(session: Session, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
-    return session.workspace.masked(hunks)
-
-
-async def _entry(session: Session, asked: Asked, question: Question, info: ModelInfo, run: Run) -> Entry | Silence:
-    """Ask the model and cache its answer; a silence if it could not answer."""
-    began = session.clock()
-    session.tally.asked += 1
-    try:
-        if asked.kind == "edit":
-            found = await _next_edit(session, asked, question, info, run)
-        else:
-            seen = () if asked.selected else continuation(session.matches, asked.document, asked.offset, question.mask)
-            found = await session.source.fill(question, asked.selected, seen)
-    except CompleterError as error:
-        return _failure(error)
-    session.latency.add(session.clock() - began)
-    if isinstance(found, Decision) and found.reason is not None:
-        # After a change, another question follows and finds it again in the new text.
-        if _is_open(session, asked.document) and not run.changes:
-            hold_back(session, asked, found, found.reason)
-        found = found.reason
-    # How far the cursor may move before the suggestion goes; the same for models with a small region.
-    window = region_around(question.text, asked.offset, RegionBounds())
-    every = (found, *(found.others if isinstance(found, Decision) else ()))
-    entries = [Entry(asked.document.uri, asked.kind, asked.offset, each, window) for each in every]
-    for rank, entry in reversed([*enumerate(entries)]):
-        if asked.selected is None and (asked.drafts is None or isinstance(found, Decision)):
-            # With a selected item, the answer is for a text that the document does not have: do not cache it. Nor
-            # cache a silence where only drafts were judged: the model may still have something there.
-            session.cache.put(question.text, entry, rank)
-        for change, continues in run.changes:
-            entry.changed(change, continues=continues)
-    return entries[0]
-
-
-async def _next_edit(session: Session, asked: Asked, question: Question, info: ModelInfo, run: Run) -> Answered:
-    """At the cursor, then where the last edits probably continue; nothing continues an edit that was just undone."""
-    document, situation, workspace = asked.document, question.situation, session.workspace
-
-    def there(place: int) -> Situation | None:
-        if place == situation.offset:
-            return situation
-        return None if run.changes else workspace.situation(document.uri, place)
-
-    if asked.drafts is not None:
-        if "edit" not in info.kinds:
-            return (await agreed(session.source, question, asked.drafts, there))[0]
-        return (await next_edits(session.source, question, asked.drafts, (), there, finishing=False))[0]
-    path, state = prompt_path(document), session.state(document.uri)
-    undone = workspace.history.latest(document.uri) is Origin.UNDO
-    hunks = () if undone else session.last_edits(document)
-    own = [hunk for hunk in hunks if hunk.path == path]
-    names = names_of(document.language_id, document.path)
-    places = continuations(question.text, own, situation.offset, asked.diagnostics, names)
-    # What a model made of a region that it was trained to rewrite is whole: rules go on with what the person did.
-    trained = session.source.filter.model.kind in {"edits", "hosted"}
-    done = tuple(hunk for hunk in hunks if not (trained and hunk.predicted))
-    proposed = drafts(situation.text, _masked(session, done), situation.offset, path, names)
-    if "edit" not in info.kinds:
-        return (await agreed(session.source, question, proposed, there))[0]
-    extended, state.extended = state.extended, False
-    finishing = not session.shows_text or asked.trigger is not Trigger.EDIT
-    return (
-        await next_edits(session.source, question, proposed, places, there, extended=extended, finishing=finishing)
-    )[0]

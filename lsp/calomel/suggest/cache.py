@@ -100,7 +100,7 @@ def _does_all(touched: Sequence[Planned], done: Planned) -> bool:
 # The size of Copilot's cache of next edits.
 _ENTRIES: Final = 50
 
-_State = tuple[str, Kind, int, int, int, int]
+_State = tuple[Kind, int, int, int, int]
 
 
 @dataclass(slots=True)
@@ -108,7 +108,6 @@ class Entry:
     """One answer for one state of a document.
 
     Attributes:
-        uri: of the document.
         kind: `fill` or `edit`.
         offset: of the cursor when it was made.
         decision: what may be shown; or why the model's answer is not shown.
@@ -118,9 +117,9 @@ class Entry:
         goal: hash of the resulting text, compared with the result of the rebased edits.
         total: how many suggestions its edits were offered as; 0 before the first.
         begun: some of its edits are done, so what is left follows wherever the cursor is.
+        model: id of the one that answered.
     """
 
-    uri: str
     kind: Kind
     offset: int
     decision: Decision | SilenceReason
@@ -130,6 +129,7 @@ class Entry:
     goal: int = 0
     total: int = 0
     begun: bool = False
+    model: str = ""
 
     def __post_init__(self) -> None:
         self.edits = self.original or None
@@ -154,7 +154,10 @@ class Entry:
 
 
 class Cache:
-    """The last answers. An entry is found by the exact text it was made for, or if everything typed since agrees."""
+    """The last answers about one document.
+
+    An entry is found by the exact text it was made for, or if everything typed since agrees.
+    """
 
     def __init__(self, limit: int = _ENTRIES) -> None:
         self._limit = limit
@@ -165,59 +168,54 @@ class Cache:
 
     def put(self, text: str, entry: Entry, rank: int = 0) -> None:
         """Cache an answer for the document's `text`; of several for one state, `find` returns the one of rank 0."""
-        state = _state(entry.uri, entry.kind, text, entry.offset, rank)
+        state = _state(entry.kind, text, entry.offset, rank)
         self._entries.pop(state, None)
         self._entries[state] = entry
         entry.goal = hash(apply(text, edits_of(entry.original)))
         while len(self._entries) > self._limit:
             self._entries.popitem(last=False)
 
-    def find(self, uri: str, kind: Kind, text: str, cursor: int) -> Entry | None:
+    def find(self, kind: Kind, text: str, cursor: int) -> Entry | None:
         """The entry for this state, with `edits` of `text`; None without one.
 
         Entries without edits are found by their exact state only.
         """
-        state = _state(uri, kind, text, cursor)
+        state = _state(kind, text, cursor)
         entry = self._entries.get(state)
         if entry is not None and all(edit.fits(text) for edit in entry.original):
             self._entries.move_to_end(state)
             entry.edits, entry.agreed, entry.begun = entry.original or None, True, False
             return entry
         for known, other in reversed(self._entries.items()):
-            if other.uri == uri and other.kind == kind and self._holds(other, text, cursor):
+            if other.kind == kind and self._holds(other, text, cursor):
                 self._entries.move_to_end(known)
                 return other
         return None
 
-    def every(self, uri: str, kind: Kind, text: str, cursor: int) -> Iterator[Entry]:
+    def every(self, kind: Kind, text: str, cursor: int) -> Iterator[Entry]:
         """All entries that may be shown in this state, newest first."""
         for state, entry in reversed(self._entries.items()):
-            if state == _state(uri, kind, text, cursor, state[-1]) and all(edit.fits(text) for edit in entry.original):
+            if state == _state(kind, text, cursor, state[-1]) and all(edit.fits(text) for edit in entry.original):
                 entry.edits, entry.agreed = entry.original or None, True
-            if (entry.uri, entry.kind) == (uri, kind) and self._holds(entry, text, cursor):
+            if entry.kind == kind and self._holds(entry, text, cursor):
                 yield entry
 
-    def beside(self, uri: str, edits: Sequence[Planned]) -> tuple[Planned, ...]:
-        """What else the answer that has these edits of a document would change."""
+    def beside(self, edits: Sequence[Planned]) -> tuple[Planned, ...]:
+        """What else the answer that has these edits would change."""
         for entry in reversed(self._entries.values()):
-            if entry.uri == uri and entry.kind == "edit" and entry.edits and set(edits) <= set(entry.edits):
+            if entry.kind == "edit" and entry.edits and set(edits) <= set(entry.edits):
                 return tuple(edit for edit in entry.edits if edit not in edits)
         return ()
 
-    def changed(self, uri: str, change: TextChange, *, continues: bool) -> None:
-        """Rebase the entries of a document over one change; see `Entry.changed`."""
+    def changed(self, change: TextChange, *, continues: bool) -> None:
+        """Rebase the entries over one change; see `Entry.changed`."""
         for entry in self._entries.values():
-            if entry.uri == uri:
-                entry.changed(change, continues=continues)
+            entry.changed(change, continues=continues)
 
-    def closed(self, uri: str, kind: Kind | None = None) -> None:
-        """Forget a document, or its entries of `kind` only."""
-        for state in [state for state in self._entries if state[0] == uri and kind in {None, state[1]}]:
+    def clear(self, kind: Kind | None = None) -> None:
+        """Forget everything, for another model or other settings; or the entries of `kind` only."""
+        for state in [state for state in self._entries if kind in {None, state[0]}]:
             del self._entries[state]
-
-    def clear(self) -> None:
-        """Forget everything, for another model or other settings."""
-        self._entries.clear()
 
     def _holds(self, entry: Entry, text: str, cursor: int) -> bool:
         """Whether a rebased entry may be shown: it fits the text and the cursor, and has the original's result."""
@@ -231,8 +229,8 @@ class Cache:
         return near and (not entry.agreed or hash(apply(text, edits_of(entry.edits))) == entry.goal)
 
 
-def _state(uri: str, kind: Kind, text: str, cursor: int, rank: int = 0) -> _State:
-    return uri, kind, len(text), hash(text), cursor, rank
+def _state(kind: Kind, text: str, cursor: int, rank: int = 0) -> _State:
+    return kind, len(text), hash(text), cursor, rank
 
 
 def _moved(window: tuple[int, int], change: TextChange) -> tuple[int, int]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from calomel.context.builder import ContextBuilder
+from calomel.infer.cleaning import between
 from calomel.infer.completer import (
     CANVAS,
     Candidate,
     CompleteAnswer,
     CompleteRequest,
-    CompleterError,
     Draft,
     Kind,
     ModelInfo,
@@ -24,17 +24,11 @@ from calomel.infer.completer import (
 from calomel.infer.fitting import (
     Refuses,
     changes_only_space,
-    fitted,
-    is_blank,
     is_half_word,
     is_inert,
     line_rest,
     splits_word,
-    within_line,
-    without_echo,
-    without_overlap,
 )
-from calomel.infer.seams import indented, spaced
 from calomel.prompts.parts import EditRegion, PromptParts, line_feeds
 from calomel.selectivity.filters import fired
 from calomel.suggest.drafts.evidence import EditDraft
@@ -57,16 +51,14 @@ from calomel.suggest.judging import (
     shows,
     with_others,
 )
-from calomel.suggest.pace import within
-from calomel.suggest.question import Question, Selected, Trigger
 from calomel.suggest.signals import Accord, Drafted, accord_of, agreement_of
 from calomel.suggest.silence import SilenceReason
+from calomel.suggest.snapshot import Snapshot
 from calomel.workspace.workspace import Situation
 
+T = TypeVar("T")
+
 _FIRST_LINE: Final = re.compile(r"\s*\S[^\r\n]*")
-# What a blank stands before.
-_STANDS_APART: Final = re.compile(r"[^\s)\]};,:.]")
-_LAST_LINE_END: Final = re.compile(r"(?:\r\n|\r|\n)[^\r\n]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,39 +81,15 @@ def read_fill(
 ) -> Filled | SilenceReason:
     """The answer between `prefix` and `suffix`, the whole text before and after the cursor.
 
-    What repeats the text after the cursor or the word before it is cut off, and so is what it leaves open, unless
-    nothing would remain. Whether an answer is any good is not decided here.
+    What does not fit there is cut off (`calomel.infer.cleaning`); whether it is any good is not decided here.
     """
     if candidate.finish_reason == "unlikely":
         return SilenceReason.LOW_CONFIDENCE
     if not candidate.text:
         return SilenceReason.EMPTY
-    whole = text = with_line_ends_between(candidate.text, prefix, suffix)
-    text = without_echo(prefix, text)
-    if is_blank(text) and not is_blank(whole):
-        return SilenceReason.REPEATS_ABOVE
-    last = _LAST_LINE_END.search(text)
-    cut_off = candidate.finish_reason != "stop"
-    if cut_off and last and text[: last.start()].strip():
-        text = text[: last.start()]  # half a line is worse than none
-        cut_off = False
-    rest = line_rest(suffix)
-    if "\n" in text or "\r" in text:
-        within = within_line(text, rest)
-        cut_off = cut_off and within == text
-        text = within
-    left = without_overlap(text, suffix)
-    if not is_blank(left):
-        text = left
-    if is_blank(text):
-        text = whole
-    if cut_off:
-        text = spaced(whole, indented(text, prefix, suffix, language_id), prefix, suffix, language_id)
-    else:
-        text = fitted(text, prefix, suffix, language_id, refuses) or text
-    if not _STANDS_APART.match(suffix):
-        text = text.rstrip() or text
-    return Filled(text, max(0, len(whole) - len(text)), cut_off)
+    whole = with_line_ends_between(candidate.text, prefix, suffix)
+    text, cut_off = between(whole, prefix, suffix, language_id, refuses, ended=candidate.finish_reason == "stop")
+    return Filled(text, max(0, len(whole) - len(text)), cut_off) if text else SilenceReason.REPEATS_ABOVE
 
 
 def region_parts(parts: PromptParts, text: str, offset: int, start: int, end: int, cursor: int | None) -> PromptParts:
@@ -172,8 +140,6 @@ def _edits(edits: tuple[Planned, ...] | SilenceReason) -> tuple[Planned, ...]:
 # Partial results by then are better than nothing; a user who asked explicitly waits longer.
 _DEADLINE: Final = 1.5
 _PATIENT_DEADLINE: Final = 5.0
-# Extra time for the round trip; after it, the client gives up on the server.
-_GRACE: Final = 1.0
 _REGION_TOKENS: Final = 512
 _HOLE_TOKENS: Final = 16
 # Ends what is filled into a hole of one line.
@@ -189,12 +155,8 @@ class CandidateSource:
         builder: builds prompts.
         ask: asks the model.
         filter: decides which proposals are offered.
-        sleep: waits.
-        alone: nobody changes the document meanwhile, so control may be yielded between two proposals. Otherwise,
-            syntax errors are counted in the text that was asked about, or not at all.
-
-    Attributes:
-        model_id: id of the model that answered last.
+        shared: by the clients of a server, for whom the event loop must not be busy for long. Their documents do not
+            change meanwhile; in an editor, syntax errors are counted in the text that was asked about, or not at all.
     """
 
     def __init__(
@@ -202,53 +164,48 @@ class CandidateSource:
         builder: ContextBuilder,
         ask: Callable[[CompleteRequest], Coroutine[Any, Any, CompleteAnswer]],
         filter: SuggestionFilter,  # noqa: A002 (what it is)
-        sleep: Callable[[float], Awaitable[None]],
         *,
-        alone: bool = False,
+        shared: bool = False,
     ) -> None:
         self.filter = filter
-        self.model_id = ""
         self._builder = builder
         self._model = ask
-        self._sleep = sleep
-        self._alone = alone
+        self._shared = shared
 
-    async def fill(
-        self, question: Question, selected: Selected | None = None, drafts: tuple[Draft, ...] = ()
-    ) -> Answered:
+    async def fill(self, snapshot: Snapshot) -> Answered:
         """Text for the cursor; with a selected completion item, as if that were accepted already.
 
         Returns the best proposal that passes every check, with the others that do.
         """
-        situation, text = question.situation, question.text
+        situation, text, selected = snapshot.situation, snapshot.text, snapshot.selected
         start = end = offset = situation.offset
         item = ""
         if selected is not None:
             start, end, item = selected.start, selected.end, selected.text
-            if question.mask(item) != item:
+            if snapshot.mask(item) != item:
                 return SilenceReason.SECRET
             text = text[:start] + item + text[end:]
             offset = start + len(item)
             masked = situation.text[:start] + item + situation.text[end:]
             situation = replace(situation, text=masked, offset=offset)
         stop = () if is_inert(line_rest(text[offset : offset + 4096])) else ("\n", "\r")
-        answer = await self._ask("fill", question, situation, stop=stop, drafts=drafts)
+        answer = await self._ask("fill", snapshot, situation, stop=stop, drafts=snapshot.continuing)
         best: Answered | None = None
         decided: list[Decision] = []
         for candidate in answer.candidates:
 
             def edits(new: str) -> tuple[Planned, ...]:
-                return plan(question.text, [TextEdit(start, end, item + new)])
+                return plan(snapshot.text, [TextEdit(start, end, item + new)])
 
             def refuses(new: str, candidate: Candidate = candidate) -> str | None:
-                return next(fired(proposal_of("fill", question, Proposed(candidate, edits(new))), _CUTTING), None)
+                return next(fired(proposal_of("fill", snapshot, Proposed(candidate, edits(new))), _CUTTING), None)
 
             filled = read_fill(candidate, text[:offset], text[offset:], situation.language_id, refuses)
             if isinstance(filled, SilenceReason):
                 best = better(best, filled)
                 continue
-            if question.lines is not None:
-                short = _first_lines(filled.text, question.lines)
+            if snapshot.lines is not None:
+                short = _first_lines(filled.text, snapshot.lines)
                 filled = Filled(
                     short, filled.cut + len(filled.text) - len(short), filled.cut_off and short == filled.text
                 )
@@ -260,22 +217,26 @@ class CandidateSource:
                     cut_off=filled.cut_off,
                     agreement=agreement_of(candidate, answer),
                 )
-                found = self.filter.decide("fill", question, proposed)
+                found = self.filter.decide("fill", snapshot, proposed)
                 best = better(best, found)
                 decided += [found] if isinstance(found, Decision) else []
         if isinstance(best, Decision) and shows(best) and selected is None:
-            line = self._first_line(question, best)
+            line = self._first_line(snapshot, best)
             decided += [line] if isinstance(line, Decision) else []
             best = with_others(best, decided) if len(decided) > 1 else best
         return best or SilenceReason.EMPTY
 
-    async def read_ahead(self, question: Question) -> None:
-        """Have the model encode the prompt that a question for text at the cursor would have."""
-        parts = self._builder.build(question.situation, question.context_tokens).parts
-        most, limit = question.context_tokens, question.max_tokens
+    async def aside(self, work: Callable[[Snapshot], T], snapshot: Snapshot) -> T:
+        """What `work` makes of a snapshot; not on a server's event loop."""
+        return await asyncio.to_thread(work, snapshot) if self._shared else work(snapshot)
+
+    async def read_ahead(self, snapshot: Snapshot) -> None:
+        """Have the model encode the prompt that a snapshot for text at the cursor would have."""
+        parts = self._builder.build(snapshot.situation, snapshot.context_tokens).parts
+        most, limit = snapshot.context_tokens, snapshot.max_tokens
         await self._model(CompleteRequest("fill", parts, max_tokens=limit, max_context=most, ahead=True))
 
-    def _first_line(self, question: Question, whole: Decision) -> Answered | None:
+    def _first_line(self, snapshot: Snapshot, whole: Decision) -> Answered | None:
         """The same text up to the end of its first non-blank line; None if it has no more than that."""
         edit = whole.edits[0]
         line = _FIRST_LINE.match(edit.text)
@@ -283,12 +244,12 @@ class CandidateSource:
             return None
         left = edit._replace(text=line[0].rstrip())
         cut = whole.proposed.cut + len(edit.text) - len(left.text)
-        return self.filter.decide("fill", question, replace(whole.proposed, edits=(left,), cut=cut, cut_off=False))
+        return self.filter.decide("fill", snapshot, replace(whole.proposed, edits=(left,), cut=cut, cut_off=False))
 
     async def rewrite(
-        self, question: Question, situation: Situation, region: tuple[int, int], drafts: Sequence[EditDraft] = ()
+        self, snapshot: Snapshot, situation: Situation, region: tuple[int, int], drafts: Sequence[EditDraft] = ()
     ) -> Answered:
-        """Edits of the region around the cursor of `situation`, which may differ from the question's.
+        """Edits of the region around the cursor of `situation`, which may differ from the snapshot's.
 
         Returns the likeliest proposal, drafts included, that passes every check.
         """
@@ -296,11 +257,11 @@ class CandidateSource:
         old = situation.text[start:end]
         proposed = region_texts(situation.text, start, end, drafts)
         hopeless = CANVAS in self.filter.calibrator.hopeless("edit")
-        own = question.trigger is Trigger.EXPLICIT or not hopeless
+        own = snapshot.explicit or not hopeless
         if not own and not proposed:
             return SilenceReason.NOT_ASKED
         texts = tuple(replace(each.draft, text=line_feeds(each.draft.text)) for each in proposed)
-        answer = await self._ask("edit", question, situation, region=region, drafts=texts, own=own)
+        answer = await self._ask("edit", snapshot, situation, region=region, drafts=texts, own=own)
         counts = Counter(draft.maker for draft in drafts)
         known = {
             (draft.text, draft.maker): Drafted(each.support, each.likeness, counts[draft.maker])
@@ -313,7 +274,7 @@ class CandidateSource:
         drafted = tuple(_edits(edits) for each, edits in read if each.maker != CANVAS)
         best: Answered | None = None
         for candidate, edits in read:
-            if self._alone:
+            if self._shared:
                 await asyncio.sleep(0)
             if isinstance(edits, SilenceReason):
                 best = better(best, edits)
@@ -331,43 +292,42 @@ class CandidateSource:
                     else accord_of(edits, None if candidate.maker == CANVAS else rewrite, drafted)
                 ),
             )
-            decided = self.filter.decide("edit", question, found)
+            decided = self.filter.decide("edit", snapshot, found)
             if candidate.maker != CANVAS and found.accord.backed and shows(best):
                 continue  # the model's own, which came first, has all of it
             best = better(best, decided)
         return best or SilenceReason.NO_CHANGE
 
-    async def finish(self, question: Question) -> Answered:
+    async def finish(self, snapshot: Snapshot) -> Answered:
         """Text for the cursor that finishes an unfinished edit; other text is not offered."""
-        before, behind = question.text[: question.situation.offset], question.text[question.situation.offset :]
-        answered = await self.fill(question)
+        before, behind = snapshot.text[: snapshot.situation.offset], snapshot.text[snapshot.situation.offset :]
+        answered = await self.fill(snapshot)
         if not isinstance(answered, Decision) or answered.reason is not None:
             return answered
-        at, broken = len(before), None
+        at = len(before)
         new = "".join(edit.text for edit in answered.edits)
-        if question.errors is not None:
-            broken = question.errors(at, at, new)
+        broken = snapshot.errors(at, at, new)
         mends = broken is not None and broken[1] < broken[0]
         if not mends and not (is_half_word(before, behind) and new[:1].isalnum()):
             return SilenceReason.NO_CHANGE
         return answered
 
-    async def put(self, question: Question, draft: EditDraft) -> Answered:
+    async def put(self, snapshot: Snapshot, draft: EditDraft) -> Answered:
         """A draft, offered if the model writes the same by itself: the only check for a model that only fills holes."""
-        text, new = question.situation.text, draft.text
+        text, new = snapshot.situation.text, draft.text
         holed = text[: draft.start] + text[draft.end :]
-        there = replace(question.situation, text=holed, offset=draft.start, blocks=())
-        answer = await self._ask("fill", question, there, stop=_BESIDE, max_tokens=_HOLE_TOKENS)
+        there = replace(snapshot.situation, text=holed, offset=draft.start, blocks=())
+        answer = await self._ask("fill", snapshot, there, stop=_BESIDE, max_tokens=_HOLE_TOKENS)
         candidate = answer.candidates[0] if answer.candidates else Candidate("")
         if not new or not candidate.text.startswith(new) or splits_word(new, candidate.text[len(new) :]):
             return SilenceReason.NO_CHANGE
-        edits = plan(question.text, [TextEdit(draft.start, draft.end, draft.text)])
-        return self.filter.decide("edit", question, Proposed(candidate, edits))
+        edits = plan(snapshot.text, [TextEdit(draft.start, draft.end, draft.text)])
+        return self.filter.decide("edit", snapshot, Proposed(candidate, edits))
 
     async def _ask(
         self,
         kind: Kind,
-        question: Question,
+        snapshot: Snapshot,
         situation: Situation,
         *,
         region: tuple[int, int] | None = None,
@@ -376,37 +336,31 @@ class CandidateSource:
         drafts: tuple[Draft, ...] = (),
         own: bool = True,
     ) -> CompleteAnswer:
-        explicit = question.trigger is Trigger.EXPLICIT
-        parts = self._builder.build(situation, question.context_tokens).parts
-        limit = max_tokens or question.max_tokens
-        most = question.context_tokens
+        explicit = snapshot.explicit
+        parts = self._builder.build(situation, snapshot.context_tokens).parts
+        limit = max_tokens or snapshot.max_tokens
+        most = snapshot.context_tokens
         if region is not None:
-            most = min(most, question.region.context or most)
-            with_region = region_parts(parts, situation.text, situation.offset, *region, question.situation.offset)
-            parts = replace(with_region, edits=(*with_region.edits, *question.making))
+            most = min(most, snapshot.region.context or most)
+            with_region = region_parts(parts, situation.text, situation.offset, *region, snapshot.situation.offset)
+            parts = replace(with_region, edits=(*with_region.edits, *snapshot.making))
             # A region has fewer tokens than half its bytes, and rewriting it takes about as many.
-            limit = min(_REGION_TOKENS, (region[1] - region[0]) // 2 + question.max_tokens)
-        deadline = _PATIENT_DEADLINE if explicit or kind == "edit" else _DEADLINE
+            limit = min(_REGION_TOKENS, (region[1] - region[0]) // 2 + snapshot.max_tokens)
         beside = kind == "edit" or max_tokens is not None  # text that becomes part of an edit is judged as one
         request = CompleteRequest(
             kind=kind,
-            parts=parts.with_paths(question.mask),
+            parts=parts.with_paths(snapshot.mask),
             max_tokens=limit,
             min_tokens=1 if explicit and kind == "fill" else 0,
             stop=stop,
             max_context=most,
-            deadline=deadline,
+            deadline=_PATIENT_DEADLINE if explicit or kind == "edit" else _DEADLINE,
             drafts=drafts,
             own=own,
-            floor=None if beside else self.filter.floor(question.trigger, situation.language_id),
+            floor=None if beside else self.filter.floor(snapshot.trigger, situation.language_id),
         )
         request = with_line_feeds(request)
-        try:
-            answer = await within(self._model(request), self._sleep(deadline + _GRACE))
-        except TimeoutError:
-            raise CompleterError("timeout", f"The model gave no answer within {deadline + _GRACE:.1f} s.") from None
-        self.model_id = answer.model or self.model_id
-        return answer
+        return await self._model(request)
 
 
 def context_tokens(info: ModelInfo, wanted: int | None, answer_tokens: int) -> int:

@@ -19,7 +19,6 @@ from calomel.selectivity.filters import doubts as doubts_of
 from calomel.selectivity.proposal import Proposal
 from calomel.selectivity.record import Records, Source
 from calomel.suggest.edit import Planned, TextEdit, edits_of, joined, row_of, rows_between
-from calomel.suggest.question import Question, Trigger
 from calomel.suggest.signals import (
     Accord,
     CandidateAgreement,
@@ -32,6 +31,7 @@ from calomel.suggest.signals import (
     surroundings,
 )
 from calomel.suggest.silence import SilenceReason
+from calomel.suggest.snapshot import Snapshot, Trigger
 from calomel.workspace.languages import builtin_names
 from calomel.workspace.settings import Aggressiveness
 
@@ -245,24 +245,24 @@ class SuggestionFilter:
     def _wanted(self, language_id: str) -> Aggressiveness:
         return self.by_language.get(language_id, self.by_language.get("*", self.aggressiveness))
 
-    def decide(self, kind: Kind, question: Question, proposed: Proposed) -> Answered:
+    def decide(self, kind: Kind, snapshot: Snapshot, proposed: Proposed) -> Answered:
         """Decide about one proposal. An explicit question gets an answer, sure or not."""
         began = time.perf_counter()
         candidate, edits = proposed.candidate, proposed.edits
         if not edits:
             return SilenceReason.NO_CHANGE
-        if not all(edit.fits(question.text) for edit in edits):
+        if not all(edit.fits(snapshot.text) for edit in edits):
             return SilenceReason.SECRET
-        language = question.situation.language_id
-        signals = _signals(kind, question, proposed)
+        language = snapshot.situation.language_id
+        signals = _signals(kind, snapshot, proposed)
         subject = Subject(kind, candidate.maker, language, signals.known())
-        proposal = proposal_of(kind, question, proposed)
+        proposal = proposal_of(kind, snapshot, proposed)
         certain = self._source(candidate.maker).kind in {"small", "rule"}  # whose doubtful suggestions are wrong
         checks = QUICK if certain else FORM
         refused = tuple(fired(proposal)) if self.audit else tuple(islice(fired(proposal, checks), 1))
         doubts = () if certain or refused else doubts_of(proposal)
         probability = self._probability(subject, doubts)
-        wanted = question.trigger is Trigger.EXPLICIT and not self.strict
+        wanted = snapshot.explicit and not self.strict
         least = self.threshold(kind, language)
         sure = not self.audit and (wanted or probability >= least)
         if sure and not refused and certain:
@@ -298,52 +298,50 @@ class SuggestionFilter:
         return min(doubts, key=lambda doubt: self._probability(subject, (doubt,)))
 
 
-def _signals(kind: Kind, question: Question, proposed: Proposed) -> OutcomeSignals:
-    text, cursor, edits = question.text, question.situation.offset, proposed.edits
-    accepted, rejected = question.decisions
+def _signals(kind: Kind, snapshot: Snapshot, proposed: Proposed) -> OutcomeSignals:
+    text, cursor, edits = snapshot.text, snapshot.situation.offset, proposed.edits
+    accepted, rejected = snapshot.decisions
     row = row_of(text, cursor)
     return signals_of(
         proposed.candidate,
         edits,
         distance=min(rows_between((row_of(text, edit.start), row_of(text, edit.end)), row) for edit in edits),
-        since_edit=question.since_edit,
+        since_edit=snapshot.since_edit,
         accepted=accepted,
         rejected=rejected,
         cut=proposed.cut,
         drafted=proposed.drafted,
-        kinship=kinship(text, edits, question.past.edited) if kind == "edit" else Kinship(),
+        kinship=kinship(text, edits, snapshot.past.edited) if kind == "edit" else Kinship(),
         agreement=proposed.agreement,
         accord=proposed.accord,
-        activity=RecentActivity.of(question.recent),
-        place=question.place or None,
+        activity=RecentActivity.of(snapshot.recent),
+        place=snapshot.place or None,
         around=surroundings(text, cursor, edits),
     )
 
 
-def proposal_of(kind: Kind, question: Question, proposed: Proposed) -> Proposal:
+def proposal_of(kind: Kind, snapshot: Snapshot, proposed: Proposed) -> Proposal:
     """The proposal as the filters see it."""
-    text, edits = question.text, edits_of(proposed.edits)
+    text, edits = snapshot.text, edits_of(proposed.edits)
 
     def errors(behind: str) -> tuple[int, int] | None:
-        if question.errors is None:
-            return None
         start, end, new = joined(text, edits)
-        return question.errors(start, end, new + behind)
+        return snapshot.errors(start, end, new + behind)
 
     return Proposal(
         kind=kind,
         text=text,
         edits=edits,
-        cursor=question.situation.offset,
-        language_id=question.situation.language_id,
+        cursor=snapshot.situation.offset,
+        language_id=snapshot.situation.language_id,
         region=proposed.region,
         # An explicit question may restore deleted text, but not undo an edit.
-        recent=() if question.trigger is Trigger.EXPLICIT else tuple(question.recent),
-        edited=question.past.edited,
-        withdrawn=question.past.withdrawn,
-        builtins=builtin_names(question.situation.language_id, question.situation.path),
-        masked=question.situation.text,
-        mask=question.mask,
+        recent=() if snapshot.explicit else tuple(snapshot.recent),
+        edited=snapshot.past.edited,
+        withdrawn=snapshot.past.withdrawn,
+        builtins=builtin_names(snapshot.situation.language_id, snapshot.situation.path),
+        masked=snapshot.situation.text,
+        mask=snapshot.mask,
         cut_off=proposed.cut_off,
         errors=errors,
     )

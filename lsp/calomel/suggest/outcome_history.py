@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from calomel.selectivity.sample import Reaction, Sample
 from calomel.suggest.outcome_log import OutcomeRecord
-from calomel.suggest.question import Trigger
+from calomel.suggest.snapshot import Trigger
 
 # What the user typed by hand counts as accepted, what disappeared without a decision as rejected. Nothing is known of
 # what was replaced by another suggestion, or was visible when the log ends.

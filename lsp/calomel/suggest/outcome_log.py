@@ -47,6 +47,10 @@ class OutcomeLog:
         kept_files: the newest included.
         wall: seconds since 1970.
         warn: tells the user, once, that the log cannot be written.
+
+    Attributes:
+        wanted: outcomes are kept.
+        lost: how many could not be.
     """
 
     def __init__(
@@ -60,6 +64,7 @@ class OutcomeLog:
         wall: Callable[[], float] = time.time,
         warn: Callable[[str], None] = LOG.warning,
     ) -> None:
+        self.wanted = True
         self.lost = 0
         self._path = path
         self._session = session or secrets.token_hex(4)
@@ -74,7 +79,9 @@ class OutcomeLog:
         self._torn = False
 
     def record(self, outcome: Outcome) -> None:
-        """Append one."""
+        """Append one, if outcomes are wanted."""
+        if not self.wanted:
+            return
         try:
             line = line_of(outcome, time=self._wall(), session=self._session, version=self._version)
             with self._lock:

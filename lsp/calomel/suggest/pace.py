@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
+from calomel.infer.client import ended
 from calomel.infer.completer import Kind
 from calomel.suggest.cache import Entry
 from calomel.suggest.edit import Answer
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.documents import TextChange
-
-T = TypeVar("T")
 
 # A longer gap is a pause for thought, not a rhythm.
 LONGEST_GAP: Final = 1.5
@@ -231,25 +230,3 @@ class SingleFlight:
             task.cancel()
         if self.running is not None:
             await ended(self.running.task)
-
-
-async def ended(task: asyncio.Future[Any]) -> None:
-    """Cancel a task unless it is done, and wait until it has ended, however it ends."""
-    if not task.done():
-        task.cancel()
-        await asyncio.wait({task})
-    if not task.cancelled():
-        task.exception()  # retrieved, so that asyncio does not report it as never retrieved
-
-
-async def within(work: Coroutine[Any, Any, T], timer: Awaitable[None]) -> T:
-    """The result of `work`; TimeoutError if `timer` ends first. Cancelling reaches both."""
-    task, until = asyncio.ensure_future(work), asyncio.ensure_future(timer)
-    try:
-        await asyncio.wait({task, until}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise TimeoutError
-        return task.result()
-    finally:
-        await ended(task)
-        await ended(until)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -13,14 +13,14 @@ from calomel.infer.fitting import is_half_word, is_inert, line_rest
 from calomel.prompts.parts import Hunk
 from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.drafts.evidence import EditDraft, LineEdit, evidence
+from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.drafts.rename import renamed_words
 from calomel.suggest.drafts.text import Rows, changes, tokens, words
 from calomel.suggest.judging import Answered, Decision, better, shows
-from calomel.suggest.question import Diagnostic, Question
 from calomel.suggest.recent import standing
 from calomel.suggest.silence import SilenceReason
+from calomel.suggest.snapshot import Diagnostic, Snapshot
 from calomel.workspace.definitions import COMMON, Names
-from calomel.workspace.workspace import Situation
 
 _SHORTEST_NAME: Final = 3
 _ALIKE: Final = 80.0
@@ -128,89 +128,81 @@ def _name_before(edit: LineEdit) -> str | None:
 _PLACES: Final = 2
 _AGREED: Final = 3
 
-# The situation at an offset of the document; None if the document has changed since the question.
-There = Callable[[int], Situation | None]
 
-
-async def next_edits(
-    source: CandidateSource,
-    question: Question,
-    drafts: Sequence[EditDraft],
-    places: Sequence[Location],
-    there: There,
-    *,
-    extended: bool = False,
-    finishing: bool = True,
-    within: tuple[int, int] | None = None,
-) -> list[Answered]:
+async def next_edits(source: CandidateSource, snapshot: Snapshot) -> list[Answered]:
     """What is worth offering, best first; else what was held back, or why there is nothing.
 
-    Args:
-        source: asks the model.
-        question: of an editor, or of a client that sends a part of a file.
-        drafts: texts for the model to judge, best first.
-        places: where the last edits may continue, likeliest first.
-        there: returns the situation at a place.
-        extended: the region at the cursor is larger than usual.
-        finishing: text for the cursor may finish what was left unfinished there.
-        within: the part of the text that may be rewritten: all separate edits in it are offered. Without it, only one.
+    At the cursor, then where the last edits probably continue.
     """
-    low, high = within or (0, len(question.text))
+    proposed, places = await source.aside(look, snapshot)
+    if "edit" not in snapshot.info.kinds:
+        return [await agreed(source, snapshot, proposed)]
+    within = snapshot.within
+    low, high = within or (0, len(snapshot.text))
     asked: list[tuple[int, int]] = []
     found: list[Answered] = []
     best: Answered | None = None
-    for place in _likely(question.situation.offset, drafts, places, low, high):
+    for place in _likely(snapshot.situation.offset, proposed, places, low, high):
         if any(start <= place < end for start, end in asked):
             continue
-        situation = there(place)
+        situation = snapshot.at(place)
         if situation is None:
             return [SilenceReason.STALE]
-        bounds = question.region.extended() if extended and not asked else question.region
-        start, end = question.region_at(place, bounds.within(bounds.context or question.context_tokens))
+        bounds = snapshot.region.extended() if snapshot.extended and not asked else snapshot.region
+        start, end = snapshot.region_at(place, bounds.within(bounds.context or snapshot.context_tokens))
         asked.append((max(start, low), min(end, high)))
-        answered = await source.rewrite(question, situation, asked[-1], drafts)
+        answered = await source.rewrite(snapshot, situation, asked[-1], proposed)
         best = better(best, answered)
         if isinstance(answered, Decision) and answered.reason is None and _apart(answered, found):
             found.append(answered)
         if len(asked) > _PLACES or (found and within is None):
             break
-    if finishing and within is None and not found and unfinished(question):
-        finished = await source.finish(question)
+    if snapshot.finishing and not found and unfinished(snapshot):
+        finished = await source.finish(snapshot)
         # If it is held back, a rewrite that is held back tells more.
         if shows(finished) or not isinstance(best, Decision):
             best = better(best, finished)
     return found or [best or SilenceReason.NO_CHANGE]
 
 
-async def agreed(
-    source: CandidateSource, question: Question, drafts: Sequence[EditDraft], there: There
-) -> list[Answered]:
-    """Drafts confirmed by a model that only fills holes: it writes the draft's text, or fills its hole, by itself."""
+def look(snapshot: Snapshot) -> tuple[Sequence[EditDraft], Sequence[Location]]:
+    """Texts for the model to judge, best first; and where the last edits may continue, likeliest first."""
+    if snapshot.drafts is not None:
+        return snapshot.drafts, ()
+    cursor, names = snapshot.situation.offset, snapshot.names
+    places = continuations(snapshot.text, snapshot.own, cursor, snapshot.diagnostics, names)
+    return drafts(snapshot.situation.text, snapshot.hunks, cursor, snapshot.path, names), places
+
+
+async def agreed(source: CandidateSource, snapshot: Snapshot, proposed: Sequence[EditDraft]) -> Answered:
+    """A draft confirmed by a model that only fills holes: it writes the draft's text, or fills its hole, by itself."""
     held: Answered = SilenceReason.NOT_TRAINED_FOR_EDITS
-    for draft in drafts[:_AGREED]:
-        if there(draft.start) is None:
-            return [SilenceReason.STALE]
-        found = await source.put(question, draft)
+    for draft in proposed[:_AGREED]:
+        if snapshot.at(draft.start) is None:
+            return SilenceReason.STALE
+        found = await source.put(snapshot, draft)
         if isinstance(found, Decision):
             held = better(held, found)
             if found.reason is None:
                 break
-    return [held]
+    return held
 
 
-def unfinished(question: Question) -> bool:
+def unfinished(snapshot: Snapshot) -> bool:
     """Whether the edit at the cursor stops within a word or at a syntax error."""
-    text, at = question.text, question.situation.offset
-    errors = None if question.errors is None else question.errors(at, at, "")
+    text, at = snapshot.text, snapshot.situation.offset
+    errors = snapshot.errors(at, at, "")
     broken = errors is not None and errors[0] > 0 and is_inert(line_rest(text[at:]))
     return broken or is_half_word(text[:at], text[at:])
 
 
-def _likely(cursor: int, drafts: Sequence[EditDraft], places: Sequence[Location], low: int, high: int) -> Iterator[int]:
+def _likely(
+    cursor: int, proposed: Sequence[EditDraft], places: Sequence[Location], low: int, high: int
+) -> Iterator[int]:
     """Where to look, likeliest first: drafts, which know the change, before places, where something may be to do."""
     if low <= cursor <= high:
         yield cursor
-    yield from (draft.start for draft in drafts if low <= draft.start and draft.end <= high)
+    yield from (draft.start for draft in proposed if low <= draft.start and draft.end <= high)
     yield from (place.start for place in places if low <= place.start <= high)
 
 

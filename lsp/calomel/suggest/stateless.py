@@ -23,13 +23,12 @@ from calomel.infer.in_process import answer
 from calomel.prompts.edit_prompt import EditPrompt, same_file
 from calomel.prompts.parts import Hunk
 from calomel.suggest.candidates import CandidateSource, context_tokens
-from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.edit import TextEdit, apply, edits_of
 from calomel.suggest.judging import Answered, Decision, SuggestionFilter, better, shows
-from calomel.suggest.question import Question, Trigger
 from calomel.suggest.recent import past_of, place_of, plain
-from calomel.suggest.search import continuations, next_edits
+from calomel.suggest.search import next_edits
 from calomel.suggest.silence import SilenceReason
+from calomel.suggest.snapshot import Code, Snapshot, Trigger
 from calomel.workspace.documents import Document
 from calomel.workspace.languages import grammar_of
 from calomel.workspace.privacy import secret_pattern
@@ -101,7 +100,6 @@ def _masked_edits(edits: Sequence[Hunk], texts: dict[str | None, str], mask: Cal
 _NEAR: Final = 131_072
 # How many of the last edits are looked at in the whole text: more than a model reads.
 _TAKEN_BACK: Final = 24
-# Error codes of the engine, and of an upstream that timed out.
 # Seconds between two pieces of a long text that is searched for secrets: a turn for event loop and engine.
 _PAUSE: Final = 0.001
 # Clients ask when something was just typed; none says how long ago.
@@ -150,7 +148,7 @@ class RegionAnswer:
     work: Work = field(default_factory=Work)
 
 
-class EditRoom:
+class EditService:
     """Answers requests for next edits with one model. Used from one event loop.
 
     Args:
@@ -195,10 +193,10 @@ class EditRoom:
             done.append(await answer(complete, info, request))
             return done[-1]
 
-        source = CandidateSource(self._builder, ask, self.filter, asyncio.sleep, alone=True)
-        question = await self._question(shown, hidden, info, client, max_tokens)
+        source = CandidateSource(self._builder, ask, self.filter, shared=True)
+        snapshot = await self._snapshot(shown, hidden, info, client, max_tokens)
         try:
-            answered = await _look(source, question, hidden, info)
+            answered = await _look(source, snapshot, fills=hidden.cursor is not None)
         except DeadlineExceededError:
             # An edit that comes too late is not an error: the user types on.
             answered = [SilenceReason.TIMEOUT]
@@ -216,9 +214,9 @@ class EditRoom:
         moved = [TextEdit(a - start, b - start, new) for a, b, new in edits]
         return RegionAnswer(apply(shown.region, moved), found, edits, work=Work.of(done))
 
-    async def _question(
+    async def _snapshot(
         self, shown: EditPrompt, hidden: EditPrompt, info: ModelInfo, client: str, max_tokens: int
-    ) -> Question:
+    ) -> Snapshot:
         path, key = shown.path, f"{client}\0{shown.path or ''}"
         text, seen = (each.prefix + each.region + each.suffix for each in (shown, hidden))
         offset = len(shown.prefix) + (shown.cursor or 0)
@@ -231,7 +229,9 @@ class EditRoom:
         await asyncio.sleep(0)
         await syntax.parse(document)
         await asyncio.sleep(0)
-        return Question(
+        own = tuple(hunk for hunk in shown.edits if hunk.path == path)
+        region = len(hidden.prefix), len(hidden.prefix) + len(hidden.region)
+        return Snapshot(
             text=text,
             situation=Situation(
                 uri=key,
@@ -245,8 +245,12 @@ class EditRoom:
                 related=hidden.related,
             ),
             trigger=Trigger.EDIT,
+            info=info,
+            path=path,
             recent=past.edited,
             past=past,
+            own=own,
+            hunks=hidden.edits,
             since_edit=_SINCE_EDIT if shown.edits else None,
             decisions=(0, 0),
             max_tokens=max_tokens,
@@ -254,27 +258,21 @@ class EditRoom:
             mask=self.secrets.mask,
             region=info.region,
             place=syntax.in_comment_or_string(document, offset) or "code",
-            errors=partial(syntax.errors_after, document),
+            code=Code(syntax, document, document.revision),
+            within=region,
         )
 
 
-async def _look(source: CandidateSource, question: Question, hidden: EditPrompt, info: ModelInfo) -> list[Answered]:
-    """Everything worth offering, best first; else the best reason why there is nothing."""
-    text, situation = question.text, question.situation
-    start, end = len(hidden.prefix), len(hidden.prefix) + len(hidden.region)
+async def _look(source: CandidateSource, snapshot: Snapshot, *, fills: bool) -> list[Answered]:
+    """Everything worth offering, best first; else the best reason why there is nothing. `fills`: text at the cursor."""
     found: list[Answered] = [SilenceReason.NOT_TRAINED_FOR_EDITS]
-    if "edit" in info.kinds:
-        path, offset = situation.path, situation.offset
-        own = [hunk for hunk in hidden.edits if hunk.path == path]
-        proposed = await asyncio.to_thread(drafts, situation.text, hidden.edits, offset, path)
-        places = await asyncio.to_thread(continuations, situation.text, own, offset)
-        found = await next_edits(
-            source, question, proposed, places, lambda place: replace(situation, offset=place), within=(start, end)
-        )
-    cursor = situation.offset
-    if shows(found[0]) or hidden.cursor is None or splits_word(text[:cursor][-1:], text[cursor : cursor + 1]):
+    if "edit" in snapshot.info.kinds:
+        found = await next_edits(source, snapshot)
+    text, cursor, within = snapshot.text, snapshot.situation.offset, snapshot.within
+    if shows(found[0]) or not fills or splits_word(text[:cursor][-1:], text[cursor : cursor + 1]) or within is None:
         return found
-    filled = await source.fill(question)
+    filled = await source.fill(snapshot)
+    start, end = within
     if isinstance(filled, Decision) and not all(start <= edit.start and edit.end <= end for edit in filled.edits):
         filled = SilenceReason.WRONG_REGION
     return [better(filled, found[0])]

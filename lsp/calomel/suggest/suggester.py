@@ -5,27 +5,29 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import traceback
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from calomel.context.builder import ContextBuilder
-from calomel.infer.completer import Completer, Kind
-from calomel.suggest.answering import answer
+from calomel.context.window import EstimateCounter
+from calomel.infer.client import ModelClient
+from calomel.infer.completer import CompleterError, Kind, ModelInfo
+from calomel.storage.failures import describe
+from calomel.suggest.answering import Answering
 from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.edit import Answer, Suggestion, apply, edits_of, grouped
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.ledger import Ledger
+from calomel.suggest.offering import Offering
 from calomel.suggest.offers import Offer, Outcome, OutcomeSink
-from calomel.suggest.pace import Cooldown, Debounce
-from calomel.suggest.question import Diagnostic, Selected, Trigger
-from calomel.suggest.reading import ReadAhead
-from calomel.suggest.session import Asked, Session, Switches
+from calomel.suggest.pace import Cooldown
+from calomel.suggest.permission import Permission
 from calomel.suggest.signals import OutcomeSignals
 from calomel.suggest.silence import Silence, SilenceReason, Status
+from calomel.suggest.snapshot import Diagnostic, Request, Selected, Trigger
 from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.history import Listener, Origin
 from calomel.workspace.settings import SuggestSettings
@@ -65,6 +67,14 @@ _HELD: Final = 64
 class Suggester(Listener):
     """One per editor client; asyncio, single-threaded. Registers itself as a listener of the workspace.
 
+    Args:
+        workspace: of the editor.
+        model: that is asked; its clock is the one that counts.
+        settings: of the user.
+        builder: builds prompts.
+        outcomes: takes what became of suggestions.
+        rng: names suggestions.
+
     Attributes:
         filter: decides which proposals are offered.
         reading: prefetches the context of a resting cursor.
@@ -73,39 +83,32 @@ class Suggester(Listener):
     def __init__(
         self,
         workspace: Workspace,
-        builder: ContextBuilder,
-        completer: Completer,
+        model: ModelClient,
         settings: SuggestSettings,
         *,
-        clock: Callable[[], float],
+        builder: ContextBuilder | None = None,
         outcomes: OutcomeSink | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
+        clock = model.clock
         self._is_closed = False
+        self._workspace = workspace
+        self._tally = Status()
+        self._cooldown = Cooldown(clock)
         self.filter = SuggestionFilter(settings.aggressiveness, settings.aggressiveness_by_language)
-        self._session = Session(
-            workspace=workspace,
-            settings=settings,
-            clock=clock,
-            sleep=sleep,
-            rng=rng or random.Random(),  # noqa: S311 (names of suggestions, not secrets)
-            completer=completer,
-            source=CandidateSource(builder, completer.complete, self.filter, sleep),
-            ledger=Ledger(clock, _Learning(self.filter, outcomes)),
-            cooldown=Cooldown(clock),
-            debounce=Debounce(clock, settings.debounce_seconds),
-            switches=Switches(clock),
-        )
-        self.reading = ReadAhead(self._session)
-        workspace.listeners += [self._session.matches, self]
-        for document in workspace.documents.values():
-            self._session.matches.opened(document)
-        workspace.is_acceptance = self._session.ledger.accepts
+        self._ledger = Ledger(clock, _Learning(self.filter, outcomes))
+        self._permission = Permission(workspace, settings, self._cooldown, clock)
+        source = CandidateSource(builder or ContextBuilder(EstimateCounter()), model.complete, self.filter)
+        names = rng or random.Random()  # noqa: S311 (names of suggestions, not secrets)
+        offering = Offering(self._ledger, self.filter, names)
+        self._answering = Answering(workspace, model, source, self._permission, offering, self._cooldown)
+        self.reading = ReadAhead(workspace, model, source, self._answering)
+        workspace.listeners.append(self)
+        workspace.is_acceptance = self._ledger.accepts
 
     def shows_text(self) -> None:
         """The editor also asks for text at the cursor, so next edits need not cover that."""
-        self._session.shows_text = True
+        self._answering.shows_text = True
 
     # Requests.
 
@@ -140,19 +143,19 @@ class Suggester(Listener):
 
     def shown(self, suggestion_id: str) -> None:
         """The client displays the suggestion."""
-        self._session.ledger.shown(suggestion_id)
+        self._ledger.shown(suggestion_id)
 
     def accepted(self, suggestion_id: str) -> None:
         """The user took all of it."""
-        offer = self._session.ledger.accepted(suggestion_id)
+        offer = self._ledger.accepted(suggestion_id)
         if offer is None:
             return
         uri = offer.outcome.uri
-        document = self._session.workspace.documents.get(uri)
+        document = self._workspace.documents.get(uri)
         if document is not None and offer.edits and all(edit.fits(document.text) for edit in offer.edits):
             # The command came before the text change; from most editors it comes after it.
             after = apply(document.text, edits_of(offer.edits))
-            self._session.workspace.expect_prediction(uri, after)
+            self._workspace.expect_prediction(uri, after)
         self._was_accepted(offer)
 
     def partly_accepted(self, suggestion_id: str, length: int, whole: int | None = None) -> None:
@@ -160,42 +163,42 @@ class Suggester(Listener):
 
         `whole`: units of that insert text, if the editor reports them.
         """
-        offer = self._session.ledger.partly_accepted(suggestion_id, length, whole)
+        offer = self._ledger.partly_accepted(suggestion_id, length, whole)
         if offer is not None:
             self._was_accepted(offer)
 
     def rejected(self, suggestion_id: str, reason: str | None = None) -> None:
         """The user dismissed it, and what follows it: neither comes back until the text around it changes."""
-        offer = self._session.ledger.rejected(suggestion_id, reason)
+        offer = self._ledger.rejected(suggestion_id, reason)
         if offer is None:
             return
-        self._session.cooldown.rejected()
-        document = self._session.workspace.documents.get(offer.outcome.uri)
+        self._cooldown.rejected()
+        document = self._workspace.documents.get(offer.outcome.uri)
         if document is not None:
-            text, left = document.text, self._session.cache.beside(document.uri, offer.edits)
+            text, state = document.text, self._answering.state(document.uri)
+            left = state.cache.beside(offer.edits)
             for edits in (offer.edits, *grouped(text, left)) if offer.edits else ():
-                self._session.rejections.add(document.uri, text, edits)
+                state.reject(text, edits)
         offer.edits = ()
 
     def ignored(self, suggestion_id: str, reason: str) -> None:
         """It disappeared without a decision of the user."""
-        self._session.ledger.ignored(suggestion_id, reason)
+        self._ledger.ignored(suggestion_id, reason)
 
     # Settings and state.
 
     @property
     def settings(self) -> SuggestSettings:
         """The current settings."""
-        return self._session.settings
+        return self._permission.settings
 
     def apply_settings(self, settings: SuggestSettings) -> None:
         """Apply changed settings."""
-        session = self._session
-        session.settings = settings
-        session.debounce.fixed = settings.debounce_seconds
+        self._permission.settings = settings
+        self._answering.debounce.fixed = settings.debounce_seconds
         self.filter.aggressiveness = settings.aggressiveness
         self.filter.by_language = settings.aggressiveness_by_language
-        session.cache.clear()
+        self._answering.clear()
 
     def toggle(
         self, scope: str = "global", *, uri: str | None = None, language: str | None = None, enabled: bool | None = None
@@ -205,36 +208,36 @@ class Suggester(Listener):
         Raises ValueError for an unknown scope, or if the name that the scope needs is missing.
         """
         name = uri if scope == "file" else language
-        return self._session.switches.toggle(scope, name, self.settings, enabled=enabled)
+        return self._permission.toggle(scope, name, enabled=enabled)
 
     def snooze(self, until: float | None) -> None:
         """Be silent until the clock reaches `until`; None ends it."""
-        self._session.switches.snoozed_until = until
+        self._permission.snoozed_until = until
 
     def status(self) -> Status:
         """The current status."""
-        session = self._session
-        session.ledger.settle()
+        self._ledger.settle()
+        latency = self._answering.latency
         return replace(
-            session.tally,
-            silences=session.tally.silences.copy(),
-            outcomes=dict(session.ledger.counts),
-            withheld=session.ledger.held_back.report(),
-            latency_p50=session.latency.quantile(0.5),
-            latency_p95=session.latency.quantile(0.95),
-            off=session.switches.off(self.settings),
+            self._tally,
+            asked=self._answering.asked,
+            silences=self._tally.silences.copy(),
+            outcomes=dict(self._ledger.counts),
+            withheld=self._ledger.held_back.report(),
+            latency_p50=latency.quantile(0.5),
+            latency_p95=latency.quantile(0.95),
+            off=self._permission.off(),
         )
 
     async def aclose(self) -> None:
-        """Cancel running work and settle every outcome. The completer stays open: it belongs to the caller."""
+        """Cancel running work and settle every outcome. The client stays open: it belongs to the caller."""
         self._is_closed = True
-        if self in self._session.workspace.listeners:
-            self._session.workspace.listeners.remove(self)
-            self._session.workspace.listeners.remove(self._session.matches)
-            self._session.workspace.is_acceptance = None
+        if self in self._workspace.listeners:
+            self._workspace.listeners.remove(self)
+            self._workspace.is_acceptance = None
         self.reading.stop()
-        await self._session.flight.aclose()
-        self._session.ledger.close()
+        await self._answering.aclose()
+        self._ledger.close()
 
     # Notifications of the workspace.
 
@@ -244,77 +247,139 @@ class Suggester(Listener):
 
     def changed(self, document: Document, change: TextChange, origin: Origin) -> None:
         """A document changed."""
-        session, uri = self._session, document.uri
+        uri = document.uri
         if origin is Origin.TYPED:
-            session.debounce.key()
+            self._answering.debounce.key()
         if origin in {Origin.TYPED, Origin.PREDICTED}:
             self.reading.rests(uri, change.start + len(change.inserted))
-        state = session.state(uri)
+        state = self._answering.state(uri)
         continues = state.recent.changed(change)
-        run = session.flight.running
+        run = self._answering.flight.running
         if run is not None and run.uri == uri:
             run.changes.append((change, continues))
-        accepted, wanted = session.ledger.changed(uri, change, origin, continues=continues)
-        state.cursors.changed(document.version, change, by_keys=origin is Origin.TYPED and not wanted)
-        session.cache.changed(uri, change, continues=continues)
-        if origin in {Origin.UNDO, Origin.EXTERNAL}:
-            session.cache.closed(uri, "edit")  # it followed from an edit that is gone
-        session.rejections.changed(uri, change)
+        accepted, wanted = self._ledger.changed(uri, change, origin, continues=continues)
+        by_keys = origin is Origin.TYPED and not wanted
+        state.changed(change, origin, document.version, continues=continues, by_keys=by_keys)
         for offer in accepted:
             self._was_accepted(offer)
 
     def closed(self, document: Document) -> None:
         """A document was closed."""
-        session = self._session
-        session.ledger.closed(document.uri)
-        session.cache.closed(document.uri)
-        session.rejections.closed(document.uri)
-        session.states.pop(document.uri, None)
-        session.unlikely.pop(document.uri, None)
+        self._ledger.closed(document.uri)
+        self._answering.forget(document.uri)
 
     def withdrawn(self) -> None:
         """Drop all cached answers: of another model, or perhaps from text that no model may see any more."""
-        self._session.cache.clear()
+        self._answering.clear()
 
     def _was_accepted(self, offer: Offer) -> None:
-        self._session.cooldown.accepted()
-        self._session.state(offer.outcome.uri).extended = True
+        self._cooldown.accepted()
+        self._answering.state(offer.outcome.uri).extended = True
 
     async def _answer(self, kind: Kind, uri: str, offset: int, trigger: Trigger, **known: Any) -> Answer:
-        session = self._session
+        tally = self._tally
         self.reading.stop()
-        session.tally.requests += 1
-        session.ledger.settle()
-        session.ledger.held_back.settle()
+        tally.requests += 1
+        self._ledger.settle()
+        self._ledger.held_back.settle()
         # Before anything cached is used.
-        session.workspace.look_again()
-        document = session.workspace.documents.get(uri)
+        self._workspace.look_again()
+        document = self._workspace.documents.get(uri)
         found: Answer
         if self._is_closed:
             found = Silence.of(SilenceReason.CLOSED)
         elif document is None:
             found = Silence.of(SilenceReason.UNKNOWN_DOCUMENT)
         else:
-            asked = Asked(kind, document, max(0, min(offset, len(document))), trigger, **known)
+            request = Request(kind, document, max(0, min(offset, len(document))), trigger, **known)
             try:
-                found = await session.flight.answer(kind, uri, answer(session, asked))
+                found = await self._answering.flight.answer(kind, uri, self._answering.answer(request))
             except Exception as error:  # noqa: BLE001 (a bug of ours must not end the session)
-                found = Silence.of(SilenceReason.FAILED, _where(error))
+                found = Silence.of(SilenceReason.FAILED, f"({describe(error, 1)})")
                 LOG.error("a question ended with %s", found.message)  # noqa: TRY400 (an error may quote the user's text)
-        session.tally.cached += isinstance(found, Suggestion) and found.cached
+        tally.cached += isinstance(found, Suggestion) and found.cached
         self.reading.rests(uri, offset)
         if isinstance(found, Suggestion):
-            session.tally.last = {"shown": found.id}
+            tally.last = {"shown": found.id}
         else:
-            session.tally.silences[str(found.reason)] += 1
+            tally.silences[str(found.reason)] += 1
             if found.reason is not SilenceReason.SUPERSEDED:
-                session.tally.last = {"reason": str(found.reason), "message": found.message}
+                tally.last = {"reason": str(found.reason), "message": found.message}
             LOG.debug("silent: %s, %s", kind, found.reason)
         return found
 
 
-def _where(error: Exception) -> str:
-    """The error's type and where in our code it was raised; never its message, which may quote the user's text."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return f"({type(error).__name__}{place})"
+# The cursor rests when nothing happens for this long.
+_REST_SECONDS: Final = 0.25
+
+
+class ReadAhead:
+    """Prefetches one place at a time, the newest; every real question comes first.
+
+    The server gives it the lowest priority. What was encoded before a cancellation stays cached for the next question.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        model: ModelClient,
+        source: CandidateSource,
+        answering: Answering,
+    ) -> None:
+        self._workspace = workspace
+        self._model = model
+        self._source = source
+        self._answering = answering
+        self._task: asyncio.Task[None] | None = None
+        self._place: tuple[str, int] | None = None
+        self._known: tuple[str, int, int] | None = None
+
+    def rests(self, uri: str, offset: int) -> None:
+        """The cursor is at `offset`: prefetch there once it has rested, unless that is done already."""
+        self.stop()
+        self._place = (uri, offset)
+        info, wanted = self._model.info, self._answering.permission.settings.read_ahead != "never"
+        if wanted and info is not None and info.reads_ahead and self._key(uri, offset) not in {None, self._known}:
+            self._task = asyncio.ensure_future(self._read(uri, offset, info))
+
+    def again(self) -> None:
+        """Prompts will be different from now on: forget what was prefetched. Nothing is prefetched without a model."""
+        self._known = None
+        if self._place is not None:
+            self.rests(*self._place)
+
+    def stop(self) -> None:
+        """Cancel prefetching: a real question came, or it is of no use any more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def _key(self, uri: str, offset: int) -> tuple[str, int, int] | None:
+        document = self._workspace.documents.get(uri)
+        return None if document is None else (uri, document.revision, offset)
+
+    async def _read(self, uri: str, offset: int, info: ModelInfo) -> None:
+        await self._model.sleep(_REST_SECONDS)
+        answering = self._answering
+        try:
+            with suppress(CompleterError):
+                if answering.permission.settings.read_ahead == "plugged_in" and _on_battery():
+                    return
+                document = self._workspace.documents.get(uri)
+                if document is None or offset > len(document) or answering.flight.running is not None:
+                    return
+                place = Request("fill", document, offset, Trigger.CURSOR)
+                if answering.permission.forbidden(place, answering.state(uri)) is not None:
+                    return
+                snapshot = await answering.snapshot(place, info)
+                if snapshot is not None:
+                    await self._source.read_ahead(snapshot)
+                    self._known = self._key(uri, offset)
+        except Exception as error:  # noqa: BLE001 (nobody waits for it: it must not end the session)
+            LOG.error("reading ahead ended with %s", type(error).__name__)  # noqa: TRY400 (an error may quote the text)
+
+
+def _on_battery() -> bool:
+    import psutil  # takes 10 ms, which the start of an editor must not wait for
+
+    battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
+    return battery is not None and battery.power_plugged is False

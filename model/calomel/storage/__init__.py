@@ -20,6 +20,8 @@ from typing import Any, Final
 ENDING: Final = tuple(number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None)
 _PRIVATE: Final = 0o600
 WINDOWS: Final = os.name == "nt"
+# Seconds by which the clock of a machine may be set while a process runs.
+_CLOCK_SHIFT: Final = 2
 
 
 def open_private(path: Path | str, flags: int, *, mode: int = _PRIVATE, links: bool = False) -> int:
@@ -71,18 +73,32 @@ def only_one(path: Path, seconds: float = 0.0) -> Iterator[bool]:
         lock.release()
 
 
-def alive(pid: int) -> bool | None:
-    """Whether there is a process `pid`; None for one that this user may not signal, or for an impossible `pid`."""
-    if WINDOWS:
-        # On Windows `os.kill` would end it.
-        return bool(psutil().pid_exists(pid))
+def process_of(pid: int, started: int = 0) -> Any | None:
+    """The process `pid`, as `psutil.Process`; None if it does not run, or if another one that has its number now does.
+
+    Args:
+        pid: its number.
+        started: when it started, see `start_of`; 0 if that is unknown.
+    """
+    library = psutil()
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
+        process = library.Process(pid)
+        if process.status() == library.STATUS_ZOMBIE:
+            return None
+    except library.NoSuchProcess:
         return None
-    return True
+    except library.AccessDenied:
+        pass
+    return process if not started or abs(start_of(pid) - started) <= _CLOCK_SHIFT else None
+
+
+def start_of(pid: int) -> int:
+    """When a process started, in seconds since the epoch; 0 if the system does not tell."""
+    library = psutil()
+    try:
+        return int(library.Process(pid).create_time())
+    except library.Error:
+        return 0
 
 
 def resident_bytes() -> int:

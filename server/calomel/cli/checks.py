@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from calomel.infer import runtime_file
-from calomel.infer.completer import CompleteRequest, CompleterError
+from calomel.infer.completer import Completer, CompleteRequest, CompleterError
 from calomel.infer.remote import is_loopback
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord
 from calomel.infer.upstream.running import USUAL_PORTS, Running, running
@@ -24,6 +24,7 @@ from calomel.server.settings import Layered, ServerSettings
 from calomel.storage import load_average, processors
 from calomel.weights import nano_path
 from calomel.weights.folders import ModelNameError, folder_of, is_model, weights_bytes
+from calomel.workspace.settings import ServerSettings as EditorServer
 from calomel.workspace.settings import Settings
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ def _folder(folder: Path) -> Finding:
     from calomel.families.configuration import read_config
     from calomel.families.shards import Shards
     from calomel.families.table import find
-    from calomel.infer.launch import describe
+    from calomel.infer.in_process import describe
     from calomel.prompts.published import open_published
 
     if not is_model(folder):
@@ -369,15 +370,18 @@ def measured(settings: Settings, clock: Callable[[], float] = time.perf_counter)
 
 
 async def _measured(settings: Settings, folder: Path, clock: Callable[[], float]) -> Pace:
+    from calomel.infer.client import ModelClient
     from calomel.infer.in_process import open_completer
     from calomel.infer.launch import connect
     from calomel.prompts.parts import PromptParts
 
-    server = settings.server
-    completer = open_completer(folder, server.device) if server.url is None else await connect(server)
+    async def opened(server: EditorServer) -> Completer:
+        return open_completer(folder, server.device) if server.url is None else await connect(server)
+
+    client = ModelClient(opened, settings.server)
     try:
         async with asyncio.timeout(_PATIENCE):
-            info = await completer.info()
+            info = await client.ready()
             tokens = min(settings.suggest.context_tokens or info.default_context, info.max_context)
             text = "".join(f"def double_{number}(value):\n    return {number} * value\n\n\n" for number in range(600))
             text = text[: tokens * _TOKEN_CHARACTERS] + "\n\n\ndef "
@@ -387,10 +391,10 @@ async def _measured(settings: Settings, folder: Path, clock: Callable[[], float]
                 parts = PromptParts(prefix=asked, suffix="\n")
                 request = CompleteRequest("fill", parts, max_tokens=_ANSWER_TOKENS, stop=("\n",), max_context=tokens)
                 began = clock()
-                await completer.complete(request)
+                await client.complete(request)
                 seconds.append(clock() - began)
     except TimeoutError:
         return Pace(_PATIENCE, _PATIENCE, 0)
     finally:
-        await completer.aclose()
+        await client.aclose()
     return Pace(seconds[1], seconds[2], tokens)

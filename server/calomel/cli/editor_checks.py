@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from calomel.cli.checks import Finding, fail, ok, warn
 from calomel.cli.editor import VS_CODES, Here, mentioned, settings_of, zed_settings
-from calomel.infer.completer import Completer, CompleterError
+from calomel.infer.completer import CompleterError
 from calomel.infer.remote import is_loopback
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.settings import SettingProblem, Settings, load_settings
@@ -150,14 +150,15 @@ def _in_folder(side: Side) -> Finding:
 
 async def _asked(side: Side) -> str:
     """Ask the configured server as an editor does. Raises CompleterError with the editor's message."""
+    from calomel.infer.client import ModelClient
     from calomel.infer.launch import connect
 
-    completer: Completer = await connect(side.settings.server)
+    client = ModelClient(connect, side.settings.server)
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
-            return (await completer.info()).id
+            return (await client.ready()).id
     finally:
-        await completer.aclose()
+        await client.aclose()
 
 
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:

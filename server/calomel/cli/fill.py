@@ -171,8 +171,7 @@ def tryout(
 ) -> None:
     """Show what an editor would show: along a recording of typing, and in gaps of sample files."""
     from calomel.infer.completer import FillRequest
-    from calomel.infer.in_process import EngineCompleter
-    from calomel.infer.launch import describe
+    from calomel.infer.in_process import EngineCompleter, describe
     from calomel.infer.upstream.completer import UpstreamCompleter
     from calomel.report.running import Progress
 

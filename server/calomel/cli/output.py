@@ -116,7 +116,7 @@ def model_info(folder: Path | None, upstream: str | None = None) -> ModelInfo:
         found = UpstreamCompleter(Target.named(upstream))
         found.look()
         return found.model
-    from calomel.infer.launch import describe
+    from calomel.infer.in_process import describe
 
     try:
         return describe(folder)

@@ -18,7 +18,8 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import Response
 
-from calomel.infer.launch import describe, version
+from calomel.infer.in_process import describe
+from calomel.infer.launch import version
 from calomel.server.door import Door, FillerFactory, InfoFactory, ModelLoader
 from calomel.server.errors import DoorError, OriginError, StartError, response_to
 from calomel.server.metrics import Deliveries, Metrics
@@ -28,7 +29,7 @@ from calomel.server.settings import ServerSettings
 from calomel.server.tokens import Tokens
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
-from calomel.suggest.stateless import EditRoom
+from calomel.suggest.stateless import EditService
 
 # Clients join a base URL and a path in different ways: a base without a trailing slash loses its last part, or merges
 # with what follows; some clients expect the path of their own maker, or none.
@@ -148,7 +149,7 @@ def create_app(
         metrics=metrics,
         deliveries=Deliveries(outcomes),
         model=status.describe(settings.model) if settings.upstream is None else status.behind(settings),
-        edits=EditRoom(SuggestionFilter(settings.aggressiveness), context=settings.context_tokens),
+        edits=EditService(SuggestionFilter(settings.aggressiveness), context=settings.context_tokens),
     )
     for router in ROUTERS:
         app.include_router(router)

@@ -35,7 +35,7 @@ from calomel.server.metrics import Deliveries, Metrics, Spent
 from calomel.server.middleware import CLIENT_STATE, Admission, log_failure
 from calomel.server.settings import ServerSettings
 from calomel.server.wire import Canvas, ErrorResponse, ModelObject
-from calomel.suggest.stateless import EditRoom
+from calomel.suggest.stateless import EditService
 
 _log = logging.getLogger("calomel.server")
 
@@ -207,7 +207,7 @@ class Door:
     metrics: Metrics
     deliveries: Deliveries
     model: ModelObject
-    edits: EditRoom
+    edits: EditService
     turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     def mask(self, text: str) -> str:

@@ -21,7 +21,6 @@ from fastapi import FastAPI
 from calomel.infer import runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, Answerer, CompleterError
 from calomel.infer.launch import upstream_id, version
-from calomel.infer.process import dead_threads_logged, started
 from calomel.infer.remote import is_loopback
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord
 from calomel.infer.upstream.exchange import Target
@@ -34,6 +33,8 @@ from calomel.server.lifetime import DrainingServer, ended_by_signals, timed, wai
 from calomel.server.logs import log_to, say
 from calomel.server.settings import ServerSettings, is_sendable
 from calomel.server.tokens import EDITORS, Tokens
+from calomel.storage import start_of
+from calomel.storage.failures import dead_threads_logged
 from calomel.weights import nano_path, weights_id
 from calomel.weights.folders import folder_of
 from calomel.weights.gguf import FASTER_ON_A_CPU
@@ -267,7 +268,7 @@ def _record(settings: ServerSettings, url: str, token: str | None) -> ServerReco
         # The loader reports what is wrong with the folder.
         weights = ""
     model = None if settings.model is None else str(settings.model.resolve())
-    return ServerRecord(url, token, pid, started(pid), model, weights, settings.device, version(), PROTOCOL_VERSION)
+    return ServerRecord(url, token, pid, start_of(pid), model, weights, settings.device, version(), PROTOCOL_VERSION)
 
 
 # These libraries read them at import, so they are set before.

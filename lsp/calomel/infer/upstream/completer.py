@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Self, TypeVar, cast
 
 from calomel.engine import Constraint, Result
+from calomel.infer.cleaning import Cleaning
 from calomel.infer.completer import (
     DEFAULT_CONTEXT,
     MAX_CONTEXT,
@@ -33,13 +34,11 @@ from calomel.infer.completer import (
     Occupancy,
     Timings,
     UnsupportedError,
-    cut_at_stop,
-    settled,
     with_ends,
     with_ends_of,
     with_line_feeds,
 )
-from calomel.infer.continuation import continuation, last_piece
+from calomel.infer.continuation import last_piece
 from calomel.infer.launch import version
 from calomel.infer.upstream.adapter import Adapter, Ask, Known, Piece
 from calomel.infer.upstream.adapters import adapter_of
@@ -237,7 +236,7 @@ class UpstreamCompleter:
         else:
             async for _ in self._grown(request, answer, until, ask):
                 pass
-            text = self._cut(request, answer.text)[0]
+            text = self._cleaning(request).cut(answer.text)[0]
             own = (Candidate(text, answer.log_probs(len(text)), finish_reason=answer.finish or "stop"),)
         return CompleteAnswer(
             (*own, *(Candidate(draft.text, maker=draft.maker) for draft in request.drafts)),
@@ -278,12 +277,7 @@ class UpstreamCompleter:
         until = None if request.deadline is None else began + request.deadline
         async with aclosing(self._grown(request, answer, until)) as growing:
             async for _ in growing:
-                text, stopped = self._cut(request, answer.text)
-                if not stopped:
-                    # Where the answer of a model ends that continues a text, the next line tells.
-                    text = text[: text.rfind("\n") + 1].rstrip() if self._continues else settled(text, request.stop)
-                if request.hole is not None:
-                    text = await asyncio.to_thread(request.hole.settled, text)
+                text = await self._cleaning(request).growing(answer.text)
                 if text.startswith(sent) and len(text) > len(sent):
                     yield text[len(sent) :]
                     sent = text
@@ -298,7 +292,7 @@ class UpstreamCompleter:
         until = None if request.deadline is None else began + request.deadline
         async with aclosing(self._grown(plain, answer, until)) as growing:
             async for _ in growing:
-                text = with_ends_of(request, self._cut(plain, answer.text)[0])
+                text = with_ends_of(request, self._cleaning(plain).cut(answer.text)[0])
                 pieces = tuple(piece.text[max(0, -at) :] for at, piece in answer.own_pieces)
                 yield CanvasText(len(pieces), text, pieces, (True,) * len(pieces))
         yield with_ends(request, await self._finished(plain, answer, began))
@@ -408,7 +402,7 @@ class UpstreamCompleter:
                 while answer.finish is None and not answer.strays:
                     answer.take(await self._within(until, anext(pieces)))
                     self._heard = time.monotonic()
-                    if answer.finish is None and self._cut(request, answer.text)[1]:
+                    if answer.finish is None and self._cleaning(request).cut(answer.text)[1]:
                         answer.finish = "stop"
                     yield
         except UpstreamError as error:
@@ -423,12 +417,8 @@ class UpstreamCompleter:
     def _continues(self) -> bool:
         return self._adapter is not None and self._adapter.continues
 
-    def _cut(self, request: CompleteRequest, text: str) -> tuple[str, bool]:
-        """The text up to where the answer is over, and whether it is."""
-        text, stopped = cut_at_stop(text, request.stop)
-        goes_on = self._continues and request.kind == "fill" and request.min_tokens <= 1
-        end = continuation(request.parts).end(text) if goes_on else None
-        return (text, stopped) if end is None else (text[:end], True)
+    def _cleaning(self, request: CompleteRequest) -> Cleaning:
+        return Cleaning(request, self._continues)
 
     def _doubt(self, error: UpstreamError) -> None:
         """Ask anew what the server can do: it may come back with another model, or has to load an idle one first.
@@ -450,11 +440,10 @@ class UpstreamCompleter:
             raise UpstreamError("timeout", message) from None
 
     async def _finished(self, request: FillRequest, answer: _Answer, began: float) -> Fill:
-        text, stopped = self._cut(request, answer.text)
-        text = text.rstrip() if self._continues else text
-        finish = "stop" if stopped else answer.finish or "stop"
-        if request.hole is not None:
-            text = await asyncio.to_thread(request.hole.fitted, text, truncated=finish != "stop")
+        finish = answer.finish or "stop"
+        cleaning = self._cleaning(request)
+        text, stopped = await asyncio.to_thread(cleaning.whole, answer.text, ended=finish == "stop")
+        finish = "stop" if stopped else finish
         scores, tokens, seconds = answer.log_probs(len(text)), answer.tokens, time.monotonic() - began
         return Fill(
             text=text,

@@ -105,12 +105,6 @@ class Source:
         """Whether a line is a decorator or a comment, which belong to the definition below them."""
         return self.is_comment(line) or _DECORATION.match(self.keys[line]) is not None
 
-    def top_of(self, line: int, low: int = 0) -> int:
-        """Where a definition starts, including the comments and decorators above it, not before `low`."""
-        while line > low and self.is_above(line - 1):
-            line -= 1
-        return line
-
     def target(self, line: int) -> str | None:
         """What a line assigns to, or the module that it imports from."""
         module = _MODULE.search(self.keys[line]) if self.is_import(line) else None

@@ -1,0 +1,322 @@
+"""The model of one editor: found, started, asked, lost and found again, in one place.
+
+    finding ──▶ loading ──▶ ready ──▶ lost, which is finding again
+       └───────────┴──▶ failed ──(at a later question)──▶ finding
+
+Everything else is handed what is known here, and asks nobody else whether there is a model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, Literal, Self, TypeVar
+
+from calomel.infer.completer import CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
+from calomel.prompts.parts import PromptParts
+from calomel.storage.failures import describe
+from calomel.workspace.settings import ServerSettings
+
+LOG: Final = logging.getLogger(__name__)
+T = TypeVar("T")
+
+# A lost server is looked for again, but not at every keystroke.
+RETRY_SECONDS: Final = 5.0
+# Up to five minutes between two attempts.
+_MOST_DOUBLINGS: Final = 6
+# Opening a checkpoint of many gigabytes from a slow disk.
+LOADING_SECONDS: Final = 600.0
+_LOADING_POLL: Final = 0.1
+# Seconds that a question waits for a model that is still loading.
+PATIENCE: Final = 10.0
+# Extra time for the round trip; after it, the server is given up on.
+_GRACE: Final = 1.0
+
+_LOST: Final = "The model's server stopped. Restarting it…"
+_GONE: Final = frozenset({"unreachable", "loading"})
+# What a model is asked before it takes the place of another one.
+_TRIAL: Final = CompleteRequest("fill", PromptParts(path="add.py", prefix="def add(a, b):\n    return "), max_tokens=4)
+_CREDENTIALS: Final = re.compile(r"//[^@/]*@")
+_GPUS: Final = {"cuda": "NVIDIA GPU", "mps": "Apple GPU"}
+
+TOO_SLOW: Final = "Calomel: answers are too slow on this machine; run `calomel doctor`."
+# A cold context or a compiler running beside it makes one answer late, or three; that says nothing yet.
+_ENOUGH: Final = 5
+
+# Finds or starts what answers for these settings. Raises CompleterError.
+Connect = Callable[[ServerSettings], Awaitable[Completer]]
+
+
+class ModelClient:
+    """Asks one model, whose server may load, end and be replaced meanwhile. Used from one event loop.
+
+    Args:
+        connect: finds or starts the model's server.
+        server: which model it is.
+        clock: seconds.
+        sleep: waits on that clock.
+        changed: called on each change of state.
+        warn: shows a message to the user, each at most once.
+
+    Attributes:
+        server: which model it is.
+        state: of the model.
+        message: the state in one sentence.
+        info: the model that answers; None while there is none.
+        last_request: figures of the last answer.
+        clock: seconds.
+        sleep: waits on that clock.
+    """
+
+    def __init__(
+        self,
+        connect: Connect,
+        server: ServerSettings | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        changed: Callable[[], None] = lambda: None,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.server = server or ServerSettings()
+        self.state: Literal["loading", "ready", "error"] = "loading"
+        self.message = "Looking for the model's server."
+        self.info: ModelInfo | None = None
+        self.last_request: dict[str, Any] | None = None
+        self._connect = connect
+        self.clock = clock
+        self.sleep = sleep
+        self._changed = changed
+        self._warn = warn
+        self._late = 0  # late answers in a row
+        self._owns = True
+        self._completer: Completer | None = None
+        self._loading: asyncio.Task[ModelInfo] | None = None
+        self._failed_at = float("-inf")
+        self._failures = 0  # in a row
+        # Settings may change again while the last server is still being closed.
+        self._moving = asyncio.Lock()
+
+    @classmethod
+    def of(cls, completer: Completer, **more: Any) -> Self:
+        """The client of a model that is there already, and belongs to the caller."""
+
+        async def found(_: ServerSettings) -> Completer:
+            return completer
+
+        client = cls(found, **more)
+        client._owns = False
+        return client
+
+    def start(self) -> asyncio.Task[ModelInfo]:
+        """Connect in the background; the task ends when the model is loaded, or cannot be loaded."""
+        if self._loading is None:
+            self._say("loading", "The model is loading.")
+            self._loading = asyncio.create_task(self._load(), name="calomel-model")
+            self._loading.add_done_callback(self._ended)
+        return self._loading
+
+    async def ready(self, patience: float | None = None) -> ModelInfo:
+        """Describes the model; waits for it, at most `patience` seconds. Raises CompleterError."""
+        if self.info is not None:
+            return self.info
+        self._retry()
+        if self._loading is None:
+            raise CompleterError("unreachable", self.message)
+        # A caller that stops waiting does not stop the loading.
+        loading = asyncio.shield(self._loading)
+        try:
+            return await (loading if patience is None else within(loading, self.sleep(patience)))
+        except TimeoutError:
+            raise CompleterError("loading", "") from None
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        """Ask the model, again if its server was lost during the question. Raises CompleterError.
+
+        An answer that is not there when the request's deadline has long passed is not waited for.
+        """
+        try:
+            return await self._ask(request)
+        except CompleterError as error:
+            if error.code != "loading" or request.ahead:  # nobody waits for it
+                raise
+        await self.ready(PATIENCE)
+        return await self._ask(request)
+
+    async def reconnect(self) -> None:
+        """Move to the server that the settings name now; of several calls, the last one counts."""
+        async with self._moving:
+            await self.aclose()
+            self._failed_at, self._failures = float("-inf"), 0
+            self.start()
+
+    async def switch(self, server: ServerSettings) -> ModelInfo:
+        """Move to another model once it answers; the present one goes on until then. Raises CompleterError."""
+        completer = await self._connect(server)
+        try:
+            await _loaded(completer)
+            await completer.complete(_TRIAL)
+            # Whoever was asked knows more of itself.
+            info = await completer.info()
+        except BaseException:
+            await completer.aclose()
+            raise
+        async with self._moving:
+            await self.aclose()
+            self.server, self._completer, self._failed_at = server, completer, float("-inf")
+            self._is(info)
+        return info
+
+    async def aclose(self) -> None:
+        """Stop loading and close the connection."""
+        loading, self._loading = self._loading, None
+        if loading is not None:
+            loading.cancel()
+            await asyncio.wait({loading})
+        await self._leave()
+
+    async def _ask(self, request: CompleteRequest) -> CompleteAnswer:
+        completer = self._completer
+        if completer is None or self.info is None:
+            raise CompleterError("loading", self.message)
+        asking = completer.complete(request)
+        if request.ahead:
+            return await asking
+        began, deadline = self.clock(), request.deadline
+        try:
+            answer = await (asking if deadline is None else within(asking, self.sleep(deadline + _GRACE)))
+        except TimeoutError:
+            self._note(late=True)
+            message = f"The model gave no answer within {(deadline or 0.0) + _GRACE:.1f} s."
+            raise CompleterError("timeout", message) from None
+        except CompleterError as error:
+            if error.code in _GONE:
+                # The server died or was replaced; connecting again finds or starts one, unless that was done already.
+                if completer is self._completer:
+                    self.info = None
+                    self._failed_at = float("-inf")
+                    self._retry()
+                raise CompleterError("loading", _LOST) from error
+            if error.code in {"timeout", "overloaded"}:
+                self._note(late=True)
+            raise
+        except asyncio.CancelledError:
+            # Cancelled before the deadline: the user typed on. Cancelled after it: the answer came too late.
+            if self._is_late(request, began):
+                self._note(late=True)
+            raise
+        self._note(late=self._is_late(request, began))
+        self.last_request = {
+            "kind": request.kind,
+            "context_tokens": answer.context_tokens,
+            "cached_tokens": answer.cached_tokens,
+            "candidates": len(answer.candidates),
+            "seconds": round(self.clock() - began, 4),
+            "queued_seconds": round(answer.timings.queued, 4),
+            "engine_seconds": round(answer.timings.total, 4),
+            "model": answer.model,
+        }
+        return answer
+
+    def _note(self, *, late: bool) -> None:
+        """Count late answers in a row; a timeout and an overloaded server count as late."""
+        self._late = self._late + 1 if late else 0
+        if self._late == _ENOUGH:
+            self._warn(TOO_SLOW)
+
+    def _is_late(self, request: CompleteRequest, began: float) -> bool:
+        return request.deadline is not None and self.clock() - began >= request.deadline
+
+    async def _load(self) -> ModelInfo:
+        await self._leave()
+        self._completer = await self._connect(self.server)
+        return await _loaded(self._completer)
+
+    async def _leave(self) -> None:
+        completer, self._completer, self.info = self._completer, None, None
+        if completer is not None and self._owns:
+            await completer.aclose()
+
+    def _ended(self, task: asyncio.Task[ModelInfo]) -> None:
+        if self._loading is not task:
+            if not task.cancelled():
+                task.exception()
+            return
+        self._loading = None
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is None:
+            self._is(task.result())
+            return
+        self._failed_at, self._failures = self.clock(), self._failures + 1
+        if isinstance(error, CompleterError):
+            self._say("error", str(error))
+        else:
+            LOG.error("the model did not load: %s", describe(error))
+            self._say("error", "The model did not load; see the log.")
+
+    def _is(self, info: ModelInfo) -> None:
+        self.info, self._failures = info, 0
+        self._say("ready", f"{info.id} is ready. {_where(info, self.server)}")
+
+    def _retry(self) -> None:
+        # A model that cannot be loaded is not loaded again with every keystroke.
+        pause = RETRY_SECONDS * 2 ** min(max(self._failures - 1, 0), _MOST_DOUBLINGS)
+        if self._loading is None and self.clock() - self._failed_at >= pause:
+            self.start()
+
+    def _say(self, state: Literal["loading", "ready", "error"], message: str) -> None:
+        self.state, self.message = state, message
+        self._changed()
+
+
+async def _loaded(completer: Completer) -> ModelInfo:
+    """What the model can do, once it is loaded. Raises CompleterError."""
+    until = time.monotonic() + LOADING_SECONDS
+    while True:
+        try:
+            return await completer.info()
+        except CompleterError as error:
+            if error.code != "loading" or time.monotonic() > until:
+                raise
+        await asyncio.sleep(_LOADING_POLL)
+
+
+def _where(info: ModelInfo, server: ServerSettings) -> str:
+    """One sentence: what the model runs on, or what it is asked through."""
+    if info.through:
+        return f"It answers through {info.through}."
+    if server.url is not None:
+        return f"It answers at {_CREDENTIALS.sub('//', server.url)}."
+    return f"It runs on {device_of(server)}."
+
+
+def device_of(server: ServerSettings) -> str:
+    """What a model of our own runs on, in words."""
+    return f"this machine's {_GPUS.get(server.device.partition(':')[0], 'CPU')}"
+
+
+async def ended(task: asyncio.Future[Any]) -> None:
+    """Cancel a task unless it is done, and wait until it has ended, however it ends."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()  # retrieved, so that asyncio does not report it as never retrieved
+
+
+async def within(work: Coroutine[Any, Any, T] | asyncio.Future[T], timer: Awaitable[None]) -> T:
+    """The result of `work`; TimeoutError if `timer` ends first. Cancelling reaches both."""
+    task, until = asyncio.ensure_future(work), asyncio.ensure_future(timer)
+    try:
+        await asyncio.wait({task, until}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise TimeoutError
+        return task.result()
+    finally:
+        await ended(task)
+        await ended(until)

@@ -1,0 +1,34 @@
+"""Exceptions as type and place: their messages may quote the user's text, so no log has them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def describe(error: BaseException | None, most: int = 6) -> str:
+    """Type and innermost places of an exception, at most `most` of them."""
+    if error is None:
+        return "no exception"
+    frames = traceback.extract_tb(error.__traceback__)[-most:]
+    places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in reversed(frames))
+    return f"{type(error).__name__} at {places}" if places else type(error).__name__
+
+
+@contextmanager
+def dead_threads_logged(log: logging.Logger) -> Iterator[None]:
+    """While the context is open, log each thread that ends with an exception."""
+
+    def died(args: threading.ExceptHookArgs) -> None:
+        name = "?" if args.thread is None else args.thread.name
+        log.error("the thread %s ended with %s", name, describe(args.exc_value, 1))
+
+    before, threading.excepthook = threading.excepthook, died
+    try:
+        yield
+    finally:
+        threading.excepthook = before
