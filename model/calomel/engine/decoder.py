@@ -17,7 +17,7 @@ from typing import Generic, TypeAlias, TypedDict, TypeVar, Unpack
 
 import torch
 
-from calomel.engine.attention import Piece, attention_multiplications, flash_varlen, forward
+from calomel.engine.attention import Piece, attention_multiplications, flash_attention, forward
 from calomel.engine.cache import Encoded, KeyValueBuffer, PrefixCache
 from calomel.engine.compiled import CompiledLayers
 from calomel.engine.config import DiffusionConfig, Shape
@@ -189,7 +189,7 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
         self.model = model.eval()
         if weight.is_cuda and model.compiled is None:
             model.compiled = CompiledLayers()
-        self._flash = flash_varlen() if weight.dtype in (torch.float16, torch.bfloat16) else None
+        self._flash = flash_attention() if weight.dtype in (torch.float16, torch.bfloat16) else None
 
     @abstractmethod
     def pieces(self, job: TransformerJob[P, K]) -> list[Piece]:
