@@ -19,6 +19,7 @@ import torch
 
 from calomel.engine.attention import Piece, attention_multiplications, flash_attention, forward
 from calomel.engine.cache import Encoded, KeyValueBuffer, PrefixCache
+from calomel.engine.checkpoint import native_bfloat16
 from calomel.engine.compiled import CompiledLayers
 from calomel.engine.config import DiffusionConfig, Shape
 from calomel.engine.errors import InvalidRequestError
@@ -26,7 +27,7 @@ from calomel.engine.handle import Handle
 from calomel.engine.job import Canvas, Job, alone
 from calomel.engine.request import FinishReason, Request
 from calomel.engine.sampling import Choice, Draw, best_length, choose
-from calomel.engine.transformer import Transformer
+from calomel.engine.transformer import Transformer, pack
 
 Clock = Callable[[], float]
 """Seconds, from any beginning."""
@@ -189,6 +190,8 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
         self.model = model.eval()
         if weight.is_cuda and model.compiled is None:
             model.compiled = CompiledLayers()
+        if weight.device.type == "cpu" and weight.dtype == torch.bfloat16 and native_bfloat16():
+            pack(model)
         self._flash = flash_attention() if weight.dtype in (torch.float16, torch.bfloat16) else None
 
     @abstractmethod
