@@ -10,6 +10,7 @@ import pytest
 import torch
 from tests.engine.conftest import CONFIG, Context, Naive
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from calomel.engine import ModelConfig, Transformer
 from calomel.engine.attention import Piece, flash_attention, forward
@@ -58,6 +59,33 @@ def test_rows_behind_a_context_too_long_for_a_mask_equal_the_whole_forward(model
     actual = forward(model, [Piece(tokens[1300:], buffer, 1300, causal=True, read=range(1100))])
 
     torch.testing.assert_close(actual, naive(model, tokens, [])[1300:], atol=1e-4, rtol=1e-4)
+
+
+class Counting(TorchDispatchMode):
+    """Counts numbers: of the largest tensor that an operation made, and of all that were written into others."""
+
+    largest = written = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        given = {each.untyped_storage().data_ptr() for each in args if isinstance(each, Tensor)}
+        if isinstance(out, Tensor) and out.untyped_storage().data_ptr() not in given:
+            self.largest = max(self.largest, out.numel())
+        if func is torch.ops.aten.copy_.default:
+            self.written += out.numel()
+        return out
+
+
+def test_a_step_copies_nothing_of_the_contexts_before_it(model: Transformer) -> None:
+    config, length = model.config, 900
+    contexts = [encode(model, tokens) for tokens in torch.randint(0, 90, (3, length)).tolist()]
+    with Counting() as counts:
+        forward(model, [canvas(context, [95] * 2) for context in contexts])
+
+    scores = config.num_attention_heads // config.num_key_value_heads * 2 * (length + 2)
+    own = 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim
+    assert counts.largest == scores < length * config.head_dim
+    assert counts.written == 3 * 2 * own
 
 
 class FakeFlash:

@@ -40,10 +40,11 @@ B = TypeVar("B", bound=Encoded)
 # Tokens of a chunk on a CPU, and elsewhere. 8,000 tokens of nano took 4.1 s of a core in chunks of 64, 2.7 s by 256 and
 # 2.5 s by 512; the next request waits for one chunk.
 _CHUNK, _CHUNK_ELSEWHERE = 256, 512
-# Multiplications of a forward from which on all threads are used; below, two. Keystrokes of nano on two cores, with one
-# thread below and with two: 79 to 88 and 66 to 72 ms with 2K tokens, 103 to 133 and 93 to 95 with 8K. Switching between
-# thread counts costs more than a small forward gains: PyTorch recreates its threads.
-_PARALLEL_WORK, _FEW = 500_000_000, 2
+# Multiplications of a forward from which on all threads are used; below, one where bfloat16 is native, else two.
+# Threads wait passively, and waking them costs more than a small forward gains: a step of nano in bfloat16 took 5.1 ms
+# on one core and 5.8 on two behind 2K tokens, with 24 rows 10.7 and 11.2, behind 8K with 8 rows 10.0 and 11.1. With
+# float32, which computes longer, keystrokes took 79 to 88 and 66 to 72 ms behind 2K tokens.
+_PARALLEL_WORK, _FEW = 300_000_000, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Common(TypedDict, total=False):
 
     Attributes:
         prefill_chunk: context tokens encoded per step at most; a cancellation waits that long.
-        threads: of a large CPU forward; None for PyTorch's own choice. A small one runs on two at most.
+        threads: of a large CPU forward; None for PyTorch's own choice. A small one runs on one or two.
         clock: seconds that deadlines are compared with.
         observe: called after every forward.
     """
@@ -122,6 +123,7 @@ class Decoder(ABC, Generic[P, C, B]):
         self.work = Work()
         self._weights = sum(parameter.numel() for parameter in parameters)
         self._threads = threads or torch.get_num_threads()
+        self._few = min(_FEW, self._threads)
         self._observe = common.get("observe")
 
     @property
@@ -166,7 +168,7 @@ class Decoder(ABC, Generic[P, C, B]):
     def use_threads(self, rows: int, attention: int = 0) -> None:
         """Choose the threads of a forward of `rows` rows, whose attention takes `attention` multiplications."""
         work = rows * self._weights + attention
-        torch.set_num_threads(self._threads if work >= _PARALLEL_WORK else min(_FEW, self._threads))
+        torch.set_num_threads(self._threads if work >= _PARALLEL_WORK else self._few)
 
 
 TransformerJob: TypeAlias = Job[P, K, KeyValueBuffer]
@@ -192,6 +194,7 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
             model.compiled = CompiledLayers()
         if weight.device.type == "cpu" and weight.dtype == torch.bfloat16 and native_bfloat16():
             pack(model)
+            self._few = 1
         self._flash = flash_attention() if weight.dtype in (torch.float16, torch.bfloat16) else None
 
     @abstractmethod
