@@ -79,7 +79,7 @@ class Counting(TorchDispatchMode):
 def test_a_step_copies_nothing_of_the_contexts_before_it(model: Transformer) -> None:
     config, length = model.config, 900
     contexts = [encode(model, tokens) for tokens in torch.randint(0, 90, (3, length)).tolist()]
-    with Counting() as counts:
+    with Counting() as counts:  # type: ignore[no-untyped-call]
         forward(model, [canvas(context, [95] * 2) for context in contexts])
 
     scores = config.num_attention_heads // config.num_key_value_heads * 2 * (length + 2)

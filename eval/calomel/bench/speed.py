@@ -22,7 +22,7 @@ from calomel.bench.model import (
     in_turns,
     open_model,
 )
-from calomel.bench.prefill import measure_prefill
+from calomel.bench.prefill import measure_prefill, measure_steps
 from calomel.infer.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 from calomel.report.heldout import HeldoutFile, Hole, read_heldout
 from calomel.report.progress import Progress
@@ -56,6 +56,10 @@ NOTES = (
     (
         "`prefill_over_bare`: encoding 8,192 tokens of which nothing is cached (`cold_8k_ms`), over one forward of all"
         " layers over the same tokens without chunks and cache, by `torch.compile` where `bare_compiled`."
+    ),
+    (
+        "`step_CONTEXT_ROWS_ms`: a forward of a canvas on one core, processor time; `_mb`: the bytes of its weights and"
+        " keys, `_mmul`: its multiplications, in millions."
     ),
 )
 
@@ -102,7 +106,7 @@ def run_speed(options: SpeedOptions) -> Report:
     """
     files = read_heldout(options.heldout)
     with open_model(options.model, device=options.device, threads=options.threads) as model:
-        prefill = measure_prefill(model, files, options.threads)
+        prefill = {**measure_steps(model), **measure_prefill(model, files, options.threads)}
         report = measure_speed(options, model, files, Progress())
     return replace(report, flat={**report.flat, **prefill})
 

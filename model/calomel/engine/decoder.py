@@ -103,6 +103,7 @@ class Decoder(ABC, Generic[P, C, B]):
         common: see `Common`.
 
     Attributes:
+        weights: how many numbers they are.
         work: what was done so far; may be read from any thread.
         cache: the encoded contexts that are kept; None if it keeps none.
     """
@@ -121,7 +122,7 @@ class Decoder(ABC, Generic[P, C, B]):
                 raise InvalidRequestError(f"{name} is {value}; it must be at least 1")
         self.clock = common.get("clock", time.monotonic)
         self.work = Work()
-        self._weights = sum(parameter.numel() for parameter in parameters)
+        self.weights = sum(parameter.numel() for parameter in parameters)
         self._threads = threads or torch.get_num_threads()
         self._few = min(_FEW, self._threads)
         self._observe = common.get("observe")
@@ -167,7 +168,7 @@ class Decoder(ABC, Generic[P, C, B]):
 
     def use_threads(self, rows: int, attention: int = 0) -> None:
         """Choose the threads of a forward of `rows` rows, whose attention takes `attention` multiplications."""
-        work = rows * self._weights + attention
+        work = rows * self.weights + attention
         torch.set_num_threads(self._threads if work >= _PARALLEL_WORK else self._few)
 
 
