@@ -15,7 +15,7 @@ import pytest
 import torch
 import zstandard
 
-from calomel.bench import load
+from calomel.bench import load, speed
 from calomel.bench.holes import (
     KINDS,
     REST_OF_LINE,
@@ -25,9 +25,10 @@ from calomel.bench.holes import (
 from calomel.bench.infill import InfillOptions, matches, measure_infill, run_infill
 from calomel.bench.keystrokes import run_keystrokes
 from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender, Served, open_model
-from calomel.bench.speed import Bare, SpeedOptions, measure_speed, run_speed
-from calomel.engine import BlockCausal, Engine
+from calomel.bench.speed import Bare, SpeedOptions, measure_speed, measure_steps, run_speed
+from calomel.engine import Engine
 from calomel.engine.attention import Piece, forward
+from calomel.families.loading import load_checkpoint
 from calomel.report.heldout import BenchDataError, HeldoutFile, Hole, read_heldout
 from calomel.report.running import Progress
 from calomel.weights import nano_path
@@ -220,20 +221,28 @@ def test_the_speed_bench_measures_a_checkpoint(checkpoint: Path, heldout: Path) 
     assert flat["peak_memory_mib"] > 0
 
 
-def test_the_bare_forward_tells_what_the_engine_tells(checkpoint: Path) -> None:
+def test_a_step_is_measured_beside_what_it_reads_and_multiplies(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(speed, "STEP_CONTEXTS", (64, 10**6))
     with open_model(checkpoint, threads=1) as model:
+        flat: Any = measure_steps(model)
         assert isinstance(model.engine, Engine)
-        assert isinstance(model.engine.decoder, BlockCausal)
-        network = model.engine.decoder.model
-        window = network.config.sliding_window or 0
-        for count in (window - 1, window + 5, 3 * window + 2):
-            ids = [token % 200 for token in range(3, 3 + count)]
-            piece = Piece(ids, None, 0, causal=True, read=[count - 1])
-            with torch.inference_mode():
-                torch.testing.assert_close(Bare(network, compiled=False)(ids), forward(network, [piece])[0])
+        weights = model.engine.decoder.weights
+    assert {name.split("_")[1] for name in flat} == {"64"}
+    assert flat["step_64_8_ms"] > 0
+    assert flat["step_64_8_mmul"] >= flat["step_64_1_mmul"] >= round(weights / 1e6, 1)
+    assert flat["step_64_8_mb"] == flat["step_64_1_mb"] >= round(weights * 2 / 1e6, 1)
 
 
-PLACE = load.Place("before", "behind", "typed")
+def test_the_bare_forward_tells_what_the_engine_tells(checkpoint: Path) -> None:
+    network = load_checkpoint(checkpoint)
+    window = network.config.sliding_window or 0
+    for size in (window - 1, window + 5, 3 * window + 2):
+        ids = [token % 200 for token in range(3, 3 + size)]
+        piece = Piece(ids, None, 0, causal=True, read=[size - 1])
+        with torch.inference_mode():
+            torch.testing.assert_close(Bare(network, compiled=False)(ids), forward(network, [piece])[0])
 
 
 def test_places_have_about_the_context_that_was_asked_for() -> None:

@@ -62,7 +62,7 @@ def test_flash_attention_takes_the_canvases_and_leaves_long_contexts(model: Tran
     actual = forward(model, [typed, canvas(buffer, ids[48:])], flash)
 
     assert {causal for causal, _, _ in flash.calls} == {False}
-    torch.testing.assert_close(buffer.keys[:, :48], plain.keys[:, :48], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(buffer.keys[:, :, :48], plain.keys[:, :, :48], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(actual, whole_logits(model, ids, BLOCK)[47:], atol=1e-5, rtol=1e-5)
 
 

@@ -33,10 +33,10 @@ def serve(cache: PrefixCache, tokens: Context, chunk: int = 100) -> tuple[int, L
     buffer, rows = new_buffer(), rows_of(tokens)
     lease = cache.acquire(tokens, buffer)
     reused = lease.length
-    assert buffer.keys[1, :reused, 0, 0].tolist() == rows[:reused].tolist()
-    assert buffer.values[0, :reused, 0, 1].tolist() == (-rows[:reused]).tolist()
-    buffer.keys[:, : len(tokens)] = rows[:, None, None]
-    buffer.values[:, : len(tokens)] = -rows[:, None, None]
+    assert buffer.keys[1, 0, :reused, 0].tolist() == rows[:reused].tolist()
+    assert buffer.values[0, 0, :reused, 1].tolist() == (-rows[:reused]).tolist()
+    buffer.keys[:, :, : len(tokens)] = rows[:, None]
+    buffer.values[:, :, : len(tokens)] = -rows[:, None]
     for stop in range(reused, len(tokens), chunk):
         cache.store(lease, tokens[: stop + chunk], buffer)
     return reused, lease

@@ -13,14 +13,13 @@ from torch import Tensor
 
 from calomel.engine import SamplingParams
 from calomel.engine.errors import InvalidRequestError
-from calomel.engine.policies import Paced, RevealPolicy, parse_policy
+from calomel.engine.policies import LeftToRight, Paced, RevealPolicy, parse_policy
 from calomel.engine.sampling import Choice, Counts, Draw, choose, count_tokens, penalise, sample
 
 
 def policy(text: str) -> RevealPolicy:
     found = parse_policy(text)
-    assert found is not None
-    assert not isinstance(found, Paced)
+    assert not isinstance(found, LeftToRight | Paced)
     return found
 
 

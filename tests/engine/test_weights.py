@@ -11,15 +11,18 @@ from tests.engine.conftest import CONFIG, random
 from tests.families.published import llada2 as published
 from torch import nn
 
-from calomel.engine import BlockCausal, Engine, ModelConfig, Request, Transformer
+from calomel.engine import BlockCausal, Engine, ModelConfig, Request, Transformer, transformer
+from calomel.engine.checkpoint import native_bfloat16
 from calomel.engine.config import MoeConfig
 from calomel.engine.transformer import (
     Experts,
     Mixture,
     Mlp,
+    PackedLinear,
     QuantizedLinear,
     QuantizedStack,
     multiply,
+    pack,
     quantize_tensor,
     rounded,
     widened,
@@ -97,6 +100,27 @@ def test_a_tokens_result_does_not_depend_on_those_beside_it() -> None:
     alone = torch.cat([multiply(x[row : row + 1], weight, scale) for row in range(9)])
 
     assert torch.equal(multiply(x, weight, scale), alone)
+
+
+@pytest.mark.skipif(not native_bfloat16(), reason="packed only where the processor multiplies bfloat16")
+def test_packed_weights_give_the_same_results_and_a_large_tied_head_is_not_copied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def made() -> Transformer:
+        return random(Transformer(replace(CONFIG, attention_bias=True))).to(torch.bfloat16)
+
+    whole, packed, tied = made(), made(), made()
+    pack(packed)
+    monkeypatch.setattr(transformer, "_COPIED", 1)
+    pack(tied)
+
+    for rows in (0, 1, 9, 300):
+        x = torch.randn(rows, CONFIG.hidden_size, dtype=torch.bfloat16)
+        assert torch.equal(packed.logits(x), whole.logits(x))
+        mlps = [model.get_submodule("layers.0.mlp") for model in (packed, whole)]
+        assert torch.equal(mlps[0](x), mlps[1](x))
+    assert isinstance(packed.lm_head, PackedLinear)
+    assert tied.lm_head.weight is tied.embed_tokens.weight
 
 
 def test_experts_are_rounded_as_each_would_be_alone() -> None:

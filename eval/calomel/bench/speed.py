@@ -2,6 +2,9 @@
 
 Cold: nothing of the prompt is in the prefix cache. Warm: the same place one keystroke later. Both for the policy and
 for the same weights left to right, taking turns going first, through the same `Filler` as every door.
+
+A step is a forward of a canvas behind a context of noise, on one core and in processor time, which other programs on
+the machine change least. Beside it stand the bytes that it reads, weights and keys once each, and its multiplications.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain, islice, product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,6 +53,9 @@ if TYPE_CHECKING:
 LOG: Final = logging.getLogger(__name__)
 CONTEXT: Final = 8192
 ROUNDS: Final = 3
+STEP_CONTEXTS: Final = (2048, 8192, 32_000)
+STEP_ROWS: Final = (1, 4, 8, 16, 24)
+STEP_ROUNDS: Final = 25
 # Each round's tokens begin this much further on, and so share no prefix with earlier rounds.
 _SHIFT: Final = 61
 
@@ -92,6 +98,40 @@ def measure_prefill(model: OpenModel, files: Sequence[HeldoutFile], threads: int
     put_interval(flat, "cold_8k_ms", percentile_interval(ours, 50))
     put_interval(flat, "bare_8k_ms", percentile_interval(theirs, 50))
     put_interval(flat, "prefill_over_bare", ratio_of_sums(ours, theirs))
+    return flat
+
+
+def measure_steps(model: OpenModel) -> dict[str, Value]:
+    """`step_CONTEXT_ROWS_ms`, `_mb` and `_mmul`: median processor time, megabytes and millions of multiplications."""
+    import torch
+
+    from calomel.engine import BlockCausal, Engine
+    from calomel.engine.attention import Piece, attention_multiplications, forward
+
+    if not (isinstance(model.engine, Engine) and isinstance(model.engine.decoder, BlockCausal)):
+        return {}
+    decoder, network = model.engine.decoder, model.engine.decoder.model
+    config, threads, flat = network.config, torch.get_num_threads(), dict[str, Value]()
+    torch.set_num_threads(1)
+    for context, rows in product(STEP_CONTEXTS, STEP_ROWS):
+        if context + rows > config.max_position_embeddings or decoder.device.type != "cpu":
+            continue
+        buffer, times = decoder.new_buffer(context + rows), list[float]()
+        buffer.keys.normal_()
+        buffer.values.normal_()
+        piece = Piece(range(rows), buffer, context, causal=False, read=range(rows))
+        with torch.inference_mode():
+            for _ in range(STEP_ROUNDS):
+                began = time.thread_time()
+                forward(network, [piece])
+                times.append((time.thread_time() - began) * 1e3)
+        one = replace(piece, ids=range(1))
+        seen = attention_multiplications(config, [one]) // config.num_attention_heads * config.num_key_value_heads
+        name, width = f"step_{size_name(context)}_{rows}", network.embed_tokens.weight.element_size()
+        flat[f"{name}_ms"] = percentile(times, 50)
+        flat[f"{name}_mb"] = round((decoder.weights + seen) * width / 1e6, 1)
+        flat[f"{name}_mmul"] = round((rows * decoder.weights + attention_multiplications(config, [piece])) / 1e6, 1)
+    torch.set_num_threads(threads)
     return flat
 
 
@@ -192,6 +232,10 @@ NOTES = (
         "`prefill_over_bare`: encoding 8,192 tokens of which nothing is cached (`cold_8k_ms`), over one forward of all"
         " layers over the same tokens without chunks and cache, by `torch.compile` where `bare_compiled`."
     ),
+    (
+        "`step_CONTEXT_ROWS_ms`: a forward of a canvas on one core, processor time; `_mb`: the bytes of its weights and"
+        " keys, `_mmul`: its multiplications, in millions."
+    ),
 )
 
 
@@ -237,7 +281,7 @@ def run_speed(options: SpeedOptions) -> Report:
     """
     files = read_heldout(options.heldout)
     with open_model(options.model, device=options.device, threads=options.threads) as model:
-        prefill = measure_prefill(model, files, options.threads)
+        prefill = {**measure_steps(model), **measure_prefill(model, files, options.threads)}
         report = measure_speed(options, model, files, Progress())
     return replace(report, flat={**report.flat, **prefill})
 

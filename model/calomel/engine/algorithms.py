@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from calomel.engine.errors import InvalidRequestError
-from calomel.engine.policies import Paced, RevealPolicy, parse_number, parse_policy
+from calomel.engine.policies import LeftToRight, Paced, RevealPolicy, parse_number, parse_policy
 from calomel.engine.request import SamplingParams
 from calomel.engine.sampling import LOWEST, keep_top_k, keep_top_p, precise, sample
 
@@ -252,7 +252,7 @@ def parse_algorithm(text: str) -> Algorithm:
             return LowConfidence()
         case _:
             policy = parse_policy(text)
-    if policy is None:
+    if isinstance(policy, LeftToRight):
         raise InvalidRequestError(
             f"policy {text!r} needs a checkpoint that was trained causally on its context; this one was not"
         )

@@ -35,13 +35,13 @@ from calomel.engine.handle import Handle
 from calomel.engine.job import Canvas, Job, generator
 from calomel.engine.policies import (
     Joint,
+    LeftToRight,
     Paced,
     Prefix,
     PromptLookup,
     RevealPolicy,
     agreement,
     parse_policy,
-    read_ahead,
 )
 from calomel.engine.request import FinishReason, Request, SamplingParams
 from calomel.engine.sampling import Choice, Draw, Prediction
@@ -78,8 +78,7 @@ class BlockCanvas(Canvas):
     lookup: PromptLookup = field(default_factory=PromptLookup)
 
 
-# No policy: the causal mode decides every token, or all of them are given.
-BlockPolicy: TypeAlias = RevealPolicy | Paced | None
+BlockPolicy: TypeAlias = RevealPolicy | Paced | LeftToRight
 BlockJob: TypeAlias = Job[BlockPolicy, BlockCanvas, KeyValueBuffer]
 
 
@@ -125,8 +124,10 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
 
     def job(self, request: Request, handle: Handle) -> BlockJob:
         """See `Decoder`."""
-        policy = parse_policy(request.policy) if request.given is None else None
-        lookup = PromptLookup(request.guess, request.context, most=read_ahead(request.policy))
+        # What is given is verified, whatever the policy.
+        policy = parse_policy(request.policy) if request.given is None else LeftToRight()
+        ahead = policy.ahead if isinstance(policy, LeftToRight | Prefix) else 0
+        lookup = PromptLookup(request.guess, request.context, most=ahead)
         canvas = BlockCanvas(self.diffusion.mask_token_id, lookup=lookup)
         return Job(request, handle, self.diffusion, policy, canvas, self.ends)
 
@@ -174,7 +175,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
 
     def finish(self, job: BlockJob, reason: FinishReason) -> None:
         """Settle the handle with the answer; what was only drafted is no longer shown."""
-        if job.policy is None:
+        if isinstance(job.policy, LeftToRight):
             job.show()
         super().finish(job, reason)
 
@@ -211,7 +212,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
 
     def _readable(self, job: BlockJob) -> int:
         """How many leading tokens may come from the prefix cache, stored by another request."""
-        verifies = job.policy is None or self._slides(job)
+        verifies = isinstance(job.policy, LeftToRight) or self._slides(job)
         needed = 1 if verifies or self.diffusion.logit_shift or self.diffusion.opens else 0
         return self._whole(len(job.request.context) - needed)
 
@@ -263,10 +264,11 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         """Set up the next canvas, or the next verification."""
         last, given, room = job.canvas, job.request.given, job.room - 1
         canvas = BlockCanvas(self.diffusion.mask_token_id, lookup=last.lookup)
-        if job.policy is None or self._slides(job):
+        causal = isinstance(job.policy, LeftToRight)
+        if causal or self._slides(job):
             canvas.draft = canvas.lookup.ahead(room) if given is None else given
             canvas.steps = last.steps
-            canvas.verifies = job.policy is None or bool(canvas.draft and canvas.steps + 1 < job.request.max_steps)
+            canvas.verifies = causal or bool(canvas.draft and canvas.steps + 1 < job.request.max_steps)
         if canvas.verifies:
             # A draft of one token saves no forward.
             if self.diffusion.opens and given is None and not canvas.draft and job.offset and room > 1:
@@ -438,7 +440,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         """Which positions of the canvas are revealed by a step that has `told` of some of them."""
         canvas, reveal, reach = job.canvas, job.policy, self._reach(job)
         asked = [column in told and column < reach and not known for column, known in enumerate(canvas.revealed)]
-        if self._last_step(job) or reveal is None:
+        if self._last_step(job) or isinstance(reveal, LeftToRight):
             return asked
         if isinstance(reveal, Paced):
             reveal = reveal.at(canvas.steps, canvas.masked_first, self.diffusion.block)

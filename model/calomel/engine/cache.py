@@ -125,7 +125,7 @@ class KeyValueBuffer:
     """Room for the keys and values of a request: what it reads from the prefix cache, once, and what it computes.
 
     Attributes:
-        keys: [layers, capacity, Hkv, D]; `values` likewise.
+        keys: [layers, Hkv, capacity, D], so that all keys of a head lie together; `values` likewise.
         length: how many leading tokens are committed; the rest is room, or the scratch space of a canvas.
     """
 
@@ -136,7 +136,7 @@ class KeyValueBuffer:
     length: int
 
     def __init__(self, config: ModelConfig, capacity: int, *, dtype: torch.dtype, device: torch.device) -> None:
-        shape = (config.num_hidden_layers, capacity, config.num_key_value_heads, config.head_dim)
+        shape = (config.num_hidden_layers, config.num_key_value_heads, capacity, config.head_dim)
         self.keys = torch.empty(shape, dtype=dtype, device=device)
         self.values = torch.empty_like(self.keys)
         self.length = 0
@@ -144,7 +144,7 @@ class KeyValueBuffer:
     @property
     def capacity(self) -> int:
         """The number of tokens that there is room for."""
-        return self.keys.shape[1]
+        return self.keys.shape[2]
 
     def reserve(self, capacity: int) -> None:
         """Make room for `capacity` tokens, keeping what is committed. Grows by at least an eighth, so rarely."""
@@ -156,9 +156,9 @@ class KeyValueBuffer:
         self.values = self._grown(self.values, capacity)
 
     def _grown(self, old: Tensor, capacity: int) -> Tensor:
-        layers, _, heads, width = old.shape
-        grown = old.new_empty((layers, capacity, heads, width))
-        grown[:, : self.length] = old[:, : self.length]
+        layers, heads, _, width = old.shape
+        grown = old.new_empty((layers, heads, capacity, width))
+        grown[:, :, : self.length] = old[:, :, : self.length]
         return grown
 
     def reaches(self, length: int) -> bool:
@@ -197,7 +197,7 @@ class Lease:
 
 
 class PrefixCache:
-    """Pages of keys and values: `keys`, `values` [layers, pages, page_size, Hkv, D]."""
+    """Pages of keys and values: `keys`, `values` [layers, Hkv, pages, page_size, D]."""
 
     def __init__(
         self, config: ModelConfig, *, pages: int, page_size: int, dtype: torch.dtype, device: torch.device
@@ -205,7 +205,7 @@ class PrefixCache:
         self._block = config.diffusion.block
         if page_size % self._block:
             raise InvalidRequestError(f"page_size is {page_size}; it must be a multiple of the block, {self._block}")
-        shape = (2, config.num_hidden_layers, pages, page_size, config.num_key_value_heads, config.head_dim)
+        shape = (2, config.num_hidden_layers, config.num_key_value_heads, pages, page_size, config.head_dim)
         self.keys: Tensor
         self.values: Tensor
         self.keys, self.values = torch.empty(shape, dtype=dtype, device=device)
@@ -348,12 +348,12 @@ class PrefixCache:
             pages = torch.tensor([node.page for node in lease.nodes[first:whole]], device=self.keys.device)
             for pool, target in ((self.keys, buffer.keys), (self.values, buffer.values)):
                 for layer in range(pool.shape[0]):
-                    rows = torch.unflatten(target[layer, first * size : whole * size], 0, (-1, size))
-                    torch.index_select(pool[layer], 0, pages, out=rows)
+                    rows = torch.unflatten(target[layer, :, first * size : whole * size], 1, (-1, size))
+                    rows.copy_(pool[layer].index_select(1, pages))
         if rest and held < lease.length:
             page = lease.nodes[-1].page
-            buffer.keys[:, whole * size : lease.length] = self.keys[:, page, :rest]
-            buffer.values[:, whole * size : lease.length] = self.values[:, page, :rest]
+            buffer.keys[:, :, whole * size : lease.length] = self.keys[:, :, page, :rest]
+            buffer.values[:, :, whole * size : lease.length] = self.values[:, :, page, :rest]
         buffer.length = lease.length
 
     def _write(self, node: Node, first: int, start: int, buffer: KeyValueBuffer, tokens: Tokens | None = None) -> None:
@@ -363,8 +363,8 @@ class PrefixCache:
             node.tokens = tokens
             node.parent.children[tokens] = node
         stop = len(node.tokens)
-        self.keys[:, node.page, first:stop] = buffer.keys[:, start + first : start + stop]
-        self.values[:, node.page, first:stop] = buffer.values[:, start + first : start + stop]
+        self.keys[:, :, node.page, first:stop] = buffer.keys[:, :, start + first : start + stop]
+        self.values[:, :, node.page, first:stop] = buffer.values[:, :, start + first : start + stop]
 
     def _write_full(self, fresh: Sequence[tuple[int, int]], buffer: KeyValueBuffer) -> None:
         """Copy whole pages, given as (page, first token); new ones are consecutive, as new nodes have no children."""
@@ -373,8 +373,8 @@ class PrefixCache:
         size, start = self.page_size, fresh[0][1]
         stop = start + len(fresh) * size
         pages = torch.tensor([page for page, _ in fresh], device=self.keys.device)
-        self.keys[:, pages] = torch.unflatten(buffer.keys[:, start:stop], 1, (-1, size))
-        self.values[:, pages] = torch.unflatten(buffer.values[:, start:stop], 1, (-1, size))
+        self.keys[:, :, pages] = torch.unflatten(buffer.keys[:, :, start:stop], 2, (-1, size))
+        self.values[:, :, pages] = torch.unflatten(buffer.values[:, :, start:stop], 2, (-1, size))
 
 
 def _closest(parent: Node, wanted: Tokens) -> tuple[Node | None, int]:

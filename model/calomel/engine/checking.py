@@ -7,7 +7,7 @@ import math
 from calomel.engine.cache import common_beginning
 from calomel.engine.config import Shape
 from calomel.engine.errors import ContextTooLongError, InvalidRequestError
-from calomel.engine.policies import parse_policy
+from calomel.engine.policies import LeftToRight, parse_policy
 from calomel.engine.request import Request, SamplingParams
 
 
@@ -22,7 +22,7 @@ def check(request: Request, config: Shape, checked: tuple[int, ...] = ()) -> Non
     _check_canvas(request, config)
     _check_sampling(request.sampling)
     # A model that reads in both directions has policies of its own; its decoder checks them.
-    causal = not config.diffusion.reads_suffix and parse_policy(request.policy) is None
+    causal = not config.diffusion.reads_suffix and isinstance(parse_policy(request.policy), LeftToRight)
     if request.given is not None and request.constraint is not None:
         raise InvalidRequestError("given and constraint are both set; what is given is not chosen")
     if {config.diffusion.mask_token_id, config.diffusion.end_token_id} & set(request.given or ()):

@@ -17,8 +17,9 @@ from typing import Generic, TypeAlias, TypedDict, TypeVar, Unpack
 
 import torch
 
-from calomel.engine.attention import Piece, attention_multiplications, flash_varlen, forward
+from calomel.engine.attention import Piece, attention_multiplications, flash_attention, forward
 from calomel.engine.cache import Encoded, KeyValueBuffer, PrefixCache
+from calomel.engine.checkpoint import native_bfloat16
 from calomel.engine.compiled import CompiledLayers
 from calomel.engine.config import DiffusionConfig, Shape
 from calomel.engine.errors import InvalidRequestError
@@ -26,7 +27,7 @@ from calomel.engine.handle import Handle
 from calomel.engine.job import Canvas, Job, alone
 from calomel.engine.request import FinishReason, Request
 from calomel.engine.sampling import Choice, Draw, best_length, choose
-from calomel.engine.transformer import Transformer
+from calomel.engine.transformer import Transformer, pack
 
 Clock = Callable[[], float]
 """Seconds, from any beginning."""
@@ -39,10 +40,11 @@ B = TypeVar("B", bound=Encoded)
 # Tokens of a chunk on a CPU, and elsewhere. 8,000 tokens of nano took 4.1 s of a core in chunks of 64, 2.7 s by 256 and
 # 2.5 s by 512; the next request waits for one chunk.
 _CHUNK, _CHUNK_ELSEWHERE = 256, 512
-# Multiplications of a forward from which on all threads are used; below, two. Keystrokes of nano on two cores, with one
-# thread below and with two: 79 to 88 and 66 to 72 ms with 2K tokens, 103 to 133 and 93 to 95 with 8K. Switching between
-# thread counts costs more than a small forward gains: PyTorch recreates its threads.
-_PARALLEL_WORK, _FEW = 500_000_000, 2
+# Multiplications of a forward from which on all threads are used; below, one where bfloat16 is native, else two.
+# Threads wait passively, and waking them costs more than a small forward gains: a step of nano in bfloat16 took 5.1 ms
+# on one core and 5.8 on two behind 2K tokens, with 24 rows 10.7 and 11.2, behind 8K with 8 rows 10.0 and 11.1. With
+# float32, which computes longer, keystrokes took 79 to 88 and 66 to 72 ms behind 2K tokens.
+_PARALLEL_WORK, _FEW = 300_000_000, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class Common(TypedDict, total=False):
 
     Attributes:
         prefill_chunk: context tokens encoded per step at most; a cancellation waits that long.
-        threads: of a large CPU forward; None for PyTorch's own choice. A small one runs on two at most.
+        threads: of a large CPU forward; None for PyTorch's own choice. A small one runs on one or two.
         clock: seconds that deadlines are compared with.
         observe: called after every forward.
     """
@@ -101,6 +103,7 @@ class Decoder(ABC, Generic[P, C, B]):
         common: see `Common`.
 
     Attributes:
+        weights: how many numbers they are.
         work: what was done so far; may be read from any thread.
         cache: the encoded contexts that are kept; None if it keeps none.
     """
@@ -119,8 +122,9 @@ class Decoder(ABC, Generic[P, C, B]):
                 raise InvalidRequestError(f"{name} is {value}; it must be at least 1")
         self.clock = common.get("clock", time.monotonic)
         self.work = Work()
-        self._weights = sum(parameter.numel() for parameter in parameters)
+        self.weights = sum(parameter.numel() for parameter in parameters)
         self._threads = threads or torch.get_num_threads()
+        self._few = min(_FEW, self._threads)
         self._observe = common.get("observe")
 
     @property
@@ -164,8 +168,8 @@ class Decoder(ABC, Generic[P, C, B]):
 
     def use_threads(self, rows: int, attention: int = 0) -> None:
         """Choose the threads of a forward of `rows` rows, whose attention takes `attention` multiplications."""
-        work = rows * self._weights + attention
-        torch.set_num_threads(self._threads if work >= _PARALLEL_WORK else min(_FEW, self._threads))
+        work = rows * self.weights + attention
+        torch.set_num_threads(self._threads if work >= _PARALLEL_WORK else self._few)
 
 
 TransformerJob: TypeAlias = Job[P, K, KeyValueBuffer]
@@ -189,7 +193,10 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
         self.model = model.eval()
         if weight.is_cuda and model.compiled is None:
             model.compiled = CompiledLayers()
-        self._flash = flash_varlen() if weight.dtype in (torch.float16, torch.bfloat16) else None
+        if weight.device.type == "cpu" and weight.dtype == torch.bfloat16 and native_bfloat16():
+            pack(model)
+            self._few = 1
+        self._flash = flash_attention() if weight.dtype in (torch.float16, torch.bfloat16) else None
 
     @abstractmethod
     def pieces(self, job: TransformerJob[P, K]) -> list[Piece]:

@@ -154,10 +154,21 @@ class Paced:
         return Fixed(count) if self.probability is None else AtLeast(count, self.probability)
 
 
-def parse_policy(text: str) -> RevealPolicy | Paced | None:  # noqa: PLR0911  (a table)
-    """Read `name:parameter`; None for `left_to_right`, with which the causal mode decides every token.
+@dataclass(frozen=True, slots=True)
+class LeftToRight:
+    """The causal mode decides every token.
 
-    `left_to_right:10` and `prefix:0.9/10` (see `read_ahead`), `threshold:0.9`, `entropy_bound:0.1`, `fixed:1`. Those of
+    Attributes:
+        ahead: how many tokens, copied from after an earlier occurrence of the last ones, are verified at a time.
+    """
+
+    ahead: int = 0
+
+
+def parse_policy(text: str) -> RevealPolicy | Paced | LeftToRight:  # noqa: PLR0911  (a table)
+    """Read `name:parameter`.
+
+    `left_to_right:10`, `prefix:0.9/10`, `threshold:0.9`, `entropy_bound:0.1`, `fixed:1`. Those of
     published block diffusion models: `low_confidence:4` (steps of a canvas), `low_confidence_dynamic:0.85/4`
     (probability and steps) and, for LLaDA2.1, `joint:0.95/0.9/16` (probability of a reveal, of a change, and steps
     after the last reveal).
@@ -169,12 +180,11 @@ def parse_policy(text: str) -> RevealPolicy | Paced | None:  # noqa: PLR0911  (a
     first, _, rest = parameter.partition("/")
     match name:
         case "left_to_right":
-            read_ahead(text)
-            return None
+            return LeftToRight(_count(text, parameter) if parameter else 0)
         case "threshold":
             return Threshold(_probability(text, parameter, 0.9))
         case "prefix":
-            return Prefix(_probability(text, first, 0.9), read_ahead(text))
+            return Prefix(_probability(text, first, 0.9), _count(text, rest) if rest else 0)
         case "entropy_bound":
             return EntropyBound(parse_number(text, parameter, 0.1))
         case "fixed":
@@ -192,17 +202,6 @@ def parse_policy(text: str) -> RevealPolicy | Paced | None:  # noqa: PLR0911  (a
                 f"unknown policy {text!r}; there are threshold:P, prefix:P/AHEAD, entropy_bound:NATS, fixed:K, "
                 "low_confidence:STEPS, low_confidence_dynamic:P/STEPS, joint:P/EDIT/STEPS and left_to_right:AHEAD"
             )
-
-
-def read_ahead(text: str) -> int:
-    """How many tokens `left_to_right:AHEAD` and `prefix:P/AHEAD` copy from the context at a time; else 0.
-
-    Raises:
-        InvalidRequestError: the parameter is not a whole number above 0.
-    """
-    name, _, parameter = text.partition(":")
-    ahead = parameter if name == "left_to_right" else parameter.partition("/")[2] if name == "prefix" else ""
-    return _count(text, ahead) if ahead else 0
 
 
 def _count(text: str, parameter: str) -> int:

@@ -22,7 +22,7 @@ from calomel.engine.decoder import Common, Decoder, StepReport
 from calomel.engine.errors import CheckpointError, InvalidRequestError
 from calomel.engine.handle import Handle
 from calomel.engine.job import Job, alone, generator
-from calomel.engine.policies import Paced, RevealPolicy, parse_policy
+from calomel.engine.policies import LeftToRight, Paced, RevealPolicy, parse_policy
 from calomel.engine.request import Request, Walk
 from calomel.engine.sampling import LOWEST, Prediction, narrow, penalise
 
@@ -180,7 +180,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
             if token in request.context:
                 raise InvalidRequestError(f"context has token id {token}, a picture; this engine reads only text")
         reveal = parse_policy(request.policy)
-        if reveal is None or isinstance(reveal, Paced):
+        if isinstance(reveal, LeftToRight | Paced):
             raise InvalidRequestError(
                 f"policy {request.policy!r} needs masked positions; this checkpoint's canvases have none: "
                 "choose entropy_bound:NATS"
