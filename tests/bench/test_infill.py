@@ -245,6 +245,9 @@ def test_the_bare_forward_tells_what_the_engine_tells(checkpoint: Path) -> None:
             torch.testing.assert_close(Bare(network, compiled=False)(ids), forward(network, [piece])[0])
 
 
+PLACE = load.Place("before", "behind", "typed")
+
+
 def test_places_have_about_the_context_that_was_asked_for() -> None:
     places = load.make_places(6, 1000, read_heldout(), seed=3)
     assert all(1500 < len(place.prefix) + len(place.suffix) <= 3000 for place in places)
