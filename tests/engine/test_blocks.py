@@ -66,6 +66,18 @@ def test_flash_attention_takes_the_canvases_and_leaves_long_contexts(model: Tran
     torch.testing.assert_close(actual, whole_logits(model, ids, BLOCK)[47:], atol=1e-5, rtol=1e-5)
 
 
+def test_a_row_that_is_read_sees_its_own_block_however_long_blocks_are(model: Transformer) -> None:
+    block = 64
+    diffusion = replace(model.config.diffusion, block=block, max_canvas=2 * block)
+    model.config = replace(model.config, diffusion=diffusion)
+    ids = torch.randint(0, 90, (3 * block,), generator=torch.Generator().manual_seed(2)).tolist()
+    buffer = encode(model, ids[:block])
+
+    actual = forward(model, [Piece(ids[block:], buffer, block, causal=False, read=[0, 2 * block - 1])])
+
+    torch.testing.assert_close(actual, whole_logits(model, ids, block)[[block, -1]], atol=1e-5, rtol=1e-5)
+
+
 def test_pages_hold_whole_blocks(model: Transformer) -> None:
     with pytest.raises(InvalidRequestError, match="multiple of the block, 8"):
         PrefixCache(model.config, pages=4, page_size=12, dtype=torch.float32, device=torch.device("cpu"))

@@ -185,7 +185,8 @@ class PieceAttention:
         if (index, window) not in self._tiles:
             self._tiles[index, window] = list(_tiles(piece, window, self._config.diffusion.block, q.device))
         tiles = self._tiles[index, window]
-        if last and len(piece.read) < len(q) and not any(tile.hidden for tile in tiles):
+        alike = all(tile.keys == tiles[0].keys and not tile.hidden for tile in tiles)
+        if last and len(piece.read) < len(q) and alike:
             read = torch.tensor(piece.read, device=q.device)
             return torch.empty_like(q).index_copy_(0, read, attend(q[read], keys, values, tiles[0]))
         parts = [attend(q[tile.rows], keys, values, tile) for tile in tiles]
