@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.lsp.editor import ADD, Editor, Script
+from tests.lsp.editor import ADD, Editor, Script, inline_params
 from tests.server._upstreams import Play, llama_cpp, ollama, served
 
 from calomel.infer.completer import Completer
@@ -127,6 +127,48 @@ async def test_the_old_model_answers_until_the_new_one_does(editor: Editor, serv
     editor.change(2, {"text": ADD + "\n"})
     (item,) = (await editor.inline(1, 4))["items"]
     assert item["insertText"].endswith("return b")
+
+
+async def test_a_question_while_the_old_model_is_left_goes_to_the_new_one(editor: Editor) -> None:
+    class Slow(Script):
+        left, leave = asyncio.Event(), asyncio.Event()
+
+        async def aclose(self) -> None:
+            self.left.set()
+            await self.leave.wait()
+
+    old, new, connected = Slow(), Script(), list[str | None]()
+    new.fill = "return b"
+
+    async def connect(settings: ServerSettings) -> Completer:
+        connected.append(settings.upstream)
+        return old if settings.upstream is None else new
+
+    editor.script.connect = connect
+    await ready(editor)
+    moving = editor.start("workspace/executeCommand", {"command": "calomel.useModel", "arguments": [{"upstream": "x"}]})
+    await old.left.wait()
+    asking = editor.start("textDocument/inlineCompletion", inline_params(1, 4))
+    assert await editor.alive()
+    old.leave.set()
+    assert (await editor.answer(moving))["result"]["model"] == "scripted"
+    (item,) = (await editor.answer(asking))["result"]["items"]
+    assert item["insertText"].endswith("return b")
+    assert connected == [None, "x"]
+
+
+async def test_a_model_that_is_chosen_while_another_loads_ends_its_progress(editor: Editor) -> None:
+    editor.script.loading = asyncio.Event()
+
+    async def connect(settings: ServerSettings) -> Completer:
+        return editor.script if settings.upstream is None else Script()
+
+    editor.script.connect = connect
+    await editor.initialize({"window": {"workDoneProgress": True}})
+    assert (await editor.notice("$/progress"))["value"]["kind"] == "begin"
+    assert (await editor.command("calomel.useModel", {"upstream": "x"}))["model"] == "scripted"
+    ended = (await editor.notice("$/progress"))["value"]
+    assert (ended["kind"], ended["message"]) == ("end", "scripted is ready")
 
 
 @pytest.mark.parametrize(

@@ -123,13 +123,9 @@ class ModelClient:
         """Describes the model; waits for it, at most `patience` seconds. Raises CompleterError."""
         if self.info is not None:
             return self.info
-        self._retry()
-        if self._loading is None:
-            raise CompleterError("unreachable", self.message)
-        # A caller that stops waiting does not stop the loading.
-        loading = asyncio.shield(self._loading)
+        found = self._found()
         try:
-            return await (loading if patience is None else within(loading, self.sleep(patience)))
+            return await (found if patience is None else within(found, self.sleep(patience)))
         except TimeoutError:
             raise CompleterError("loading", "") from None
 
@@ -161,13 +157,13 @@ class ModelClient:
             await completer.complete(_TRIAL)
             # Whoever was asked knows more of itself.
             info = await completer.info()
+            async with self._moving:
+                await self.aclose()
+                self.server, self._completer, self._failed_at = server, completer, float("-inf")
+                self._is(info)
         except BaseException:
             await completer.aclose()
             raise
-        async with self._moving:
-            await self.aclose()
-            self.server, self._completer, self._failed_at = server, completer, float("-inf")
-            self._is(info)
         return info
 
     async def aclose(self) -> None:
@@ -177,6 +173,23 @@ class ModelClient:
             loading.cancel()
             await asyncio.wait({loading})
         await self._leave()
+
+    async def _found(self) -> ModelInfo:
+        while True:
+            async with self._moving:  # while one server is left for another, neither is looked for
+                pass
+            if self.info is not None:
+                return self.info
+            self._retry()
+            loading = self._loading
+            if loading is None:
+                raise CompleterError("unreachable", self.message)
+            # A caller that stops waiting does not stop the loading.
+            await asyncio.wait({loading})
+            if not loading.cancelled():
+                return loading.result()
+            if self.info is None and self._loading is None and not self._moving.locked():
+                raise CompleterError("loading", self.message)  # closed
 
     async def _ask(self, request: CompleteRequest) -> CompleteAnswer:
         completer = self._completer
