@@ -123,6 +123,15 @@ def test_packed_weights_give_the_same_results_and_a_large_tied_head_is_not_copie
     assert tied.lm_head.weight is tied.embed_tokens.weight
 
 
+def test_where_pytorch_can_not_pack_weights_they_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    monkeypatch.setattr(torch.ops, "mkldnn", object())
+    monkeypatch.setattr("calomel.engine.decoder.native_bfloat16", lambda: True)
+    model = random(Transformer(CONFIG)).to(torch.bfloat16).requires_grad_(requires_grad=False)
+
+    assert type(BlockCausal(model).model.lm_head) is nn.Linear
+
+
 def test_experts_are_rounded_as_each_would_be_alone() -> None:
     whole, x = random(Experts(QWEN, 24)).gate_up_proj, torch.randn(4, 24)
     stack = QuantizedStack(whole)

@@ -452,7 +452,12 @@ class PackedLinear(nn.Module):
 
 
 def pack(model: Transformer) -> None:
-    """Put `PackedLinear` in the place of every linear map; a tied head only if the copy is small."""
+    """Put `PackedLinear` in the place of every linear map; a tied head only if the copy is small.
+
+    Does nothing where PyTorch was built without oneDNN, as for some systems.
+    """
+    if not torch.backends.mkldnn.is_available():
+        return
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
             if type(child) is not nn.Linear or child.weight.requires_grad:
