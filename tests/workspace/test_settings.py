@@ -84,6 +84,7 @@ def test_problems_never_repeat_a_value() -> None:
         '[privacy]\nignore = ["!.env"]',
         "[suggest]\nmax_tokens = 512",
         "[workspace]\nindex_files = 100000",
+        '[server]\nmodel = "~nobody-of-this-name/model"',
     ],
 )
 def test_a_workspace_can_not_weaken_the_users_settings(tmp_path: Path, line: str) -> None:

@@ -362,7 +362,10 @@ def _value(value: Any, kind: Any) -> Any:
 def _path(kind: Any, value: Any) -> Path:
     if kind is not Path or not isinstance(value, str) or not value:
         raise ValueError
-    return Path(value).expanduser()
+    try:
+        return Path(value).expanduser()
+    except RuntimeError:  # there is no such user
+        return Path(value)
 
 
 class Allowed(NamedTuple):
