@@ -105,6 +105,7 @@ def test_a_workspace_says_nothing_of_the_model_that_answers(tmp_path: Path, each
     assert load_settings(user_toml=file)[1] == []
     settings, found = load_settings(workspace_toml=file)
     assert (settings, [problem.name for problem in found]) == (Settings(), [f"server.{each.name}"])
+    assert found[0].message == "belongs in your own settings, not in a workspace's"
 
 
 def test_a_workspace_can_lower_limits_and_add_patterns(tmp_path: Path) -> None:

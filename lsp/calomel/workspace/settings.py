@@ -406,7 +406,7 @@ def _wanted(kind: Any) -> str:
 def _allowed_to_workspace(value: Any, rules: Mapping[str, Any], most: float, now: Any) -> Any:
     """The value, if a workspace's file, which may be anybody's, is allowed to set it. Raises ValueError."""
     if rules["user"]:
-        raise ValueError("belongs only in your own settings, not by a workspace")
+        raise ValueError("belongs in your own settings, not in a workspace's")
     if rules["limit"]:
         bound = most if now is None else now
         if value > bound:
