@@ -238,7 +238,7 @@ def test_peers_that_are_not_there_are_left_out_and_named(tmp_path: Path, monkeyp
         missing,
     ):
         assert peers == []
-        assert [sentence.split(" is not installed")[0] for sentence in missing] == ["transformers", "gguf"]
+        assert [sentence.split(" is missing")[0] for sentence in missing] == ["transformers", "gguf"]
 
 
 @pytest.fixture
