@@ -221,6 +221,13 @@ def test_a_model_that_can_not_be_loaded_is_said_to_the_window(tmp_path: Path) ->
     assert str(caught.value)
 
 
+async def test_why_a_server_ended_is_told_without_the_command_lines_own_word_for_it() -> None:
+    client = ModelClient(connect, ServerSettings(device="of-nobody"))
+    with pytest.raises(CompleterError, match="^the model did not load: "):
+        await client.ready()
+    await client.aclose()
+
+
 def test_a_server_that_nobody_uses_ends_and_takes_its_file_along() -> None:
     find_or_start(ServerSettings(idle_minutes=0.1))
     record = shared()
@@ -239,4 +246,4 @@ def test_a_state_folder_that_cannot_be_written_keeps_nobody_from_a_server(
     (private_folders / "xdg_state_home").write_text("a file where a folder should be")
 
     assert find_or_start(SETTINGS).url == shared().url
-    assert f"the model's server has no log: {log_path()} cannot be written (Not a directory)" in caplog.text
+    assert f"the model's server has no log: cannot write {log_path()} (Not a directory)" in caplog.text

@@ -41,7 +41,7 @@ _POLL: Final = 0.02
 # A server that closes its connections may take so long to end.
 _ENDS_SECONDS: Final = 3.0
 # How the command line begins to say what is wrong.
-_SAID: Final = "calomel: "
+_SAID: Final = "error: "
 # Servers that this process started, and where each begins in the log, by their runtime files.
 _started: Final[dict[Path, tuple[subprocess.Popen[bytes], int]]] = {}
 _LOG_BYTES: Final = 1024 * 1024
