@@ -1,6 +1,6 @@
 """What commands share: their errors, options and consoles, and text without terminal escape sequences.
 
-`calomel.cli.main` turns errors into one line on stderr and an exit status.
+`calomel.cli.main` turns errors into a line on stderr, one more for what to try, and an exit status.
 """
 
 from __future__ import annotations
