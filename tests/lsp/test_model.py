@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from tests.lsp.editor import Editor, Script, inline_params, span
 
-from calomel.infer.completer import Completer
+from calomel.context.window import ExactCounter
+from calomel.infer.completer import Completer, ModelInfo
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.weights import nano_path
 from calomel.workspace.settings import ServerSettings
 
 EXTENSIONS = {"calomel": {"extensions": True}}
@@ -65,6 +69,35 @@ async def test_a_model_that_does_not_load_is_an_error_with_its_sentence(editor: 
     assert (notice["state"], notice["message"]) == ("error", "The weights are damaged.")
     editor.open("x = \n")
     assert await editor.inline(0, 4) is None
+
+
+class Exact(Script):
+    """A model whose tokenizer is on this machine."""
+
+    async def info(self) -> ModelInfo:
+        return replace(await super().info(), tokenizer=str(nano_path() / "tokenizer.json"))
+
+
+async def test_tokens_are_counted_exactly_though_the_model_did_not_load_at_first(editor: Editor) -> None:
+    script = Exact()
+    script.broken = "failed"
+
+    async def connect(_: ServerSettings) -> Completer:
+        return script
+
+    editor.script.connect = connect
+    await editor.begin("lengthened_name = another_name\n" * 9 + "x = \n")
+    await editor.state("error")
+    script.broken, editor.later = "", 10.0
+    assert await editor.inline(9, 4) is not None
+    exact = ExactCounter(Tokenizer.from_file(nano_path() / "tokenizer.json"))
+    async with asyncio.timeout(10):
+        while True:
+            parts = (await editor.command("calomel.showContext", inline_params(9, 4)))["parts"]
+            (prefix,) = (each for each in parts if each["part"] == "prefix")
+            if prefix["tokens"] == exact.text(prefix["text"]):
+                break
+            await asyncio.sleep(0.05)
 
 
 @pytest.mark.parametrize("error", ["unreachable", "loading"])

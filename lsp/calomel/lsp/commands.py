@@ -230,7 +230,6 @@ class Models:
                 raise
             return {"model": None, "message": "You chose another model meanwhile."}
         self._configuration.choose(server)
-        await self._services.model_is(info)
         return {
             "model": info.id,
             "message": self._model.message,

@@ -16,7 +16,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from calomel.infer.client import Connect, ModelClient
-from calomel.infer.completer import Completer, CompleterError
+from calomel.infer.completer import Completer, CompleterError, ModelInfo
 from calomel.infer.launch import version
 from calomel.lsp.client import ANSWERS, Client, local_path
 from calomel.lsp.commands import Commands, Models
@@ -130,12 +130,13 @@ class Session:
         self._connection = connection
         self._factory = completer_factory
         self._begun = False
+        self._info: ModelInfo | None = None  # the last model that answered
         self._tasks: set[asyncio.Task[object]] = set()
         self._editor = Editor(client, connection.send)
         self._configuration = Configuration(self._editor, self._apply)
         settings = self._configuration.settings
         self._model = ModelClient(
-            self._connect, settings.server, clock=clock, changed=self._tell_state, warn=self._editor.warn
+            self._connect, settings.server, clock=clock, changed=self._model_changed, warn=self._editor.warn
         )
         self._services = Services(settings, client, self._model, partial(_call_in, loop, self._editor.warn))
         self._workspace, self._suggester = self._services.workspace, self._services.suggester
@@ -217,7 +218,6 @@ class Session:
             # The state already reports why, once.
             progress.end()
             return
-        await self._services.model_is(info)
         progress.end(f"{info.id} is ready")
 
     async def _index(self) -> None:
@@ -271,7 +271,7 @@ class Session:
         if settings.server != self._model.server:
             self._model.server = settings.server
             if self._begun:
-                self._spawn(self._move())
+                self._spawn(self._model.reconnect())
         self._tell_state()
 
     def _folders_changed(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
@@ -294,10 +294,13 @@ class Session:
 
         return await find_or_start(server, tuple(self._workspace.folders))
 
-    async def _move(self) -> None:
-        await self._model.reconnect()
-        with contextlib.suppress(CompleterError):
-            await self._services.model_is(await self._model.ready())
+    def _model_changed(self) -> None:
+        """Each model that was loaded begins afresh: at the start, by a choice, or after the one before was lost."""
+        info = self._model.info
+        if info is not None and info is not self._info:
+            self._info = info
+            self._spawn(self._services.model_is(info))
+        self._tell_state()
 
     def _tell_state(self) -> None:
         off = self._suggester.status().off
