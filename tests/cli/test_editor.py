@@ -171,6 +171,8 @@ def test_every_editor_has_its_places_on_a_mac_too(
         ("nvim", 1, "lazy.nvim"),
         ("Cursor", 0, "calomel.path"),
         ("jetbrains", 2, "no plugin for jetbrains"),
+        ("cursor", 0, "cursor --install-extension"),
+        ("vscodium", 0, "codium --install-extension"),
         ("ed", 2, "error: ed is not a known editor\ntry: vscode, neovim"),
     ],
 )

@@ -153,8 +153,8 @@ def test_too_few_are_refused_with_what_is_needed(run: Runner, model: Path, tmp_p
     done = run("calibrate", "--samples", few, "--model", model)
     assert done.status == 1
     assert "stays in use" in done.err
-    assert re.search(r"needed are \d+ more accepted ones", " ".join(done.err.split()))
-    assert re.search(r"needed are \d+ more accepted ones, \d+ more", " ".join(done.out.split()))
+    assert re.search(r"A fit needs \d+ more accepted ones", " ".join(done.err.split()))
+    assert re.search(r"A fit needs \d+ more accepted ones, \d+ more", " ".join(done.out.split()))
     assert files(home / ".state") == []
 
 

@@ -81,6 +81,12 @@ async def test_a_hundred_keystrokes_leave_one_question_running_and_none_behind()
         assert editor.suggester.status().silences == {"superseded": 99}
 
 
+async def test_text_of_one_key_is_given_only_on_request() -> None:
+    async with editing("total = sum(values|\n", ")") as editor:
+        assert reason(await editor.inline()) == "saves_nothing"
+        assert suggestion(await editor.inline(Trigger.EXPLICIT)).edits[0].text == ")"
+
+
 async def test_an_automatic_question_waits_for_a_pause_and_an_explicit_one_does_not() -> None:
     async with editing("x = |\n") as editor:
         editor.type("c")

@@ -57,6 +57,7 @@ class SilenceReason(StrEnum):
         "The suggestion would delete many lines.",
     )
     LOW_CONFIDENCE = "low_confidence", "The model was not confident enough."
+    SAVES_NOTHING = "saves_nothing", "Accepting the suggestion would not save a key."
     WHITESPACE_ONLY = "whitespace_only", "The suggestion was only white space."
     DUPLICATE_OF_SUFFIX = "duplicate_of_suffix", "The suggestion repeats what already follows the cursor."
     CUT_OFF = "cut_off", "The answer reached its length or time limit before it completed a line."

@@ -144,8 +144,8 @@ def check_enough(accepted: int, all_of_them: int, groups: int, fewest: int = FEW
         missing.append(f"{FEWEST_GROUPS - groups} more days or packages")
     if missing:
         raise TooFewError(
-            f"{all_of_them} suggestions of {groups} days or packages, {accepted} of them accepted, are too few: "
-            f"needed are {', '.join(missing)}"
+            f"{all_of_them} suggestions of {groups} days or packages, {accepted} of them accepted, are too few. "
+            f"A fit needs {', '.join(missing)}"
         )
 
 

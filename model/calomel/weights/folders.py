@@ -88,7 +88,9 @@ def _place(name: str) -> Path:
         return path
     found = found or cached(name) or gguf_of(name)
     if found is None and NAME.fullmatch(name):
-        raise ModelNameError(f"found no model {name} in {models_folder()} and no folder of that name")
+        raise ModelNameError(
+            f"found no model {name} in {models_folder()} and no folder of that name: calomel models list has the names"
+        )
     if found is None and REPOSITORY.fullmatch(name):
         raise ModelNameError(f"found no folder {name}; to fetch it from the hub: calomel models fetch {name}")
     return found or path

@@ -189,12 +189,17 @@ VS_CODES: Final = (
     VsCode("VS Code Insiders", "Code - Insiders", "code-insiders", ".vscode-insiders"),
     VsCode("VSCodium", "VSCodium", "codium", ".vscode-oss"),
     VsCode("Cursor", "Cursor", "cursor", ".cursor"),
+    VsCode("Windsurf", "Windsurf", "windsurf", ".windsurf"),
 )
 
 
-def vscode(here: Here) -> Plan:
-    """The extension starts `calomel lsp` itself; it needs the program's path if the program is not on the PATH."""
-    found = [each for each in VS_CODES if (here.support / each.folder).is_dir()] or VS_CODES[:1]
+def vscode(here: Here, only: str = "") -> Plan:
+    """The extension starts `calomel lsp` itself; it needs the program's path if the program is not on the PATH.
+
+    `only` is the command of the one that the user named; otherwise it is for all that are here.
+    """
+    named = [each for each in VS_CODES if each.command == only]
+    found = named or [each for each in VS_CODES if (here.support / each.folder).is_dir()] or VS_CODES[:1]
     # Editors that are started from a menu have another PATH than a shell.
     setting = json.dumps({"calomel.path": here.program}, indent=4)
     snippets = tuple(
@@ -405,7 +410,8 @@ def setup(
     """
     from calomel.storage import write_whole
 
-    plan = PLANS[_editor(name)](_here(config, url))
+    wanted, machine = _editor(name), _here(config, url)
+    plan = vscode(machine, _RELATIVES.get(name.lower(), "")) if wanted == "vscode" else PLANS[wanted](machine)
     for snippet in plan.snippets:
         print(f"Add this {snippet.where}:\n\n{indent(snippet.text, '    ')}\n")
     refused = False
@@ -437,8 +443,16 @@ def _editor(name: str) -> str:
     raise InputError(f"{name} is not a known editor", f"{known}, or start `calomel lsp` as its language server")
 
 
+# By the names of VS Code's relatives, their commands.
+_RELATIVES: Final = {
+    "cursor": "cursor",
+    "codium": "codium",
+    "vscodium": "codium",
+    "windsurf": "windsurf",
+    "insiders": "code-insiders",
+}
 _SAME: Final = {
-    **dict.fromkeys(("code", "vs-code", "codium", "vscodium", "cursor", "windsurf", "insiders"), "vscode"),
+    **dict.fromkeys(("code", "vs-code", *_RELATIVES), "vscode"),
     **dict.fromkeys(("nvim", "lazyvim", "astronvim"), "neovim"),
     **dict.fromkeys(("hx",), "helix"),
     **dict.fromkeys(("spacemacs", "doom"), "emacs"),

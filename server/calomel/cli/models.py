@@ -168,22 +168,23 @@ def recommend(
         free = free_bytes(there) if memory_gib is None else int(memory_gib * _GIB)
     print(f"For {free / _GIB:.1f} GiB on {there}. We have not measured these models; read a model's card first.")
     rows = recommended(there, free, cores)
+    if rows and there == "cpu":
+        print(f"\n{FASTER_ON_A_CPU}")
     for checkpoint, found in rows:
         quantize, name = found.options.quantize, checkpoint.name.replace("/", "--")
         how = "" if quantize is None else f" --quantize {quantize}"
         chosen = {"model": name, **({} if there == "cpu" else {"device": there}), "quantize": quantize}
         settings = ", ".join(f'{key} = "{value}"' for key, value in chosen.items() if value)
         print(
-            f"\n{checkpoint.name}, {checkpoint.licence}, {_gigabytes(checkpoint.billions * 2)} to fetch, takes "
-            f"{found.estimate.total / _GIB:.1f} GiB\n  known: {checkpoint.figures}\n"
+            f"\n{checkpoint.name}, {checkpoint.licence}, {_gigabytes(checkpoint.billions * 2)} to download, "
+            f"{found.estimate.total / _GIB:.1f} GiB of memory with weights and prompt cache\n"
+            f"  known: {checkpoint.figures}\n"
             f"  calomel models fetch {checkpoint.name}\n"
             f"  in editors: server = {{ {settings} }}\n"
             f"  for others: calomel serve --model {name} --device {there}{how}"
         )
-    if rows and there == "cpu":
-        print(f"\n{FASTER_ON_A_CPU}")
     if rows:
-        print(f"\n{in_editors()}")
+        print(f"\nTo fetch a model, install Calomel's extra `hub`. {in_editors()}")
     else:
         print("\nNo model larger than nano fits: calomel serve")
 

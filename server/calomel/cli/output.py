@@ -74,6 +74,8 @@ def _checked_device(name: str) -> str:
     try:
         torch.empty(0, device=name)
     except (AssertionError, RuntimeError) as error:
+        if name.partition(":")[0] not in {"cuda", "mps"}:
+            raise InputError(f"--device {name} is not a device", "cpu, cuda, cuda:N or mps") from error
         reason = str(error).partition("\n")[0]
         raise InputError(f"--device {name} does not work here: {reason}", "--device cpu") from error
     return name

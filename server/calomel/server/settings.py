@@ -129,7 +129,7 @@ class ServerSettings(BaseSettings):
     idle_minutes: Annotated[float | None, Field(gt=0, le=10_080)] = None
     """Stop after this many idle minutes. Unset: never."""
     offline: bool = False
-    """Refuse every connection to another machine, except an upstream on this machine."""
+    """Refuse every connection to another machine; an upstream on this machine still works."""
     cache_tokens: Annotated[int | None, Field(ge=1024, le=2**24)] = None
     """Size of the prompt cache, in tokens. Unset: what memory allows, up to 163,840 on a GPU and 32,768 on a CPU,
     which keeps nano below 1 GB. nano takes 12 KB per token (6 KB where bfloat16 is native).
