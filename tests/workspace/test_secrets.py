@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -225,3 +226,21 @@ def test_a_secret_is_found_anywhere_in_a_long_line(place: int) -> None:
     secret = SHAPED["github"]
     line = ("x = 1 ; " * 25_000)[:place] + f" '{secret}' " + "x = 1 ; " * 100
     assert mask(line) == line.replace(secret, "*" * len(secret))
+
+
+@pytest.mark.parametrize("front", ["", "password = ", 'token: "test_', f"-----BEGIN {'RSA'} PRIVATE KEY-----\n"])
+@pytest.mark.parametrize(
+    "piece", ["a", "A_", "/", "+", "=", "\\", " ", "a_", "test_the_", "my-", "'a',", "token", "${", "1"]
+)
+def test_no_repetition_holds_a_thread(front: str, piece: str) -> None:
+    text = front + piece * (10_000 // len(piece)) + "_"
+    began = time.process_time()
+    masked = SecretFinder().mask(text)
+    # Far more than it takes, and far less than what grows with the square of the length.
+    assert time.process_time() - began < 2
+    assert len(masked) == len(text)
+
+
+def test_a_name_of_many_words_is_read_in_one_pass() -> None:
+    text = "tokens = test_the_same_request_again_reads_its_context_from_the_\n"
+    assert SecretFinder().mask(text) == text
