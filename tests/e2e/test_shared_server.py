@@ -223,7 +223,7 @@ def test_a_model_that_can_not_be_loaded_is_said_to_the_window(tmp_path: Path) ->
 
 async def test_why_a_server_ended_is_told_without_the_command_lines_own_word_for_it() -> None:
     client = ModelClient(connect, ServerSettings(device="of-nobody"))
-    with pytest.raises(CompleterError, match="^the model did not load: "):
+    with pytest.raises(CompleterError, match=r"^the model did not load: "):
         await client.ready()
     await client.aclose()
 

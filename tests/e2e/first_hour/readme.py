@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-_SECTION: Final = re.compile(r"^## Connect your editor\s*$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_SECTION: Final = re.compile(
+    r"^## Connect your editor\s*$(.*?^## Check that it works\s*$.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL
+)
 _START: Final = re.compile(r"^## Quick start\s*$.*?^```sh\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 _BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 _EDITOR: Final = re.compile(r"^\*\*(.+?)\*\*", re.MULTILINE)
-_FILE: Final = re.compile(r"[Ii]n a file `([^`]+)` with this text")
-_CHANGE: Final = re.compile(r"change `([^`]+)` in the first line to `([^`]+)`")
+_FILE: Final = re.compile(r"[Ss]ave this as `([^`]+)`")
+_CHANGE: Final = re.compile(r"[Cc]hange `([^`]+)` in the first line to `([^`]+)`")
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,10 +77,10 @@ def test_a_mapping_of_the_buffer_is_back_when_the_server_leaves(bare: Neovim) ->
 @pytest.mark.e2e
 def test_keys_are_the_users_choice(bare: Neovim) -> None:
     bare.setup(keys={"accept": "<C-y>", "dismiss": False})
-    bare.offered("1")
+    bare.offered("12")
     assert bare.lua("return vim.fn.maparg('<C-]>', 'i')") == ""
     bare.type("<C-y>")
-    bare.until_text("x = 1")
+    bare.until_text("x = 12")
 
 
 def test_keys_that_come_in_one_go_see_what_was_typed_before_them(neovim: Neovim) -> None:

@@ -49,7 +49,7 @@ def test_without_a_server_one_is_offered_and_a_click_installs_it(start: Starter,
     workbench.until(lambda: "left on device" in workbench.see("output"), "the log")
     uv.fails("Caused by: dns error: failed to lookup")
     workbench.command(INSTALL)
-    workbench.until_toast("this machine is offline", "choose that program")
+    workbench.until_toast("this machine is offline", "install calomel by hand")
     assert list(storage(workbench).iterdir()) == []
     workbench.clear_toasts()
     # It succeeds.
