@@ -79,7 +79,7 @@ def test_escape_rejects_it_and_it_does_not_come_back(workbench: Workbench) -> No
         workbench.until_ghost("")
     workbench.type("x")
     workbench.press("Backspace")
-    workbench.until_silent_because("rejected before")
+    workbench.until_silent_because("dismissed this suggestion before")
 
 
 def test_words_and_lines_are_taken_one_by_one(workbench: Workbench) -> None:
@@ -271,7 +271,7 @@ def test_a_rejected_edit_takes_what_follows_with_it(workbench: Workbench) -> Non
     until_gone(workbench)
     workbench.type("x")
     workbench.press("Backspace")
-    workbench.until_silent_because("rejected before")
+    workbench.until_silent_because("dismissed this suggestion before")
 
 
 def test_unchanged_lines_between_changes_are_not_marked(workbench: Workbench) -> None:
@@ -414,7 +414,7 @@ def test_what_is_wrong_with_a_suggestion_is_kept_with_its_outcome(workbench: Wor
     until_gone(workbench)
     assert "unwanted" in json.dumps(workbench.records()[-1])
     workbench.type(" ")
-    workbench.until_silent_because("rejected before")
+    workbench.until_silent_because("dismissed this suggestion before")
     workbench.command(tell)
     sentence = "Calomel: No suggestion to report."
     workbench.until(lambda: sentence in workbench.toasts(), "the sentence")
