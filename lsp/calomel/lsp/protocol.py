@@ -167,7 +167,6 @@ class Editor(LanguageServer):
     Args:
         client: what it said about itself.
         send: sends a message to it.
-        send: sends a message to it.
     """
 
     protocol: EditorProtocol
