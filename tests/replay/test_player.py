@@ -161,6 +161,17 @@ def offered(entry: int, time: float, text: str, request: str) -> Offered:
     return Offered(entry, time, "area.py", (Edit(AT, AT + 5, text),), "assistant", request, True, time - 0.2)
 
 
+@pytest.mark.parametrize("open_files", [1])
+def test_a_log_may_be_played_among_the_other_files_of_its_package(open_files: int) -> None:
+    log = log_of(*typed("settings.store.put(", 0, 1.0))
+    log.project = {"lib/b.py": "def save(path):\n    settings.store.put(path, encoding=None)\n"}
+    model = Scripted({})
+    assert replayed(log, model, ReplayOptions(latency=0.05, open_files=open_files)).text_right
+    assert [draft.text for draft in model.requests[-1].drafts] == ["path, encoding=None)"]
+    assert not replayed(log, alone := Scripted({})).error
+    assert alone.requests[-1].drafts == ()
+
+
 async def test_what_the_filter_lets_through_and_what_of_it_was_accepted() -> None:
     events: list[Event] = [
         Opened(0, 0.0, "area.py", "python", TEXT),

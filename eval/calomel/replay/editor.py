@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from calomel.replay.events import Accepted, Changed, Closed, Event, Focused, Opened, Selected, apply_edits
@@ -16,6 +17,7 @@ from calomel.workspace.workspace import Workspace
 
 # Does not exist: path rules apply in it, and nothing on this machine is read.
 FOLDER: Final = Path("/calomel-replay")
+_INDEXING_SECONDS: Final = 600.0
 # An editor sends a change's selection with it, or right after it.
 _SAME_KEYSTROKE: Final = 0.05
 
@@ -28,38 +30,54 @@ class Editor:
         focused: the document that the person looks at; None until the log says.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        privacy = Privacy((FOLDER,), PrivacySettings())
+    def __init__(self, clock: Callable[[], float], project: Mapping[str, str] | None = None) -> None:
+        """`project` are files to put on the disk, by path, and to index before the first event."""
+        self._written = None if project is None else TemporaryDirectory(prefix="calomel-replay-")
+        self._folder = FOLDER if self._written is None else Path(self._written.name).resolve()
+        for name, text in (project or {}).items():
+            path = self._folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode("utf-8", "surrogatepass"))
+        privacy = Privacy((self._folder,), PrivacySettings())
         syntax = SyntaxTrees(clock)
-        related = Related(syntax, privacy, clock=clock, watch=False)
-        self.workspace = Workspace((FOLDER,), clock, privacy=privacy, syntax=syntax, related=related)
-        self.workspace.listeners += [syntax, related]
+        self._related = Related(syntax, privacy, clock=clock, watch=False)
+        self.workspace = Workspace((self._folder,), clock, privacy=privacy, syntax=syntax, related=self._related)
+        self.workspace.listeners += [syntax, self._related]
+        if project is not None:
+            self._related.start((self._folder,))
+            self._related.indexer.wait(_INDEXING_SECONDS)
         self.texts: dict[str, str] = {}
         self.focused: str | None = None
         self._versions: dict[str, int] = {}
 
+    def close(self) -> None:
+        """End the indexing, and remove what was written."""
+        self._related.stop()
+        if self._written is not None:
+            self._written.cleanup()
+
     def document(self, name: str) -> Document | None:
         """The workspace's document of this name."""
-        return self.workspace.documents.get(_uri(name))
+        return self.workspace.documents.get(self._uri(name))
 
     def send(self, event: Event) -> None:
         """Report an event to the workspace, as far as an editor would."""
         match event:
             case Opened():
                 self.texts[event.document] = event.text
-                uri, version = _uri(event.document), self._next_version(event.document)
+                uri, version = self._uri(event.document), self._next_version(event.document)
                 self.workspace.open(uri, event.language_id, version, event.text)
             case Changed() if event.document in self.texts:
                 self._change(event)
             case Focused():
                 self.focused = event.document
-                self.workspace.focus(_uri(event.document))
+                self.workspace.focus(self._uri(event.document))
             case Closed():
                 self.texts.pop(event.document, None)
-                self.workspace.close(_uri(event.document))
+                self.workspace.close(self._uri(event.document))
             case Accepted() if event.document in self.texts:
                 after = apply_edits(self.texts[event.document], event.edits)
-                self.workspace.expect_prediction(_uri(event.document), after)
+                self.workspace.expect_prediction(self._uri(event.document), after)
             case _:
                 pass
 
@@ -86,6 +104,9 @@ class Editor:
         self.texts[event.document] = apply_edits(self.texts[event.document], event.edits)
         self.workspace.change(document.uri, self._next_version(event.document), changes)
 
+    def _uri(self, name: str) -> str:
+        return (self._folder / name).as_uri()
+
     def _next_version(self, name: str) -> int:
         version = self._versions[name] = self._versions.get(name, 0) + 1
         return version
@@ -107,7 +128,3 @@ def cursor_after(event: Changed, following: Sequence[Event], position: int) -> i
             return each.offset
     shift = sum(len(edit.text) - (edit.end - edit.start) for edit in event.edits[:-1])
     return event.edits[-1].start + shift + len(event.edits[-1].text)
-
-
-def _uri(name: str) -> str:
-    return (FOLDER / name).as_uri()

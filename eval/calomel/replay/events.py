@@ -9,7 +9,7 @@ follows; an `Accepted` comes before the `Changed` (with cause `accept`) that it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final, Literal, TypeAlias
@@ -167,6 +167,7 @@ class ReplayLog:
         problems: in order of entries; nothing was left out without one.
         checks: of the log's own hashes.
         metadata: further data of the format, by name, as text.
+        project: the other files of the package, by path.
     """
 
     name: str
@@ -175,6 +176,7 @@ class ReplayLog:
     problems: list[Problem] = field(default_factory=list)
     checks: Checks = field(default_factory=Checks)
     metadata: dict[str, str] = field(default_factory=dict)
+    project: Mapping[str, str] = field(default_factory=dict)
 
 
 class LogError(Exception):

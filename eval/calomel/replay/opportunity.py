@@ -34,6 +34,8 @@ class ReplayOptions:
         kinds: which kinds to ask for; None for those the model was trained for.
         limit_minutes: of each log's time; None for all of it.
         samples: show nothing, and keep every candidate with what the person would have done about it.
+        open_files: play within the log's package, whose other files are on the disk, so many of them open; None for
+            the log alone.
         debounce_seconds: after a keystroke; None for the suggester's own, learned from the rhythm of typing.
     """
 
@@ -46,6 +48,7 @@ class ReplayOptions:
     aggressiveness: Aggressiveness = "balanced"
     kinds: tuple[Kind, ...] | None = None
     limit_minutes: float | None = None
+    open_files: int | None = None
     debounce_seconds: float | None = None
     samples: bool = False
 

@@ -21,7 +21,18 @@ from calomel.infer.completer import Completer, Kind, ModelInfo
 from calomel.prompts.parts import Edit
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.replay.editor import Editor, cursor_after
-from calomel.replay.events import Changed, Closed, Event, Expected, Focused, ReplayLog, Selected, apply_edits
+from calomel.replay.events import (
+    Changed,
+    Closed,
+    Event,
+    Expected,
+    Focused,
+    Opened,
+    ReplayLog,
+    Selected,
+    apply_edits,
+    language_of,
+)
 from calomel.replay.figures import parse_error_delta
 from calomel.replay.log_time import Decisions, LogTime, TimedCompleter
 from calomel.replay.opportunity import LogResult, Opportunity, ReplayOptions, Shown
@@ -78,7 +89,12 @@ class Player:
         self._book = SampleBook(log) if options.samples else None
         self._decisions = Decisions()
         clock = self.time.clock
-        self.editor = Editor(clock)
+        self.editor = Editor(clock, None if options.open_files is None else log.project)
+        # The same ones in every run.
+        chance = random.Random(log.name)  # noqa: S311
+        others = chance.sample(sorted(log.project), min(options.open_files or 0, len(log.project)))
+        for name in others:
+            self.editor.send(Opened(0, 0.0, name, language_of(name), log.project[name]))
         self.suggester = Suggester(
             self.editor.workspace,
             ModelClient.of(self.model, clock=clock, sleep=self.time.sleep),
@@ -98,16 +114,19 @@ class Player:
 
     async def play(self) -> LogResult:
         """Play all of it. Raises StuckError."""
-        for position, event in enumerate(self._events):
-            await self.step(position, event)
-            self.report(position + 1)
-        if self._events:
-            await self.time.run_to(self._events[-1].time + _AFTER_END)
-        if self._asking is not None:
-            await self.time.finish(self._asking[2])
-        await self.suggester.aclose()
-        self._sum_up()
-        return self.result
+        try:
+            for position, event in enumerate(self._events):
+                await self.step(position, event)
+                self.report(position + 1)
+            if self._events:
+                await self.time.run_to(self._events[-1].time + _AFTER_END)
+            if self._asking is not None:
+                await self.time.finish(self._asking[2])
+            await self.suggester.aclose()
+            self._sum_up()
+            return self.result
+        finally:
+            self.editor.close()
 
     async def step(self, position: int, event: Event) -> None:
         """Advance time to an event, and play it."""

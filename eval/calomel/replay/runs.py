@@ -162,7 +162,8 @@ def _in_processes(
 
 
 def _digest(log: ReplayLog) -> str:
-    return hashlib.sha256(repr((log.name, log.kind, list(log.events))).encode(errors="surrogatepass")).hexdigest()[:24]
+    content = log.name, log.kind, list(log.events), sorted(log.project.items())
+    return hashlib.sha256(repr(content).encode(errors="surrogatepass")).hexdigest()[:24]
 
 
 def _weights(options: ReplayOptions) -> str | None:

@@ -265,7 +265,15 @@ def read_packed_logs(path: Path) -> list[ReplayLog]:
         if rows and "changes" in rows[0]:
             found = [story_log(story) for story in read_stories(path)]
         else:
-            found = [log for row in rows if (log := writing_log(row["path"], row["text"], row.get("package", "")))]
+            packages: defaultdict[str, dict[str, str]] = defaultdict(dict)
+            for row in rows:
+                packages[row.get("package", "")][row["path"]] = row["text"]
+            found = [
+                replace(log, project={path: text for path, text in files.items() if path != own})
+                for package, files in packages.items()
+                for own, written in files.items()
+                if (log := writing_log(own, written, package)) is not None
+            ]
     except BenchDataError as error:
         raise LogError(str(error)) from error
     except KeyError as error:

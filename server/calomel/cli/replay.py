@@ -70,6 +70,10 @@ def replay(
     seed: Seed = 0,
     resume: Resume = True,
     json: Annotated[Path | None, typer.Option(help="Write every figure and opportunity as JSON to this file.")] = None,
+    open_files: Annotated[
+        int | None,
+        typer.Option(min=0, help="Play within the package: its other files are on the disk, so many of them open."),
+    ] = None,
     only: Annotated[int | None, typer.Option(min=1, help="Number of logs, drawn with --seed.")] = None,
     samples: Annotated[
         Path | None,
