@@ -161,7 +161,7 @@ def offered(entry: int, time: float, text: str, request: str) -> Offered:
     return Offered(entry, time, "area.py", (Edit(AT, AT + 5, text),), "assistant", request, True, time - 0.2)
 
 
-@pytest.mark.parametrize("open_files", [1])
+@pytest.mark.parametrize("open_files", [0, 1])
 def test_a_log_may_be_played_among_the_other_files_of_its_package(open_files: int) -> None:
     log = log_of(*typed("settings.store.put(", 0, 1.0))
     log.project = {"lib/b.py": "def save(path):\n    settings.store.put(path, encoding=None)\n"}

@@ -42,7 +42,7 @@ class Room(Editor):
         ("a = first()\nstart(a)\nb = second()\nstart(b)\nx = 1\na = first()\n\n", "start(a)"),
         ("f(x)\ng(\n", None),
     ],
-    ids=["the_same_tokens", "a_name_begun", "another_name", "the_line_before", "less_than_three_tokens"],
+    ids=["the_same_tokens", "a_name_begun", "another_name", "the_line_before", "less_than_five_tokens"],
 )
 def test_what_stands_behind_the_same_tokens_is_found(text: str, found: str | None) -> None:
     room = Room()
@@ -53,19 +53,19 @@ def test_what_stands_behind_the_same_tokens_is_found(text: str, found: str | Non
 def test_other_documents_are_looked_at_and_closed_ones_are_not() -> None:
     room = Room()
     other = room.open(FILE, uri="file:///w/b.py")
-    room.open("    self.store.\n")
-    assert room.behind(15) == 'put(path, encoding="utf-8")'
+    room.open("print(path)\n    self.store.\n")
+    assert room.behind(27) == 'put(path, encoding="utf-8")'
     room.workspace.close(other.uri)
-    assert room.behind(15) is None
+    assert room.behind(27) is None
 
 
-def test_of_long_matches_the_continuation_that_most_places_have_is_taken() -> None:
+@pytest.mark.parametrize(("fourth", "text"), [("c", "c)"), ("d", None)])
+def test_more_than_half_of_the_places_of_the_longest_match_must_go_on_alike(fourth: str, text: str | None) -> None:
     room = Room()
-    text = "1\nuse(a.b.c)\n2\nuse(a.b.c)\n3\nuse(a.b.d)\n4\nuse(a.b.\n"
-    document = room.open(text)
-    found = room.matches.find(document, len(text) - 1)
-    assert found is not None
-    assert (found.text, found.count) == ("c)", 2)
+    places = "".join(f"{number}\nuse(a.b.{each})\n" for number, each in enumerate(["c", "c", "d", fourth]))
+    document = room.open(places + "9\nuse(a.b.\n")
+    found = room.matches.find(document, len(document) - 1)
+    assert (found and (found.text, found.count)) == (text and (text, 3))
 
 
 def test_documents_that_were_used_long_ago_are_let_go_and_the_one_at_hand_is_kept() -> None:
@@ -79,12 +79,12 @@ def test_documents_that_were_used_long_ago_are_let_go_and_the_one_at_hand_is_kep
     assert room.behind(len(FILE) - 1) == 'put(path, encoding="utf-8")'
 
 
-def test_of_as_long_matches_the_nearest_above_the_cursor_is_taken() -> None:
+def test_blanks_are_those_of_the_nearest_place_above_the_cursor() -> None:
     room = Room()
-    room.open("a.b.c.other(1)\n", uri="file:///w/b.py")
-    text = "a.b.c.far(1)\na.b.c.near(1)\na.b.c.\na.b.c.below(1)\n"
+    room.open("a.b.c.put(1, 2)\n", uri="file:///w/b.py")
+    text = "a.b.c.put(1,  2)\na.b.c.put(1,2)\na.b.c.\na.b.c.put( 1,2 )\n"
     room.open(text)
-    assert room.behind(text.index("a.b.c.\n") + 6) == "near(1)"
+    assert room.behind(text.index("a.b.c.\n") + 6) == "put(1,2)"
 
 
 PIECES = st.lists(st.sampled_from(["a", "b", "c", ".", "(", ")", "\n", "\n    ", " "]), max_size=60).map("".join)
@@ -92,7 +92,9 @@ PIECES = st.lists(st.sampled_from(["a", "b", "c", ".", "(", ")", "\n", "\n    ",
 
 @settings(max_examples=100, deadline=None)
 @given(text=PIECES, edits=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 4), PIECES), max_size=5))
-def test_the_length_is_that_of_the_longest_match_there_is(text: str, edits: list[tuple[int, int, str]]) -> None:
+def test_the_longest_match_there_is_counts_where_most_of_its_places_agree(
+    text: str, edits: list[tuple[int, int, str]]
+) -> None:
     room = Room()
     document = room.open(text)
     for wanted, length, new in edits:
@@ -100,11 +102,15 @@ def test_the_length_is_that_of_the_longest_match_there_is(text: str, edits: list
         room.replace(start, min(len(document), start + length), new[:10])
     for offset in range(0, len(document) + 1, 3):
         found = room.matches.find(document, offset)
-        assert (0 if found is None else found.tokens) == longest(document.text, offset)
+        tokens, rests = longest(document.text, offset)
+        most = max(map(rests.count, rests), default=0)
+        if len(rests) <= 16:
+            assert (found is not None) == (2 * most > len(rests))
+        assert found is None or found.tokens == tokens
 
 
-def longest(text: str, offset: int) -> int:
-    """By looking at every place of the text; 0 for less than three tokens."""
+def longest(text: str, offset: int) -> tuple[int, list[str]]:
+    """By looking at every place of the text: how many tokens, at least five, and what follows at each such place."""
     lines = text.split("\n")
     row = text.count("\n", 0, offset)
     column = offset - text.rfind("\n", 0, offset) - 1
@@ -124,15 +130,16 @@ def longest(text: str, offset: int) -> int:
             stream.append(match.group())
         if found:
             stream.append("\n")
-    best = 0
+    best, rests = 5, list[str]()
     for at, token, number, _ in places:
         if (number == row and at >= own) or not token.startswith(part) or token == part:
             continue
         count = 0
         while count < min(at, own) and stream[at - 1 - count] == stream[own - 1 - count]:
             count += 1
-        best = max(best, count)
-    return best if best >= 3 else 0
+        best, rests = (count, []) if count > best else (best, rests)
+        rests += [" ".join(stream[at : stream.index("\n", at)])] if count == best else []
+    return best, rests
 
 
 def test_a_long_document_is_read_bit_by_bit_with_the_questions() -> None:
@@ -140,8 +147,7 @@ def test_a_long_document_is_read_bit_by_bit_with_the_questions() -> None:
     lines = [f"value_{row} = compute(value_{row}, {row})\n" for row in range(30_000)]
     document = room.open("".join(lines) + "value_29000 = compute(")
     answers = [room.matches.find(document, len(document)) for _ in range(20)]
-    assert answers[0] is not None
-    assert answers[0].tokens == 3
+    assert answers[0] is None
     assert answers[-1] is not None
     assert answers[-1].text == "value_29000, 29000)"
 

@@ -147,7 +147,7 @@ class Filler:
             return await self._rewriter.rewrite(self.engine, request, self.client)
         if isinstance(request, FillRequest):
             asked = request
-        else:  # from an editor, which copies from all open files by itself, and sends drafts
+        else:  # from an editor, which copies from the whole project by itself, and sends drafts
             asked = FillRequest(**{name: getattr(request, name) for name in _SHARED}, recall=False)
         asked = with_line_feeds(asked)
         if request.ahead:

@@ -84,7 +84,8 @@ class Answering:
         self._source = source
         self._cooldown = cooldown
         # It looks for what repeats itself only where a model may see it.
-        self._matches = LongestMatch(shows=workspace.shows_line)
+        index = None if workspace.related is None else workspace.related.index
+        self._matches = LongestMatch(shows=workspace.shows_line, index=index, permits=workspace.permits)
         self._states: dict[str, DocumentState] = {}
         workspace.listeners.append(self._matches)
         for document in workspace.documents.values():

@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from calomel.workspace.segment import Found, IndexedFile, Numbers, Segment, word_number
+from calomel.workspace.ngrams import Numbers
+from calomel.workspace.segment import Found, IndexedFile, Segment, word_number
 
 # A segment with fewer live files than this is small; more small segments than this are merged into one.
 SMALL: Final = 32
@@ -50,6 +51,11 @@ class Index:
 
     def __contains__(self, path: str) -> bool:
         return path in self._places
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens the n-grams of all segments have."""
+        return sum(len(segment.ngrams.tokens) for segment in self.segments if segment.ngrams is not None)
 
     def paths(self) -> tuple[str, ...]:
         """All files, absolute."""

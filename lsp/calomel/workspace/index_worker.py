@@ -3,8 +3,8 @@
 It runs separately, with low priority, so that reading thousands of files takes no time from the process that answers
 the editor. It keeps nothing between two requests, and ends with the process that started it.
 
-A request is a list of `SourceFile`s, a response what `answer` returns; they travel over the socket that is its standard
-input.
+A request is a list of `SourceFile`s and whether n-grams are wanted, a response what `answer` returns; they travel over
+the socket that is its standard input.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def read_source(path: str) -> tuple[str | None, str]:
     return text, ""
 
 
-def answer(files: Sequence[SourceFile]) -> tuple[Segment, dict[str, str]]:
-    """The segment of some files, and path → reason of the skipped ones."""
+def answer(files: Sequence[SourceFile], *, ngrams: bool) -> tuple[Segment, dict[str, str]]:
+    """The segment of some files, with or without n-grams, and path → reason of the skipped ones."""
     read: list[tuple[SourceFile, Analysis]] = []
     skipped: dict[str, str] = {}
     for file in files:
@@ -52,7 +52,7 @@ def answer(files: Sequence[SourceFile]) -> tuple[Segment, dict[str, str]]:
             skipped[file.path] = reason
             continue
         read.append((file._replace(text=None), analyse(text.replace("\r\n", "\n").replace("\r", "\n"), file.path)))
-    return build_segment(read), skipped
+    return build_segment(read, ngrams=ngrams), skipped
 
 
 def main() -> None:
@@ -61,7 +61,8 @@ def main() -> None:
     asker = Connection(sys.stdin.fileno())
     try:
         while True:
-            asker.send(answer(asker.recv()))
+            files, ngrams = asker.recv()
+            asker.send(answer(files, ngrams=ngrams))
     except (EOFError, OSError, KeyboardInterrupt):
         # The other process is gone; nothing is lost.
         os._exit(0)
@@ -97,10 +98,10 @@ class IndexProcess:
         finally:
             theirs.close()
 
-    def read(self, files: Sequence[SourceFile]) -> tuple[Segment, dict[str, str]]:
+    def read(self, files: Sequence[SourceFile], *, ngrams: bool) -> tuple[Segment, dict[str, str]]:
         """Let the worker read files: returns their segment, and path → reason of the skipped ones."""
         try:
-            self._worker.send(files)
+            self._worker.send((files, ngrams))
             segment, skipped = self._worker.recv()
         except (OSError, EOFError) as error:
             raise WorkerDied(str(error) or type(error).__name__) from error

@@ -23,6 +23,8 @@ LOG: Final = logging.getLogger(__name__)
 # About a hundred megabytes of index; the largest repositories have more, but nobody edits all of one.
 MOST_FILES: Final = 20_000
 MOST_CHARACTERS: Final = 256_000_000
+# Of files that are copied from: seven bytes each.
+MOST_TOKENS: Final = 20_000_000
 # The first batches are small, to answer soon; the last ones are large, since a search visits every segment.
 _FIRST_BATCH: Final = 16
 _LARGEST_BATCH: Final = 512
@@ -242,7 +244,7 @@ class Indexer:
         try:
             if self._process is None:
                 self._process = IndexProcess(self._command)
-            segment, skipped = self._process.read(files)
+            segment, skipped = self._process.read(files, ngrams=self._index.tokens < MOST_TOKENS)
         except WorkerDied as error:
             self._after_death(batch, str(error))
             return

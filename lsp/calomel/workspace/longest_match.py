@@ -1,33 +1,34 @@
-"""Where the last tokens before the cursor occur elsewhere in open documents, and what follows them there.
+"""Where the last tokens before the cursor occur elsewhere in the project, and what follows them there.
 
-Every token is one character of another text, so finding some tokens is one call of `str.rfind`, which goes through half
-a megabyte of code in microseconds; after an edit only the changed lines are read again.
+In open documents every token is one character of another text, so finding some tokens is one call of `str.rfind`, which
+goes through half a megabyte of code in microseconds; after an edit only the changed lines are read again. All other
+files are searched in the index (`calomel.workspace.ngrams`).
 """
 
 from __future__ import annotations
 
-import re
+import os
 import sys
 from bisect import bisect_left, bisect_right
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
+from pathlib import Path
 from typing import Final
 
-from calomel.workspace.documents import Document, TextChange
-from calomel.workspace.history import Listener, Origin
+import numpy as np
 
-_TOKEN: Final = re.compile(r"\w+|[^\w\s]")
-_LINE_END: Final = "\n"
-_FEWEST: Final = 3
-# A longer match adds no information.
-LONGEST: Final = 64
+from calomel.workspace.documents import Document, TextChange, file_of
+from calomel.workspace.history import Listener, Origin
+from calomel.workspace.index import Index
+from calomel.workspace.ngrams import FEWEST, LINE_END, LONGEST, TOKEN, Ngrams, Numbers, Query, token_number, tokens_in
+from calomel.workspace.segment import Segment
+
 # If the longest match occurs in more places, this many are compared.
 _PLACES: Final = 16
-# In all documents together: about half a megabyte of code.
+# In all open documents together: about half a megabyte of code.
 TOKENS: Final = 120_000
-_LONGEST_LINE: Final = 400
 # Words that are kept beside those that stand in the documents.
 _SPARE: Final = 4096
 # Lines read at once, in a few milliseconds.
@@ -62,8 +63,7 @@ class _Words(dict[str, str]):
 
     def read(self, text: str) -> str:
         """The tokens of a line; a line end counts as one of them, a blank line as none."""
-        tokens = _TOKEN.findall(text) if len(text) <= _LONGEST_LINE else []
-        return "".join(map(self.__getitem__, [*tokens, _LINE_END])) if tokens else ""
+        return "".join(map(self.__getitem__, tokens_in(text)))
 
 
 class _Lines:
@@ -71,6 +71,7 @@ class _Lines:
 
     def __init__(self, document: Document) -> None:
         self.document = document
+        self.path = str(file_of(document.uri) or "")
         self.texts: list[str] = []
         # None for a line that has not been read yet.
         self.tokens: list[str | None] = []
@@ -119,15 +120,69 @@ class _Lines:
             at = self.stream.rfind(wanted, start, at + len(wanted) - 1)
 
 
+@dataclass(frozen=True, slots=True)
+class _InDocument:
+    """A place in an open document."""
+
+    lines: _Lines
+    at: int
+    words: _Words
+
+    def rest(self) -> bytes:
+        """What follows up to the end of the line: equal for equal tokens, wherever they are."""
+        end = self.lines.starts[self.lines.row(self.at) + 1]
+        numbers = [token_number(self.words.of[ord(each)]) for each in self.lines.stream[self.at : end]]
+        return np.array(numbers, dtype="<u2").tobytes()
+
+    def line(self) -> tuple[str, int]:
+        """The line, and how many of its tokens stand before the place."""
+        row = self.lines.row(self.at)
+        return self.lines.texts[row], self.at - self.lines.starts[row]
+
+
+@dataclass(frozen=True, slots=True)
+class _InFile:
+    """A place in a file of the index."""
+
+    segment: Segment
+    ngrams: Ngrams
+    file: int
+    at: int
+
+    def rest(self) -> bytes:
+        """As in a document."""
+        return self.ngrams.rest_of(self.at)
+
+    def line(self) -> tuple[str, int]:
+        """As in a document; an empty line where there is a secret."""
+        row, before = self.ngrams.line_of(self.at)
+        lines = self.segment.lines(self.file, row, row + 1)
+        shown = self.segment.masked_lines(self.file, row, row + 1)
+        return (lines[0].rstrip("\r\n") if lines and lines == shown else ""), before
+
+
 class LongestMatch(Listener):
     """A listener of the workspace. Used from one thread."""
 
     def __init__(
-        self, tokens: int = TOKENS, shows: Callable[[Document, int], bool] = lambda _document, _row: True
+        self,
+        tokens: int = TOKENS,
+        shows: Callable[[Document, int], bool] = lambda _document, _row: True,
+        index: Index | None = None,
+        permits: Callable[[str], bool] = lambda _name: True,
     ) -> None:
-        """`shows` says of a line of a document whether it may be repeated."""
+        """Set up without documents.
+
+        Args:
+            tokens: in all open documents that are searched.
+            shows: says of a line of a document whether it may be repeated.
+            index: of the files that are not open.
+            permits: says of a file, by its name in prompts, whether it may be used.
+        """
         self._limit = tokens
         self._shows = shows
+        self._index = Index() if index is None else index
+        self._permits = permits
         # The one used last is at the end.
         self._documents: OrderedDict[str, _Lines] = OrderedDict()
         self._words = _Words()
@@ -153,10 +208,11 @@ class LongestMatch(Listener):
         self._documents.pop(document.uri, None)
 
     def find(self, document: Document, offset: int) -> Match | None:
-        """The longest match of the text before `offset`; None when it has fewer than three tokens.
+        """The longest match of the text before `offset`; None when it has fewer than five tokens.
 
-        A name that is being typed need not match whole: only its beginning must. If several texts follow equally many
-        places, the nearest one above the cursor is taken, then one below, then one of the document used last.
+        A name that is being typed need not match whole: only its beginning must. If the match occurs in several places,
+        more than half of them must go on in the same way. Those above the cursor count first, the nearest first, then
+        those below, in the documents used last, and in the nearest files.
         """
         own = self._documents.get(document.uri)
         row = document.line_of(offset)
@@ -176,26 +232,65 @@ class LongestMatch(Listener):
         cursor, line_end = own.starts[row] + index, own.starts[row + 1]
         known = own.stream[max(0, cursor - LONGEST) : cursor]
 
-        def places(count: int) -> Iterator[tuple[_Lines, int]]:
+        def places(count: int) -> Iterator[_InDocument]:
             wanted, others = known[-count:], (lines for lines in reversed(self._documents.values()) if lines is not own)
             above, below = (own, 0, cursor - 1), (own, max(0, line_end - count), len(own.stream) - 1)
             for lines, first, end in (above, below, *((lines, 0, len(lines.stream) - 1) for lines in others)):
                 for at in lines.places(wanted, first, end):
                     word = self._words.of[ord(lines.stream[at])]
-                    if word.startswith(part) and word not in {part, _LINE_END}:
-                        yield lines, at
+                    if word.startswith(part) and word not in {part, LINE_END}:
+                        yield _InDocument(lines, at, self._words)
 
-        counts = range(_FEWEST, len(known) + 1)
-        best = _FEWEST - 1 + bisect_left(counts, True, key=lambda count: next(places(count), None) is None)
-        if best < _FEWEST:
-            return None
-        # Whoever is asked about a document may close it.
-        nearest = list(islice(places(best), _PLACES))
-        found = Counter(
-            _behind(lines, at, part, head) for lines, at in nearest if self._shows(lines.document, lines.row(at))
-        )
-        text, count = found.most_common(1)[0] if found else ("", 0)
-        return Match(text, best, count) if found else None
+        counts = range(FEWEST, len(known) + 1)
+        best = FEWEST - 1 + bisect_left(counts, True, key=lambda count: next(places(count), None) is None)
+        longest, in_files = self._in_files(own, Query([self._words.of[ord(each)] for each in known], part), best)
+        # Whoever is asked about a document may close it: all places are gathered before.
+        nearest = list[_InDocument | _InFile](islice(places(best), _PLACES) if best >= max(FEWEST, longest) else ())
+        return self._chosen([*nearest, *in_files][:_PLACES], max(best, longest), part, head)
+
+    def _in_files(self, own: _Lines, query: Query, least: int) -> tuple[int, list[_InFile]]:
+        """How many tokens the longest match in files has, if it is `least` or longer, and its places, nearest first."""
+        best, found = max(FEWEST, least), list[_InFile]()
+        live = [place for lines in self._documents.values() if (place := self._index.place(lines.path)) is not None]
+        for segment in self._index.segments if len(query.numbers) >= FEWEST else ():
+            alive, ngrams = segment.alive, segment.ngrams
+            if ngrams is None:
+                continue
+            open_files = [place.number for place in live if place.segment is segment]
+            if open_files:
+                alive = alive.copy()
+                alive[open_files] = False
+
+            def allowed(places: Numbers, ngrams: Ngrams = ngrams, alive: Numbers = alive) -> Numbers:
+                return alive[ngrams.file_of(places)]
+
+            length, places = ngrams.longest(query, best, allowed)
+            if length > best:
+                best, found = length, []
+            some = places[:: len(places) // _PLACES + 1]
+            files = ngrams.file_of(some).tolist()
+            found += [_InFile(segment, ngrams, *place) for place in zip(files, some.tolist(), strict=True)]
+        folders = [own.path[: at + 1] for at, character in enumerate(own.path) if character == os.sep]
+        found.sort(key=lambda place: -sum(map(place.segment.files[place.file].path.startswith, folders)))
+        return (best, found) if found else (0, [])
+
+    def _chosen(self, places: Sequence[_InDocument | _InFile], tokens: int, part: str, head: str) -> Match | None:
+        """What more than half of the places have, from the nearest one that may be repeated."""
+        rests = [place.rest() for place in places]
+        rest, count = Counter(rests).most_common(1)[0] if rests else (b"", 0)
+        # Where they disagree, none of them is right more often than once in ten times.
+        for place, each in zip(places, rests, strict=True) if 2 * count > len(places) else ():
+            line, before = place.line() if each == rest else ("", 0)
+            starts = _starts(line)
+            if before < len(starts) and line.startswith(part, starts[before]) and self._may_repeat(place):
+                return Match(_behind(line, starts, before, part, head), tokens, count)
+        return None
+
+    def _may_repeat(self, place: _InDocument | _InFile) -> bool:
+        if isinstance(place, _InDocument):
+            return self._shows(place.lines.document, place.lines.row(place.at))
+        file = place.segment.files[place.file]
+        return self._permits(file.name) and Path(file.path).exists()
 
     def _forget_words(self) -> None:
         """Read everything again once most words are of texts that are gone: each key in a word makes another one."""
@@ -220,14 +315,12 @@ class LongestMatch(Listener):
 
 
 def _starts(text: str) -> list[int]:
-    return [match.start() for match in _TOKEN.finditer(text)]
+    return [match.start() for match in TOKEN.finditer(text)]
 
 
-def _behind(lines: _Lines, at: int, part: str, head: str) -> str:
-    """What follows a place on its line, without the `part` that it begins with."""
-    row = lines.row(at)
-    text, starts = lines.texts[row], _starts(lines.texts[row])
-    start = starts[at - lines.starts[row]]
+def _behind(text: str, starts: Sequence[int], index: int, part: str, head: str) -> str:
+    """What follows on a line from one of its tokens on, without the `part` that it begins with."""
+    start = starts[index]
     if part:
         return text[start + len(part) :].rstrip()
     gap = text[len(text[:start].rstrip()) : start] if start > starts[0] else ""

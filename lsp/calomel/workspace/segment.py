@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from zlib import compress, crc32, decompress
 
 import numpy as np
@@ -24,6 +24,7 @@ from calomel.workspace.definitions import Definition, block_starts, block_starts
 from calomel.workspace.documents import Document
 from calomel.workspace.languages import COMMON_KEYWORDS, Grammar, grammar_of, parser_for
 from calomel.workspace.lazy_tree import parse_within, parser_text
+from calomel.workspace.ngrams import Ngrams, Numbers
 from calomel.workspace.secrets import masked, spans
 from calomel.workspace.syntax import outline_by_lines
 
@@ -146,7 +147,6 @@ def family_of(path: str) -> str:
     return {"typescript": "javascript", "tsx": "javascript", "cpp": "c"}.get(name, name)
 
 
-Numbers = NDArray[Any]
 # Decompressed texts: consecutive queries are about the same code.
 _KEPT: Final = 16
 # One row per definition, ordered by name, file and line.
@@ -209,11 +209,18 @@ class Segment:
 
     `arrays` has columns with one entry per chunk, "chunk_file", "chunk_line", "chunk_end" and "chunk_words", and the
     inverted index: the words in "term", each with its chunks in "post_chunk" and its counts in "post_count", from its
-    "term_at" to the next one's.
+    "term_at" to the next one's. `ngrams` are those of all files, unless the index has enough of them.
     """
 
-    def __init__(self, files: tuple[IndexedFile, ...], arrays: dict[str, Numbers], definitions: Numbers) -> None:
+    def __init__(
+        self,
+        files: tuple[IndexedFile, ...],
+        arrays: dict[str, Numbers],
+        definitions: Numbers,
+        ngrams: Ngrams | None = None,
+    ) -> None:
         self.files = files
+        self.ngrams = ngrams
         self.arrays = arrays
         self.alive: NDArray[np.bool_] = np.ones(len(files), dtype=np.bool_)
         self.words = int(arrays["chunk_words"].sum())
@@ -271,8 +278,8 @@ class Segment:
         return decompress(self.files[file].text).decode("utf-8", "surrogatepass")
 
 
-def build_segment(files: Sequence[tuple[SourceFile, Analysis]]) -> Segment:
-    """The segment of some files."""
+def build_segment(files: Sequence[tuple[SourceFile, Analysis]], *, ngrams: bool = True) -> Segment:
+    """The segment of some files, with or without its n-grams."""
     indexed: list[IndexedFile] = []
     chunks: list[tuple[int, ...]] = []
     definitions: list[tuple[int, ...]] = []
@@ -298,7 +305,8 @@ def build_segment(files: Sequence[tuple[SourceFile, Analysis]]) -> Segment:
     columns = np.ascontiguousarray(np.array(chunks, dtype="<u4").reshape(-1, 4).T)
     arrays = dict(zip(("chunk_file", "chunk_line", "chunk_end", "chunk_words"), columns, strict=True))
     arrays |= _inverted(*(np.array(column, dtype="<u4") for column in (words, places, counts)))
-    return Segment(tuple(indexed), arrays, np.array(sorted(definitions), dtype=_DEFINITIONS))
+    every = Ngrams(analysis.lines for _, analysis in files) if ngrams else None
+    return Segment(tuple(indexed), arrays, np.array(sorted(definitions), dtype=_DEFINITIONS), every)
 
 
 def _inverted(words: Numbers, chunks: Numbers, counts: Numbers) -> dict[str, Numbers]:

@@ -37,8 +37,6 @@ from calomel.workspace.longest_match import LongestMatch
 
 MAKER: Final = "continuation"
 RECALLED: Final = "recalled"
-# Three matching tokens are too common: `self . x`, `( ) :`.
-_FEWEST: Final = 5
 _LONGEST_CONTINUATION: Final = 160
 # Matching characters before the cursor for a text found between the same neighbours.
 _FEWEST_CHARACTERS: Final = 12
@@ -83,7 +81,7 @@ def _beside(text: str, offset: int, column: int, rest: str) -> Draft | None:
 
 def _behind(matches: LongestMatch, document: Document, offset: int) -> Draft | None:
     found = matches.find(document, offset)
-    return None if found is None or found.tokens < _FEWEST else Draft(found.text, MAKER)
+    return None if found is None else Draft(found.text, MAKER)
 
 
 def _between(text: str, offset: int) -> Draft | None:
