@@ -1,14 +1,23 @@
 from __future__ import annotations
 
+import random
 import re
+import sysconfig
+import time
 import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.workspace.editing import Editor
 
+from calomel.workspace.index import Index
+from calomel.workspace.index_worker import LONGEST_FILE
 from calomel.workspace.longest_match import LongestMatch
+from calomel.workspace.segment import Analysis, SourceFile, analyse, build_segment
 
 FILE = """\
 def load(path: str) -> None:
@@ -24,8 +33,8 @@ def save(path: str) -> None:
 class Room(Editor):
     """Open documents and what is known of their tokens."""
 
-    def __init__(self, tokens: int = 100_000) -> None:
-        self.matches = LongestMatch(tokens)
+    def __init__(self, tokens: int = 100_000, index: Index | None = None) -> None:
+        self.matches = LongestMatch(tokens, index=index)
         super().__init__(listeners=[self.matches])
 
     def behind(self, offset: int) -> str | None:
@@ -59,13 +68,22 @@ def test_other_documents_are_looked_at_and_closed_ones_are_not() -> None:
     assert room.behind(27) is None
 
 
-@pytest.mark.parametrize(("fourth", "text"), [("c", "c)"), ("d", None)])
-def test_more_than_half_of_the_places_of_the_longest_match_must_go_on_alike(fourth: str, text: str | None) -> None:
+@pytest.mark.parametrize(
+    ("ends", "found"),
+    [
+        (["c)", "c)", "d)", "c)"], ("c)", 3)),
+        (["c)", "c)", "d)", "d)"], None),
+        (["c(x, 1)", "c(x, 2)", "c( x, 3)"], ("c(x,", 3)),
+        (["c(x, 1)", "d()", "c(y)", "c()", "c(x, 1)"], ("c(", 4)),
+    ],
+    ids=["most", "half", "as_far_as_they_agree", "as_far_as_most_agree"],
+)
+def test_what_more_than_half_of_the_places_have_is_copied(ends: list[str], found: tuple[str, int] | None) -> None:
     room = Room()
-    places = "".join(f"{number}\nuse(a.b.{each})\n" for number, each in enumerate(["c", "c", "d", fourth]))
+    places = "".join(f"{number}\nuse(a.b.{end}\n" for number, end in reversed([*enumerate(ends)]))
     document = room.open(places + "9\nuse(a.b.\n")
-    found = room.matches.find(document, len(document) - 1)
-    assert (found and (found.text, found.count)) == (text and (text, 3))
+    match = room.matches.find(document, len(document) - 1)
+    assert (match and (match.text, match.count)) == found
 
 
 def test_documents_that_were_used_long_ago_are_let_go_and_the_one_at_hand_is_kept() -> None:
@@ -92,7 +110,7 @@ PIECES = st.lists(st.sampled_from(["a", "b", "c", ".", "(", ")", "\n", "\n    ",
 
 @settings(max_examples=100, deadline=None)
 @given(text=PIECES, edits=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 4), PIECES), max_size=5))
-def test_the_longest_match_there_is_counts_where_most_of_its_places_agree(
+def test_the_longest_match_there_is_counts_if_most_of_its_places_begin_alike(
     text: str, edits: list[tuple[int, int, str]]
 ) -> None:
     room = Room()
@@ -103,7 +121,8 @@ def test_the_longest_match_there_is_counts_where_most_of_its_places_agree(
     for offset in range(0, len(document) + 1, 3):
         found = room.matches.find(document, offset)
         tokens, rests = longest(document.text, offset)
-        most = max(map(rests.count, rests), default=0)
+        firsts = [rest.split()[0] for rest in rests]
+        most = max(map(firsts.count, firsts), default=0)
         if len(rests) <= 16:
             assert (found is not None) == (2 * most > len(rests))
         assert found is None or found.tokens == tokens
@@ -168,3 +187,56 @@ def test_words_that_stand_nowhere_any_more_take_no_memory() -> None:
         tracemalloc.stop()
     # All of these words took four megabytes.
     assert size < 1_500_000
+
+
+def test_a_line_that_a_program_wrote_thousands_of_times_delays_nobody(tmp_path: Path) -> None:
+    line = "table.add(name, value, 1, 2, 3)\n"
+    texts = {"many.py": line * 16_000, "wide.py": line.strip() * 16_000}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    index = Index()
+    index.add(
+        build_segment([(SourceFile(str(tmp_path / name), name), analyse(text, "")) for name, text in texts.items()])
+    )
+    room = Room(index=index)
+    document = room.open("x = 1\n" + line * 3 + "table.add(name, ")
+    began = time.thread_time()
+    found = room.matches.find(document, len(document))
+    assert time.thread_time() - began < 0.1
+    assert found is not None
+    assert (found.text, found.count) == ("value, 1, 2, 3)", 16)
+
+
+@pytest.mark.slow
+def test_five_thousand_files_cost_what_they_may(record_property: Callable[[str, object], None]) -> None:
+    """The packages of this environment: memory, processor time of reading, and time of a question."""
+    paths = [path for path in Path(sysconfig.get_path("purelib")).rglob("*.py") if path.stat().st_size <= LONGEST_FILE]
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in sorted(paths)[:5_000]]
+    index, chance, took, asked = Index(), random.Random(1), list[float](), 0.0
+    analysed = Analysis([], (), (), (), ())
+    for first in range(0, len(texts), 512):
+        files = [
+            (SourceFile(f"/p/{first + at}.py", f"{first + at}.py"), replace(analysed, lines=text.splitlines(True)))
+            for at, text in enumerate(texts[first : first + 512])
+        ]
+        began = time.process_time()
+        index.add(build_segment(files))
+        asked += time.process_time() - began
+    room = Room(index=index)
+    for _ in range(500):
+        text = chance.choice(texts)
+        at = chance.randrange(len(text) + 1)
+        document = room.open(text[max(0, at - 3_000) : at])
+        began = time.thread_time()
+        room.matches.find(document, len(document))
+        took.append(time.thread_time() - began)
+    size = sum(segment.ngrams.size for segment in index.segments if segment.ngrams is not None)
+    figures = {
+        "files": len(texts), "tokens": index.tokens, "megabytes": size / 1e6, "seconds": asked,
+        "p50_ms": sorted(took)[250] * 1e3, "p95_ms": sorted(took)[475] * 1e3,
+    }  # fmt: skip
+    for name, figure in figures.items():
+        record_property(name, figure)
+    assert size < 150e6, figures
+    assert asked < 30.0, figures
+    assert figures["p95_ms"] < 2.0, figures

@@ -27,6 +27,8 @@ from calomel.workspace.segment import Segment
 
 # If the longest match occurs in more places, this many are compared.
 _PLACES: Final = 16
+# Bytes of a token's number.
+_WIDTH: Final = 2
 # In all open documents together: about half a megabyte of code.
 TOKENS: Final = 120_000
 # Words that are kept beside those that stand in the documents.
@@ -40,7 +42,7 @@ class Match:
     """What follows the longest match.
 
     Attributes:
-        text: up to the end of the line there.
+        text: up to the end of the line there, or as far as the places agree.
         tokens: how many tokens before the cursor are the same.
         count: how many of the places with a match of this length continue in the same way.
     """
@@ -211,8 +213,8 @@ class LongestMatch(Listener):
         """The longest match of the text before `offset`; None when it has fewer than five tokens.
 
         A name that is being typed need not match whole: only its beginning must. If the match occurs in several places,
-        more than half of them must go on in the same way. Those above the cursor count first, the nearest first, then
-        those below, in the documents used last, and in the nearest files.
+        the text ends where no more than half of them go on alike. The places above the cursor count first, the nearest
+        first, then those below, in the documents used last, and in the nearest files.
         """
         own = self._documents.get(document.uri)
         row = document.line_of(offset)
@@ -275,15 +277,15 @@ class LongestMatch(Listener):
         return (best, found) if found else (0, [])
 
     def _chosen(self, places: Sequence[_InDocument | _InFile], tokens: int, part: str, head: str) -> Match | None:
-        """What more than half of the places have, from the nearest one that may be repeated."""
-        rests = [place.rest() for place in places]
-        rest, count = Counter(rests).most_common(1)[0] if rests else (b"", 0)
-        # Where they disagree, none of them is right more often than once in ten times.
-        for place, each in zip(places, rests, strict=True) if 2 * count > len(places) else ():
-            line, before = place.line() if each == rest else ("", 0)
+        """What more than half of the places have, as far as they do, from the nearest one that may be repeated."""
+        agreeing, length = _agreeing([place.rest() for place in places])
+        for place in (places[number] for number in agreeing if length):
+            line, before = place.line()
             starts = _starts(line)
             if before < len(starts) and line.startswith(part, starts[before]) and self._may_repeat(place):
-                return Match(_behind(line, starts, before, part, head), tokens, count)
+                end = before + length
+                line = line[: starts[end]].rstrip() if end < len(starts) else line
+                return Match(_behind(line, starts, before, part, head), tokens, len(agreeing))
         return None
 
     def _may_repeat(self, place: _InDocument | _InFile) -> bool:
@@ -312,6 +314,18 @@ class LongestMatch(Listener):
             room -= len(lines.stream)
             if room < 0 and each != uri:
                 del self._documents[each]
+
+
+def _agreeing(rests: Sequence[bytes]) -> tuple[list[int], int]:
+    """Which texts begin alike the furthest while they are more than half of all, and for how many tokens."""
+    numbers, length = list(range(len(rests))), 0
+    while True:
+        following = [rests[number][_WIDTH * length : _WIDTH * (length + 1)] for number in numbers]
+        token, count = Counter(following).most_common(1)[0] if following else (b"", 0)
+        if not token or 2 * count <= len(rests):
+            return numbers, length
+        numbers = [number for number, each in zip(numbers, following, strict=True) if each == token]
+        length += 1
 
 
 def _starts(text: str) -> list[int]:
