@@ -109,56 +109,61 @@ PIECES = st.lists(st.sampled_from(["a", "b", "c", ".", "(", ")", "\n", "\n    ",
 
 
 @settings(max_examples=100, deadline=None)
-@given(text=PIECES, edits=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 4), PIECES), max_size=5))
+@given(text=PIECES, edits=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 4), PIECES), max_size=5), file=PIECES)
 def test_the_longest_match_there_is_counts_if_most_of_its_places_begin_alike(
-    text: str, edits: list[tuple[int, int, str]]
+    text: str, edits: list[tuple[int, int, str]], file: str
 ) -> None:
-    room = Room()
+    index = Index()
+    index.add(build_segment([(SourceFile(__file__, "file.py"), analyse(file, "file.txt"))]))
+    room = Room(index=index)
     document = room.open(text)
     for wanted, length, new in edits:
         start = min(wanted, len(document))
         room.replace(start, min(len(document), start + length), new[:10])
     for offset in range(0, len(document) + 1, 3):
         found = room.matches.find(document, offset)
-        tokens, rests = longest(document.text, offset)
-        firsts = [rest.split()[0] for rest in rests]
+        tokens, firsts = longest(document.text, offset, file)
         most = max(map(firsts.count, firsts), default=0)
-        if len(rests) <= 16:
-            assert (found is not None) == (2 * most > len(rests))
+        if len(firsts) <= 16:
+            assert (found is not None) == (2 * most > len(firsts))
         assert found is None or found.tokens == tokens
 
 
-def longest(text: str, offset: int) -> tuple[int, list[str]]:
-    """By looking at every place of the text: how many tokens, at least five, and what follows at each such place."""
-    lines = text.split("\n")
+def longest(text: str, offset: int, file: str) -> tuple[int, list[str]]:
+    """By looking at every place: how many tokens, at least five, and what token follows at each such place."""
     row = text.count("\n", 0, offset)
     column = offset - text.rfind("\n", 0, offset) - 1
-    stream: list[str] = []
-    # For each place the tokens before it, and what must follow: a token of the same line.
-    places: list[tuple[int, str, int, int]] = []
-    own, part = 0, ""
-    for number, line in enumerate(lines):
-        found = list(re.finditer(r"\w+|[^\w\s]", line))
-        if number == row:
-            before = [match for match in found if match.start() < column]
-            typing = line[:column][-1:].isalnum() and before
-            own = len(stream) + len(before) - bool(typing)
-            part = line[before[-1].start() : column] if typing else ""
-        for index, match in enumerate(found):
-            places.append((len(stream), match.group(), number, index))
-            stream.append(match.group())
-        if found:
-            stream.append("\n")
-    best, rests = 5, list[str]()
-    for at, token, number, _ in places:
-        if (number == row and at >= own) or not token.startswith(part) or token == part:
+    tokens = tokens_of(text)
+    own = sum((line, start) < (row, column) for _, line, start in tokens)
+    part = ""
+    if text[:offset][-1:].isalnum():
+        own -= 1
+        part = tokens[own][0][: column - tokens[own][2]]
+    places = [(tokens, at) for at, (_, line, _) in enumerate(tokens) if line != row or at < own]
+    stream, lines = tokens_of(file), file.split("\n")
+    # Of a file, places in which nobody asks are left out: behind a name with nothing between, and one key from the end.
+    for at, (_, line, start) in enumerate(stream):
+        if not lines[line][:start][-1:].isalnum() and len(lines[line][start:].strip()) > 1:
+            places.append((stream, at))
+    best, firsts = 5, list[str]()
+    for stream, at in places:
+        token, count = stream[at][0], 0
+        if token == "\n" or not token.startswith(part) or token == part:
             continue
-        count = 0
-        while count < min(at, own) and stream[at - 1 - count] == stream[own - 1 - count]:
+        while count < min(at, own) and stream[at - 1 - count][0] == tokens[own - 1 - count][0]:
             count += 1
-        best, rests = (count, []) if count > best else (best, rests)
-        rests += [" ".join(stream[at : stream.index("\n", at)])] if count == best else []
-    return best, rests
+        best, firsts = (count, []) if count > best else (best, firsts)
+        firsts += [token] if count == best else []
+    return best, firsts
+
+
+def tokens_of(text: str) -> list[tuple[str, int, int]]:
+    """The tokens with their rows and columns."""
+    found = []
+    for row, line in enumerate(text.split("\n")):
+        tokens = [(each[0], row, each.start()) for each in re.finditer(r"\w+|[^\w\s]", line)]
+        found += [*tokens, ("\n", row, len(line))] if tokens else []
+    return found
 
 
 def test_a_long_document_is_read_bit_by_bit_with_the_questions() -> None:

@@ -269,7 +269,7 @@ class LongestMatch(Listener):
             length, places = ngrams.longest(query, best, allowed)
             if length > best:
                 best, found = length, []
-            some = places[:: len(places) // _PLACES + 1]
+            some = places[:: -(-len(places) // _PLACES) or 1]
             files = ngrams.file_of(some).tolist()
             found += [_InFile(segment, ngrams, *place) for place in zip(files, some.tolist(), strict=True)]
         folders = [own.path[: at + 1] for at, character in enumerate(own.path) if character == os.sep]
