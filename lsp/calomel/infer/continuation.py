@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from calomel.code.languages import grammar_of
 from calomel.infer.fitting import is_inert, line_rest
 from calomel.prompts.parts import PromptParts
 from calomel.selectivity.syntax import knows, tokens
-from calomel.workspace.languages import grammar_of
 
 _CLOSES: Final = {"(": ")", "[": "]", "{": "}"}
 _NOTABLE: Final = re.compile(r"[()\[\]{}\n]")

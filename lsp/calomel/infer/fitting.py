@@ -16,12 +16,12 @@ from typing import Final
 
 import regex
 
+from calomel.code.languages import grammar_of, language_by_look
 from calomel.infer.seams import indented, spaced
 from calomel.selectivity.filters import fired
 from calomel.selectivity.proposal import LINE_END, Proposal, is_word
 from calomel.selectivity.syntax import closing, has_to_go_on, knows, loose, tokens
 from calomel.workspace.documents import Document
-from calomel.workspace.languages import grammar_of, language_by_look
 from calomel.workspace.syntax import SyntaxTrees
 
 

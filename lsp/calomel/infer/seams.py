@@ -12,9 +12,9 @@ from typing import Final
 
 import regex
 
+from calomel.code.languages import grammar_of, keywords
 from calomel.selectivity.proposal import LINE_END, is_word
 from calomel.selectivity.syntax import has_to_go_on, knows, loose
-from calomel.workspace.languages import grammar_of, keywords
 
 _LAST_WORD: Final = regex.compile(r"\w+\Z")
 _NEAR: Final = 200

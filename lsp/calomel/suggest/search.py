@@ -9,6 +9,7 @@ from typing import Final
 
 from rapidfuzz import fuzz
 
+from calomel.code.names import COMMON, Names
 from calomel.infer.fitting import is_half_word, is_inert, line_rest
 from calomel.prompts.parts import Hunk
 from calomel.suggest.candidates import CandidateSource
@@ -20,7 +21,6 @@ from calomel.suggest.judging import Answered, Decision, better, shows
 from calomel.suggest.recent import standing
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Diagnostic, Snapshot
-from calomel.workspace.definitions import COMMON, Names
 
 _SHORTEST_NAME: Final = 3
 _ALIKE: Final = 80.0

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from calomel.code.languages import grammar_of
 from calomel.context.builder import ContextBuilder
 from calomel.context.window import EstimateCounter
 from calomel.engine import DeadlineExceededError
@@ -30,7 +31,6 @@ from calomel.suggest.search import next_edits
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Code, Snapshot, Trigger
 from calomel.workspace.documents import Document
-from calomel.workspace.languages import grammar_of
 from calomel.workspace.privacy import secret_pattern
 from calomel.workspace.secrets import SecretFinder, mask_both
 from calomel.workspace.syntax import SyntaxTrees

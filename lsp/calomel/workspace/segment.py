@@ -7,7 +7,6 @@ hundred thousand chunks cost megabytes, not gigabytes.
 from __future__ import annotations
 
 import re
-import time
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,11 +18,11 @@ from zlib import compress, crc32, decompress
 import numpy as np
 from numpy.typing import NDArray
 
+from calomel.code.definitions import Definition, block_starts, block_starts_by_lines, definitions_in
+from calomel.code.languages import COMMON_KEYWORDS, Grammar, grammar_of
+from calomel.code.trees import parse
 from calomel.prompts.parts import split_lines
-from calomel.workspace.definitions import Definition, block_starts, block_starts_by_lines, definitions_in
 from calomel.workspace.documents import Document
-from calomel.workspace.languages import COMMON_KEYWORDS, Grammar, grammar_of, parser_for
-from calomel.workspace.lazy_tree import parse_within, parser_text
 from calomel.workspace.secrets import masked, spans
 from calomel.workspace.syntax import outline_by_lines
 
@@ -110,12 +109,9 @@ def _whole_lines(text: str) -> list[str]:
 
 def _structure(text: str, path: str) -> tuple[tuple[int, ...], tuple[Definition, ...]]:
     grammar = grammar_of(None, path)
-    parser = None if grammar is None else parser_for(grammar)
-    if grammar is not None and parser is not None:
-        deadline = time.monotonic() + _PARSE_SECONDS
-        tree = parse_within(parser, parser_text(text), None, deadline, time.monotonic)
-        if tree is not None:
-            return block_starts(tree, grammar, text), definitions_in(tree, grammar, text)
+    tree = parse(text, grammar, _PARSE_SECONDS)
+    if grammar is not None and tree is not None:
+        return block_starts(tree, grammar, text), definitions_in(tree, grammar, text)
     return block_starts_by_lines(text), outline_by_lines(Document("", "", None, text))
 
 

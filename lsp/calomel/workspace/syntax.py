@@ -9,22 +9,22 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal
 
-from tree_sitter import Node, Tree
+from tree_sitter import Tree
 
-from calomel.workspace.definitions import Definition, block_starts, block_starts_by_lines, enclosing, in_error
-from calomel.workspace.documents import Document, TextChange
-from calomel.workspace.history import Listener, Origin
-from calomel.workspace.languages import (
+from calomel.code.definitions import Definition, block_starts, block_starts_by_lines, enclosing, in_error
+from calomel.code.languages import (
     TABLES,
     Grammar,
     grammar_of,
     is_comment,
-    is_interpolation,
     is_string,
     keywords,
     parser_for,
 )
-from calomel.workspace.lazy_tree import LONGEST_TEXT, LazyTree, Work, parse_within, parser_text
+from calomel.code.trees import Inside, Work, begins_unclosed_string, errors, inside, parse
+from calomel.workspace.documents import Document, TextChange
+from calomel.workspace.history import Listener, Origin
+from calomel.workspace.lazy_tree import LazyTree
 
 # A tab is at least this wide in every editor; only the order of indentations counts.
 _TAB: Final = 4
@@ -139,58 +139,6 @@ def opened_before(document: Document, offset: int) -> tuple[Literal["comment", "
     return ("string", start + opened) if quote else (None, offset)
 
 
-Inside = Literal["comment", "string"]
-_CLOSED: Final = ("*/", "-->", "=end", "-}")
-_OPENERS: Final = "\"'`"
-
-
-def inside(tree: Tree, text: str, offset: int) -> Inside | Literal["unknown"] | None:
-    """What text at `offset` would become a part of; "unknown" if the tree has an error there."""
-    if offset == 0:
-        return None
-    node = tree.root_node.descendant_for_byte_range(2 * (offset - 1), 2 * offset)
-    while node is not None:
-        if is_comment(node.type):
-            return "comment" if _open_comment(node, text, offset) else None
-        if is_interpolation(node.type):
-            return None
-        if is_string(node.type) and not _is_piece(node):
-            return "string" if _open_string(node, text, offset) else None
-        if node.is_error:
-            return "unknown"
-        node = node.parent
-    return None
-
-
-def begins_unclosed_string(tree: Tree, quote: int) -> bool:
-    """Whether the quote at this offset is an error for the grammar, since no other one closes it."""
-    node = tree.root_node.descendant_for_byte_range(2 * quote, 2 * quote + 2)
-    return node is not None and (node.is_error or (node.parent is not None and node.parent.is_error))
-
-
-def _is_piece(node: Node) -> bool:
-    """Whether the node is a piece of a string: its parent, the string itself, knows where it ends."""
-    parent = node.parent
-    return parent is not None and (is_string(parent.type) or parent.is_error)
-
-
-def _open_comment(node: Node, text: str, offset: int) -> bool:
-    end = node.end_byte // 2
-    if offset < end:
-        return True
-    comment = text[node.start_byte // 2 : end]
-    return not comment.endswith(_CLOSED) and not comment.endswith("\n")
-
-
-def _open_string(node: Node, text: str, offset: int) -> bool:
-    start, end = node.start_byte // 2, node.end_byte // 2
-    if start < offset < end:
-        # Between the characters of a prefix (r", f""") there is no text yet.
-        return text[start:offset].strip("bBfFrRuULtT$@") != ""
-    last = node.children[-1] if node.child_count else None
-    return offset == end and (last is not None and last.is_missing)
-
-
 WORD: Final = re.compile(r"[^\W\d]\w*")
 # Names on the cursor's lines matter most, then those in its function's signature, then those farther away.
 _NEAR_LINES: Final = 3
@@ -241,9 +189,9 @@ def _is_taken_for_name(tree: Tree, start: int, end: int) -> bool:
 _PARSE_SECONDS: Final = 0.008
 # How long a query that needs a tree waits for one: a new file of some thousand lines.
 _PATIENCE: Final = 0.150
-# Nodes; ten thousand take some 5 ms.
-_WIDEST: Final = 10_000
-# For texts that are parsed once, such as a file with a suggestion in it.
+# Beyond this a tree costs more memory and time than a suggestion is worth: about 30,000 lines.
+LONGEST_TEXT: Final = 1_000_000
+# The same for a text that is parsed once, such as a file with a suggestion in it.
 _LONGEST_ONCE: Final = 200_000
 
 
@@ -383,10 +331,7 @@ class SyntaxTrees(Listener):
     def error_count(self, text: str, language_id: str, *, seconds: float = 0.050) -> int | None:
         """How many places in `text` its grammar does not understand; None without a grammar or out of time."""
         grammar = grammar_of(language_id)
-        parser = None if grammar is None or len(text) > _LONGEST_ONCE else parser_for(grammar)
-        if parser is None:
-            return None
-        tree = parse_within(parser, parser_text(text), None, self._clock() + seconds, self._clock)
+        tree = None if len(text) > _LONGEST_ONCE else parse(text, grammar, seconds, self._clock)
         return None if tree is None or grammar is None else errors(tree.root_node, grammar)
 
     def errors_after(self, document: Document, start: int, end: int, text: str) -> tuple[int, int] | None:
@@ -427,26 +372,3 @@ def _unfinished(document: Document, offset: int, known: tuple[Definition, ...]) 
         for scope in scopes_by_indentation(document, offset)
         if scope.start > last and (scope.kind != "block" or document.text[scope.start : scope.start + 1].strip())
     )
-
-
-def errors(root: Node, grammar: Grammar | None = None) -> int | None:
-    """The number of errors and missing nodes in a tree, and with a grammar of statements where its language has none.
-
-    Only the parts with an error are visited. None if there are too many nodes: in ten thousand rows of data, say.
-    """
-    if root.child_count > _WIDEST:
-        return None
-    misplaced = frozenset() if grammar is None else grammar.misplaced
-    count = sum(child.type in misplaced for child in root.children) if misplaced else 0
-    left = [root]
-    while left:
-        node = left.pop()
-        # A missing token without a name of its own, such as Python's line end, is in no list of children.
-        hidden = node.has_error and not any(child.has_error for child in node.children)
-        if node.is_error or node.is_missing or hidden:
-            count += 1
-        if node.has_error:
-            if len(left) + node.child_count > _WIDEST:
-                return None
-            left.extend(node.children)
-    return count

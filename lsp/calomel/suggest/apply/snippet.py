@@ -6,9 +6,9 @@ import re
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from calomel.code.languages import Grammar
 from calomel.suggest.apply.source import Source, read_source
 from calomel.suggest.edit import split_lines
-from calomel.workspace.languages import Grammar
 
 # Openers and closers of comments, any number around the words of a line.
 _OPENERS: Final = re.compile(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
+from calomel.code.names import Names, names_of
 from calomel.infer.completer import Draft
 from calomel.infer.recall import recall
 from calomel.prompts.parts import Hunk, common_suffix
@@ -31,7 +32,6 @@ from calomel.suggest.drafts.text import Rows
 from calomel.suggest.drafts.whole_lines import whole_lines
 from calomel.suggest.edit import Planned, TextEdit, apply, trimmed
 from calomel.suggest.recent import standing
-from calomel.workspace.definitions import Names, names_of
 from calomel.workspace.documents import Document
 from calomel.workspace.longest_match import LongestMatch
 

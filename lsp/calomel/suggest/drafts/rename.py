@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 import regex
 
+from calomel.code.names import Names
 from calomel.suggest.drafts.evidence import EditDraft, Evidence, LineEdit
 from calomel.suggest.drafts.scopes import TYPE, around, block_end, function_rows, is_typed_head, parameter_head
 from calomel.suggest.drafts.text import (
@@ -25,7 +26,6 @@ from calomel.suggest.drafts.text import (
     respelled,
     spellings,
 )
-from calomel.workspace.definitions import Names
 
 MAKER: Final = "rename"
 _SHORTEST: Final = 3

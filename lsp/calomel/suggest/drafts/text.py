@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 
 import regex
 
+from calomel.code.names import COMMON, Names
 from calomel.suggest.edit import split_lines
-from calomel.workspace.definitions import COMMON, Names
 
 
 class Rows:
