@@ -17,10 +17,11 @@ from typing import Final
 import regex
 
 from calomel.code.languages import grammar_of, language_by_look
+from calomel.code.scan import CLOSING, has_to_go_on, knows, loose, tokens
 from calomel.infer.seams import indented, spaced
 from calomel.selectivity.filters import fired
 from calomel.selectivity.proposal import LINE_END, Proposal, is_word
-from calomel.selectivity.syntax import closing, has_to_go_on, knows, loose, tokens
+from calomel.selectivity.syntax import closing
 from calomel.workspace.documents import Document
 from calomel.workspace.syntax import SyntaxTrees
 
@@ -76,8 +77,7 @@ def within_line(text: str, rest: str) -> str:
     return text[: found.start()] if found else text
 
 
-_OPENING: Final = {"(": ")", "[": "]", "{": "}"}
-_CLOSING: Final = frozenset(_OPENING.values())
+_CLOSING: Final = frozenset(CLOSING.values())
 _QUOTES: Final = frozenset("\"'`")
 # End an item or a statement, once.
 _ENDS: Final = frozenset(";,")
@@ -157,8 +157,8 @@ def _unopened(text: str) -> frozenset[int]:
                 quote = ""
         elif character in _QUOTES:
             quote, quote_at = character, at
-        elif character in _OPENING:
-            open_brackets.append(_OPENING[character])
+        elif character in CLOSING:
+            open_brackets.append(CLOSING[character])
         elif character in _CLOSING:
             if open_brackets and open_brackets[-1] == character:
                 open_brackets.pop()

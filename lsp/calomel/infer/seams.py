@@ -13,8 +13,8 @@ from typing import Final
 import regex
 
 from calomel.code.languages import grammar_of, keywords
+from calomel.code.scan import has_to_go_on, knows, loose
 from calomel.selectivity.proposal import LINE_END, is_word
-from calomel.selectivity.syntax import has_to_go_on, knows, loose
 
 _LAST_WORD: Final = regex.compile(r"\w+\Z")
 _NEAR: Final = 200
