@@ -15,11 +15,12 @@ from functools import lru_cache
 from typing import Final
 
 from calomel.code.languages import grammar_of
+from calomel.code.lines import columns
 from calomel.code.scan import CLOSING, marks, unmatched
 from calomel.infer.fitting import is_inert, line_rest
 from calomel.prompts.parts import PromptParts
 
-_LINE: Final = re.compile(r"^([ \t]*)(\S[^\r\n]*)", re.MULTILINE)
+_LINE: Final = re.compile(r"^[ \t]*(\S[^\r\n]*)", re.MULTILINE)
 # What tokenizers do not know how to split before they have read on: a word or a run of signs with the space before it,
 # or the last blank of an indentation.
 _LAST_PIECE: Final = re.compile(r" ?(?:\w+|[^\w\s]+)\Z|\s\Z")
@@ -79,14 +80,14 @@ class Continuation:
         found = _LINE.search(text, at + 1)
         if found is None:
             return bool(text[:at].strip()) and text.count("\n", at) > 1
-        line, columns = found[2], _columns(found[1])
+        line, depth = found[1], columns(found[0])
         if line == self.following or (text.count("\n", at, found.start()) > 1 and text[:at].strip()):
             return True
         if waiting and line.startswith(waiting[-1]):
             return False
-        if columns > self.indent:
+        if depth > self.indent:
             return self.below > self.indent
-        return columns < self.indent or not self.blank or self.below >= self.indent
+        return depth < self.indent or not self.blank or self.below >= self.indent
 
 
 def continuation(parts: PromptParts) -> Continuation:
@@ -108,14 +109,14 @@ def _continuation(prefix: str, suffix: str, path: str | None) -> Continuation:
     following = _LINE.search(suffix, len(rest))
     return Continuation(
         language_id,
-        _columns(line[: len(line) - len(line.lstrip())]),
+        columns(line),
         not line.strip(),
         not is_inert(rest),
         rest[: first + 1].rstrip(),
         waiting,
         min(owed, len(waiting)),
-        "" if following is None else following[2].rstrip(),
-        -1 if following is None else _columns(following[1]),
+        "" if following is None else following[1].rstrip(),
+        -1 if following is None else columns(following[0]),
     )
 
 
@@ -130,7 +131,3 @@ def _trimmed(text: str, at: int) -> int:
     """`at`, or the end of the line before if there is nothing before `at` on its line."""
     kept = text[:at].rstrip(" \t")
     return len(kept.rstrip()) if kept.endswith("\n") else at
-
-
-def _columns(indentation: str) -> int:
-    return len(indentation.expandtabs(4))

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from calomel.code.definitions import Definition, block_starts, block_starts_by_lines, definitions_in
 from calomel.code.languages import COMMON_KEYWORDS, Grammar, grammar_of
+from calomel.code.lines import split_lines
 from calomel.code.trees import parse
-from calomel.prompts.parts import split_lines
 from calomel.workspace.documents import Document
 from calomel.workspace.secrets import masked, spans
 from calomel.workspace.syntax import outline_by_lines
@@ -95,16 +95,10 @@ class Analysis:
 def analyse(text: str, path: str) -> Analysis:
     """Analyse a file's text; `path` tells its language."""
     starts, definitions = _structure(text, path)
-    lines = _whole_lines(text)
+    lines = split_lines(text)
     # As a whole: what announces a secret may stand far above it.
     secrets = tuple((start, end) for start, end, _ in spans(text))
     return Analysis(lines, starts, _chunks(lines, starts), definitions, secrets)
-
-
-def _whole_lines(text: str) -> list[str]:
-    """Lines with their ends, without the empty one after the last end."""
-    lines = split_lines(text)
-    return lines if lines[-1] else lines[:-1]
 
 
 def _structure(text: str, path: str) -> tuple[tuple[int, ...], tuple[Definition, ...]]:
@@ -250,7 +244,7 @@ class Segment:
         """Lines of a file from `start` up to `end`, as they were when it was read."""
         known = self._lines.get(file)
         if known is None:
-            known = _whole_lines(self._text(file))
+            known = split_lines(self._text(file))
             if len(self._lines) >= _KEPT:
                 self._lines.clear()
             self._lines[file] = known
@@ -261,7 +255,7 @@ class Segment:
         secrets = self.files[file].secrets
         if not secrets:
             return self.lines(file, start, end)
-        return _whole_lines(masked(self._text(file), [(*span, "") for span in secrets]))[start:end]
+        return split_lines(masked(self._text(file), [(*span, "") for span in secrets]))[start:end]
 
     def _text(self, file: int) -> str:
         return decompress(self.files[file].text).decode("utf-8", "surrogatepass")

@@ -21,13 +21,12 @@ from calomel.code.languages import (
     keywords,
     parser_for,
 )
+from calomel.code.lines import columns
 from calomel.code.trees import Inside, Work, begins_unclosed_string, errors, inside, parse
 from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.history import Listener, Origin
 from calomel.workspace.lazy_tree import LazyTree
 
-# A tab is at least this wide in every editor; only the order of indentations counts.
-_TAB: Final = 4
 # How many lines up the headers of enclosing blocks are searched, and how many lines down their ends.
 _REACH: Final = 2_000
 _DEEPEST: Final = 12
@@ -46,14 +45,6 @@ _PROSE: Final = frozenset(TABLES["files"]["prose"].split())
 _COMMENT_REACH: Final = 4_000
 
 
-def indent_of(line: str) -> int | None:
-    """The width of a line's indentation; None for an empty line."""
-    bare = line.lstrip(" \t")
-    if not bare or bare[0] in "\r\n":
-        return None
-    return sum(_TAB if character == "\t" else 1 for character in line[: len(line) - len(bare)])
-
-
 def scopes_by_indentation(document: Document, offset: int) -> tuple[Definition, ...]:
     """The headers above, with ever less indentation, the innermost last."""
     at = document.line_of(offset)
@@ -61,30 +52,29 @@ def scopes_by_indentation(document: Document, offset: int) -> tuple[Definition, 
     lines = document.lines(first, at + 1)
     here = lines.pop()
     column = offset - document.line_start(at)
-    level = indent_of(here) if here[:column].strip() else column
+    level = columns(here) if here[:column].strip() else column
     found: list[Definition] = []
     for number in range(len(lines) - 1, -1, -1):
-        indent = indent_of(lines[number])
-        if level is None or level == 0 or len(found) >= _DEEPEST:
+        line = lines[number]
+        if level == 0 or len(found) >= _DEEPEST:
             break
-        if indent is None or indent >= level or _CLOSER.match(lines[number]):
-            continue
-        level = indent
-        found.append(_scope(document, first + number, indent))
+        if line.strip() and columns(line) < level and not _CLOSER.match(line):
+            level = columns(line)
+            found.append(_scope(document, first + number))
     return tuple(reversed(found))
 
 
-def _scope(document: Document, header: int, indent: int) -> Definition:
-    end = header + 1
-    for number, line in enumerate(document.lines(header + 1, header + _REACH), header + 1):
-        inside = indent_of(line)
-        if inside is not None and inside <= indent:
-            # The bracket that closes the block belongs to it.
-            end = number + 1 if inside == indent and _CLOSER.match(line) else end
-            break
-        if inside is not None:
-            end = number + 1
+def _scope(document: Document, header: int) -> Definition:
     line = document.line(header)
+    indent, end = columns(line), header + 1
+    for number, below in enumerate(document.lines(header + 1, header + _REACH), header + 1):
+        if not below.strip():
+            continue
+        # The bracket that closes the block belongs to it.
+        if columns(below) > indent or (columns(below) == indent and _CLOSER.match(below)):
+            end = number + 1
+        if columns(below) <= indent:
+            break
     name = _HEADER.match(line)
     start, behind = document.line_start(header), document.line_start(end)
     return Definition(
@@ -104,8 +94,8 @@ def _scope(document: Document, header: int, indent: int) -> Definition:
 
 def outline_by_lines(document: Document) -> tuple[Definition, ...]:
     """Lines that look like the header of a definition."""
-    lines = (document.line_of(match.start("kind")) for match in _HEADER.finditer(document.text))
-    return tuple(_scope(document, number, indent_of(document.line(number)) or 0) for number in lines)
+    found = _HEADER.finditer(document.text)
+    return tuple(_scope(document, document.line_of(match.start("kind"))) for match in found)
 
 
 def comment_or_string_by_line(document: Document, offset: int) -> Literal["comment", "string"] | None:

@@ -29,7 +29,10 @@ CONTAINERS: Final = frozenset({"class", "interface", "struct", "impl", "trait", 
 CALLABLE_VALUES: Final = frozenset({"arrow_function", "function_expression", "generator_function", "class"})
 # Words that grammars give a node kind of their own, as if they were identifiers.
 CONSTANTS: Final = frozenset(TABLES["words"]["constants"].split())
-COMMON_KEYWORDS: Final = CONSTANTS.union(TABLES["words"]["keywords"].split())
+TYPES: Final = frozenset(TABLES["words"]["types"].split())
+# What nobody calls anything, in the most common languages.
+RESERVED: Final = TYPES.union(TABLES["words"]["reserved"].split())
+COMMON_KEYWORDS: Final = CONSTANTS.union(*(TABLES["words"][kind].split() for kind in ("reserved", "keywords")))
 
 _INTERPOLATION: Final = ("interpolation", "substitution", "expansion")
 # Parts of strings are recognised by their kind's name; these have other names.

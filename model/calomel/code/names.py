@@ -1,10 +1,11 @@
-"""Where a name begins and ends in each language."""
+"""Where a name begins and ends in each language, and which words it consists of."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import PurePath
 from typing import Final
@@ -95,3 +96,42 @@ def _tables() -> tuple[dict[str, Names], dict[str, Names], Names]:
 
 
 COMMON: Final = names_of(None)
+
+
+def is_word(character: str) -> bool:
+    """Whether a character, or none, is part of a word; so are the marks that letters carry."""
+    return character.isalnum() or character == "_" or unicodedata.category(character or " ").startswith("M")
+
+
+_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def parts(name: str) -> list[str]:
+    """`user`, `name` of `user_name`, `userName`, `USER_NAME`."""
+    return [part.lower() for part in _PART.findall(name)]
+
+
+def spellings(name: str) -> tuple[str, ...]:
+    """A name as it is, then as `user_name`, `userName`, `UserName` and `USER_NAME`."""
+    pieces = parts(name) or [name]
+    upper = "".join(piece.capitalize() for piece in pieces)
+    lower = "_".join(pieces)
+    return name, lower, pieces[0] + upper[len(pieces[0]) :], upper, lower.upper()
+
+
+def respelled(text: str, names: Mapping[str, str]) -> str:
+    """A name with a word renamed as in `names`, in whatever spelling it occurs."""
+    for old, new in names.items():
+        for one, other in zip(spellings(old), spellings(new), strict=True):
+            at = text.find(one)
+            if len(one) > 1 and at >= 0 and _is_word_of(text, at, at + len(one)):
+                return text[:at] + other + text[at + len(one) :]
+    return text
+
+
+def _is_word_of(text: str, start: int, end: int) -> bool:
+    """Whether a part of a name is a whole word in it: `user` in `user_name` and `User` in `getUser`."""
+    before, first = text[start - 1 : start], text[start : start + 1]
+    last, after = text[end - 1 : end], text[end : end + 1]
+    begins = not before.isalnum() or (before.islower() and first.isupper())
+    return begins and (not after.isalnum() or (last.islower() and after.isupper()))

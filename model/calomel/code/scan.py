@@ -77,7 +77,7 @@ CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 _NOTABLE: Final = re.compile(r"[()\[\]{}\n]")
 
 
-class Token(NamedTuple):
+class Lexeme(NamedTuple):
     """Anything but plain code.
 
     Attributes:
@@ -122,12 +122,12 @@ def knows(language_id: str) -> bool:
     return language_id in _SCANNERS
 
 
-def tokens(text: str, language_id: str) -> Iterator[Token]:
+def scan(text: str, language_id: str) -> Iterator[Lexeme]:
     """Brackets, strings and comments of some lines, in order, in a language that the scanner knows."""
     for found in _SCANNERS[language_id].finditer(text):
         kind: Any = found.lastgroup
         if kind is not None:
-            yield Token(kind, *found.span(kind))
+            yield Lexeme(kind, *found.span(kind))
 
 
 def marks(text: str, language_id: str) -> Iterator[tuple[int, str]]:
@@ -136,7 +136,7 @@ def marks(text: str, language_id: str) -> Iterator[tuple[int, str]]:
     In a language that the scanner does not know, those in strings and comments count.
     """
     at = 0
-    for kind, start, end in tokens(text, language_id) if knows(language_id) else ():
+    for kind, start, end in scan(text, language_id) if knows(language_id) else ():
         if kind in {"skipped", "long"}:
             yield from ((each.start(), each[0]) for each in _NOTABLE.finditer(text, at, start))
             if kind == "long":
@@ -171,7 +171,7 @@ def loose(text: str, language_id: str, *, whole: bool = False, before: Loose | N
     """
     brackets, quotes, open_above, long = before or (0, 0, (), False)
     waiting = list(open_above)
-    for kind, start, _ in tokens(text, language_id):
+    for kind, start, _ in scan(text, language_id):
         if kind == "bracket":
             character = text[start]
             if character in CLOSING:

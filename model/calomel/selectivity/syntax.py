@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from calomel.code.scan import CLOSING, Loose, behind_string, has_to_go_on, knows, loose, tokens, unmatched
-from calomel.selectivity.proposal import LINE_END, Proposal, above, head_of, rest_of, split_lines
+from calomel.code.lines import LINE_END, above, columns, head_of, rest_of
+from calomel.code.scan import CLOSING, Loose, behind_string, has_to_go_on, knows, loose, scan, unmatched
+from calomel.selectivity.proposal import Proposal
 
 # Those of them that nothing can end with: `x++`, `f()?` and `Vec<T>` are complete.
 _WANTING: Final = re.compile(r"(?:[.=*%&|<^@\\]|(?<!\+)\+|(?<!-)-|\b(?:and|or|not|in|is|new|import|from|await))\s*\Z")
@@ -31,7 +32,7 @@ def _wants_more(proposal: Proposal) -> bool:
     line = LINE_END.split((head_of(proposal.text, start) + new).rstrip())[-1]
     if _WANTING.search(line[-200:]) is None:
         return False
-    return all(kind == "bracket" or end < len(line) for kind, _, end in tokens(line, proposal.language_id))
+    return all(kind == "bracket" or end < len(line) for kind, _, end in scan(line, proposal.language_id))
 
 
 def closing(proposal: Proposal) -> str | None:
@@ -173,11 +174,11 @@ def _is_method_in_function(proposal: Proposal) -> bool:
     lines = above(proposal.text, start)
     if new[:1] in {"\r", "\n"}:
         lines, head = [*lines, head], ""
-    first = next((line for line in split_lines(head + new) if line.strip()), "")
+    first = next((line for line in LINE_END.split(head + new) if line.strip()), "")
     found = _METHOD.match(first)
     if found is None or (head.strip() and not new[:1].isspace()):
         return False
-    around = (line for line in reversed(lines) if line.strip() and _indent(line) < _indent(first))
+    around = (line for line in reversed(lines) if line.strip() and columns(line) < columns(first))
     return _FUNCTION.match(next(around, "")) is not None
 
 
@@ -223,7 +224,7 @@ def _ends_statement(proposal: Proposal) -> bool:
     head, said = head_of(proposal.text, start), new.rstrip()
     if not head.strip() or not said or not _GOES_ON.match(rest_of(proposal.text, end)):
         return False
-    if any(kind != "bracket" and at >= len(head) for kind, _, at in tokens(head, proposal.language_id)):
+    if any(kind != "bracket" and at >= len(head) for kind, _, at in scan(head, proposal.language_id)):
         return False  # a comment or a string
     if loose(head + new, proposal.language_id).waiting:
         return False
@@ -242,9 +243,4 @@ def _closes_deeper(proposal: Proposal) -> bool:
     opened = [at for at, closer in unmatched(around, proposal.language_id)[0] if closer == "}"]
     if not opened or not _ends_line(around, opened[-1]):
         return False
-    return _indent(LINE_END.split(lead)[-1] + "}") > _indent(head_of(around, opened[-1]) + "{")
-
-
-def _indent(line: str) -> int:
-    line = line.expandtabs()
-    return len(line) - len(line.lstrip())
+    return columns(LINE_END.split(lead)[-1] + "}") > columns(head_of(around, opened[-1]) + "{")

@@ -12,10 +12,9 @@ from tree_sitter import Node, Tree
 
 from calomel.code.definitions import definitions_in
 from calomel.code.languages import GRAMMARS, Grammar
+from calomel.code.lines import columns, split_lines
 from calomel.code.trees import errors, parse
-from calomel.suggest.edit import split_lines
 
-_TAB: Final = 4
 # A line that closes or continues the block of the last line with the same indentation.
 _CLOSER: Final = re.compile(
     r"[)\]}]|</|\{\s*$|(?:end|fi|done|esac)[;,)\s]*$|(?:then|do)\s*$"
@@ -120,11 +119,6 @@ class Source:
         while end > 0 and self.blank(end - 1):
             end -= 1
         return end
-
-
-def columns(line: str) -> int:
-    """The indentation of a line in columns."""
-    return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(_TAB))
 
 
 def read_source(text: str, grammar: Grammar | None, left_out: frozenset[int] = frozenset()) -> Source:

@@ -12,20 +12,12 @@ from typing import Final, Literal
 
 import regex
 
-from calomel.code.names import Names
+from calomel.code.languages import RESERVED, TYPES
+from calomel.code.lines import Rows
+from calomel.code.names import Names, parts, respelled, spellings
+from calomel.code.scopes import TYPE, around, block_end, function_rows, is_typed_head, parameter_head
+from calomel.code.tokens import is_name, is_prose, is_quoted
 from calomel.suggest.drafts.evidence import EditDraft, Evidence, LineEdit
-from calomel.suggest.drafts.scopes import TYPE, around, block_end, function_rows, is_typed_head, parameter_head
-from calomel.suggest.drafts.text import (
-    KEYWORDS,
-    TYPES,
-    Rows,
-    is_name,
-    is_prose,
-    is_quoted,
-    parts,
-    respelled,
-    spellings,
-)
 
 MAKER: Final = "rename"
 _SHORTEST: Final = 3
@@ -33,7 +25,7 @@ _PLACES: Final = 48
 # The likeness of renaming a derived name, which is less sure.
 _RELATED: Final = 0.5
 # A type's name may be another one's, too, such as a parameter `string` or `list`.
-_NEVER: Final = KEYWORDS - TYPES
+_NEVER: Final = RESERVED - TYPES
 # Share of common words for a line to be the other with renamed names.
 _SAME: Final = 0.6
 _DECLARED: Final = (

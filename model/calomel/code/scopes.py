@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from calomel.suggest.drafts.text import Rows, indent_of, is_prose, is_quoted, read_list
+from calomel.code.calls import read_list
+from calomel.code.lines import Rows, indent_of
+from calomel.code.tokens import is_prose, is_quoted
 
 # Limit of the lines of a function's head.
 _HEAD: Final = 24
