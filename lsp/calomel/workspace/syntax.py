@@ -19,6 +19,7 @@ from calomel.code.languages import (
     is_comment,
     is_string,
     keywords,
+    line_comment,
     parser_for,
 )
 from calomel.code.lines import columns
@@ -38,8 +39,6 @@ _HEADER: Final = re.compile(
 )
 _FUNCTIONS: Final = frozenset({"def", "fn", "fun", "func", "proc", "sub"})
 _CLOSER: Final = re.compile(r"[ \t]*(?:[)\]}]|end\b|fi\b|done\b|esac\b)")
-# The start of a comment that ends with its line.
-_LINE_COMMENTS: Final = {name: mark for mark, names in TABLES["comments"].items() for name in names.split()}
 _PROSE: Final = frozenset(TABLES["files"]["prose"].split())
 # How many characters back the start of a multi-line comment is searched.
 _COMMENT_REACH: Final = 4_000
@@ -103,7 +102,7 @@ def comment_or_string_by_line(document: Document, offset: int) -> Literal["comme
     if document.language_id in _PROSE:
         return None
     kind, _ = opened_before(document, offset)
-    if kind is not None or document.language_id in _LINE_COMMENTS:
+    if kind is not None or line_comment(document.language_id) != "//":
         return kind
     above = document.text[max(0, offset - _COMMENT_REACH) : offset]
     return "comment" if above.rfind("/*") > above.rfind("*/") else None
@@ -114,7 +113,7 @@ def opened_before(document: Document, offset: int) -> tuple[Literal["comment", "
     number = document.line_of(offset)
     start = document.line_start(number)
     before = document.line(number)[: offset - start]
-    comment = _LINE_COMMENTS.get(document.language_id, "//")
+    comment = line_comment(document.language_id)
     quote, at, opened = "", 0, 0
     while at < len(before):
         character = before[at]
