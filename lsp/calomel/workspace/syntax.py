@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from tree_sitter import Tree
 
-from calomel.code.definitions import Definition, block_starts, block_starts_by_lines, enclosing, in_error
+from calomel.code.definitions import Definition, block_starts, block_starts_by_lines, enclosing
 from calomel.code.languages import (
     TABLES,
     Grammar,
@@ -23,7 +23,7 @@ from calomel.code.languages import (
     parser_for,
 )
 from calomel.code.lines import columns
-from calomel.code.trees import Inside, Work, begins_unclosed_string, errors, inside, parse
+from calomel.code.trees import Inside, Work, begins_unclosed_string, errors, in_error, inside, parse
 from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.history import Listener, Origin
 from calomel.workspace.lazy_tree import LazyTree

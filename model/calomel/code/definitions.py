@@ -152,16 +152,6 @@ def definition_at(node: Node, grammar: Grammar, text: str) -> Definition | None:
     )
 
 
-def in_error(tree: Tree, offset: int) -> bool:
-    """Whether the tree has an error around the character at `offset`."""
-    if not tree.root_node.has_error:
-        return False
-    node = tree.root_node.descendant_for_byte_range(2 * offset, 2 * offset + 2)
-    while node is not None and not node.is_error:
-        node = node.parent
-    return node is not None
-
-
 @cache
 def _queries(grammar: Grammar) -> _Queries | None:
     language = load(grammar)

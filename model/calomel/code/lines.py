@@ -11,8 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import regex
+from tree_sitter import Node, Tree
 
 from calomel.code.names import COMMON, Names
+from calomel.code.tokens import is_placeholder, is_quoted
+from calomel.code.trees import in_error, inside, parsed
 from calomel.prompts import parts
 
 LINE_END: Final = re.compile(r"\r\n|\r|\n")
@@ -92,6 +95,18 @@ class Rows:
     def __len__(self) -> int:
         return len(self.lines)
 
+    @property
+    def tree(self) -> Tree | None:
+        """The syntax tree; None without a grammar."""
+        return parsed(self.text, self.names.grammar)
+
+    def node(self, offset: int) -> Node | None:
+        """The innermost node of the tree at a character; None without a tree, and where the tree has an error."""
+        tree = self.tree
+        if tree is None or in_error(tree, offset):
+            return None
+        return tree.root_node.descendant_for_byte_range(2 * offset, 2 * offset + 2)
+
     def start(self, row: int) -> int:
         """Where a line starts; the end of the text for the line after the last."""
         return self._starts[min(row, len(self.lines))]
@@ -115,6 +130,14 @@ class Rows:
     def uses(self, name: str) -> Iterator[regex.Match[str]]:
         """The occurrences of a whole name."""
         return self.names.uses(self.text, name)
+
+    def is_quoted(self, offset: int) -> bool:
+        """Whether a character is in a string or a comment, except in code within a string."""
+        before = self.before(offset)
+        found = "unknown" if self.tree is None else inside(self.tree, self.text, offset + 1)
+        if found == "unknown":
+            return is_quoted(self.lines[self.row(offset)], len(before), self.names)
+        return found is not None and not (found == "string" and is_placeholder(before))
 
     def opening(self, before: int, low: int) -> int | None:
         """Where the innermost unclosed bracket in `low:before` is; None without one."""

@@ -12,7 +12,7 @@ from typing import Final
 
 import regex
 
-from calomel.code.languages import TABLES
+from calomel.code.languages import TABLES, Grammar, grammar_of
 
 # What is not a number, in any language. The words of `regex` have the marks that their letters carry.
 _BEGINS: Final = regex.compile(r"\W*[^\W\d]")
@@ -23,10 +23,12 @@ class Names:
 
     Attributes:
         interpolated: whether `$name` in a string stands for the variable.
+        grammar: that the language's texts are parsed with; None without one.
     """
 
-    def __init__(self, pattern: str, *, interpolated: bool = False) -> None:
+    def __init__(self, pattern: str, *, interpolated: bool = False, grammar: Grammar | None = None) -> None:
         self.interpolated = interpolated
+        self.grammar = grammar
         self._name = regex.compile(pattern)
         self._piece = regex.compile(rf"{pattern}|\X", regex.DOTALL)
 
@@ -76,23 +78,28 @@ class Names:
 
 def names_of(language_id: str | None, path: str | None = None) -> Names:
     """The names of a language; for an unknown id, those of the file name's suffix."""
-    by_id, by_suffix, common = _tables()
-    found = by_id.get(language_id or "")
-    if found is None and path is not None:
+    by_id, by_suffix = _tables()
+    kind = by_id.get(language_id or "")
+    if kind is None and path is not None:
         file = PurePath(path)
-        found = by_suffix.get(file.suffix.lower()) or by_suffix.get(file.name.lower())
-    return found or common
+        kind = by_suffix.get(file.suffix.lower()) or by_suffix.get(file.name.lower())
+    return _names(kind or "common", grammar_of(language_id, path))
 
 
 @cache
-def _tables() -> tuple[dict[str, Names], dict[str, Names], Names]:
-    by_id: dict[str, Names] = {}
-    by_suffix: dict[str, Names] = {}
-    for table in TABLES["names"].values():
-        names = Names(table["pattern"], interpolated=table.get("interpolated", False))
-        by_id.update(dict.fromkeys(table.get("ids", "").split(), names))
-        by_suffix.update(dict.fromkeys(table.get("suffixes", "").split(), names))
-    return by_id, by_suffix, Names(TABLES["names"]["common"]["pattern"])
+def _names(kind: str, grammar: Grammar | None) -> Names:
+    table = TABLES["names"][kind]
+    return Names(table["pattern"], interpolated=table.get("interpolated", False), grammar=grammar)
+
+
+@cache
+def _tables() -> tuple[dict[str, str], dict[str, str]]:
+    """The kind of names of each language, by its id and by the ends of its files."""
+    by_id, by_suffix = (
+        {each: kind for kind, table in TABLES["names"].items() for each in table.get(column, "").split()}
+        for column in ("ids", "suffixes")
+    )
+    return by_id, by_suffix
 
 
 COMMON: Final = names_of(None)

@@ -116,6 +116,11 @@ def changes(old: tuple[Token, ...], new: tuple[Token, ...]) -> tuple[Op, ...]:
 _COMPUTED: Final = re.compile(r"[{][^{}]*\Z")
 
 
+def is_placeholder(before: str) -> bool:
+    """Whether a place in a string is in a placeholder, by the text before it: `{total}`."""
+    return _COMPUTED.search(before) is not None
+
+
 def is_quoted(line: str, at: int, names: Names = COMMON) -> bool:
     """Whether a place is in a string or a comment of one line, except in interpolated code: `{total}`, `$total`."""
     for token in tokens(line):
@@ -123,7 +128,7 @@ def is_quoted(line: str, at: int, names: Names = COMMON) -> bool:
             inside = len(token.text) > 1 and token.text[0] in "\"'`"
             if inside and names.interpolated and token.text[0] != "'":
                 inside = "$" not in {line[at], line[at - 1]}
-            return inside and _COMPUTED.search(line[token.start : at]) is None
+            return inside and not is_placeholder(line[token.start : at])
         # After a quote that is not closed on its line, a string continues.
         comment = token.text in {"#", "//"} and (token.start == 0 or line[token.start - 1].isspace())
         if comment or token.text in {'"', "`"} or (token.text == "*" and not line[: token.start].strip()):

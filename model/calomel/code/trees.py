@@ -10,6 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, Literal
 
 from tree_sitter import Node, Parser, Point, Tree
@@ -105,6 +106,16 @@ def parse(
     return None if parser is None else parse_within(parser, parser_text(text), None, clock() + seconds, clock)
 
 
+# A text that takes longer is read without a tree.
+_SECONDS: Final = 0.1
+
+
+@lru_cache(maxsize=16)
+def parsed(text: str, grammar: Grammar | None) -> Tree | None:
+    """The tree of one of the last texts, which is parsed once; None without a grammar, or when it takes long."""
+    return parse(text, grammar, _SECONDS, Work())
+
+
 # Nodes; ten thousand take some 5 ms.
 _WIDEST: Final = 10_000
 
@@ -182,3 +193,13 @@ def _open_string(node: Node, text: str, offset: int) -> bool:
         return text[start:offset].strip("bBfFrRuULtT$@") != ""
     last = node.children[-1] if node.child_count else None
     return offset == end and (last is not None and last.is_missing)
+
+
+def in_error(tree: Tree, offset: int) -> bool:
+    """Whether the tree has an error around the character at `offset`."""
+    if not tree.root_node.has_error:
+        return False
+    node = tree.root_node.descendant_for_byte_range(2 * offset, 2 * offset + 2)
+    while node is not None and not node.is_error:
+        node = node.parent
+    return node is not None
