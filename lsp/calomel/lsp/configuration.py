@@ -61,11 +61,11 @@ class Configuration(FileSystemEventHandler):
             asked = types.ConfigurationParams([types.ConfigurationItem(section=SECTION, scope_uri=scope)])
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
-                    answers = await self._editor.workspace_configuration_async(asked)
+                    answers = await self._editor.protocol.send_request_async(types.WORKSPACE_CONFIGURATION, asked)
             except (TimeoutError, JsonRpcException):
                 LOG.info("the editor did not send its configuration")
             else:
-                answer = answers[0] if answers else None
+                answer = answers[0] if isinstance(answers, list) and answers else None
                 self._answered = answer if isinstance(answer, dict) else {}
                 if client.configuration_replaces and isinstance(answer, dict):
                     # Otherwise a setting that the user removes would stay.

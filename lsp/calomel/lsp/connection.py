@@ -11,7 +11,7 @@ import json
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from calomel.lsp.client import Client, initialize_result, read_client
@@ -70,12 +70,6 @@ SERVER_NOT_INITIALIZED: Final = -32002
 Message = dict[str, Any]
 
 
-def encode_message(message: Mapping[str, Any]) -> bytes:
-    """Headers and body. ASCII, so that a lone surrogate in a text cannot break the stream."""
-    body = json.dumps(message, separators=(",", ":"), allow_nan=False).encode("ascii")
-    return b"Content-Length: %d\r\n\r\n" % len(body) + body
-
-
 class Connection:
     """Admits messages one by one; those not admitted are answered here.
 
@@ -112,10 +106,13 @@ class Connection:
                     return message
         return None
 
-    def send(self, message: Message) -> None:
+    def write(self, body: bytes) -> None:
         """Send a message to the client."""
-        if not self._write(encode_message(message)):
+        if not self._write(b"Content-Length: %d\r\n\r\n" % len(body) + body):
             self.ended = True
+
+    def close(self) -> None:
+        """Nothing is left to write."""
 
     def shut_down(self) -> None:
         """`shutdown` was requested: from now on everything but `exit` is refused."""
@@ -173,7 +170,7 @@ class Connection:
         if not isinstance(params, dict) or not isinstance(params.get("capabilities"), dict):
             return self._refuse(message, INVALID_PARAMS, "initialize needs an object with the client's capabilities.")
         self.client = read_client(params)
-        self.send({"jsonrpc": VERSION, "id": message["id"], "result": initialize_result(self.client)})
+        self._answer(message["id"], result=initialize_result(self.client))
         self._state = "running"
         return True
 
@@ -181,9 +178,11 @@ class Connection:
         """Send an error response. `reason` never quotes the user's text."""
         message_id = message.get("id") if isinstance(message, dict) else None
         self.note(reason)
-        error = {"code": code, "message": reason}
-        self.send({"jsonrpc": VERSION, "id": message_id if _is_id(message_id) else None, "error": error})
+        self._answer(message_id if _is_id(message_id) else None, error={"code": code, "message": reason})
         return False
+
+    def _answer(self, message_id: object, **answer: Any) -> None:
+        self.write(json.dumps({"jsonrpc": VERSION, "id": message_id} | answer).encode("ascii"))
 
 
 def _problem(message: Any) -> str | None:

@@ -132,7 +132,7 @@ class Session:
         self._begun = False
         self._info: ModelInfo | None = None  # the last model that answered
         self._tasks: set[asyncio.Task[object]] = set()
-        self._editor = Editor(client, connection.send)
+        self._editor = Editor(client, connection)
         self._configuration = Configuration(self._editor, self._apply)
         settings = self._configuration.settings
         self._model = ModelClient(
@@ -144,13 +144,15 @@ class Session:
         self._place: tuple[str, types.Position] | None = None  # what the user looks at
         commands = Commands(self._services, self._configuration, self._sync, self._tell_state, clock, log)
         commands.table |= Models(self._model, self._services, self._configuration).table
-        self._editor.protocol.fm.features.update(self._handlers(client, commands))
-        self._editor.protocol.misunderstood = self._sync.misunderstood
+        for method, handler in self._handlers(client, commands).items():
+            self._editor.handle(method, handler)
+        self._editor.handle(types.TEXT_DOCUMENT_DID_OPEN, self._opened, self._sync.misunderstood)
+        self._editor.handle(types.TEXT_DOCUMENT_DID_CHANGE, self._sync.changed, self._sync.misunderstood)
         set_level(settings.log.level)
 
     async def receive(self, message: Message) -> None:
         """Handle one message."""
-        self._editor.protocol.receive(message)
+        self._editor.receive(message)
         if "id" in message:
             # A request is about the text as it is now: let its handler begin before the next message.
             await asyncio.sleep(0)
@@ -158,7 +160,7 @@ class Session:
 
     async def aclose(self) -> None:
         """Settle outcomes, close files, threads and connections."""
-        self._editor.protocol.cancel_all()
+        self._editor.cancel_all()
         for task in self._tasks:
             task.cancel()
         self._configuration.unwatch()
@@ -172,8 +174,6 @@ class Session:
             types.SHUTDOWN: self._shut_down,
             types.SET_TRACE: lambda _: None,
             types.WINDOW_WORK_DONE_PROGRESS_CANCEL: lambda _: None,
-            types.TEXT_DOCUMENT_DID_OPEN: self._opened,
-            types.TEXT_DOCUMENT_DID_CHANGE: sync.changed,
             types.TEXT_DOCUMENT_DID_SAVE: sync.saved,
             types.TEXT_DOCUMENT_DID_CLOSE: sync.closed,
             types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: self._folders_changed,
@@ -230,12 +230,10 @@ class Session:
         finally:
             progress.end()
 
-    async def _shut_down(self, _: object) -> None:
+    def _shut_down(self, _: object) -> None:
         """Requests in progress are cancelled and answered as cancelled."""
         self._connection.shut_down()
-        self._editor.protocol.cancel_all()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        self._editor.cancel_all()
 
     # Documents, and changes of their surroundings.
 
