@@ -14,9 +14,8 @@ from typing import Any
 from tests.suggest.editor import Reply, ScriptedModel
 
 from calomel.infer.completer import Candidate, Completer, CompleteRequest, CompleterError, ModelInfo
-from calomel.lsp.connection import Framer
+from calomel.lsp.connection import Framer, Transport
 from calomel.lsp.server import Server
-from calomel.lsp.transport import Transport
 
 URI = "file:///workspace/a.py"
 # Where `at(1, 4)` is, a line is to be typed.

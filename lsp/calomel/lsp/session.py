@@ -21,13 +21,12 @@ from calomel.infer.launch import version
 from calomel.lsp.client import ANSWERS, Client, local_path
 from calomel.lsp.commands import Commands, Models
 from calomel.lsp.configuration import Configuration
-from calomel.lsp.connection import Connection, Message
+from calomel.lsp.connection import Connection, Transport, watch_parent
 from calomel.lsp.log import log_path, open_log, set_level
 from calomel.lsp.protocol import Editor, Progress
 from calomel.lsp.services import Services
 from calomel.lsp.suggestions import Suggestions, place_of
 from calomel.lsp.text_sync import Cursor, TextSync
-from calomel.lsp.transport import Transport, watch_parent
 from calomel.storage import ENDING
 from calomel.storage.failures import describe
 from calomel.workspace.settings import ServerSettings, Settings
@@ -77,7 +76,11 @@ async def serve(
                     break
                 connection.feed(data)
         elif session is not None:
-            await session.receive(message)
+            session.receive(message)
+            if "id" in message:
+                # A request is about the text as it is now: let its handler begin before the next message.
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
             turn = await _next_turn(turn)
         elif connection.client is not None:
             session = begin(connection.client)
@@ -111,7 +114,11 @@ def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *ar
 
 
 class Session:
-    """Everything between `initialize` and `exit`; `serve` describes the arguments."""
+    """Everything between `initialize` and `exit`; `serve` describes the arguments.
+
+    Attributes:
+        receive: handles one message.
+    """
 
     def __init__(
         self,
@@ -133,6 +140,7 @@ class Session:
         self._info: ModelInfo | None = None  # the last model that answered
         self._tasks: set[asyncio.Task[object]] = set()
         self._editor = Editor(client, connection)
+        self.receive = self._editor.receive
         self._configuration = Configuration(self._editor, self._apply)
         settings = self._configuration.settings
         self._model = ModelClient(
@@ -149,14 +157,6 @@ class Session:
         self._editor.handle(types.TEXT_DOCUMENT_DID_OPEN, self._opened, self._sync.misunderstood)
         self._editor.handle(types.TEXT_DOCUMENT_DID_CHANGE, self._sync.changed, self._sync.misunderstood)
         set_level(settings.log.level)
-
-    async def receive(self, message: Message) -> None:
-        """Handle one message."""
-        self._editor.receive(message)
-        if "id" in message:
-            # A request is about the text as it is now: let its handler begin before the next message.
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
 
     async def aclose(self) -> None:
         """Settle outcomes, close files, threads and connections."""
