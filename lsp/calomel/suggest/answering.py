@@ -19,8 +19,7 @@ from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.elsewhere import drafts_elsewhere, others_of
 from calomel.suggest.judging import Decision
 from calomel.suggest.offering import Offering
-from calomel.suggest.pace import Cooldown, Debounce, Latency, Run, SingleFlight
-from calomel.suggest.permission import Permission
+from calomel.suggest.pace import Cooldown, Debounce, Latency, Permission, Run, SingleFlight
 from calomel.suggest.recent import Past, past_of, standing
 from calomel.suggest.search import next_edits
 from calomel.suggest.silence import Silence, SilenceReason

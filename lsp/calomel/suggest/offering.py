@@ -132,6 +132,9 @@ class Offering:
         offer.outdated = False
         if offer.outcome.text != given:
             offer.outcome, offer.taken = replace(offer.outcome, text=given, length=utf16_length(given)), 0
+        # The end of the last edit, in the text after all of them.
+        end = delivered[-1].start + len(delivered[-1].text)
+        end += sum(len(edit.text) - (edit.end - edit.start) for edit in delivered[:-1])
         return Suggestion(
             id=offer.outcome.id,
             uri=document.uri,
@@ -140,7 +143,7 @@ class Offering:
             kind=request.kind,
             edits=delivered,
             probability=offer.outcome.probability,
-            cursor_after=_cursor_after(delivered),
+            cursor_after=end,
             candidate=decision.proposed.candidate,
         )
 
@@ -233,8 +236,3 @@ def _around(text: str, chosen: tuple[Planned, ...], selected: Selected) -> TextE
     end = max(edit.end, selected.end)
     whole = text[selected.start : edit.start] + edit.text + text[edit.end : end]
     return TextEdit(selected.start, end, whole) if whole.startswith(selected.text) else None
-
-
-def _cursor_after(edits: tuple[TextEdit, ...]) -> int:
-    """The end of the last edit, in the text after all of them."""
-    return edits[-1].start + sum(len(edit.text) - (edit.end - edit.start) for edit in edits[:-1]) + len(edits[-1].text)

@@ -211,13 +211,15 @@ def surroundings(text: str, cursor: int, edits: Sequence[Planned]) -> Surroundin
     """The surroundings of `edits` of `text`."""
     head, rest = text[line_start(text, cursor) : cursor], text[cursor : line_end(text, cursor)]
     word = _WORD_BEFORE.search(head[-_LONGEST_WORD:])
+    words = list(dict.fromkeys(word for edit in edits for word in _WORD.findall(edit.text)))[:_WORDS]
+    first = next((line.strip() for edit in edits for line in edit.text.splitlines() if line.strip()), "")
     return Surroundings(
         line_before=len(head.strip()),
         line_after=len("".join(rest.split())),
         word_before=0 if word is None else len(word[0]),
         before=_class(head),
-        known_words=_known(text, edits),
-        repeats=_repeats(text, edits),
+        known_words=sum(word in text for word in words) / len(words) if words else None,
+        repeats=min(5, text.count(first)) if first else 0,
     )
 
 
@@ -228,16 +230,6 @@ def _class(head: str) -> str:
     if last.isalnum() or last == "_":
         return "word"
     return _CLASSES.get(last, "operator")
-
-
-def _known(text: str, edits: Sequence[Planned]) -> float | None:
-    words = list(dict.fromkeys(word for edit in edits for word in _WORD.findall(edit.text)))[:_WORDS]
-    return sum(word in text for word in words) / len(words) if words else None
-
-
-def _repeats(text: str, edits: Sequence[Planned]) -> int:
-    first = next((line.strip() for edit in edits for line in edit.text.splitlines() if line.strip()), "")
-    return min(5, text.count(first)) if first else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.offering import Offering
 from calomel.suggest.offers import Offer, Outcome, OutcomeSink
-from calomel.suggest.pace import Cooldown
-from calomel.suggest.permission import Permission
+from calomel.suggest.pace import Cooldown, Permission
 from calomel.suggest.signals import OutcomeSignals
 from calomel.suggest.silence import Silence, SilenceReason, Status
 from calomel.suggest.snapshot import Diagnostic, Request, Selected, Trigger

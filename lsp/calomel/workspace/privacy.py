@@ -68,7 +68,10 @@ class GitIgnore:
             path: absolute; need not exist.
             folder: the workspace folder that contains it.
         """
-        roots = self._roots(path.parent, folder)
+        # The roots of the repositories around it, the innermost first; without any, the workspace folder.
+        above = list(path.parents)[:_DEEPEST]
+        roots = [each for each in above if stamp(f"{each}/.git") is not None]
+        roots = roots or ([] if folder is None else [folder])
         # Of an outer repository, whether it ignores the inner one.
         return any(
             self._ignored_in(root, path if inner is None else inner, folder)
@@ -114,12 +117,6 @@ class GitIgnore:
         if opened and self._git.ignores(root, "/".join(parts[:opened]), patterns) is not False:
             return None
         return self._git.ignores(root, "/".join(parts), patterns)
-
-    def _roots(self, place: Path, folder: Path | None) -> list[Path]:
-        """The roots of the repositories around a place, the innermost first; without any, the workspace folder."""
-        above = [place, *place.parents][:_DEEPEST]
-        found = [each for each in above if stamp(f"{each}/.git") is not None]
-        return found or ([] if folder is None else [folder])
 
     def _level(self, depth: int, file: str, state: Stamp) -> _Level:
         known = self._files.get(file)

@@ -69,7 +69,9 @@ class RecentPlaces:
 
     def shift(self, uri: str, change: TextChange) -> None:
         """Lines above a place were added or removed."""
-        lines = _line_ends(change.inserted) - (change.end_line - change.start_line)
+        inserted = change.inserted
+        lines = inserted.count("\n") + inserted.count("\r") - inserted.count("\r\n")
+        lines -= change.end_line - change.start_line
         if lines == 0:
             return
         for at, place in enumerate(self._places):
@@ -84,10 +86,6 @@ class RecentPlaces:
     def news_of_others(self, uri: str) -> int:
         """A number that grows when the user comes to a new place in another document."""
         return self._news.total() - self._news[uri]
-
-
-def _line_ends(text: str) -> int:
-    return text.count("\n") + text.count("\r") - text.count("\r\n")
 
 
 # How many lines away a passage is searched after lines were added or removed above it.
@@ -245,7 +243,9 @@ class Related(Listener):
         now = self._clock()
         line = document.line_of(offset)
         scopes = keys(self._syntax.scopes(document, offset))
-        elsewhere = self._elsewhere(document.uri)
+        # What the user did in other documents, as numbers that only grow.
+        revisions = sum(each.revision for each in self._documents.values() if each.uri != document.uri)
+        elsewhere = self._recent.news_of_others(document.uri), revisions
         complete = self.indexer.ready
         before = self._answers.get(document.uri)
         if (
@@ -389,11 +389,6 @@ class Related(Listener):
         lines = place.segment.lines(place.number, each.start, each.end)
         shown = place.segment.masked_lines(place.number, each.start, each.end) if masks else lines
         return place.file.name, lines, shown
-
-    def _elsewhere(self, uri: str) -> tuple[int, int]:
-        """What the user did in other documents, as numbers that only grow."""
-        revisions = sum(document.revision for document in self._documents.values() if document.uri != uri)
-        return self._recent.news_of_others(uri), revisions
 
     def _give_unsaved(self, current: Document) -> None:
         """Give the index what was typed in other documents: it is part of the workspace too."""

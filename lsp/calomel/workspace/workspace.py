@@ -204,6 +204,8 @@ class Workspace:
         if document is None or not shown:
             return None
         text = self.mask(document.text)
+        related = () if self.related is None else self.related.excerpts(document, offset)
+        permitted = {name for name in {each.path for each in related} if self.permits(name)}
         return Situation(
             uri=uri,
             path=document.path,
@@ -213,7 +215,7 @@ class Workspace:
             revision=document.revision,
             hunks=self.masked(self.history.settled()),
             hops=self.history.hops,
-            related=() if self.related is None else self._permitted(self.related.excerpts(document, offset)),
+            related=tuple(each for each in related if each.path in permitted),
             blocks=() if self.syntax is None else self.syntax.block_starts(document),
             masked=() if self.privacy is None else tuple(span[:2] for span in self.privacy.spans(document.text)),
             withdrawals=self._withdrawals,
@@ -234,10 +236,6 @@ class Workspace:
             return False
         start, end = document.line_start(number), document.line_start(number + 1)
         return self.mask(document.text)[start:end] == document.text[start:end]
-
-    def _permitted(self, found: Sequence[Excerpt]) -> tuple[Excerpt, ...]:
-        permitted = {name for name in {each.path for each in found} if self.permits(name)}
-        return tuple(each for each in found if each.path in permitted)
 
     def look_again(self) -> None:
         """Forget edits that no model may see any more: rules, names and links may have changed.
