@@ -89,16 +89,21 @@ class TokenCounter(Protocol):
 
 
 class ExactCounter:
-    """Counts with the tokenizer of the model that will read the text."""
+    """Counts with the tokenizer of the model that will read the text.
+
+    Attributes:
+        edits: tokens of a stream of edits, with its headings.
+    """
 
     exact = True
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        self._renderer = ContextRenderer(tokenizer)
+        renderer = ContextRenderer(tokenizer)
         self._counted = lru_cache(maxsize=_REMEMBERED)(lambda text: len(tokenizer.encode(text)))
         # A front is counted several times per keystroke, and stays the same.
-        self._standing = lru_cache(maxsize=_REMEMBERED)(self._renderer.excerpts_tokens)
+        self._standing = lru_cache(maxsize=_REMEMBERED)(renderer.excerpts_tokens)
+        self.edits = renderer.edits_tokens
 
     def text(self, text: str) -> int:
         """Tokens of a text. Lines before the last are cached: typing changes the last one."""
@@ -113,10 +118,6 @@ class ExactCounter:
     def excerpts(self, excerpts: Sequence[Excerpt]) -> int:
         """Tokens of excerpts, with the headings they need."""
         return self._standing(tuple(excerpts))
-
-    def edits(self, hunks: Sequence[Hunk]) -> int:
-        """Tokens of a stream of edits, with its headings."""
-        return self._renderer.edits_tokens(hunks)
 
 
 class EstimateCounter:

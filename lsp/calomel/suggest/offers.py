@@ -189,10 +189,6 @@ class Offer:
         """Whether the user may still be looking at it."""
         return bool(self.edits) and self.pending is None and self.decided in {None, "partly_accepted", "ignored"}
 
-    def after(self, change: TextChange) -> tuple[Planned, ...] | None:
-        """What would be left of it after `change`; None when the change disagrees."""
-        return rebase(self.edits, change, kind=self.outcome.kind)
-
     def is_accepted(self, change: TextChange, left: tuple[Planned, ...] | None) -> bool:
         """Whether `change`, which leaves `left`, must be an acceptance: of all of it, or of whole words, at once."""
         by_hand = max(len(change.inserted), len(change.removed)) <= _MOST_BY_HAND

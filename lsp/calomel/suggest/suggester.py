@@ -77,6 +77,8 @@ class Suggester(Listener):
     Attributes:
         filter: decides which proposals are offered.
         reading: prefetches the context of a resting cursor.
+        shown: a suggestion, by its id, is displayed now.
+        ignored: it disappeared without a decision of the user, for a reason.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Suggester(Listener):
         self._cooldown = Cooldown(clock)
         self.filter = SuggestionFilter(settings.aggressiveness, settings.aggressiveness_by_language)
         self._ledger = Ledger(clock, _Learning(self.filter, outcomes))
+        self.shown, self.ignored = self._ledger.shown, self._ledger.ignored
         self._permission = Permission(workspace, settings, self._cooldown, clock)
         source = CandidateSource(builder or ContextBuilder(EstimateCounter()), model.complete, self.filter)
         names = rng or random.Random()  # noqa: S311 (names of suggestions, not secrets)
@@ -140,10 +143,6 @@ class Suggester(Listener):
 
     # What the user did with a suggestion. Unknown ids are tolerated everywhere.
 
-    def shown(self, suggestion_id: str) -> None:
-        """The client displays the suggestion."""
-        self._ledger.shown(suggestion_id)
-
     def accepted(self, suggestion_id: str) -> None:
         """The user took all of it."""
         offer = self._ledger.accepted(suggestion_id)
@@ -179,10 +178,6 @@ class Suggester(Listener):
             for edits in (offer.edits, *grouped(text, left)) if offer.edits else ():
                 state.reject(text, edits)
         offer.edits = ()
-
-    def ignored(self, suggestion_id: str, reason: str) -> None:
-        """It disappeared without a decision of the user."""
-        self._ledger.ignored(suggestion_id, reason)
 
     # Settings and state.
 

@@ -56,7 +56,11 @@ _EXPECTED_SECONDS: Final = 3.0
 
 
 class Workspace:
-    """Folders, open documents and the diff stream of one editor. Used from one thread."""
+    """Folders, open documents and the diff stream of one editor. Used from one thread.
+
+    Attributes:
+        mask: the text without secrets, of the same length; the same object when it has none.
+    """
 
     def __init__(
         self,
@@ -69,6 +73,7 @@ class Workspace:
     ) -> None:
         self.folders = tuple(folders)
         self.documents = Documents()
+        self.mask: Callable[[str], str] = (lambda text: text) if privacy is None else privacy.mask
         self.history = History(self.mask)
         self.privacy = privacy
         self.syntax = syntax
@@ -221,10 +226,6 @@ class Workspace:
             withdrawals=self._withdrawals,
             permits=self.permits,
         )
-
-    def mask(self, text: str) -> str:
-        """The text without secrets, of the same length; the same object when it has none."""
-        return text if self.privacy is None else self.privacy.mask(text)
 
     def masked(self, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
         """Hunks of the history as a model may see them: cut from the whole texts before and after, without secrets."""
