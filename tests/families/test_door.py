@@ -18,7 +18,7 @@ from calomel.infer.in_process import open_filler
 from calomel.infer.wire import decode, encode
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.server.app import create_app
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 
 NEXT_EDIT = {"zeta2", "zeta2.1", "sweep-next-edit", "sweep-next-edit-v2"}
 LEFT_TO_RIGHT = {"qwen2", "qwen3", "llama", *NEXT_EDIT}
@@ -42,7 +42,7 @@ def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("published") / request.param
     WRITERS[request.param](folder)
     assert find(folder).name == request.param
-    settings = ServerSettings(token=SecretStr(TOKEN), model=folder, outcome_log=False)
+    settings = ServeSettings(token=SecretStr(TOKEN), model=folder, outcome_log=False)
     app = create_app(settings, lambda: open_filler(folder, dtype="float32", cache_tokens=4096))
     headers = {"authorization": f"Bearer {TOKEN}"}
     with TestClient(app, base_url="http://127.0.0.1", headers=headers) as client:

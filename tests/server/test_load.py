@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from tests.server.conftest import TOKEN, Serving, head, opened, operations, received, until
 
 from calomel.server.app import create_app
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 from calomel.server.tokens import Tokens
 
 URL = "/v1/fim/completions"
@@ -229,7 +229,7 @@ def test_a_body_at_the_edge_of_json_is_answered_and_the_server_goes_on(client: T
 def test_a_client_that_holds_its_share_leaves_room_for_the_others(filler: Any) -> None:
     filler.gate = Event()
     app = create_app(
-        ServerSettings(max_requests=4, client_share=0.5),
+        ServeSettings(max_requests=4, client_share=0.5),
         lambda: filler,
         tokens=Tokens({"ann": "a-token", "bob": "b-token"}),
     )

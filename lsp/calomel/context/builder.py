@@ -11,8 +11,8 @@ from calomel.context.window import (
     HOP_TOKENS,
     MARKS,
     Budget,
-    Change,
-    Snapshot,
+    ChangedSpan,
+    FileSnapshot,
     TokenCounter,
     Window,
     carry_over,
@@ -51,13 +51,13 @@ class Front:
 
     related: tuple[Excerpt, ...]
     left_out: int
-    snapshot: Snapshot | None
+    snapshot: FileSnapshot | None
     first_edit: int
     hops: int
     changed: int = 0
     why: str = "first use"
 
-    def after(self, change: Change) -> Front:
+    def after(self, change: ChangedSpan) -> Front:
         """The same front after a change of the file."""
         low, high, new_high = change
         snapshot = self.snapshot
@@ -129,7 +129,7 @@ def _worn(front: Front, situation: Situation, window: Window, shares: Budget, co
     return "" if left >= needed else "the window needs the room"
 
 
-def _only_looks(snapshot: Snapshot | None, window: Window, situation: Situation) -> bool:
+def _only_looks(snapshot: FileSnapshot | None, window: Window, situation: Situation) -> bool:
     """Whether the cursor has left the snapshot, but the last edit of this file is inside it."""
     if snapshot is None or snapshot.holds(window):
         return False
@@ -162,7 +162,7 @@ def _chosen(
     return Front(related, left_out, snapshot, first, situation.hops, why=why)
 
 
-def _taken(situation: Situation, window: Window, room: int, counter: TokenCounter) -> Snapshot | None:
+def _taken(situation: Situation, window: Window, room: int, counter: TokenCounter) -> FileSnapshot | None:
     return take(situation.path or "", situation.text, window, room, counter, situation.blocks)
 
 
@@ -218,7 +218,7 @@ def _reserve(text: str, shares: Budget, counter: TokenCounter) -> int:
     return most if len(text) > most * 8 else min(most, counter.text(text) + HOP_TOKENS)
 
 
-def _shrunk(span: Window, change: Change) -> Window:
+def _shrunk(span: Window, change: ChangedSpan) -> Window:
     """What is left of a span when a change rewrote one of its ends."""
     low, high, new_high = change
     moved = new_high - high

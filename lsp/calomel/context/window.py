@@ -150,7 +150,7 @@ _CHARACTERS: Final = 5
 _BLOCK_REACH: Final = 5
 
 # (start, end, new end): the text in [start, end) became the text in [start, new end).
-Change = tuple[int, int, int]
+ChangedSpan = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ def place(
     )
 
 
-def carry_over(window: Window, change: Change) -> Window | None:
+def carry_over(window: Window, change: ChangedSpan) -> Window | None:
     """The same lines after a change, with text typed at their end; None when one of their ends was rewritten."""
     low, high, new_high = change
     if window.start <= low <= window.end and high <= window.end:
@@ -283,7 +283,7 @@ _PIECE: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class FileSnapshot:
     """Whole lines of the file.
 
     Attributes:
@@ -311,7 +311,7 @@ class Snapshot:
 
 def take(
     path: str, text: str, window: Window, room: int, counter: TokenCounter, blocks: Sequence[int]
-) -> Snapshot | None:
+) -> FileSnapshot | None:
     """The lines around the window that fit into `room` tokens, twice as many above as below, cut at blocks.
 
     The window is inside it, so that the window can move without changing the snapshot. None when it does not fit.
@@ -325,7 +325,7 @@ def take(
         pieces = _pieces(path, text, start, end)
         count = counter.excerpts(pieces)
         if count <= room:
-            return Snapshot(pieces, Window(start, end))
+            return FileSnapshot(pieces, Window(start, end))
         size = min(size - _CHARACTERS, int(size * room / count * 0.97))
         if start == window.start and end == window.end:
             break

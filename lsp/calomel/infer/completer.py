@@ -53,7 +53,7 @@ _MAX_CANDIDATES: Final = 64
 _Count = Annotated[int, Meta(ge=0, le=2**53)]
 _Tokens = Annotated[int, Meta(ge=0, le=MAX_TOKENS)]
 _Context = Annotated[int, Meta(ge=1, le=MAX_CONTEXT)]
-_Name = Annotated[str, Meta(max_length=256)]
+_ShortText = Annotated[str, Meta(max_length=256)]
 _Numbers = Annotated[tuple[float, ...], Meta(max_length=MAX_TOKENS)]
 
 
@@ -183,7 +183,7 @@ class Candidate:
     finish_reason: FinishReason = "stop"
     steps: _Count = 0
     length_scores: tuple[tuple[_Tokens, float], ...] = ()
-    maker: _Name = CANVAS
+    maker: _ShortText = CANVAS
     log_prob: float | None = None
     keep_log_prob: float | None = None
 
@@ -216,7 +216,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Timings:
+class EngineTimings:
     """How long the parts of an answer took, in seconds, measured by the side that computed it."""
 
     queued: float = 0.0
@@ -237,11 +237,11 @@ class CompleteAnswer:
     """
 
     candidates: Annotated[tuple[Candidate, ...], Meta(max_length=_MAX_CANDIDATES)]
-    reason: _Name | None = None
+    reason: _ShortText | None = None
     context_tokens: _Count = 0
     cached_tokens: _Count = 0
-    model: _Name = ""
-    timings: Timings = field(default_factory=Timings)
+    model: _ShortText = ""
+    timings: EngineTimings = field(default_factory=EngineTimings)
     judged: bool = True
 
 
@@ -290,13 +290,13 @@ class ModelInfo:
         through: the server that it is behind, for people; empty for one that this Calomel runs.
     """
 
-    id: _Name
-    weights: _Name
+    id: _ShortText
+    weights: _ShortText
     kinds: tuple[Kind, ...]
     max_context: _Context
     default_context: _Context
     tokenizer: Annotated[str, Meta(max_length=4096)] | None
-    version: _Name
+    version: _ShortText
     region: RegionBounds = field(default_factory=RegionBounds)
     reads_ahead: bool = False
     source: SourceClass | Literal[""] = ""

@@ -24,12 +24,12 @@ from calomel.infer.completer import (
     CompleteRequest,
     Drawing,
     Ending,
+    EngineTimings,
     Fill,
     FillRequest,
     FinishReason,
     GenerationConfig,
     Occupancy,
-    Timings,
     canvas_text,
     cut_at_stop,
     ending,
@@ -40,7 +40,7 @@ from calomel.infer.completer import (
 )
 from calomel.infer.recall import CopyCandidate, CopyScorer, recall
 from calomel.infer.rewriter import Rewriter
-from calomel.infer.scoring import Drafted, RequestGroup, expected_characters, expected_of_draft, judge_drafts
+from calomel.infer.scoring import JudgedDrafts, RequestGroup, expected_characters, expected_of_draft, judge_drafts
 from calomel.prompts.grammar import AnswerForm, GrammarCompiler
 from calomel.prompts.own import ContextRenderer, FimTokens
 from calomel.prompts.token_healing import NO_HEALING, TokenHealing, pieces_of
@@ -528,7 +528,7 @@ def _candidate(fill: Fill) -> Candidate:
     return replace(Candidate.of(fill.result, fill.text, fill.completion_tokens), finish_reason=fill.finish_reason)
 
 
-def _ranked(own: Candidate, drafted: Drafted) -> tuple[Candidate, ...]:
+def _ranked(own: Candidate, drafted: JudgedDrafts) -> tuple[Candidate, ...]:
     """The model's own text and what is left of the drafts, by expected characters."""
     probabilities = own.log_probs if drafted.log_prob is None else (drafted.log_prob,)
     scores = [expected_characters(own.text, probabilities), *map(expected_of_draft, drafted.drafts)]
@@ -543,6 +543,6 @@ def _answer(fill: Fill, candidates: tuple[Candidate, ...], *, judged: bool = Tru
         candidates,
         context_tokens=fill.prompt_tokens,
         cached_tokens=fill.cached_tokens,
-        timings=Timings(queued=max(0.0, fill.seconds - worked), total=fill.seconds),
+        timings=EngineTimings(queued=max(0.0, fill.seconds - worked), total=fill.seconds),
         judged=judged,
     )

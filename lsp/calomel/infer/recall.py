@@ -54,7 +54,7 @@ class CopyCandidate:
 
 
 # The numbers of matching characters before and after the hole, and the text between.
-_Place = tuple[int, int, str]
+_CopyPlace = tuple[int, int, str]
 
 
 def recall(prefix: str, suffix: str, others: Sequence[str] = ()) -> CopyCandidate | None:
@@ -74,13 +74,13 @@ def recall(prefix: str, suffix: str, others: Sequence[str] = ()) -> CopyCandidat
     return None
 
 
-def _likeliest(found: Sequence[_Place]) -> CopyCandidate | None:
+def _likeliest(found: Sequence[_CopyPlace]) -> CopyCandidate | None:
     votes = Counter(text for _, _, text in found)
     before, behind, text = max(found, key=lambda place: (*place[:2], votes[place[2]]))
     return CopyCandidate(text, before, behind, len(found), votes[text]) if text.strip() else None
 
 
-def _places(prefix: str, suffix: str, others: Sequence[str], size: int, goal: str) -> Iterator[_Place]:
+def _places(prefix: str, suffix: str, others: Sequence[str], size: int, goal: str) -> Iterator[_CopyPlace]:
     """The places of the last `size` characters of `prefix`, with the text from there to `goal`; nearest first."""
     tail, before = prefix[-size:], len(prefix) - size
     for source, nearest_last in ((prefix, True), (suffix, False), *((other, True) for other in others)):

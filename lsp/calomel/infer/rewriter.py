@@ -28,8 +28,8 @@ from calomel.infer.completer import (
     Candidate,
     CompleteAnswer,
     CompleteRequest,
+    EngineTimings,
     GenerationConfig,
-    Timings,
     ending,
 )
 from calomel.infer.scoring import LikelihoodScorer, RequestGroup
@@ -164,6 +164,6 @@ def _answer(candidates: Sequence[Candidate], first: Result, began: float, *, jud
         tuple(candidates),
         context_tokens=first.cached_tokens + first.computed_tokens,
         cached_tokens=first.cached_tokens,
-        timings=Timings(total=time.monotonic() - began),
+        timings=EngineTimings(total=time.monotonic() - began),
         judged=judged,
     )

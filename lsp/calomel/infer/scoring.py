@@ -139,7 +139,7 @@ class LikelihoodScorer:
 
 
 @dataclass(frozen=True, slots=True)
-class Drafted:
+class JudgedDrafts:
     """A filled hole and its drafts.
 
     Attributes:
@@ -165,7 +165,7 @@ async def judge_drafts(
     healing: TokenHealing = NO_HEALING,
     *,
     bare: bool = True,
-) -> Drafted:
+) -> JudgedDrafts:
     """Denoise `filling` and judge `drafts` in parallel; if it is a close call, judge the model's own text, too.
 
     Args:
@@ -202,10 +202,10 @@ async def judge_drafts(
     own = expected_characters(healing.rest(tokenizer.decode(filled.ids)), filled.log_probs[owed:])
     rival = max(map(expected_of_draft, kept), default=0.0)
     if not bare or not rival / CLOSE <= own <= rival * CLOSE:
-        return Drafted(filled, kept)
+        return JudgedDrafts(filled, kept)
     nothing, _ = healing.given("", tokenizer)
     await scorer.score([filled.ids, nothing])
-    return Drafted(filled, kept, _behind(scorer, filled.ids, owed), _behind(scorer, nothing, len(nothing)))
+    return JudgedDrafts(filled, kept, _behind(scorer, filled.ids, owed), _behind(scorer, nothing, len(nothing)))
 
 
 def cut_draft(

@@ -181,7 +181,7 @@ _SMALLER: Final = ((16, ""), (8, "int8"), (4, "int4"))
 _NO_TEXT: Final = re.compile(r"embed|rerank", re.IGNORECASE)
 
 
-class Models:
+class ModelCommands:
     """The commands for models."""
 
     def __init__(self, model: ModelClient, services: Services, configuration: Configuration) -> None:

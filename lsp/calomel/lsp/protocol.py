@@ -32,7 +32,7 @@ from calomel.suggest.silence import Silence, SilenceReason
 LOG: Final = logging.getLogger(__name__)
 
 T = TypeVar("T")
-State = Literal["ready", "loading", "off", "error"]
+ModelState = Literal["ready", "loading", "off", "error"]
 
 # Our states in Copilot's protocol.
 _KINDS: Final = {"ready": "Normal", "loading": "Normal", "off": "Inactive", "error": "Warning"}
@@ -96,7 +96,7 @@ class Editor(JsonRPCServer):
         super().__init__(JsonRPCProtocol, lambda: _CONVERTER)
         self.protocol.set_writer(connection, include_headers=False)
         self.client = client
-        self._last: tuple[State, str] | None = None
+        self._last: tuple[ModelState, str] | None = None
         self._shown: set[str] = set()
         self._running: set[asyncio.Task[Any] | None] = set()
 
@@ -171,7 +171,7 @@ class Editor(JsonRPCServer):
         if not isinstance(error, JsonRpcException):
             LOG.error("%s: %s", source.__name__, describe(error))
 
-    def tell_state(self, state: State, message: str) -> None:
+    def tell_state(self, state: ModelState, message: str) -> None:
         """Report the model's state; nothing twice in a row."""
         if self._last == (state, message):
             return

@@ -19,7 +19,7 @@ from calomel.infer.client import Connect, ModelClient
 from calomel.infer.completer import Completer, CompleterError, ModelInfo
 from calomel.infer.launch import version
 from calomel.lsp.client import ANSWERS, Client, local_path
-from calomel.lsp.commands import Commands, Models
+from calomel.lsp.commands import Commands, ModelCommands
 from calomel.lsp.configuration import Configuration
 from calomel.lsp.connection import Connection, Transport, watch_parent
 from calomel.lsp.log import log_path, open_log, set_level
@@ -151,7 +151,7 @@ class Session:
         self._sync = TextSync(self._workspace, self._editor.warn)
         self._place: tuple[str, types.Position] | None = None  # what the user looks at
         commands = Commands(self._services, self._configuration, self._sync, self._tell_state, clock, log)
-        commands.table |= Models(self._model, self._services, self._configuration).table
+        commands.table |= ModelCommands(self._model, self._services, self._configuration).table
         for method, handler in self._handlers(client, commands).items():
             self._editor.handle(method, handler)
         self._editor.handle(types.TEXT_DOCUMENT_DID_OPEN, self._opened, self._sync.misunderstood)

@@ -19,7 +19,7 @@ from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.elsewhere import drafts_elsewhere, others_of
 from calomel.suggest.judging import Decision
 from calomel.suggest.offering import Offering
-from calomel.suggest.pace import Cooldown, Debounce, Latency, Permission, Run, SingleFlight
+from calomel.suggest.pace import Cooldown, Debounce, Latency, ModelRun, Permission, SingleFlight
 from calomel.suggest.recent import Past, past_of, standing
 from calomel.suggest.search import next_edits
 from calomel.suggest.silence import Silence, SilenceReason
@@ -298,7 +298,7 @@ class Answering:
     def _is_open(self, document: Document) -> bool:
         return self._workspace.documents.get(document.uri) is document
 
-    async def _entry(self, request: Request, snapshot: Snapshot, run: Run) -> Entry | Silence:
+    async def _entry(self, request: Request, snapshot: Snapshot, run: ModelRun) -> Entry | Silence:
         """Ask the model and cache its answer; a silence if it could not answer."""
         began, document, state = self._model.clock(), request.document, self.state(request.document.uri)
         self.asked += 1

@@ -95,7 +95,7 @@ def _does_all(touched: Sequence[Planned], done: Planned) -> bool:
 # The size of Copilot's cache of next edits.
 _ENTRIES: Final = 50
 
-_State = tuple[Kind, int, int, int, int]
+_EntryKey = tuple[Kind, int, int, int, int]
 
 
 @dataclass(slots=True)
@@ -154,7 +154,7 @@ class Cache:
 
     def __init__(self, limit: int = _ENTRIES) -> None:
         self._limit = limit
-        self._entries: OrderedDict[_State, Entry] = OrderedDict()
+        self._entries: OrderedDict[_EntryKey, Entry] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -222,7 +222,7 @@ class Cache:
         return near and (not entry.agreed or hash(apply(text, edits_of(entry.edits))) == entry.goal)
 
 
-def _state(kind: Kind, text: str, cursor: int, rank: int = 0) -> _State:
+def _state(kind: Kind, text: str, cursor: int, rank: int = 0) -> _EntryKey:
     return kind, len(text), hash(text), cursor, rank
 
 

@@ -51,7 +51,7 @@ from calomel.suggest.judging import (
     shows,
     with_others,
 )
-from calomel.suggest.signals import Accord, Drafted, accord_of, agreement_of
+from calomel.suggest.signals import Accord, DraftSignals, accord_of, agreement_of
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Snapshot
 from calomel.workspace.workspace import Situation
@@ -264,7 +264,7 @@ class CandidateSource:
         answer = await self._ask("edit", snapshot, situation, region=region, drafts=texts, own=own)
         counts = Counter(draft.maker for draft in drafts)
         known = {
-            (draft.text, draft.maker): Drafted(each.support, each.likeness, counts[draft.maker])
+            (draft.text, draft.maker): DraftSignals(each.support, each.likeness, counts[draft.maker])
             for draft, each in zip(texts, proposed, strict=True)
         }
         read = [(each, read_rewrite(each, situation.text, start, end)) for each in answer.candidates]
@@ -284,7 +284,7 @@ class CandidateSource:
                 edits,
                 region,
                 cut_off=candidate.finish_reason != "stop",
-                drafted=known.get((candidate.text, candidate.maker), Drafted()),
+                drafted=known.get((candidate.text, candidate.maker), DraftSignals()),
                 agreement=agreement_of(candidate, answer, line_feeds(old)),
                 accord=(
                     Accord()

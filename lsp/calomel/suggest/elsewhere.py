@@ -106,13 +106,13 @@ def _defines(text: str, name: str) -> bool:
     return re.search(_DEFINED.format(re.escape(name)), text, re.MULTILINE) is not None
 
 
-_Pairs = set[tuple[str, str]]
+_NamePairs = set[tuple[str, str]]
 
 
-def _renamed(edited: Sequence[Document], hunks: Sequence[Hunk]) -> _Pairs:
+def _renamed(edited: Sequence[Document], hunks: Sequence[Hunk]) -> _NamePairs:
     """The names that were renamed where they are defined, with their new ones; none that is local to a function."""
-    local: _Pairs = set()
-    defined: _Pairs = set()
+    local: _NamePairs = set()
+    defined: _NamePairs = set()
     for document in edited:
         rows = Rows(document.text, names_of(document.language_id, document.path))
         seen = evidence(rows, hunks, prompt_path(document))

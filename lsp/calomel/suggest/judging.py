@@ -22,7 +22,7 @@ from calomel.suggest.edit import Planned, TextEdit, edits_of, joined, row_of, ro
 from calomel.suggest.signals import (
     Accord,
     CandidateAgreement,
-    Drafted,
+    DraftSignals,
     Kinship,
     OutcomeSignals,
     RecentActivity,
@@ -107,7 +107,7 @@ class Proposed:
     region: tuple[int, int] | None = None
     cut: int = 0
     cut_off: bool = False
-    drafted: Drafted = field(default_factory=Drafted)
+    drafted: DraftSignals = field(default_factory=DraftSignals)
     agreement: CandidateAgreement = field(default_factory=CandidateAgreement)
     accord: Accord = field(default_factory=Accord)
 

@@ -257,7 +257,7 @@ class Latency:
 
 
 @dataclass(eq=False, slots=True)
-class Run:
+class ModelRun:
     """Work for one question, which may outlive it.
 
     Attributes:
@@ -283,11 +283,11 @@ class SingleFlight:
     """
 
     def __init__(self) -> None:
-        self._run: Run | None = None
+        self._run: ModelRun | None = None
         self._asking: dict[Kind, asyncio.Task[Answer]] = {}
 
     @property
-    def running(self) -> Run | None:
+    def running(self) -> ModelRun | None:
         """The work in progress."""
         return None if self._run is None or self._run.task.done() else self._run
 
@@ -317,7 +317,7 @@ class SingleFlight:
                 self.running.task.cancel()
 
     async def run(
-        self, kind: Kind, uri: str, work: Callable[[Run], Coroutine[Any, Any, Entry | Silence]], *, now: bool
+        self, kind: Kind, uri: str, work: Callable[[ModelRun], Coroutine[Any, Any, Entry | Silence]], *, now: bool
     ) -> Entry | Silence:
         """The result of `work`, started as soon as nothing else runs.
 
@@ -328,7 +328,7 @@ class SingleFlight:
             if now or other.owner is owner or other.kind == kind or other.changes:
                 other.task.cancel()
             await asyncio.wait({other.task})
-        run = self._run = Run(kind, uri, owner)
+        run = self._run = ModelRun(kind, uri, owner)
         run.task = asyncio.ensure_future(work(run))
         await asyncio.wait({run.task})
         return Silence.of(SilenceReason.SUPERSEDED) if run.task.cancelled() else run.task.result()

@@ -21,7 +21,7 @@ _EDITS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class EditStep:
     r"""One of the last edits of a document: `hunk`, found at `start` of the text after it; all line ends are \n."""
 
     hunk: Hunk
@@ -41,7 +41,7 @@ class Course:
 
     standing: tuple[Hunk, ...]
     withdrawn: tuple[Hunk, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[EditStep, ...]
     back: bool
 
 
@@ -65,7 +65,7 @@ def course(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Course:
     gone: set[int] = set()
     # Newest first: the index of an edit, and the text after it.
     made: list[tuple[int, str]] = []
-    steps: list[Step] = []
+    steps: list[EditStep] = []
     now = plain(text)
     for at in reversed(own):
         hunk = last[at]
@@ -73,7 +73,7 @@ def course(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Course:
         place = place_of(now, hunk.start_line, after)
         if place is not None:
             made.append((at, now))
-            steps.append(Step(hunk, place))
+            steps.append(EditStep(hunk, place))
             now = now[:place] + before + now[place + len(after) :]
         elif place_of(now, hunk.start_line, before) is not None:
             gone.add(at)

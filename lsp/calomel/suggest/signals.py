@@ -106,7 +106,7 @@ class RecentActivity:
 
 
 @dataclass(frozen=True, slots=True)
-class Drafted:
+class DraftSignals:
     """Signals of a draft; the model's own text has none.
 
     Attributes:
@@ -290,7 +290,7 @@ class OutcomeSignals:
     cut: int | None = None
     log_prob: float | None = None
     keep_log_prob: float | None = None
-    drafted: Drafted = field(default_factory=Drafted)
+    drafted: DraftSignals = field(default_factory=DraftSignals)
     kinship: Kinship = field(default_factory=Kinship)
     agreement: CandidateAgreement = field(default_factory=CandidateAgreement)
     accord: Accord = field(default_factory=Accord)

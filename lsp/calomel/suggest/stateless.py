@@ -107,7 +107,7 @@ _SINCE_EDIT: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ModelWork:
     """The model's work for one request, over all of its questions: tokens, denoising steps, seconds."""
 
     context_tokens: int = 0
@@ -117,7 +117,7 @@ class Work:
     seconds: float = 0.0
 
     @classmethod
-    def of(cls, answers: Sequence[CompleteAnswer]) -> Work:
+    def of(cls, answers: Sequence[CompleteAnswer]) -> ModelWork:
         """The sum over answers; tokens and steps are those of the first candidates."""
         first = [each.candidates[0] for each in answers if each.candidates]
         return cls(
@@ -145,7 +145,7 @@ class RegionAnswer:
     found: tuple[Decision, ...] = ()
     edits: tuple[TextEdit, ...] = ()
     reason: SilenceReason | None = None
-    work: Work = field(default_factory=Work)
+    work: ModelWork = field(default_factory=ModelWork)
 
 
 class EditService:
@@ -208,11 +208,11 @@ class EditService:
         if not found:
             silent = answered[0]
             reason = silent.reason if isinstance(silent, Decision) else silent
-            return RegionAnswer(shown.region, reason=reason, work=Work.of(done))
+            return RegionAnswer(shown.region, reason=reason, work=ModelWork.of(done))
         edits = tuple(sorted(edit for each in found for edit in edits_of(each.edits)))
         start = len(shown.prefix)
         moved = [TextEdit(a - start, b - start, new) for a, b, new in edits]
-        return RegionAnswer(apply(shown.region, moved), found, edits, work=Work.of(done))
+        return RegionAnswer(apply(shown.region, moved), found, edits, work=ModelWork.of(done))
 
     async def _snapshot(
         self, shown: EditPrompt, hidden: EditPrompt, info: ModelInfo, client: str, max_tokens: int

@@ -25,7 +25,7 @@ from calomel.suggest.offering import Offering
 from calomel.suggest.offers import Offer, Outcome, OutcomeSink
 from calomel.suggest.pace import Cooldown, Permission
 from calomel.suggest.signals import OutcomeSignals
-from calomel.suggest.silence import Silence, SilenceReason, Status
+from calomel.suggest.silence import Silence, SilenceReason, SuggestionStatus
 from calomel.suggest.snapshot import Diagnostic, Request, Selected, Trigger
 from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.history import Listener, Origin
@@ -94,7 +94,7 @@ class Suggester(Listener):
         clock = model.clock
         self._is_closed = False
         self._workspace = workspace
-        self._tally = Status()
+        self._tally = SuggestionStatus()
         self._cooldown = Cooldown(clock)
         self.filter = SuggestionFilter(settings.aggressiveness, settings.aggressiveness_by_language)
         self._ledger = Ledger(clock, _Learning(self.filter, outcomes))
@@ -208,7 +208,7 @@ class Suggester(Listener):
         """Be silent until the clock reaches `until`; None ends it."""
         self._permission.snoozed_until = until
 
-    def status(self) -> Status:
+    def status(self) -> SuggestionStatus:
         """The current status."""
         self._ledger.settle()
         latency = self._answering.latency

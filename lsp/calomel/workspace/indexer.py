@@ -36,8 +36,8 @@ _DEATHS: Final = 12
 _FIRST_WAIT: Final = 0.25
 _LONGEST_WAIT: Final = 60.0
 
-Message = Callable[[str], None]
-Progress = Callable[[int, int], None]
+ShowMessage = Callable[[str], None]
+ReportProgress = Callable[[int, int], None]
 
 
 class Indexer:
@@ -47,7 +47,7 @@ class Indexer:
         self,
         index: Index,
         permission: Privacy | None = None,
-        message: Message | None = None,
+        message: ShowMessage | None = None,
         *,
         command: Sequence[str] = COMMAND,
     ) -> None:
@@ -57,7 +57,7 @@ class Indexer:
         self._command = command
         self._most_files = MOST_FILES
         self._folders: tuple[Path, ...] = ()
-        self._progress: Progress | None = None
+        self._progress: ReportProgress | None = None
         self._wake = threading.Condition()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -80,7 +80,9 @@ class Indexer:
         self.restarts = 0
         self._failures = 0
 
-    def start(self, folders: Sequence[Path], progress: Progress | None = None, *, most_files: int = MOST_FILES) -> None:
+    def start(
+        self, folders: Sequence[Path], progress: ReportProgress | None = None, *, most_files: int = MOST_FILES
+    ) -> None:
         """Read the folders; called again, forget files that are not in the new ones.
 
         `progress` is called from the background, once more when everything is read.

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from calomel.prompts.parts import Excerpt
-from calomel.workspace.candidates import Candidate, Question, from_index, imports_in, merge, resolve, snap, weigh
+from calomel.workspace.candidates import Passage, Question, from_index, imports_in, merge, resolve, snap, weigh
 from calomel.workspace.definitions import Definition
 from calomel.workspace.documents import Document, TextChange, file_of
 from calomel.workspace.history import Listener, Origin
 from calomel.workspace.index import Index
-from calomel.workspace.indexer import MOST_FILES, Indexer, Message, Progress
+from calomel.workspace.indexer import MOST_FILES, Indexer, ReportProgress, ShowMessage
 from calomel.workspace.languages import grammar_of
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.segment import family_of
@@ -130,7 +130,7 @@ _UNFINISHED: Final = 1.0
 
 
 @dataclass(slots=True)
-class Answer:
+class CachedExcerpts:
     """One answer, and the state in which it was made.
 
     Attributes:
@@ -177,7 +177,7 @@ def keys(scopes: Sequence[Definition]) -> tuple[tuple[str, str], ...]:
     return tuple((scope.kind, scope.name) for scope in scopes if scope.kind != "block")
 
 
-def in_order(found: Sequence[tuple[float, Excerpt]], before: Answer | None) -> tuple[Excerpt, ...]:
+def in_order(found: Sequence[tuple[float, Excerpt]], before: CachedExcerpts | None) -> tuple[Excerpt, ...]:
     """The best last; but those of the previous answer stay in front, in order, since the model has read them."""
     ranked = [each for _, each in sorted(found, key=lambda pair: (pair[0], pair[1].path, pair[1].start_line))]
     stayed = [each for each in (() if before is None else before.excerpts) if each in ranked]
@@ -203,7 +203,7 @@ class Related(Listener):
         privacy: Privacy | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
-        message: Message | None = None,
+        message: ShowMessage | None = None,
         watch: bool = True,
     ) -> None:
         """`message` is called from other threads, with messages for the user."""
@@ -219,9 +219,11 @@ class Related(Listener):
         # Those with unsaved text, and those whose text the index holds.
         self._unsaved: dict[str, Document] = {}
         self._held: set[str] = set()
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, CachedExcerpts] = {}
 
-    def start(self, folders: Sequence[Path], progress: Progress | None = None, *, most_files: int = MOST_FILES) -> None:
+    def start(
+        self, folders: Sequence[Path], progress: ReportProgress | None = None, *, most_files: int = MOST_FILES
+    ) -> None:
         """Index the folders in the background, and watch them; call it again for other folders, or none.
 
         `progress` gets the numbers of files read and found, once more when all are read. It is called from another
@@ -259,7 +261,7 @@ class Related(Listener):
         deadline = now + budget_seconds
         generation = self.index.generation
         found, taken = self._find(document, offset, lambda: self._clock() > deadline)
-        answer = Answer(
+        answer = CachedExcerpts(
             in_order(found, before), taken, scopes, line, now, generation, complete, elsewhere,
             whole=self._clock() <= deadline,
         )  # fmt: skip
@@ -353,7 +355,7 @@ class Related(Listener):
             nearby="".join(document.lines(line - _NEARBY, line + _NEARBY + 1)),
         )
 
-    def _recent_places(self, uri: str) -> Iterator[Candidate]:
+    def _recent_places(self, uri: str) -> Iterator[Passage]:
         for rank, place in enumerate(self._recent.others(uri)):
             key = _key(place.uri)
             document = self._documents.get(key)
@@ -363,9 +365,9 @@ class Related(Listener):
             elif key not in self.index:
                 continue
             part = _OLDER**rank * (1.0 if place.edited else _ONLY_VIEWED)
-            yield Candidate(key, max(0, start), end, "recent", weigh("recent", part))
+            yield Passage(key, max(0, start), end, "recent", weigh("recent", part))
 
-    def _live(self, each: Candidate) -> Candidate | None:
+    def _live(self, each: Passage) -> Passage | None:
         """A candidate from the index, moved to its present lines if the document is open; None if they are gone."""
         document = self._documents.get(each.path)
         if document is None:
@@ -374,7 +376,7 @@ class Related(Listener):
         at = _found_again(document, each.start, lines) if lines else None
         return None if at is None else replace(each, start=at, end=min(at + len(lines), document.line_count))
 
-    def _read(self, each: Candidate) -> tuple[str, list[str], list[str]]:
+    def _read(self, each: Passage) -> tuple[str, list[str], list[str]]:
         """A file's name in prompts, and the candidate's lines: as they are, and cut from the text without secrets."""
         document, place = self._documents.get(each.path), self.index.place(each.path)
         masks = self._privacy is not None and self._privacy.masks

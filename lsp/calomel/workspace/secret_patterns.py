@@ -67,7 +67,7 @@ def _has_upper(text: str) -> bool:
     return text[0].isupper()
 
 
-Found = tuple[int, int, str]
+SecretMatch = tuple[int, int, str]
 
 # No known secret is longer; the bound keeps the cost of a megabyte-long line linear.
 _LONGEST: Final = 4096
@@ -109,7 +109,7 @@ _RANDOM_PHRASES: Final = _compiled(TABLES["random_phrases"])
 _PHRASES: Final = _RANDOM_PHRASES | _compiled(TABLES["phrases"])
 
 
-def find_shapes(text: str) -> Iterator[Found]:
+def find_shapes(text: str) -> Iterator[SecretMatch]:
     """Everything in `text` with a known shape, as (start, end, kind); in any order, may overlap."""
     # Every shape is in a long word, and there are far fewer different long words than text. A text that consists of
     # several quoted strings is one word.
@@ -136,7 +136,7 @@ def find_shapes(text: str) -> Iterator[Found]:
         yield from ((*found.span("secret"), "url_password") for found in PATTERNS["url_password"].finditer(text))
 
 
-def find_phrases(text: str, lower: str) -> Iterator[Found]:
+def find_phrases(text: str, lower: str) -> Iterator[SecretMatch]:
     """Credentials after what announces them; `lower` is `text` in lower case."""
     for phrase in filter(lower.__contains__, _PHRASES):
         pattern = _PHRASES[phrase]
@@ -211,7 +211,7 @@ _SHORTEST_HEX: Final = 24
 _TELLING: Final = 256
 
 
-def find_values(text: str, lower: str) -> Iterator[Found]:
+def find_values(text: str, lower: str) -> Iterator[SecretMatch]:
     """Every value in `text` of a name that sounds secret, as (start, end, kind); may overlap.
 
     If `start` is `end`, the value is on lines below, see `find_below`. `lower` is `text` in lower case, of the same
@@ -262,7 +262,7 @@ def _named(text: str, keyword: str, at: int) -> tuple[str, int]:
     return "secret", end
 
 
-def _along(text: str, end: int, kind: str) -> Iterator[Found]:
+def _along(text: str, end: int, kind: str) -> Iterator[SecretMatch]:
     """What stands farther behind a name on its line: a default, an item of a list, a value within a text of JSON.
 
     What was surely generated, whatever else is between them; in a list or a call, what may be a password.
@@ -367,7 +367,7 @@ def _parts(text: str, given: re.Match[str]) -> list[tuple[int, int]]:
     return spans
 
 
-def _judged(text: str, at: int, given: re.Match[str], kind: str) -> Iterator[Found]:
+def _judged(text: str, at: int, given: re.Match[str], kind: str) -> Iterator[SecretMatch]:
     if PATTERNS["harmless_tail"].search(given["tail"]) or (given["passed"] and given["tail"]):
         return
     near = max(0, at - _FARTHEST)

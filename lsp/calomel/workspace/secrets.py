@@ -164,10 +164,10 @@ def _indent(line: str) -> int:
 
 Span = tuple[int, int, str]
 # What is known about a line: its own secrets, and its role in a block.
-_Known = tuple[tuple[Span, ...], Mark | None]
+_LineSecrets = tuple[tuple[Span, ...], Mark | None]
 
 _ANNOUNCED: Final = frozenset({Mark.KEY, Mark.PASSWORD, Mark.SECRET, Mark.PHRASE})
-_CLEAN: Final[_Known] = ((), None)
+_CLEAN: Final[_LineSecrets] = ((), None)
 _MASK: Final = "*"
 # About four large files; a line is kept once however often it occurs.
 _KEPT_LINES: Final = 16_000
@@ -197,9 +197,9 @@ class SecretFinder:
 
     def __init__(self, pause: Callable[[], None] | None = None) -> None:
         self._pause = pause or (lambda: None)
-        self._lines: dict[str, _Known] = {}
+        self._lines: dict[str, _LineSecrets] = {}
         # How many lines a part of a text has, and what is known about them.
-        self._parts: dict[str, tuple[int, list[tuple[int, _Known]]]] = {}
+        self._parts: dict[str, tuple[int, list[tuple[int, _LineSecrets]]]] = {}
         self._texts: OrderedDict[str, tuple[Span, ...]] = OrderedDict()
 
     def spans(self, text: str) -> tuple[Span, ...]:
@@ -233,7 +233,7 @@ class SecretFinder:
     def _find(self, text: str) -> tuple[Span, ...]:
         text = text.replace("\r", "\n") if "\r" in text else text
         rows = 0
-        known: list[tuple[int, _Known]] = []
+        known: list[tuple[int, _LineSecrets]] = []
         for chunk in _chunks(text):
             part = self._parts.get(chunk)
             if part is None:
@@ -260,7 +260,7 @@ class SecretFinder:
                 found += [(starts[number] + start, starts[number] + end, kind) for number, start, end in parts]
         return joined(found + list(_again(text, found)))
 
-    def _known(self, lines: list[str]) -> list[tuple[int, _Known]]:
+    def _known(self, lines: list[str]) -> list[tuple[int, _LineSecrets]]:
         """What is known about those lines that are not clean."""
         cache = self._lines
         each = list(map(cache.get, lines))
@@ -336,9 +336,9 @@ def joined(found: list[Span]) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def learn(lines: Iterable[str], pause: Callable[[], None] = lambda: None) -> dict[str, _Known]:
+def learn(lines: Iterable[str], pause: Callable[[], None] = lambda: None) -> dict[str, _LineSecrets]:
     """What is known about lines, each seen alone; `pause` is called after every piece but the last."""
-    known: dict[str, _Known] = {}
+    known: dict[str, _LineSecrets] = {}
     batch: list[str] = []
     size = 0
     for line in lines:
@@ -354,7 +354,7 @@ def learn(lines: Iterable[str], pause: Callable[[], None] = lambda: None) -> dic
     return known | _learn(batch)
 
 
-def _learn_long(line: str, pause: Callable[[], None]) -> _Known:
+def _learn_long(line: str, pause: Callable[[], None]) -> _LineSecrets:
     """Like `learn`, for one line in pieces: an edge may cut a secret, which the next piece has whole."""
     found: list[Span] = []
     for start in range(0, len(line), _PIECE - _OVERLAP):
@@ -381,7 +381,7 @@ def _chunks(text: str) -> Iterator[str]:
     yield text[at:]
 
 
-def _learn(lines: list[str]) -> dict[str, _Known]:
+def _learn(lines: list[str]) -> dict[str, _LineSecrets]:
     known = dict.fromkeys(lines, _CLEAN)
     text = "\n".join(lines)
     lower = text.replace("\u0130", "I").lower()  # the only letter whose lower case has another length

@@ -73,7 +73,7 @@ _KINDS: Final = ("other", "class", "enum", "function", "interface", "method", "m
 
 
 # Some lines of a file: the first, the one after the last, and how often the number of each word occurs.
-Chunk = tuple[int, int, dict[int, int]]
+IndexedChunk = tuple[int, int, dict[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Analysis:
 
     lines: list[str]
     starts: tuple[int, ...]
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[IndexedChunk, ...]
     definitions: tuple[Definition, ...]
     secrets: tuple[tuple[int, int], ...]
 
@@ -119,9 +119,9 @@ def _structure(text: str, path: str) -> tuple[tuple[int, ...], tuple[Definition,
     return block_starts_by_lines(text), outline_by_lines(Document("", "", None, text))
 
 
-def _chunks(lines: list[str], starts: tuple[int, ...]) -> tuple[Chunk, ...]:
+def _chunks(lines: list[str], starts: tuple[int, ...]) -> tuple[IndexedChunk, ...]:
     """Runs of at most `CHUNK_LINES` lines that begin at good places if there are any."""
-    found: list[Chunk] = []
+    found: list[IndexedChunk] = []
     line, at = 0, 0
     while line < len(lines):
         end = min(line + CHUNK_LINES, len(lines))
@@ -192,7 +192,7 @@ class IndexedFile:
     secrets: tuple[tuple[int, int], ...] = ()
 
 
-class Found(NamedTuple):
+class IndexedDefinition(NamedTuple):
     """A definition in a file of a segment; `line` is its first, `end` after its last, `body` after its signature."""
 
     name: int
@@ -230,15 +230,18 @@ class Segment:
         """For each number of a name, the index of its first definition and that after its last."""
         return self._names.searchsorted(numbers), self._names.searchsorted(numbers, side="right")
 
-    def definitions(self, first: int, end: int, within: Sequence[int] | None = None) -> list[Found]:
+    def definitions(self, first: int, end: int, within: Sequence[int] | None = None) -> list[IndexedDefinition]:
         """Definitions by their indices from `defined`, ordered by file and line; only those `within` some files."""
         rows = self._definitions[first:end]
-        return [Found(*row) for row in (rows if within is None else rows[np.isin(rows["file"], within)]).tolist()]
+        return [
+            IndexedDefinition(*row)
+            for row in (rows if within is None else rows[np.isin(rows["file"], within)]).tolist()
+        ]
 
-    def definitions_of(self, file: int) -> list[Found]:
+    def definitions_of(self, file: int) -> list[IndexedDefinition]:
         """The definitions in a file, by line."""
         rows = self._definitions[self._definitions["file"] == file].tolist()
-        return sorted((Found(*row) for row in rows), key=lambda found: (found.line, -found.end))
+        return sorted((IndexedDefinition(*row) for row in rows), key=lambda found: (found.line, -found.end))
 
     def postings(self, number: int) -> Numbers:
         """The chunks that contain a word, ascending."""

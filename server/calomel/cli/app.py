@@ -22,7 +22,7 @@ from calomel.cli.train import corpus, edits, train
 
 if TYPE_CHECKING:
     from calomel.cli.checks import Finding
-    from calomel.server.settings import ServerSettings
+    from calomel.server.settings import ServeSettings
 
 
 class Step(NamedTuple):
@@ -54,7 +54,7 @@ def show_steps() -> None:
     print("\ncalomel --help lists every command.")
 
 
-def steps(settings: ServerSettings) -> Iterator[Step]:
+def steps(settings: ServeSettings) -> Iterator[Step]:
     """Steps for the editor, for the model, and to look at the result."""
     from calomel.cli.checks import check_upstream
     from calomel.cli.editor import here

@@ -20,18 +20,17 @@ from calomel.infer.upstream.running import USUAL_PORTS, Running, running
 from calomel.prompts.fim_tokens import format_named
 from calomel.server import tokens
 from calomel.server.errors import StartError
-from calomel.server.settings import Layered, ServerSettings
+from calomel.server.settings import Layered, ServeSettings
 from calomel.storage import load_average, processors
 from calomel.weights import nano_path
 from calomel.weights.folders import ModelNameError, folder_of, is_model, weights_bytes
-from calomel.workspace.settings import ServerSettings as EditorServer
-from calomel.workspace.settings import Settings
+from calomel.workspace.settings import ServerSettings, Settings
 
 if TYPE_CHECKING:
     import httpx
 
 
-def check_upstream(settings: ServerSettings, ports: Sequence[tuple[str, int]] = USUAL_PORTS) -> Iterator[Finding]:
+def check_upstream(settings: ServeSettings, ports: Sequence[tuple[str, int]] = USUAL_PORTS) -> Iterator[Finding]:
     """Whether the named server answers, and where its confidences come from; else what runs at the default ports."""
     if settings.upstream is None:
         yield from map(_found, asyncio.run(running(ports)))
@@ -118,7 +117,7 @@ def check_server(layered: Layered) -> Iterator[Finding]:
     yield _port(settings, record)
 
 
-def _token(settings: ServerSettings) -> Finding:
+def _token(settings: ServeSettings) -> Finding:
     if settings.no_auth:
         return warn("token", "no-auth: every program and user of this machine has access", "drop no-auth")
     if settings.token is not None:
@@ -133,7 +132,7 @@ def _token(settings: ServerSettings) -> Finding:
     return ok("token", f"{len(found.by_name)} in {path}")
 
 
-def _reach(settings: ServerSettings) -> Finding:
+def _reach(settings: ServeSettings) -> Finding:
     if is_loopback(settings.host):
         return ok("address", f"{settings.host}: only this machine can connect")
     if settings.tls_cert is None:
@@ -173,7 +172,7 @@ def _answer(record: ServerRecord) -> Finding:
     return ok("running server", told)
 
 
-def _port(settings: ServerSettings, running: ServerRecord | None) -> Finding:
+def _port(settings: ServeSettings, running: ServerRecord | None) -> Finding:
     if settings.port == 0:
         return ok("port", "the system chooses one")
     if running is not None and running.url.endswith(f":{settings.port}"):
@@ -223,7 +222,7 @@ def writable(folder: Path) -> Finding:
 MIB: Final = 1024 * 1024
 
 
-def check_model(settings: ServerSettings) -> Iterator[Finding]:
+def check_model(settings: ServeSettings) -> Iterator[Finding]:
     """Everything that suggestions need."""
     try:
         folder = folder_of(settings.model) or nano_path()
@@ -261,7 +260,7 @@ def _folder(folder: Path) -> Finding:
     return ok("model", f"{folder} ({', '.join(info.kinds)}; {info.max_context} positions)")
 
 
-def _memory(folder: Path, settings: ServerSettings) -> Iterator[Finding]:
+def _memory(folder: Path, settings: ServeSettings) -> Iterator[Finding]:
     """Whether the device has the memory that the server would take, estimated as the server does before it loads."""
     import torch
 
@@ -375,7 +374,7 @@ async def _measured(settings: Settings, folder: Path, clock: Callable[[], float]
     from calomel.infer.launch import connect
     from calomel.prompts.parts import PromptParts
 
-    async def opened(server: EditorServer) -> Completer:
+    async def opened(server: ServerSettings) -> Completer:
         return open_completer(folder, server.device) if server.url is None else await connect(server)
 
     client = ModelClient(opened, settings.server)

@@ -94,10 +94,10 @@ def _editors() -> Iterator[tuple[str, ...]]:
 
 
 def _server() -> Iterator[tuple[str, ...]]:
-    from calomel.server.settings import ServerSettings
+    from calomel.server.settings import ServeSettings
 
-    prefix = ServerSettings.model_config.get("env_prefix", "")
-    for name, each in ServerSettings.model_fields.items():
+    prefix = ServeSettings.model_config.get("env_prefix", "")
+    for name, each in ServeSettings.model_fields.items():
         names, why = (f"`{name}`", f"`{prefix}{name.upper()}`"), " ".join((each.description or "").split())
         yield (*names, _type(each.annotation), _default(each.default), _bounds(each), why)
 

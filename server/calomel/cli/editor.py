@@ -23,7 +23,7 @@ import typer
 from calomel.cli.output import Config, InputError
 
 if TYPE_CHECKING:
-    from calomel.server.settings import ServerSettings
+    from calomel.server.settings import ServeSettings
 
 _LARGEST: Final = 1024 * 1024
 # Strings first: what looks like a comment or a comma inside one is none.
@@ -120,7 +120,7 @@ class Here:
         return self.home / "Library" / "Application Support" if self.mac else self.config
 
 
-def here(settings: ServerSettings, environment: Mapping[str, str] = os.environ) -> Here:
+def here(settings: ServeSettings, environment: Mapping[str, str] = os.environ) -> Here:
     """This machine, for the server that these settings describe or that is already running."""
     home = Path(environment.get("HOME") or Path.home())
     return Here(
@@ -134,7 +134,7 @@ def here(settings: ServerSettings, environment: Mapping[str, str] = os.environ) 
     )
 
 
-def configured(settings: ServerSettings) -> str | None:
+def configured(settings: ServeSettings) -> str | None:
     """The address that clients on this machine use."""
     if settings.port == 0:
         return None
@@ -145,7 +145,7 @@ def configured(settings: ServerSettings) -> str | None:
     return f"{'http' if settings.tls_cert is None else 'https'}://{host}:{settings.port}"
 
 
-def _running(settings: ServerSettings) -> str | None:
+def _running(settings: ServeSettings) -> str | None:
     from calomel.infer import runtime_file
     from calomel.infer.runtime_file import RuntimeFileError
 
@@ -156,7 +156,7 @@ def _running(settings: ServerSettings) -> str | None:
     return record.url if record is not None and record.alive() else None
 
 
-def _token(settings: ServerSettings) -> Path | None:
+def _token(settings: ServeSettings) -> Path | None:
     from calomel.server import tokens
 
     if settings.no_auth or settings.token is not None:

@@ -19,7 +19,7 @@ from calomel.prompts.zeta import ZetaPrompt, is_zeta, parse_zeta, zeta_answer
 from calomel.server.door import Visit, Wording, visit, while_there
 from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
-from calomel.server.wire import Chunk, Completion, FinishReason, Usage
+from calomel.server.wire import Chunk, Completion, OpenAIFinishReason, Usage
 from calomel.suggest.candidates import context_tokens
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.stateless import RegionAnswer, language_of, names_no_secret
@@ -74,7 +74,7 @@ class Ended:
 
     text: str
     usage: Usage
-    finish: FinishReason = "stop"
+    finish: OpenAIFinishReason = "stop"
     warning: str | None = None
     seconds: float = 0.0
     reading: float = 0.0
@@ -84,9 +84,9 @@ class Ended:
 def published(
     head: Mapping[str, Any],
     answer: type[Completion[Any]],
-    choice: Callable[[str, FinishReason], BaseModel],
+    choice: Callable[[str, OpenAIFinishReason], BaseModel],
     chunk: type[Chunk[Any]],
-    delta: Callable[[str, FinishReason | None], BaseModel],
+    delta: Callable[[str, OpenAIFinishReason | None], BaseModel],
     *,
     usage: bool,
     canvases: bool = False,

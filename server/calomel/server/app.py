@@ -25,7 +25,7 @@ from calomel.server.errors import DoorError, OriginError, StartError, response_t
 from calomel.server.metrics import Deliveries, Metrics
 from calomel.server.middleware import Admission, Boundary, Gate, protected_router, public_paths
 from calomel.server.routes import chat, complete, completions, edit, llama, status
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 from calomel.server.tokens import Tokens
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
@@ -80,7 +80,7 @@ ROUTERS: Final = (
 
 
 def create_app(
-    settings: ServerSettings,
+    settings: ServeSettings,
     filler_factory: FillerFactory,
     tokens: Tokens | None = None,
     describing: InfoFactory | None = None,

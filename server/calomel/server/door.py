@@ -33,7 +33,7 @@ from calomel.server.errors import (
 )
 from calomel.server.metrics import Deliveries, Metrics, Spent
 from calomel.server.middleware import CLIENT_STATE, Admission, log_failure
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 from calomel.server.wire import Canvas, ErrorResponse, ModelObject
 from calomel.suggest.stateless import EditService
 
@@ -201,7 +201,7 @@ class Door:
         turns: a lock per client whose texts are being prepared.
     """
 
-    settings: ServerSettings
+    settings: ServeSettings
     loader: ModelLoader
     admission: Admission
     metrics: Metrics

@@ -35,7 +35,7 @@ _OUTCOMES: Final[dict[Action, OutcomeKind]] = {
 
 
 @dataclass(slots=True)
-class _Known:
+class _RecentAnswer:
     """One answer, and its decisions so far. `shown` holds the user's text: it stays in memory."""
 
     shown: Outcome
@@ -54,7 +54,7 @@ class Deliveries:
     def __init__(self, outcomes: OutcomeSink | None = None, kept: int = _REMEMBERED) -> None:
         self._outcomes = outcomes
         self._kept = kept
-        self._by_id: OrderedDict[str, _Known] = OrderedDict()
+        self._by_id: OrderedDict[str, _RecentAnswer] = OrderedDict()
 
     def remember(
         self,
@@ -97,7 +97,7 @@ class Deliveries:
             signals=signals,
             maker=maker,
         )
-        self._by_id[completion_id] = _Known(shown)
+        self._by_id[completion_id] = _RecentAnswer(shown)
         while len(self._by_id) > self._kept:
             self._by_id.popitem(last=False)
 

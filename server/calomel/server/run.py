@@ -31,7 +31,7 @@ from calomel.server.door import Door
 from calomel.server.errors import StartError
 from calomel.server.lifetime import DrainingServer, ended_by_signals, timed, waiting_for_no_model
 from calomel.server.logs import log_to, say
-from calomel.server.settings import ServerSettings, is_sendable
+from calomel.server.settings import ServeSettings, is_sendable
 from calomel.server.tokens import EDITORS, Tokens
 from calomel.storage import start_of
 from calomel.storage.failures import dead_threads_logged
@@ -52,7 +52,7 @@ _KEEP_ALIVE_SECONDS: Final = 60
 _WARM_UP: Final = "def add(a, b):\n    return "
 
 
-def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
+def serve(settings: ServeSettings, out: TextIO = sys.stdout) -> None:
     """Serve until the process is told to stop (SIGINT, SIGTERM).
 
     The address, and where the token is, are written to `out` once; a new token is shown only on a terminal, since
@@ -92,7 +92,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
         raise StartError(door.loader.failure)
 
 
-def open_model(settings: ServerSettings) -> Filler:
+def open_model(settings: ServeSettings) -> Filler:
     """Open the model in this process, and run its first forwards, which are slow: better now than at a keystroke."""
     from calomel.families.family import OpenOptions  # these import torch
     from calomel.infer.completer import FillRequest
@@ -116,7 +116,7 @@ def open_model(settings: ServerSettings) -> Filler:
     return filler
 
 
-def upstream_of(settings: ServerSettings) -> UpstreamCompleter | None:
+def upstream_of(settings: ServeSettings) -> UpstreamCompleter | None:
     """The client of the upstream server that has the model; None for a model in this process. Raises StartError."""
     if settings.upstream is None:
         return None
@@ -140,7 +140,7 @@ def upstream_of(settings: ServerSettings) -> UpstreamCompleter | None:
     return UpstreamCompleter(target)
 
 
-def is_own(url: str, settings: ServerSettings) -> bool:
+def is_own(url: str, settings: ServeSettings) -> bool:
     """Whether this server will listen at an address: as its own upstream, it would ask itself for ever."""
     parts = urlsplit(url)
     return is_loopback(parts.hostname or "") and parts.port == settings.port
@@ -178,7 +178,7 @@ def address(listener: socket.socket, *, secure: bool = False) -> str:
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-def config(settings: ServerSettings, app: FastAPI) -> uvicorn.Config:
+def config(settings: ServeSettings, app: FastAPI) -> uvicorn.Config:
     """How uvicorn serves the application."""
     return uvicorn.Config(
         app,
@@ -202,7 +202,7 @@ def config(settings: ServerSettings, app: FastAPI) -> uvicorn.Config:
     )
 
 
-def allowed_tokens(settings: ServerSettings, *, terminal: bool) -> tuple[Tokens | None, str | None, str]:
+def allowed_tokens(settings: ServeSettings, *, terminal: bool) -> tuple[Tokens | None, str | None, str]:
     """The valid tokens, the token for the user's own editors, and the message about it."""
     if settings.no_auth:
         return None, None, "No token: every program of this machine may ask. Runtime file: {runtime_file}"
@@ -225,7 +225,7 @@ def allowed_tokens(settings: ServerSettings, *, terminal: bool) -> tuple[Tokens 
     return found, only, words
 
 
-def _check_tls(settings: ServerSettings) -> None:
+def _check_tls(settings: ServeSettings) -> None:
     """Raise StartError for an unusable certificate, before anything is opened."""
     if settings.tls_cert is None or settings.tls_key is None:
         return
@@ -260,7 +260,7 @@ def _published(path: Path, record: ServerRecord) -> Iterator[None]:
         raise StartError(str(error)) from error
 
 
-def _record(settings: ServerSettings, url: str, token: str | None) -> ServerRecord:
+def _record(settings: ServeSettings, url: str, token: str | None) -> ServerRecord:
     pid = os.getpid()
     try:
         weights = weights_id(settings.model or nano_path()) if settings.upstream is None else upstream_id(settings)

@@ -27,12 +27,12 @@ from calomel.infer.completer import (
     CompleteAnswer,
     CompleteRequest,
     Drawing,
+    EngineTimings,
     Fill,
     FillRequest,
     FinishReason,
     ModelInfo,
     Occupancy,
-    Timings,
     UnsupportedError,
     with_ends,
     with_ends_of,
@@ -243,7 +243,7 @@ class UpstreamCompleter:
             context_tokens=answer.prompt_tokens,
             cached_tokens=answer.cached_tokens,
             model=self.model.id,
-            timings=Timings(total=time.monotonic() - began),
+            timings=EngineTimings(total=time.monotonic() - began),
             judged=False,
         )
 

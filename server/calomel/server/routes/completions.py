@@ -64,7 +64,7 @@ class FimChoice(BaseModel):
     index: int = 0
     text: str
     message: FimMessage
-    finish_reason: wire.FinishReason
+    finish_reason: wire.OpenAIFinishReason
 
 
 class FimCompletion(wire.Completion[FimChoice]):
@@ -78,7 +78,7 @@ class FimChunkChoice(BaseModel):
 
     index: int = 0
     text: str
-    finish_reason: wire.FinishReason | None = None
+    finish_reason: wire.OpenAIFinishReason | None = None
 
 
 class FimChunk(wire.Chunk[FimChunkChoice]):
@@ -87,11 +87,11 @@ class FimChunk(wire.Chunk[FimChunkChoice]):
     object: Literal["text_completion"] = "text_completion"
 
 
-def _fim_choice(text: str, reason: wire.FinishReason) -> FimChoice:
+def _fim_choice(text: str, reason: wire.OpenAIFinishReason) -> FimChoice:
     return FimChoice(text=text, message=FimMessage(content=text), finish_reason=reason)
 
 
-def _fim_delta(text: str, reason: wire.FinishReason | None) -> FimChunkChoice:
+def _fim_delta(text: str, reason: wire.OpenAIFinishReason | None) -> FimChunkChoice:
     return FimChunkChoice(text=text, finish_reason=reason)
 
 
@@ -185,7 +185,7 @@ class CompletionChoice(BaseModel):
     index: int = 0
     text: str
     logprobs: None = None
-    finish_reason: wire.FinishReason | None
+    finish_reason: wire.OpenAIFinishReason | None
 
 
 class TextCompletion(wire.Completion[CompletionChoice]):
@@ -223,5 +223,5 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
     )
 
 
-def _choice(text: str, reason: wire.FinishReason | None) -> CompletionChoice:
+def _choice(text: str, reason: wire.OpenAIFinishReason | None) -> CompletionChoice:
     return CompletionChoice(text=text, finish_reason=reason)

@@ -76,7 +76,7 @@ class EditChoice(BaseModel):
 
     index: int = 0
     message: AssistantMessage
-    finish_reason: wire.FinishReason
+    finish_reason: wire.OpenAIFinishReason
 
 
 class EditCompletion(wire.Completion[EditChoice]):
@@ -103,7 +103,7 @@ class EditChunkChoice(BaseModel):
 
     index: int = 0
     delta: Delta
-    finish_reason: wire.FinishReason | None = None
+    finish_reason: wire.OpenAIFinishReason | None = None
 
 
 class EditChunk(wire.Chunk[EditChunkChoice]):
@@ -168,11 +168,11 @@ async def _merged(visiting: Visit, prompt: ApplyPrompt) -> Ended:
     return Ended(merged.text, wire.Usage.count(0, 0, 0), warning=merged.warning)
 
 
-def _choice(content: str, reason: wire.FinishReason) -> EditChoice:
+def _choice(content: str, reason: wire.OpenAIFinishReason) -> EditChoice:
     return EditChoice(message=AssistantMessage(content=content), finish_reason=reason)
 
 
-def _delta(content: str, reason: wire.FinishReason | None) -> EditChunkChoice:
+def _delta(content: str, reason: wire.OpenAIFinishReason | None) -> EditChunkChoice:
     """The first delta has the role, and the whole answer."""
     delta = Delta(role=None if reason else "assistant", content=content)
     return EditChunkChoice(delta=delta, finish_reason=reason)

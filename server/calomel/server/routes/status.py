@@ -26,7 +26,7 @@ from calomel.server.door import Door, door_of
 from calomel.server.errors import DoorError, DrainingError
 from calomel.server.metrics import PaceStatus, RecentStatus
 from calomel.server.middleware import protected_router, public_router
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 from calomel.server.wire import MAX_TOKENS, Integer, ModelObject, Name
 from calomel.storage import resident_bytes
 from calomel.weights import nano_path
@@ -94,7 +94,7 @@ def describe(folder: Path | None) -> ModelObject:
     )
 
 
-def behind(settings: ServerSettings) -> ModelObject:
+def behind(settings: ServeSettings) -> ModelObject:
     """The model behind an upstream server, before the server was asked."""
     name = settings.upstream_model or "upstream"
     return ModelObject(
