@@ -52,7 +52,7 @@ def test_a_model_of_no_known_family_is_refused_with_what_it_says_and_what_there_
     with pytest.raises(UnknownFamilyError) as caught:
         find(tmp_path)
 
-    assert "model_type 'mamba', architectures ['MambaForCausalLM']" in str(caught.value)
+    assert 'model_type "mamba", architectures ["MambaForCausalLM"]' in str(caught.value)
     assert "calomel, sdar" in str(caught.value)
 
 
@@ -82,7 +82,7 @@ def test_weights_are_counted_as_the_headers_say_and_without_them_from_the_config
 
 _YARN = {"rope_type": "yarn", "factor": 4.0}
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
-    ("llama", {"rope_scaling": _YARN}, "rope_scaling 'yarn'; default, linear and"),
+    ("llama", {"rope_scaling": _YARN}, 'rope_scaling "yarn"; default, linear and'),
     (
         "llama",
         {"rope_parameters": {"full_attention": {"rope_theta": 1e4}}},
@@ -95,13 +95,13 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         {"quantization_config": {"quant_method": "gptq"}},
         "weights quantised by another program; take the",
     ),
-    ("llada", {"block_type": "sequential"}, "block_type 'sequential'"),
-    ("llada", {"alibi": True}, "alibi True"),
+    ("llada", {"block_type": "sequential"}, 'block_type "sequential"'),
+    ("llada", {"alibi": True}, "alibi true"),
     ("llada", {"d_model": None}, "hidden_size"),
     ("sdar", {"block_size": 1}, "block_size 1"),
-    ("sdar", {"rope_scaling": _YARN}, "rope_scaling 'yarn'"),
+    ("sdar", {"rope_scaling": _YARN}, 'rope_scaling "yarn"'),
     ("sdar", {"use_sliding_window": True}, "use_sliding_window"),
-    ("sdar", {"hidden_act": "gelu"}, "hidden_act 'gelu'"),
+    ("sdar", {"hidden_act": "gelu"}, 'hidden_act "gelu"'),
     ("sdar", {"layer_types": ["sliding_attention"] * 2}, "layer_types"),
     ("sdar", {"rms_norm_eps": -1}, "rms_norm_eps"),
     ("sdar-moe", {"num_experts": None}, "num_experts"),
@@ -111,7 +111,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("llada2", {"vocab_size": 100}, "outside of its vocabulary"),
     ("nemotron-labs-diffusion", {"dlm_type": "dream"}, "dlm_type 'dream'"),
     ("nemotron-labs-diffusion", {"mask_token_id": None}, "no mask_token_id"),
-    ("nemotron-labs-diffusion", {"rope_parameters": {**ROPE, "mscale_all_dim": 0.0}}, "rope_scaling 'yarn'"),
+    ("nemotron-labs-diffusion", {"rope_parameters": {**ROPE, "mscale_all_dim": 0.0}}, 'rope_scaling "yarn"'),
     ("nemotron-labs-diffusion", {"rope_parameters": {**ROPE, "attention_factor": 1.2}}, "attention_factor 1.2"),
 ]
 

@@ -114,6 +114,8 @@ class Person:
         while rest:
             self._look(self._pause)
             taken = self._take_text(rest)
+            if taken is None:
+                return
             if taken:
                 rest = rest[taken:]
                 continue
@@ -130,7 +132,7 @@ class Person:
         if shown is not None and shown["id"] not in self.offers:
             self.offers[shown["id"]] = shown | {"verdict": "wrong", "around": self._around()}
 
-    def _take_text(self, rest: str) -> int:
+    def _take_text(self, rest: str) -> int | None:
         shown = self._shown()
         if shown is None or "ghost" not in shown:
             return 0
@@ -155,7 +157,8 @@ class Person:
             self._neovim.type("<BS>")
             self.keys += 1
         if put <= 0 and self._text() != before:
-            raise RuntimeError(f"{key} took {shown} for {rest!r}")
+            # It was another suggestion by the time the key arrived: the person looks again at what is left to do.
+            return None
         return max(put, 0)
 
     def _take_edit(self) -> bool:

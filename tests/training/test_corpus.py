@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 from tests.training.sources import GPL, MIT, Forge, Registry, python_source
 
 from calomel.training.corpus import packages as archives
@@ -291,9 +292,10 @@ def test_tests_are_told_by_their_path(path: str) -> None:
 LINES = [f"let reading_{word} = sensor.measure_everything_about({word});" for word in ("one", "two", "three", "four")]
 
 
-@pytest.fixture
-def measuring(tmp_path: Path) -> MeasuringData:
-    (tmp_path / "trace.json.gz").write_bytes(gzip.compress(json.dumps({"endContent": "\n".join(LINES)}).encode()))
+@pytest.fixture(params=["trace.json.gz", "trace.jsonl.zst"])
+def measuring(tmp_path: Path, request: pytest.FixtureRequest) -> MeasuringData:
+    packed = gzip.compress if request.param.endswith(".gz") else zstandard.compress
+    (tmp_path / request.param).write_bytes(packed(json.dumps({"endContent": "\n".join(LINES)}).encode()))
     task = {
         "prompt": "def has_close_elements(numbers: List[float], threshold: float) -> bool:\n",
         "canonical_solution": "",

@@ -35,6 +35,21 @@ def test_a_token_of_a_known_shape_is_masked_wherever_it_stands(around: str) -> N
         assert masked == around.format("*" * len(SHAPED[secret])), secret
 
 
+@pytest.mark.parametrize("value", ["dragon", "iloveyou", "qwerty123", "Summer2024", "hunter2"])
+@pytest.mark.parametrize(
+    "form", ['password = "{}"', "DB_PASSWORD={}", "set password {}", "curl -u admin:{} http://a", "sshpass -p {} ssh a"]
+)
+def test_a_weak_password_is_a_password(form: str, value: str) -> None:
+    assert value not in mask(form.format(value) + "\n")
+
+
+@pytest.mark.parametrize(
+    "form", ['secret = env.SECRET ?? "{}";', "set -x TOKEN {}", "secret: !!binary {}", "set API_KEY {}"]
+)
+def test_all_of_a_value_in_base64_is_masked(form: str) -> None:
+    assert mask(form.format("Zb/4xQ+mT9vKpL2/wHr8Yc7+JdQn5sGkRt1=")).count("*") == 36
+
+
 @pytest.mark.parametrize(
     ("text", "masked"),
     [

@@ -23,6 +23,7 @@ from calomel.infer.in_process import open_completer
 from calomel.prompts.parts import Edit, edited
 from calomel.replay.events import Changed, Closed, Focused, Opened
 from calomel.report.result import Report, Table, Value, flat_cell, number_cell
+from calomel.storage.failures import cause
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.edit import Suggestion, edits_of
 from calomel.suggest.silence import Silence
@@ -243,7 +244,7 @@ def _published(folder: Path) -> tuple[str, dict[str, Any]] | None:
         if not all(math.isfinite(row[key]) for row in rows.values() for key in keys):
             raise SuiteError(f"{file} has a figure that is not finite")
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
-        raise SuiteError(f"{file} has no published rows: {error!r}") from error
+        raise SuiteError(f"{file} has no published rows: {cause(error)}") from error
     return file.stem.rsplit("-", 1)[-1], rows
 
 

@@ -27,6 +27,7 @@ from calomel.prompts.next_edit import class_called, region_called
 from calomel.prompts.parts import Edit, edited, split_lines
 from calomel.replay.events import Changed, Closed, Focused, Opened
 from calomel.report.result import Report, Table, Value, number_cell
+from calomel.storage.failures import cause
 from calomel.suggest.edit import Suggestion, edits_of
 from calomel.suggest.judging import Decision
 from calomel.suggest.silence import Silence
@@ -111,7 +112,7 @@ def _bodies(path: Path) -> tuple[bytes, bytes]:
             if row.get("interaction", 0) == 0:
                 found.setdefault(row["kind"], base64.b64decode(row.get("body_b64") or ""))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SuiteError(f"{path} is not a recording: {error!r}") from error
+        raise SuiteError(f"{path} is not a recording: {cause(error)}") from error
     return found.get("request", b""), found.get("response", b"")
 
 
@@ -123,7 +124,7 @@ def recorded_text(path: Path, document: str) -> str | None:
     try:
         return _decoded(path.stem, document, asked, json.loads(answered))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise SuiteError(f"{path}: its answer cannot be read: {error!r}") from error
+        raise SuiteError(f"{path}: its answer cannot be read: {cause(error)}") from error
 
 
 def _decoded(provider: str, document: str, request: bytes, answered: Any) -> str | None:

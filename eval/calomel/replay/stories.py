@@ -33,6 +33,7 @@ from calomel.replay.events import (
 )
 from calomel.replay.git import HUNK_SECONDS, KEY_SECONDS, LINE_SECONDS, Stroke, hunks_between, played, strokes, typed
 from calomel.report.heldout import HELDOUT, BenchDataError, packed_rows
+from calomel.storage.failures import cause
 
 HELDOUT_EDITS: Final = HELDOUT.with_name("heldout-edits.jsonl.zst")
 
@@ -88,7 +89,7 @@ def read_stories(path: Path | None = None) -> tuple[Story, ...]:
     try:
         return tuple(_story(row, source) for row in packed_rows(source))
     except (ValueError, KeyError, TypeError) as error:
-        raise BenchDataError(f"{source} is damaged: {error!r}") from error
+        raise BenchDataError(f"{source} is damaged: {cause(error)}") from error
 
 
 def turned(story: Story) -> Story:

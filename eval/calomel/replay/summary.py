@@ -35,6 +35,7 @@ from calomel.replay.opportunity import LogResult, Opportunity
 from calomel.report.result import CONVERTER, Flat, Resampling, Table, flat_cell, interval_cell, put_interval
 from calomel.selectivity.sample import reliability
 from calomel.storage import write_whole
+from calomel.storage.failures import cause
 
 _MOST_PROBLEMS: Final = 200
 _MOST_NAMES: Final = 5
@@ -267,6 +268,6 @@ def _opportunities(run: Flat, which: str) -> dict[tuple[str, int, str, str], Opp
     try:
         results = CONVERTER.structure(run["results"], list[LogResult])
     except (KeyError, TypeError, BaseValidationError) as error:
-        raise ComparisonError(f"the {which} file is not a result of `calomel replay --json`: {error!r}") from error
+        raise ComparisonError(f"the {which} file is not a result of `calomel replay --json`: {cause(error)}") from error
     items = [item for result in results for item in result.opportunities]
     return {(item.log, item.entry, item.kind, item.name): item for item in items}

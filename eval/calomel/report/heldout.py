@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import zstandard
 
+from calomel.storage.failures import cause
+
 HELDOUT: Final = Path(__file__).with_name("data") / "heldout.jsonl.zst"
 
 # The four languages of the report. JavaScript and its typed form share a row: their packages mix them.
@@ -70,7 +72,7 @@ def packed_rows(path: Path) -> Iterator[dict[str, Any]]:
     except FileNotFoundError as error:
         raise BenchDataError(f"{path} does not exist") from error
     except (zstandard.ZstdError, UnicodeDecodeError, ValueError, OSError) as error:
-        raise BenchDataError(f"{path} is damaged: {error!r}") from error
+        raise BenchDataError(f"{path} is damaged: {cause(error)}") from error
 
 
 def read_heldout(path: Path | None = None) -> tuple[HeldoutFile, ...]:
@@ -89,5 +91,5 @@ def read_heldout(path: Path | None = None) -> tuple[HeldoutFile, ...]:
             if row["language"].lower() in LANGUAGES and "\r" not in row["text"]
         ]
     except (KeyError, AttributeError) as error:
-        raise BenchDataError(f"{source} is damaged: {error!r}") from error
+        raise BenchDataError(f"{source} is damaged: {cause(error)}") from error
     return tuple(sorted(files, key=lambda file: (file.language, file.package, file.path)))

@@ -144,7 +144,9 @@ def find_phrases(text: str, lower: str) -> Iterator[SecretMatch]:
         while at >= 0:
             found = pattern.match(text, at + len(phrase))
             if found and (
-                looks_random(found["secret"]) or not (phrase in _RANDOM_PHRASES or found["secret"].isalpha())
+                looks_random(found["secret"])
+                or (phrase not in _RANDOM_PHRASES and not found["secret"].isalpha())
+                or found["secret"].lower() in _COMMON
             ):
                 yield (*found.span("secret"), "credential")
             at = lower.find(phrase, patience.next(at + len(phrase), found.end() if found else 0))
@@ -201,6 +203,7 @@ _FARTHEST_BELOW: Final = 12
 _MOST_PARTS: Final = 8
 _FARTHEST: Final = 1_000
 _SHORTEST_PASSWORD: Final = 5
+_COMMON: Final = frozenset(TABLES["names"]["passwords"].split())
 _SHORTEST_MIXED: Final = 8
 _SHORTEST_STRONG: Final = 10
 # How far behind a name a generated value still belongs to it.
@@ -440,8 +443,9 @@ def is_password(value: str) -> bool:
     letters, digits = any(map(str.isalpha, value)), any(map(str.isdigit, value))
     if letters and digits:
         # `password2` is a name; `hunter2` too, but short.
-        return bool(PATTERNS["special"].search(value)) or len(value) <= _SHORTEST_MIXED or looks_random(value)
-    return bool(
+        weak = PATTERNS["special"].search(value) or PATTERNS["numbered"].fullmatch(value)
+        return bool(weak) or len(value) <= _SHORTEST_MIXED or looks_random(value)
+    return value.lower() in _COMMON or bool(
         letters and (PATTERNS["special"].search(value) or looks_random(value)) and not value.startswith(("$", "%", "@"))
     )
 

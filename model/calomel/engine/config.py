@@ -7,6 +7,7 @@ is. What a diffusion checkpoint needs besides (its mask token, its end token, wh
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal, Protocol
@@ -232,7 +233,9 @@ class ModelConfig:
             CheckpointError: a required field is missing or has the wrong type; the message names it.
         """
         if raw.get("hidden_act", "silu") not in ("silu", "swish"):
-            raise CheckpointError(f"hidden_act in config.json is {raw['hidden_act']!r}; only silu is supported")
+            raise CheckpointError(
+                f"hidden_act in config.json is {json.dumps(raw['hidden_act'])}; only silu is supported"
+            )
         heads, size = raw.get("num_attention_heads"), raw.get("hidden_size")
         usual = {"num_key_value_heads": heads}
         if isinstance(heads, int) and isinstance(size, int) and heads > 0:

@@ -15,6 +15,7 @@ from calomel.engine.errors import EngineError, RequestFailedError
 from calomel.engine.handle import Handle
 from calomel.engine.request import CanvasState, FinishReason, Request, Result, Walk
 from calomel.engine.sampling import Counts, Prediction, count_tokens
+from calomel.storage.failures import cause
 
 P = TypeVar("P")
 C = TypeVar("C")
@@ -249,7 +250,7 @@ def alone(handle: Handle) -> Iterator[None]:
     except EngineError as error:
         handle.settle(error)
     except Exception as error:  # noqa: BLE001  (the other requests go on in any case)
-        failure = RequestFailedError(f"serving the request failed: {error!r}")
+        failure = RequestFailedError(f"serving the request failed: {cause(error)}")
         failure.__cause__ = error
         handle.settle(failure)
 

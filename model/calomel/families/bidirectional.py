@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -275,7 +276,9 @@ def _llada_usual(raw: Mapping[str, Any]) -> dict[str, Any]:
 def _llada_network(raw: Mapping[str, Any]) -> dict[str, Any]:
     for name, there in _LLADA_ONLY.items():
         if raw.get(name) is not None and raw[name] not in there:
-            raise CheckpointError(f"{name} in config.json is {raw[name]!r}; only {there[0]!r} is supported")
+            raise CheckpointError(
+                f"{name} in config.json is {json.dumps(raw[name])}; only {json.dumps(there[0])} is supported"
+            )
     return {"qkv_bias": bool(raw.get("include_qkv_bias"))}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
@@ -85,7 +86,7 @@ def block_of(raw: Mapping[str, Any], name: str, published: int) -> int:
     if said is None:
         return published
     if not isinstance(said, int) or isinstance(said, bool) or said < 2:  # noqa: PLR2004  (1 would be no block)
-        raise CheckpointError(f"{name} in config.json is {said!r}; it must be a whole number above 1")
+        raise CheckpointError(f"{name} in config.json is {json.dumps(said)}; it must be a whole number above 1")
     return said
 
 
@@ -122,7 +123,7 @@ def rope_of(raw: Mapping[str, Any]) -> dict[str, Any]:
         said = raw.get(place) or {}
         if not isinstance(said, Mapping) or any(isinstance(value, Mapping) for value in said.values()):
             raise CheckpointError(
-                f"{place} in config.json is {said!r}; only one object of numbers for all layers is supported"
+                f"{place} in config.json is {json.dumps(said)}; only one object of numbers for all layers is supported"
             )
         found |= said
     own = {name: raw[name] for name in ("rope_theta", "partial_rotary_factor") if raw.get(name) is not None}
@@ -146,13 +147,15 @@ def _scaling(raw: Mapping[str, Any]) -> RopeScaling | None:
             for name, there in (("attention_factor", (None, 1)), ("truncate", (None, True))):
                 if rope.get(name) not in there:
                     raise CheckpointError(
-                        f"{name} of rope_scaling in config.json is {rope[name]!r}, which is not supported"
+                        f"{name} of rope_scaling in config.json is {json.dumps(rope[name])}, which is not supported"
                     )
             positions = int(rope["original_max_position_embeddings"])
             slow, fast = float(rope.get("beta_slow") or 1.0), float(rope.get("beta_fast") or 32.0)
             return RopeScaling(float(rope["factor"]), positions, slow, fast, yarn=True)
         case _:
-            raise CheckpointError(f"rope_scaling in config.json is {kind!r}; default, linear and llama3 are supported")
+            raise CheckpointError(
+                f"rope_scaling in config.json is {json.dumps(kind)}; default, linear and llama3 are supported"
+            )
 
 
 _NO_WINDOWS: Final[Mapping[str, Any]] = {"sliding_window": None, "layer_types": ()}
@@ -177,10 +180,10 @@ def _refuse(raw: Mapping[str, Any], *, windows: bool) -> None:
             "checkpoint that they were made of (--quantize int8 rounds it as it is loaded)"
         )
     if raw.get("hidden_act", "silu") not in ("silu", "swish"):
-        raise CheckpointError(f"hidden_act in config.json is {raw['hidden_act']!r}; only silu is supported")
+        raise CheckpointError(f"hidden_act in config.json is {json.dumps(raw['hidden_act'])}; only silu is supported")
     kinds = raw.get("layer_types") or ()
     if any(each != "full_attention" for each in kinds) and not windows:
-        raise CheckpointError(f"layer_types in config.json is {kinds!r}; only full_attention is supported")
+        raise CheckpointError(f"layer_types in config.json is {json.dumps(kinds)}; only full_attention is supported")
     if raw.get("use_sliding_window") and not windows:
         raise CheckpointError("use_sliding_window in config.json is not supported")
 

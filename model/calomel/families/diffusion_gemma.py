@@ -6,6 +6,7 @@ sampler's settings, sharded safetensors with the decoder's names, `tokenizer.jso
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from importlib import import_module, metadata
@@ -68,7 +69,10 @@ def _text(raw: Mapping[str, Any]) -> Mapping[str, Any]:
         ),
         (
             text.get("hidden_activation", _ACTIVATION) != _ACTIVATION,
-            f"hidden_activation in config.json is {text.get('hidden_activation')!r}; only {_ACTIVATION} is supported",
+            (
+                f"hidden_activation in config.json is {json.dumps(text.get('hidden_activation'))}; "
+                f"only {_ACTIVATION} is supported"
+            ),
         ),
         (
             raw.get("tie_word_embeddings") is False,

@@ -13,6 +13,7 @@ from calomel.engine import CheckpointError, Engine
 from calomel.engine.config import Shape
 from calomel.families.memory import Estimate, EstimateOptions
 from calomel.prompts.renderer import PromptStyle
+from calomel.storage.failures import cause
 
 T = TypeVar("T")
 Quantization = Literal["int8", "int4"]
@@ -229,6 +230,6 @@ def _told(read: Callable[[Any, Any], T] | None) -> Callable[[Any, Any], T] | Non
             return read(raw, place)
         except MISFITS as error:
             files = "config.json, generation_config.json or a tokenizer's file"
-            raise CheckpointError(f"{files} has a field of the wrong type or size: {error!r}") from error
+            raise CheckpointError(f"{files} has a field of the wrong type or size: {cause(error)}") from error
 
     return told

@@ -23,6 +23,7 @@ from calomel.families.memory import Estimate, EstimateOptions, free_bytes, progr
 from calomel.families.shards import Shards
 from calomel.families.table import find
 from calomel.storage import resident_bytes
+from calomel.storage.failures import cause
 from calomel.weights import gguf_in
 
 _GIB: Final = 1024**3
@@ -217,7 +218,7 @@ def open_engine(folder: Path, options: OpenOptions | None = None) -> tuple[Engin
         raise
     except (*MISFITS, RuntimeError) as error:
         raise CheckpointError(
-            f"{folder} cannot be opened, something in its config.json cannot be: {error!r}"
+            f"{folder} cannot be opened, something in its config.json cannot be: {cause(error)}"
         ) from error
     try:
         _check_forward(engine, family, folder)

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from calomel.engine import CheckpointError
 from calomel.storage import read_object
+from calomel.storage.failures import cause
 from calomel.weights.gguf import LINK, PLACES
 
 INDEX_FILE: Final = "model.safetensors.index.json"
@@ -130,7 +131,7 @@ def _read_index(index: Path) -> dict[str, str]:
     try:
         places = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{index} has no readable weight_map: {error!r}") from error
+        raise CheckpointError(f"{index} has no readable weight_map: {cause(error)}") from error
     # A name that leads elsewhere would read files outside of the checkpoint.
     if not isinstance(places, dict) or not all(
         isinstance(file, str) and Path(file).name == file and file.endswith(".safetensors") for file in places.values()

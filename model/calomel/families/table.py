@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -64,5 +65,5 @@ def find(folder: Path) -> Family:
 
 
 def _said(raw: Mapping[str, Any]) -> str:
-    said = [f"{name} {raw[name]!r}" for name in ("model_type", "architectures", "auto_map") if raw.get(name)]
+    said = [f"{name} {json.dumps(raw[name])}" for name in ("model_type", "architectures", "auto_map") if raw.get(name)]
     return ", ".join(said) or "neither model_type nor architectures"

@@ -27,6 +27,7 @@ from calomel.prompts.parts import EditRegion, Excerpt, PromptParts
 from calomel.prompts.renderer import SEAMS, AroundRenderer, EndingRenderer, PlainAnswer, PromptStyle, fit
 from calomel.prompts.tokenizer import TextTokenizer, TokenizerError, byte_level
 from calomel.storage import read_object
+from calomel.storage.failures import cause
 
 _OPENING: Final = re.compile(r"\s*(?P<fence>`{3,})[^\n`]*\n")
 _CLOSING: Final = re.compile(r"(?:^|(?<=\n))(?P<fence>`{3,})[ \t]*(?=\n|$)")
@@ -199,7 +200,7 @@ def _read_files(folder: Path) -> tuple[dict[str, Any], dict[str, tuple[int, bool
             found[entry["content"]] = int(number), special or bool(entry.get("special"))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise TokenizerError(
-            f"the tokenizer files in {folder} have an added token of a wrong form: {error!r}"
+            f"the tokenizer files in {folder} have an added token of a wrong form: {cause(error)}"
         ) from error
     return description, dict(sorted(found.items(), key=lambda token: token[1][0]))
 

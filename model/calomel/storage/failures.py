@@ -1,4 +1,4 @@
-"""Exceptions as type and place: their messages may quote the user's text, so no log has them."""
+"""Exceptions in logs, as type and place since their messages may quote the user's text; and in messages to a user."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ def describe(error: BaseException | None, most: int = 6) -> str:
     frames = traceback.extract_tb(error.__traceback__)[-most:]
     places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in reversed(frames))
     return f"{type(error).__name__} at {places}" if places else type(error).__name__
+
+
+def cause(error: BaseException) -> str:
+    """What happened, for a person's eyes: the message without its type. Not for logs: it may quote the user's text."""
+    if isinstance(error, KeyError):
+        return f"{error.args[0]} is missing" if error.args else "a field is missing"
+    return str(error) or type(error).__name__
 
 
 @contextmanager

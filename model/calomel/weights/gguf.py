@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from calomel import storage
+from calomel.storage.failures import cause
 from calomel.weights import gguf_in, weights_id
 
 LINK: Final = "model.gguf"
@@ -125,7 +126,7 @@ def _write(file: Path, folder: Path) -> None:
     except GgufError as error:
         raise GgufError(f"Calomel's own engine cannot open {file}: {error}. {served(file)}") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, OSError) as error:
-        raise GgufError(f"{file} is damaged, or cut short: {error!r}") from error
+        raise GgufError(f"{file} is damaged, or cut short: {cause(error)}") from error
     (folder / "config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
     (folder / PLACES).write_text(json.dumps(places), encoding="utf-8")
     (folder / LINK).symlink_to(file.resolve())

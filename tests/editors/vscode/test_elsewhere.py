@@ -18,6 +18,10 @@ def announced(workbench: Workbench, function: str) -> str:
     workbench.press("Control+Shift+ArrowRight")
     workbench.type(function.upper())
     workbench.until(lambda: workbench.shown() == [f"Tab: edit in {function}_helper.py:1"], "the hint")
+    # The menu of words has opened, too, and keeps all keys to itself until it is closed.
+    workbench.until(lambda: workbench.see("menuIsOpen"), "the menu is open")
+    workbench.press("Escape")
+    workbench.until(lambda: not workbench.see("menuIsOpen"), "the menu is closed")
     return helper
 
 

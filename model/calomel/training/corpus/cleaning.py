@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
+import zstandard
+
 _TABLE = tomllib.loads(Path(__file__).with_name("cleaning.toml").read_text(encoding="utf-8"))
 
 
@@ -206,7 +208,7 @@ class MeasuringData:
 
 
 def read_measuring_data(folder: Path) -> MeasuringData | None:
-    """Read every text, JSON and gzipped file under `folder`; None if it does not exist."""
+    """Read every text and JSON file, compressed ones too, under `folder`; None if it does not exist."""
     if not folder.is_dir():
         return None
     lines: set[str] = set()
@@ -242,6 +244,8 @@ def _texts(path: Path) -> Iterator[str]:
     raw = path.read_bytes()
     if path.suffix == ".gz":
         raw = gzip.decompress(raw)
+    elif path.suffix == ".zst":
+        raw = zstandard.ZstdDecompressor().stream_reader(raw).read()
     text = raw.decode("utf-8", errors="replace")
     if {".jsonl", ".ndjson"}.intersection(path.suffixes):
         for line in filter(str.strip, text.split("\n")):
