@@ -177,7 +177,7 @@ def opened(app: FastAPI, token: str | None = TOKEN, *, ready: bool = True) -> It
     """A client of a running app, whose model is ready unless `ready=False`."""
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     with TestClient(app, base_url="http://127.0.0.1:8017", headers=headers) as client:
-        until(lambda: not ready or app.state.door.loader.state == "ready", 60)
+        until(lambda: not ready or app.state.app_state.loader.state == "ready", 60)
         yield client
 
 
@@ -238,12 +238,12 @@ def client(open_client: Opener) -> TestClient:
 @contextmanager
 def listening(app: FastAPI) -> Iterator[tuple[str, int]]:
     """The app behind a real socket, exactly as `calomel serve` serves it."""
-    server = uvicorn.Server(config(app.state.door.settings, app))
+    server = uvicorn.Server(config(app.state.app_state.settings, app))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            until(lambda: app.state.door.loader.state == "ready")
+            until(lambda: app.state.app_state.loader.state == "ready")
             yield listener.getsockname()[:2]
         finally:
             server.should_exit = True

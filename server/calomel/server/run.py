@@ -27,7 +27,7 @@ from calomel.infer.upstream.exchange import Target
 from calomel.prompts.parts import PromptParts
 from calomel.server import tokens
 from calomel.server.app import create_app
-from calomel.server.door import Door
+from calomel.server.app_state import AppState
 from calomel.server.errors import StartError
 from calomel.server.lifetime import DrainingServer, ended_by_signals, timed, waiting_for_no_model
 from calomel.server.logs import log_to, say
@@ -76,9 +76,9 @@ def serve(settings: ServeSettings, out: TextIO = sys.stdout) -> None:
 
     app = create_app(settings, opened, allowed, describing=None if upstream is None else lambda: upstream.model)
     idle_seconds = None if settings.idle_minutes is None else settings.idle_minutes * 60
-    door: Door = app.state.door
-    server = DrainingServer(config(settings, app), door.admission, door.loader, idle_seconds)
-    with waiting_for_no_model(door.loader), listen(settings.host, settings.port) as listener:
+    app_state: AppState = app.state.app_state
+    server = DrainingServer(config(settings, app), app_state.admission, app_state.loader, idle_seconds)
+    with waiting_for_no_model(app_state.loader), listen(settings.host, settings.port) as listener:
         url = address(listener, secure=settings.tls_cert is not None)
         path = settings.runtime_file or _runtime_path()
         with ended_by_signals(server), _published(path, _record(settings, url, editors)):
@@ -88,8 +88,8 @@ def serve(settings: ServeSettings, out: TextIO = sys.stdout) -> None:
             say(out, words.format(runtime_file=path))
             with dead_threads_logged(logging.getLogger("calomel.server")):
                 server.run(sockets=[listener])
-    if door.loader.failure is not None:
-        raise StartError(door.loader.failure)
+    if app_state.loader.failure is not None:
+        raise StartError(app_state.loader.failure)
 
 
 def open_model(settings: ServeSettings) -> Filler:

@@ -46,7 +46,7 @@ NameList = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 class ServeSettings(BaseSettings):
     """How `calomel serve` listens, whom it lets in, which model it opens and where it stops.
 
-    Raises `pydantic.ValidationError` (a `ValueError`) for a combination that would leave the door open by accident.
+    Raises `pydantic.ValidationError` (a `ValueError`) for a combination that would leave the server open by accident.
     """
 
     model_config = SettingsConfigDict(

@@ -18,7 +18,7 @@ from calomel.prompts.grammar import GrammarError, json_form, pattern_form
 from calomel.prompts.parts import PromptParts
 from calomel.server import wire
 from calomel.server.answers import DEFAULT_MAX_TOKENS, Ended, completed, fill_of, filled, published
-from calomel.server.door import Visit, Wording, visit
+from calomel.server.app_state import AnswerFormat, RequestContext, request_context
 from calomel.server.errors import InvalidParameterError
 from calomel.server.middleware import protected_router
 
@@ -102,7 +102,7 @@ router = protected_router()
 @router.post("/api/fim/completions", response_model=FimCompletion)  # a gateway's
 async def create_fim_completion(body: FimRequest, request: Request) -> Response:
     """Fill the hole; with `stream`, as server-sent events."""
-    async with visit(request, "fim") as visiting:
+    async with request_context(request, "fim") as context:
         # Requested JSON may contain a blank line.
         stop = DEFAULT_STOP if body.response_format is None or body.response_format.type == "text" else ()
         asked = FillRequest(
@@ -113,11 +113,11 @@ async def create_fim_completion(body: FimRequest, request: Request) -> Response:
             stop=stop if body.stop is None else tuple(body.stop),
             sampling=body.sampling(),
             max_steps=body.max_steps,
-            constraint=await _constraint(visiting.filler, body.response_format),
+            constraint=await _constraint(context.filler, body.response_format),
         )
-        wanted = await fill_of(visiting, PromptParts(prefix=body.prompt, suffix=body.suffix or ""), asked)
-        wording = published(
-            visiting.head(body.model),
+        wanted = await fill_of(context, PromptParts(prefix=body.prompt, suffix=body.suffix or ""), asked)
+        answer_format = published(
+            context.head(body.model),
             FimCompletion,
             _fim_choice,
             FimChunk,
@@ -125,7 +125,7 @@ async def create_fim_completion(body: FimRequest, request: Request) -> Response:
             usage=body.wants_usage,
             canvases=bool(body.diffusing),
         )
-        return await filled(visiting, wording, wanted, stream=body.stream, canvases=body.diffusing)
+        return await filled(context, answer_format, wanted, stream=body.stream, canvases=body.diffusing)
 
 
 async def _constraint(model: Answerer, asked: wire.ResponseFormat | None) -> Constraint | None:
@@ -214,12 +214,12 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
             sampling=body.sampling(),
         )
 
-    def wording(visiting: Visit) -> Wording[Ended]:
-        head = visiting.head(body.model)
+    def answer_format(context: RequestContext) -> AnswerFormat[Ended]:
+        head = context.head(body.model)
         return published(head, TextCompletion, _choice, CompletionChunk, _choice, usage=body.wants_usage)
 
     return await completed(
-        request, "completions", body.prompt, body.suffix, body.stop, asked, wording, stream=body.stream
+        request, "completions", body.prompt, body.suffix, body.stop, asked, answer_format, stream=body.stream
     )
 
 
