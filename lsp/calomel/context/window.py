@@ -168,17 +168,17 @@ class Window:
 def place(
     text: str,
     offset: int,
-    known: Sequence[Window],
+    earlier: Sequence[Window],
     rooms: tuple[int, int],
     counter: TokenCounter,
     blocks: Sequence[int] = (),
 ) -> Window:
-    """The window for a cursor at `offset`: the first of `known` (the latest first) that serves, else a new one.
+    """The window for a cursor at `offset`: the first of `earlier` (the latest first) that serves, else a new one.
 
     Args:
         text: of the document.
         offset: of the cursor.
-        known: earlier windows, carried over to `text`.
+        earlier: earlier windows, carried over to `text`.
         rooms: tokens for the text before the cursor, and after it.
         counter: counts them.
         blocks: lines that are good beginnings of a window.
@@ -192,10 +192,10 @@ def place(
         at = window.end
         return at >= offset and _serves(text, offset, at, rooms[1], counter, whole=at == len(text))
 
-    for window in known:
+    for window in earlier:
         if starts(window) and ends(window):
             return window
-    latest = known[0] if known else None
+    latest = earlier[0] if earlier else None
     start = latest.start if latest is not None and starts(latest) else None
     end = latest.end if latest is not None and ends(latest) else None
     return Window(

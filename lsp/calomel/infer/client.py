@@ -124,9 +124,9 @@ class ModelClient:
         """Describes the model; waits for it, at most `patience` seconds. Raises CompleterError."""
         if self.info is not None:
             return self.info
-        found = self._found()
+        search = self._found()
         try:
-            return await (found if patience is None else within(found, self.sleep(patience)))
+            return await (search if patience is None else within(search, self.sleep(patience)))
         except TimeoutError:
             raise CompleterError("loading", "") from None
 

@@ -134,8 +134,8 @@ class LikelihoodScorer:
         return next((at for at, (ours, theirs) in enumerate(pairs) if ours != theirs), min(len(first), len(ids)))
 
     def _keep(self, ids: tuple[int, ...], log_probs: tuple[float, ...], end: float | None) -> Judged:
-        self._known[ids] = found = Judged(ids, log_probs, 0.0 if end is None else end)
-        return found
+        self._known[ids] = value = Judged(ids, log_probs, 0.0 if end is None else end)
+        return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,10 +58,10 @@ class Configuration(FileSystemEventHandler):
         client = self._editor.client
         if client.configuration:
             scope = self._folders[0].as_uri() if self._folders else None
-            asked = types.ConfigurationParams([types.ConfigurationItem(section=SECTION, scope_uri=scope)])
+            params = types.ConfigurationParams([types.ConfigurationItem(section=SECTION, scope_uri=scope)])
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
-                    answers = await self._editor.protocol.send_request_async(types.WORKSPACE_CONFIGURATION, asked)
+                    answers = await self._editor.protocol.send_request_async(types.WORKSPACE_CONFIGURATION, params)
             except (TimeoutError, JsonRpcException):
                 LOG.info("the editor did not send its configuration")
             else:
@@ -128,8 +128,8 @@ class Configuration(FileSystemEventHandler):
     def _load(self) -> Settings:
         settings = self._read()
         if self._chosen is not None:
-            said, chosen = self._chosen
-            if settings.server == said:
+            earlier, chosen = self._chosen
+            if settings.server == earlier:
                 return replace(settings, server=chosen)
             self._chosen = None
         return settings

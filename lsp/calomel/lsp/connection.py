@@ -45,13 +45,13 @@ class Framer:
     def next(self) -> bytes | None:
         """The next body; None when more bytes are needed. Raises ValueError, which quotes nothing, for a bad header."""
         if self._length is None:
-            found = _HEAD.match(self._buffer)
-            if found is None:
+            match = _HEAD.match(self._buffer)
+            if match is None:
                 if len(self._buffer) > _MOST_HEAD_BYTES or _END_OF_HEAD.search(self._buffer):
                     raise ValueError("bytes where a header was expected")
                 return None
-            self._length = int(found[1])
-            del self._buffer[: found.end()]
+            self._length = int(match[1])
+            del self._buffer[: match.end()]
             if self._length > MAX_BODY_BYTES:
                 raise ValueError("a message of more than 256 MiB")
         if len(self._buffer) < self._length:

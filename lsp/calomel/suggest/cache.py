@@ -179,9 +179,9 @@ class Cache:
             self._entries.move_to_end(state)
             entry.edits, entry.agreed, entry.begun = entry.original or None, True, False
             return entry
-        for known, other in reversed(self._entries.items()):
+        for key, other in reversed(self._entries.items()):
             if other.kind == kind and self._holds(other, text, cursor):
-                self._entries.move_to_end(known)
+                self._entries.move_to_end(key)
                 return other
         return None
 

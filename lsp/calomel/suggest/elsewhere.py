@@ -46,12 +46,12 @@ _BOUND: Final = (
 
 def others_of(documents: Documents, document: Document) -> Iterator[Document]:
     """The other open files of its language family, most recently used first."""
-    found = 0
+    count = 0
     for other in reversed(tuple(documents.values())):
         if other is not document and family(other) == family(document) and len(other) <= _LONGEST:
             yield other
-            found += 1
-            if found == _FILES:
+            count += 1
+            if count == _FILES:
                 return
 
 
@@ -74,8 +74,8 @@ def drafts_elsewhere(
     """
     text = mask(other.text)
     names = names_of(other.language_id, other.path)
-    found = drafts(text, hunks, 0, prompt_path(other), names)
-    if not found:
+    candidates = drafts(text, hunks, 0, prompt_path(other), names)
+    if not candidates:
         return ()
     rows, paths = Rows(text, names), {hunk.path for hunk in hunks}
     edited = [
@@ -98,7 +98,7 @@ def drafts_elsewhere(
         renamed = draft.maker == RENAME and not draft.alone and draft.likeness >= _SURE and not is_prose(line)
         return renamed and bool(pairs) and pairs <= defined and not any(own(old) for old, _ in pairs)
 
-    return tuple(filter(holds, found))
+    return tuple(filter(holds, candidates))
 
 
 def _defines(text: str, name: str) -> bool:

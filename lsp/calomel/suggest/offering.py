@@ -71,9 +71,9 @@ class Offering:
                 return SilenceReason.DISAGREES_WITH_SELECTED
             delivered = (around,)
         entry.total = max(entry.total, 1 + len(rest))
-        found = self._given(request, decision, entry.model, chosen, delivered)
+        suggestion = self._given(request, decision, entry.model, chosen, delivered)
         ledger.follows(document.uri, tuple(edit for group in rest for edit in group))
-        return replace(found, total=entry.total, rest=tuple(map(edits_of, rest)))
+        return replace(suggestion, total=entry.total, rest=tuple(map(edits_of, rest)))
 
     def others(self, request: Request, state: DocumentState, first: Suggestion) -> tuple[Suggestion, ...]:
         """What may be inserted at the cursor instead of `first`, likeliest first."""
@@ -122,8 +122,8 @@ class Offering:
         given = joined(text, delivered).text
         offer = ledger.same(document.uri, request.kind, chosen)
         if offer is None:
-            known = ledger.held_back.taken_over(document.uri, request.kind, chosen, text)
-            outcome = self._outcome(request, decision, model, chosen, given, known)
+            suggestion_id = ledger.held_back.taken_over(document.uri, request.kind, chosen, text)
+            outcome = self._outcome(request, decision, model, chosen, given, suggestion_id)
             offer = Offer(outcome, chosen, beside=beside)
             ledger.give(offer)
         elif offer.beside and not beside:
@@ -154,11 +154,11 @@ class Offering:
         model: str,
         chosen: tuple[Planned, ...],
         given: str,
-        known: str | None = None,
+        suggestion_id: str | None = None,
     ) -> Outcome:
         """The outcome template of a suggestion with the edits `chosen` and the insert text `given`."""
         return Outcome(
-            id=known or f"{self._rng.getrandbits(64):016x}",
+            id=suggestion_id or f"{self._rng.getrandbits(64):016x}",
             outcome="shown",
             reason="",
             kind=request.kind,

@@ -306,8 +306,8 @@ def _extension(uri: str) -> str:
     except ValueError:
         return ""
     # A leading dot is no extension: `.netrc` has none.
-    found = _EXTENSION.search(name, 1)
-    return found[1].lower() if found else ""
+    match = _EXTENSION.search(name, 1)
+    return match[1].lower() if match else ""
 
 
 def _unit(outcome: Outcome) -> str:

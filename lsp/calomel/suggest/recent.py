@@ -53,8 +53,8 @@ def standing(text: str, hunks: Sequence[Hunk], path: str | None) -> tuple[Hunk, 
         hunks: the last edits, oldest first.
         path: of the document, as in hunks; None when all are its own.
     """
-    found = course(text, tuple(hunks), path)
-    return () if found.back else found.standing
+    steps = course(text, tuple(hunks), path)
+    return () if steps.back else steps.standing
 
 
 @lru_cache(maxsize=8)
@@ -86,7 +86,7 @@ def course(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Course:
         if back is not None:
             gone.update(each for each in own if stand[back] <= each <= at)
             del stand[back:]
-            way = {known: count for known, count in way.items() if count <= back}
+            way = {key: count for key, count in way.items() if count <= back}
         way[state] = len(stand)
     return Course(
         standing=tuple(hunk for at, hunk in enumerate(last) if at not in gone),
@@ -211,13 +211,13 @@ class Past:
 @lru_cache(maxsize=8)
 def past_of(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Past:
     """The past of a document; arguments as in `calomel.suggest.recent.course`."""
-    found = course(text, hunks, path)
-    own = [hunk for hunk in found.standing if path is None or hunk.path == path]
+    steps = course(text, hunks, path)
+    own = [hunk for hunk in steps.standing if path is None or hunk.path == path]
     withdrawn, stands = (
-        {(each.removed, each.inserted) for hunk in some for each in _changed(hunk)} for some in (found.withdrawn, own)
+        {(each.removed, each.inserted) for hunk in some for each in _changed(hunk)} for some in (steps.withdrawn, own)
     )
     done: list[Recent] = []
-    for step in found.steps:
+    for step in steps.steps:
         made = [
             Recent(step.start + each.start, step.start + each.end, each.removed, each.inserted)
             for each in _changed(step.hunk)
@@ -262,9 +262,9 @@ def _changed(hunk: Hunk) -> tuple[Recent, ...]:
     before, after = plain(hunk.before), plain(hunk.after)
     if max(len(before), len(after)) > _LONGEST:
         return ()
-    found: list[Recent] = []
+    changes: list[Recent] = []
     by = 0
     for start, end, new in words_changed(before, edits_of(minimal_edits(before, 0, len(before), after))):
-        found.append(Recent(start + by, start + by + len(new), before[start:end], new))
+        changes.append(Recent(start + by, start + by + len(new), before[start:end], new))
         by += len(new) - (end - start)
-    return tuple(found)
+    return tuple(changes)

@@ -150,19 +150,19 @@ def kinship(text: str, edits: Sequence[Planned], past: Sequence[Recent]) -> Kins
 
 
 def _indent(text: str, offset: int) -> str:
-    found = _INDENT.match(text, line_start(text, offset))
-    return found[0] if found else ""
+    match = _INDENT.match(text, line_start(text, offset))
+    return match[0] if match else ""
 
 
 def _whole_words(text: str, edits: Sequence[Planned], *, new: bool) -> set[str]:
     """The whole words that edits touch, before the edits or after them."""
-    found: set[str] = set()
+    words: set[str] = set()
     for edit in edits:
         head = _WORD_BEFORE.search(text, max(0, edit.start - _LONGEST_WORD), edit.start)
         rest = _WORD_BEHIND.match(text, edit.end, edit.end + _LONGEST_WORD)
         middle = edit.text if new else edit.removed
-        found.update(_NAME.findall((head[0] if head else "") + middle + (rest[0] if rest else "")))
-    return found
+        words.update(_NAME.findall((head[0] if head else "") + middle + (rest[0] if rest else "")))
+    return words
 
 
 # Characters on either side: as far as drafts look in a long text.
@@ -306,11 +306,11 @@ class OutcomeSignals:
 
     def flat(self) -> dict[str, Any]:
         """All known signals by name, as in the outcome log."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for each in fields(self):
             value = getattr(self, each.name)
-            found.update(asdict(value) if is_dataclass(value) else {each.name: value})  # type: ignore[arg-type]
-        return {name: value for name, value in found.items() if value is not None and value != ()}
+            values.update(asdict(value) if is_dataclass(value) else {each.name: value})  # type: ignore[arg-type]
+        return {name: value for name, value in values.items() if value is not None and value != ()}
 
     def known(self) -> dict[str, object]:
         """What a calibrator sees: finite numbers, rounded as in the log, and names."""
@@ -321,13 +321,13 @@ class OutcomeSignals:
         }
 
 
-def signals_of(candidate: Candidate, edits: Sequence[Planned], **known: Any) -> OutcomeSignals:
+def signals_of(candidate: Candidate, edits: Sequence[Planned], **more: Any) -> OutcomeSignals:
     """The signals of a suggestion.
 
     Args:
         candidate: what it came from.
         edits: what it changes.
-        known: further signals, by the names of `OutcomeSignals`.
+        more: further signals, by the names of `OutcomeSignals`.
     """
     mean = candidate.mean_log_prob
     return OutcomeSignals(
@@ -343,7 +343,7 @@ def signals_of(candidate: Candidate, edits: Sequence[Planned], **known: Any) -> 
         log_prob=candidate.log_prob,
         keep_log_prob=candidate.keep_log_prob,
         **_sizes(edits),
-        **known,
+        **more,
     )
 
 

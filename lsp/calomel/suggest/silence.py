@@ -126,7 +126,7 @@ class Silence:
 
 
 @dataclass(slots=True)
-class SuggestionStatus:
+class SuggesterStatus:
     """The state of a suggester.
 
     Attributes:

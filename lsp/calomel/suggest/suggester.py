@@ -25,7 +25,7 @@ from calomel.suggest.offering import Offering
 from calomel.suggest.offers import Offer, Outcome, OutcomeSink
 from calomel.suggest.pace import Cooldown, Permission
 from calomel.suggest.signals import OutcomeSignals
-from calomel.suggest.silence import Silence, SilenceReason, SuggestionStatus
+from calomel.suggest.silence import Silence, SilenceReason, SuggesterStatus
 from calomel.suggest.snapshot import Diagnostic, Request, Selected, Trigger
 from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.history import Listener, Origin
@@ -94,7 +94,7 @@ class Suggester(Listener):
         clock = model.clock
         self._is_closed = False
         self._workspace = workspace
-        self._tally = SuggestionStatus()
+        self._tally = SuggesterStatus()
         self._cooldown = Cooldown(clock)
         self.filter = SuggestionFilter(settings.aggressiveness, settings.aggressiveness_by_language)
         self._ledger = Ledger(clock, _Learning(self.filter, outcomes))
@@ -138,8 +138,8 @@ class Suggester(Listener):
             trigger: what made the editor ask.
             elsewhere: if nothing is left to do in it, an edit of another open document is welcome.
         """
-        known = {"version": version, "diagnostics": diagnostics, "elsewhere": elsewhere}
-        return await self._answer("edit", uri, offset, trigger, **known)
+        details = {"version": version, "diagnostics": diagnostics, "elsewhere": elsewhere}
+        return await self._answer("edit", uri, offset, trigger, **details)
 
     # What the user did with a suggestion. Unknown ids are tolerated everywhere.
 
@@ -208,7 +208,7 @@ class Suggester(Listener):
         """Be silent until the clock reaches `until`; None ends it."""
         self._permission.snoozed_until = until
 
-    def status(self) -> SuggestionStatus:
+    def status(self) -> SuggesterStatus:
         """The current status."""
         self._ledger.settle()
         latency = self._answering.latency
@@ -270,7 +270,7 @@ class Suggester(Listener):
         self._cooldown.accepted()
         self._answering.state(offer.outcome.uri).extended = True
 
-    async def _answer(self, kind: Kind, uri: str, offset: int, trigger: Trigger, **known: Any) -> Answer:
+    async def _answer(self, kind: Kind, uri: str, offset: int, trigger: Trigger, **details: Any) -> Answer:
         tally = self._tally
         self.reading.stop()
         tally.requests += 1
@@ -279,28 +279,28 @@ class Suggester(Listener):
         # Before anything cached is used.
         self._workspace.look_again()
         document = self._workspace.documents.get(uri)
-        found: Answer
+        answer: Answer
         if self._is_closed:
-            found = Silence.of(SilenceReason.CLOSED)
+            answer = Silence.of(SilenceReason.CLOSED)
         elif document is None:
-            found = Silence.of(SilenceReason.UNKNOWN_DOCUMENT)
+            answer = Silence.of(SilenceReason.UNKNOWN_DOCUMENT)
         else:
-            request = Request(kind, document, max(0, min(offset, len(document))), trigger, **known)
+            request = Request(kind, document, max(0, min(offset, len(document))), trigger, **details)
             try:
-                found = await self._answering.flight.answer(kind, uri, self._answering.answer(request))
+                answer = await self._answering.flight.answer(kind, uri, self._answering.answer(request))
             except Exception as error:  # noqa: BLE001 (a bug of ours must not end the session)
-                found = Silence.of(SilenceReason.FAILED, f"({describe(error, 1)})")
-                LOG.error("a question ended with %s", found.message)  # noqa: TRY400 (an error may quote the user's text)
-        tally.cached += isinstance(found, Suggestion) and found.cached
+                answer = Silence.of(SilenceReason.FAILED, f"({describe(error, 1)})")
+                LOG.error("a question ended with %s", answer.message)  # noqa: TRY400 (an error may quote the user's text)
+        tally.cached += isinstance(answer, Suggestion) and answer.cached
         self.reading.rests(uri, offset)
-        if isinstance(found, Suggestion):
-            tally.last = {"shown": found.id}
+        if isinstance(answer, Suggestion):
+            tally.last = {"shown": answer.id}
         else:
-            tally.silences[str(found.reason)] += 1
-            if found.reason is not SilenceReason.SUPERSEDED:
-                tally.last = {"reason": str(found.reason), "message": found.message}
-            LOG.debug("silent: %s, %s", kind, found.reason)
-        return found
+            tally.silences[str(answer.reason)] += 1
+            if answer.reason is not SilenceReason.SUPERSEDED:
+                tally.last = {"reason": str(answer.reason), "message": answer.message}
+            LOG.debug("silent: %s, %s", kind, answer.reason)
+        return answer
 
 
 # The cursor rests when nothing happens for this long.

@@ -116,26 +116,28 @@ def _definitions(defined: dict[str, list[Defined]], question: Question) -> Itera
     for rank, name in enumerate(question.names):
         everywhere = defined.get(name, ())
         own = any(place.file.path == question.path for place, _ in everywhere)
-        found = [
+        definitions = [
             (place, each)
             for place, each in everywhere
             if place.file.path != question.path and place.file.family == question.family
         ]
-        known = [(place, each) for place, each in found if place.file.path in question.imported]
-        if not known:
+        near = [(place, each) for place, each in definitions if place.file.path in question.imported]
+        if not near:
             # The file's own definition is meant; and an attribute of that name belongs to something else.
-            found = [] if own else [(place, each) for place, each in found if not _is_attribute(each)]
-            if len({place.file.path for place, _ in found}) > _MOST_DEFINITIONS:
+            definitions = [] if own else [(place, each) for place, each in definitions if not _is_attribute(each)]
+            if len({place.file.path for place, _ in definitions}) > _MOST_DEFINITIONS:
                 continue
-        chosen = sorted(known or found, key=lambda pair: (*_distance(pair[0], folder), pair[1].depth, pair[1].line))
+        chosen = sorted(
+            near or definitions, key=lambda pair: (*_distance(pair[0], folder), pair[1].depth, pair[1].line)
+        )
         for place, each in chosen[:_DEFINITIONS_OF_ONE]:
-            part = _NEXT_NAME**rank * (1.0 if known else _ELSEWHERE)
+            part = _NEXT_NAME**rank * (1.0 if near else _ELSEWHERE)
             start, end = _extent(place, each)
             yield Passage(place.file.path, start, end, "definition", weigh("definition", part), name)
 
 
-def _is_attribute(found: IndexedDefinition) -> bool:
-    return found.depth > 0 and kind_name(found.kind) == "variable"
+def _is_attribute(definition: IndexedDefinition) -> bool:
+    return definition.depth > 0 and kind_name(definition.kind) == "variable"
 
 
 def _distance(place: SegmentFile, folder: str) -> tuple[int, str]:
@@ -144,16 +146,16 @@ def _distance(place: SegmentFile, folder: str) -> tuple[int, str]:
     return -len(shared), path
 
 
-def _extent(place: SegmentFile, found: IndexedDefinition) -> tuple[int, int]:
+def _extent(place: SegmentFile, definition: IndexedDefinition) -> tuple[int, int]:
     """The lines of a definition that are worth showing."""
-    if found.end - found.line <= _WHOLE:
-        return found.line, found.end
-    end = found.line + _BEGINNING
-    if kind_name(found.kind) in CONTAINERS:
+    if definition.end - definition.line <= _WHOLE:
+        return definition.line, definition.end
+    end = definition.line + _BEGINNING
+    if kind_name(definition.kind) in CONTAINERS:
         starts = place.file.starts
-        inner = starts[(starts > max(found.body, found.line + _BEGINNING // 2)) & (starts <= end)]
+        inner = starts[(starts > max(definition.body, definition.line + _BEGINNING // 2)) & (starts <= end)]
         end = int(inner[-1]) if len(inner) else end
-    return found.line, max(end, min(found.body, found.line + _WHOLE))
+    return definition.line, max(end, min(definition.body, definition.line + _WHOLE))
 
 
 def _usages(index: Index, question: Question, defined: dict[str, list[Defined]]) -> Iterator[Passage]:
@@ -263,9 +265,9 @@ def imports_in(text: str, family: str) -> tuple[Import, ...]:
     if table is None:
         return ()
     read = _IMPORTS.get(family, partial(_by_table, table))
-    found = (each for match in re.finditer(table["pattern"], text[:_HEAD]) for each in read(match))
+    imports = (each for match in re.finditer(table["pattern"], text[:_HEAD]) for each in read(match))
     distinct: dict[Import, None] = {}
-    for each in found:
+    for each in imports:
         distinct[each] = None
         if len(distinct) >= _MOST_IMPORTS:
             break

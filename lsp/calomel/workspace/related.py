@@ -112,8 +112,8 @@ def _found_again(document: Document, start: int, lines: list[str]) -> int | None
     return None
 
 
-def _alike(found: list[str], wanted: list[str]) -> bool:
-    same = sum(one.rstrip() == other.rstrip() for one, other in zip(found, wanted, strict=False))
+def _alike(lines: list[str], wanted: list[str]) -> bool:
+    same = sum(one.rstrip() == other.rstrip() for one, other in zip(lines, wanted, strict=False))
     return same >= _STILL * len(wanted)
 
 
@@ -177,9 +177,9 @@ def keys(scopes: Sequence[Definition]) -> tuple[tuple[str, str], ...]:
     return tuple((scope.kind, scope.name) for scope in scopes if scope.kind != "block")
 
 
-def in_order(found: Sequence[tuple[float, Excerpt]], before: CachedExcerpts | None) -> tuple[Excerpt, ...]:
+def in_order(candidates: Sequence[tuple[float, Excerpt]], before: CachedExcerpts | None) -> tuple[Excerpt, ...]:
     """The best last; but those of the previous answer stay in front, in order, since the model has read them."""
-    ranked = [each for _, each in sorted(found, key=lambda pair: (pair[0], pair[1].path, pair[1].start_line))]
+    ranked = [each for _, each in sorted(candidates, key=lambda pair: (pair[0], pair[1].path, pair[1].start_line))]
     stayed = [each for each in (() if before is None else before.excerpts) if each in ranked]
     return (*stayed, *(each for each in ranked if each not in stayed))
 
@@ -260,9 +260,9 @@ class Related(Listener):
         self._give_unsaved(document)
         deadline = now + budget_seconds
         generation = self.index.generation
-        found, taken = self._find(document, offset, lambda: self._clock() > deadline)
+        results, taken = self._find(document, offset, lambda: self._clock() > deadline)
         answer = CachedExcerpts(
-            in_order(found, before), taken, scopes, line, now, generation, complete, elsewhere,
+            in_order(results, before), taken, scopes, line, now, generation, complete, elsewhere,
             whole=self._clock() <= deadline,
         )  # fmt: skip
         self._answers[document.uri] = answer
@@ -318,7 +318,7 @@ class Related(Listener):
         """Excerpts with scores, comparable only within one answer, and the lines they were made of."""
         indexed = map(self._live, from_index(self.index, self._question(document, offset), late))
         candidates = [*self._recent_places(document.uri), *(each for each in indexed if each is not None)]
-        found: list[tuple[float, Excerpt]] = []
+        results: list[tuple[float, Excerpt]] = []
         taken: list[tuple[str, int, list[str]]] = []
         texts: set[str] = set()
         for each in merge(candidates):
@@ -332,20 +332,20 @@ class Related(Listener):
                 taken.append((each.path, each.start, lines))
             # The end of a file may lack its line end; an excerpt has whole lines.
             whole = text if text.endswith(("\n", "\r")) else text + "\n"
-            found.append((round(each.score, 6), Excerpt(name, each.start, whole)))
-            if len(found) == _LIMIT or late():
+            results.append((round(each.score, 6), Excerpt(name, each.start, whole)))
+            if len(results) == _LIMIT or late():
                 break
-        return found, taken
+        return results, taken
 
     def _question(self, document: Document, offset: int) -> Question:
         path = file_of(document.uri)
         grammar = grammar_of(document.language_id, document.path)
-        known = str(path) if path is not None else document.path or ""
-        family = family_of(known if grammar is None else f"x{grammar.suffixes[0]}")
+        name = str(path) if path is not None else document.path or ""
+        family = family_of(name if grammar is None else f"x{grammar.suffixes[0]}")
         imported: dict[str, None] = {}
         for each in imports_in(document.text, family) if path is not None else ():
             imported.update(dict.fromkeys(resolve(each, str(path), self.index.named)))
-        imported.pop(known, None)
+        imported.pop(name, None)
         line = document.line_of(offset)
         return Question(
             path=str(path) if path is not None else None,

@@ -57,11 +57,11 @@ def words_in(text: str) -> Counter[str]:
 def count_numbers(words: Mapping[str, int] | Iterable[str]) -> dict[int, int]:
     """How often the numbers of some words occur."""
     counted = words if isinstance(words, Mapping) else dict.fromkeys(words, 1)
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for word, count in counted.items():
         for number in numbers_of(word):
-            found[number] = found.get(number, 0) + count
-    return found
+            counts[number] = counts.get(number, 0) + count
+    return counts
 
 
 # Long enough to hold a function, short enough to be about one thing (Zed's retrieval uses the same).
@@ -121,7 +121,7 @@ def _structure(text: str, path: str) -> tuple[tuple[int, ...], tuple[Definition,
 
 def _chunks(lines: list[str], starts: tuple[int, ...]) -> tuple[IndexedChunk, ...]:
     """Runs of at most `CHUNK_LINES` lines that begin at good places if there are any."""
-    found: list[IndexedChunk] = []
+    chunks: list[IndexedChunk] = []
     line, at = 0, 0
     while line < len(lines):
         end = min(line + CHUNK_LINES, len(lines))
@@ -129,9 +129,9 @@ def _chunks(lines: list[str], starts: tuple[int, ...]) -> tuple[IndexedChunk, ..
             at += 1
         if end < len(lines) and at > 0 and starts[at - 1] >= line + _SHORTEST_CHUNK:
             end = starts[at - 1]
-        found.append((line, end, count_numbers(words_in("".join(lines[line:end])))))
+        chunks.append((line, end, count_numbers(words_in("".join(lines[line:end])))))
         line = end
-    return tuple(found)
+    return tuple(chunks)
 
 
 def kind_name(number: int) -> str:
@@ -241,7 +241,7 @@ class Segment:
     def definitions_of(self, file: int) -> list[IndexedDefinition]:
         """The definitions in a file, by line."""
         rows = self._definitions[self._definitions["file"] == file].tolist()
-        return sorted((IndexedDefinition(*row) for row in rows), key=lambda found: (found.line, -found.end))
+        return sorted((IndexedDefinition(*row) for row in rows), key=lambda each: (each.line, -each.end))
 
     def postings(self, number: int) -> Numbers:
         """The chunks that contain a word, ascending."""
@@ -255,13 +255,13 @@ class Segment:
 
     def lines(self, file: int, start: int, end: int) -> list[str]:
         """Lines of a file from `start` up to `end`, as they were when it was read."""
-        known = self._lines.get(file)
-        if known is None:
-            known = _whole_lines(self._text(file))
+        lines = self._lines.get(file)
+        if lines is None:
+            lines = _whole_lines(self._text(file))
             if len(self._lines) >= _KEPT:
                 self._lines.clear()
-            self._lines[file] = known
-        return known[start:end]
+            self._lines[file] = lines
+        return lines[start:end]
 
     def masked_lines(self, file: int, start: int, end: int) -> list[str]:
         """The same without secrets."""

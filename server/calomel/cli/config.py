@@ -103,13 +103,13 @@ def _server() -> Iterator[tuple[str, ...]]:
 
 
 def _bounds(field: FieldInfo) -> str:
-    told = [
+    bounds = [
         shape.format(f"{getattr(rule, name):,}")
         for rule in field.metadata
         for name, shape in _BOUNDS.items()
         if getattr(rule, name, None) is not None
     ]
-    return " ".join(told)
+    return " ".join(bounds)
 
 
 def _type(kind: Any) -> str:

@@ -47,9 +47,9 @@ def nearest(prefix: str, suffix: str, tokens: int) -> tuple[str, str]:
     return prefix[before:], suffix[: len(suffix) - behind]
 
 
-async def fill_of(context: RequestContext, shown: PromptParts, asked: FillRequest) -> FillRequest:
+async def fill_of(context: RequestContext, shown: PromptParts, request: FillRequest) -> FillRequest:
     """The request for a hole as a client shows it; secrets are masked."""
-    most = context_tokens(context.info, context.app_state.settings.context_tokens, asked.max_tokens)
+    most = context_tokens(context.info, context.app_state.settings.context_tokens, request.max_tokens)
     prefix, suffix = nearest(shown.prefix, shown.suffix, most)
     beside = [each for each in shown.related if names_no_secret(each.path)]
     texts = (prefix + suffix, *(each.text for each in beside))
@@ -58,7 +58,7 @@ async def fill_of(context: RequestContext, shown: PromptParts, asked: FillReques
     at = len(prefix)
     parts = PromptParts(related=related, path=shown.path, prefix=text[:at], suffix=text[at:])
     parts = parts.with_paths(context.app_state.mask)
-    return replace(asked, parts=parts, max_context=most, fitted=True)
+    return replace(request, parts=parts, max_context=most, fitted=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ async def completed(
     prompt: str,
     suffix: str | None,
     stop: Sequence[str] | None,
-    asked: Callable[[], FillRequest],
+    request_of: Callable[[], FillRequest],
     answer_format: Callable[[RequestContext], AnswerFormat[Ended]],
     *,
     stream: bool | None,
@@ -201,7 +201,7 @@ async def completed(
     if not is_zeta(prompt) or suffix:
         async with request_context(request, route) as context:
             hole = await asyncio.to_thread(parse_fim, prompt, suffix)
-            wanted = await fill_of(context, hole, asked())
+            wanted = await fill_of(context, hole, request_of())
             return await filled(context, answer_format(context), wanted, stream=stream)
     try:
         zeta = await asyncio.to_thread(parse_zeta, prompt)

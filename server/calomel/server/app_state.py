@@ -138,7 +138,7 @@ class ModelLoader:
             self._let_go()
 
 
-Answer = TypeVar("Answer")
+AnswerT = TypeVar("AnswerT")
 Item = TypeVar("Item")
 
 
@@ -148,7 +148,7 @@ def event(data: BaseModel) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerFormat(Generic[Answer]):
+class AnswerFormat(Generic[AnswerT]):
     """How one route formats an answer, whole or streamed.
 
     Attributes:
@@ -160,9 +160,9 @@ class AnswerFormat(Generic[Answer]):
         media_type: of a stream.
     """
 
-    whole: Callable[[Answer], BaseModel]
+    whole: Callable[[AnswerT], BaseModel]
     part: Callable[[str, Canvas | None], BaseModel]
-    last: Callable[[Answer], Iterable[BaseModel]]
+    last: Callable[[AnswerT], Iterable[BaseModel]]
     first: Sequence[BaseModel] = ()
     frame: Callable[[BaseModel], bytes] = event
     done: bytes = b""
@@ -256,7 +256,7 @@ class RequestContext:
         """The fields that every answer and every chunk begins with; `model` as the client calls it."""
         return {"id": self.id, "created": self.created, "model": model or self.app_state.model.id}
 
-    async def prepare(self, pool: Executor | None, work: Callable[..., Answer], *of: Any) -> Answer:
+    async def prepare(self, pool: Executor | None, work: Callable[..., AnswerT], *of: Any) -> AnswerT:
         """Run `work` in a thread of `pool` (None: the default one).
 
         One call at a time per client, so that one client's long texts do not keep others out of the pool.
@@ -282,7 +282,9 @@ class RequestContext:
         """An answer that is not streamed."""
         return JSONResponse(answer.model_dump())
 
-    def stream(self, answer_format: AnswerFormat[Answer], items: AsyncIterator[str | CanvasText | Answer]) -> Response:
+    def stream(
+        self, answer_format: AnswerFormat[AnswerT], items: AsyncIterator[str | CanvasText | AnswerT]
+    ) -> Response:
         """A streamed answer, which keeps its place until it ends; an error in it becomes its last event.
 
         `items` are deltas or canvases, and then the result of the whole answer.
@@ -305,7 +307,7 @@ class RequestContext:
         )
 
     async def _events(
-        self, answer_format: AnswerFormat[Answer], items: AsyncIterator[str | CanvasText | Answer]
+        self, answer_format: AnswerFormat[AnswerT], items: AsyncIterator[str | CanvasText | AnswerT]
     ) -> AsyncIterator[bytes]:
         try:
             for each in answer_format.first:
@@ -327,7 +329,7 @@ class RequestContext:
             yield answer_format.frame(ErrorResponse.model_validate((refusal or ApiError()).body()))
 
 
-async def while_there(request: Request, work: Coroutine[Any, Any, Answer]) -> Answer:
+async def while_there(request: Request, work: Coroutine[Any, Any, AnswerT]) -> AnswerT:
     """Await `work`; when the client disconnects first, cancel it and raise ClientGoneError.
 
     ASGI servers cancel a streamed response then, but let a plain one run to its end; an editor that drops a request at

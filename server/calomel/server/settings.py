@@ -321,12 +321,12 @@ def option(name: str) -> str:
     return "--" + name.replace("_", "-").removesuffix("s" if name in {"allowed_hosts", "allowed_origins"} else "")
 
 
-def _check_names(path: Path, found: Mapping[str, Any], table: str = "") -> None:
-    known = [TABLE, *_OTHER_TABLES] if not table else list(ServeSettings.model_fields)
-    for name in found:
-        if name in known:
+def _check_names(path: Path, values: Mapping[str, Any], table: str = "") -> None:
+    names = [TABLE, *_OTHER_TABLES] if not table else list(ServeSettings.model_fields)
+    for name in values:
+        if name in names:
             continue
-        near = difflib.get_close_matches(name.replace("-", "_"), known, 1)
+        near = difflib.get_close_matches(name.replace("-", "_"), names, 1)
         if not table and not near and name.replace("-", "_") in ServeSettings.model_fields:
             raise SettingsError(f"{path}: {name} belongs in the table [{TABLE}]")
         hint = f"; did you mean {near[0]}?" if near else ""

@@ -32,16 +32,16 @@ async def complete(request: Request) -> Response:
         raise InvalidParameterError(str(error), error.field or None) from None
     async with request_context(request, "complete") as context:
         # Asks `Filler.complete` (`calomel.infer.filler`).
-        found = await while_there(request, answer(context.filler.complete, context.info, wanted))
-        first = found.candidates[0] if found.candidates else None
+        result = await while_there(request, answer(context.filler.complete, context.info, wanted))
+        first = result.candidates[0] if result.candidates else None
         context.answered(
             Spent(
-                prompt_tokens=found.context_tokens,
-                cached_tokens=found.cached_tokens,
+                prompt_tokens=result.context_tokens,
+                cached_tokens=result.cached_tokens,
                 completion_tokens=0 if first is None else len(first.log_probs),
                 steps=0 if first is None else first.steps,
-                seconds=found.timings.total,
-                finish=found.reason or ("stop" if first is None else first.finish_reason),
+                seconds=result.timings.total,
+                finish=result.reason or ("stop" if first is None else first.finish_reason),
             )
         )
-        return Response(encode(found), media_type=_JSON)
+        return Response(encode(result), media_type=_JSON)

@@ -105,7 +105,7 @@ async def create_fim_completion(body: FimRequest, request: Request) -> Response:
     async with request_context(request, "fim") as context:
         # Requested JSON may contain a blank line.
         stop = DEFAULT_STOP if body.response_format is None or body.response_format.type == "text" else ()
-        asked = FillRequest(
+        fill_request = FillRequest(
             "fill",
             PromptParts(),
             max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
@@ -115,7 +115,7 @@ async def create_fim_completion(body: FimRequest, request: Request) -> Response:
             max_steps=body.max_steps,
             constraint=await _constraint(context.filler, body.response_format),
         )
-        wanted = await fill_of(context, PromptParts(prefix=body.prompt, suffix=body.suffix or ""), asked)
+        wanted = await fill_of(context, PromptParts(prefix=body.prompt, suffix=body.suffix or ""), fill_request)
         answer_format = published(
             context.head(body.model),
             FimCompletion,
@@ -128,18 +128,18 @@ async def create_fim_completion(body: FimRequest, request: Request) -> Response:
         return await filled(context, answer_format, wanted, stream=body.stream, canvases=body.diffusing)
 
 
-async def _constraint(model: Answerer, asked: wire.ResponseFormat | None) -> Constraint | None:
+async def _constraint(model: Answerer, response_format: wire.ResponseFormat | None) -> Constraint | None:
     """The constraint on the answer; None for any text.
 
     Raises:
         InvalidParameterError: the schema or pattern is malformed, too large, or uses an unsupported feature.
     """
-    if asked is None or asked.type == "text":
+    if response_format is None or response_format.type == "text":
         return None
-    schema = asked.schema_of()
+    schema = response_format.schema_of()
 
     def compiled() -> Constraint:
-        return model.constraint(pattern_form(asked.pattern or "") if schema is None else json_form(schema))
+        return model.constraint(pattern_form(response_format.pattern or "") if schema is None else json_form(schema))
 
     try:
         return await asyncio.wait_for(asyncio.to_thread(compiled), _COMPILE_SECONDS)

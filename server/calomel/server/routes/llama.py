@@ -168,7 +168,7 @@ async def _fill_request(context: RequestContext, body: InfillRequest) -> FillReq
         hole = PromptParts(prefix=(body.input_prefix or "") + (body.prompt or ""), suffix=body.input_suffix or "")
     hole = replace(hole, related=(*hole.related, *(extra for extra in extras if extra.text.strip())))
     limit = body.t_max_predict_ms or 0
-    asked = FillRequest(
+    fill_request = FillRequest(
         "fill",
         PromptParts(),
         max_tokens=min(body.n_predict, MAX_TOKENS) if body.n_predict and body.n_predict > 0 else DEFAULT_TOKENS,
@@ -176,7 +176,7 @@ async def _fill_request(context: RequestContext, body: InfillRequest) -> FillReq
         sampling=body.sampling(),
         deadline=_CONTEXT_SECONDS + limit / 1000 if limit > 0 else None,
     )
-    return await fill_of(context, hole, asked)
+    return await fill_of(context, hole, fill_request)
 
 
 def _response(model: str, ending: Ended, text: str | None = None) -> InfillResponse:
@@ -211,7 +211,7 @@ def _fields(body: InfillRequest, answer: InfillResponse) -> Response:
     """The answer, or only the fields that the plugin names: `timings/prompt_ms` is a nested one."""
     values: dict[str, Any] = answer.model_dump()
     if body.response_fields:
-        values = {name: found for name in body.response_fields if (found := _field(values, name)) is not None}
+        values = {name: value for name in body.response_fields if (value := _field(values, name)) is not None}
     return JSONResponse(values)
 
 

@@ -72,9 +72,11 @@ def describe(folder: Path | None) -> ModelObject:
     """The model in a checkpoint folder (None: the shipped one), from its config.json alone; loads no weights."""
     config = (folder or nano_path()) / "config.json"
     try:
-        said = json.loads(config.read_text(encoding="utf-8"))
+        fields = json.loads(config.read_text(encoding="utf-8"))
         # Multimodal models nest it under `text_config`.
-        positions = int((said if "max_position_embeddings" in said else said["text_config"])["max_position_embeddings"])
+        positions = int(
+            (fields if "max_position_embeddings" in fields else fields["text_config"])["max_position_embeddings"]
+        )
         created = int(config.stat().st_mtime)
     except (OSError, ValueError, KeyError, TypeError):
         # The loader reports what is wrong with the folder; this list must not fail before it.
