@@ -16,12 +16,15 @@ from typing import Final
 
 import regex
 
+from calomel.code.languages import grammar_of, language_by_look
+from calomel.code.lines import LINE_END
+from calomel.code.names import is_word
+from calomel.code.scan import CLOSING, has_to_go_on, knows, loose, scan
 from calomel.infer.seams import indented, spaced
 from calomel.selectivity.filters import fired
-from calomel.selectivity.proposal import LINE_END, Proposal, is_word
-from calomel.selectivity.syntax import closing, has_to_go_on, knows, loose, tokens
+from calomel.selectivity.proposal import Proposal
+from calomel.selectivity.syntax import closing
 from calomel.workspace.documents import Document
-from calomel.workspace.languages import grammar_of, language_by_look
 from calomel.workspace.syntax import SyntaxTrees
 
 
@@ -76,8 +79,7 @@ def within_line(text: str, rest: str) -> str:
     return text[: match.start()] if match else text
 
 
-_OPENING: Final = {"(": ")", "[": "]", "{": "}"}
-_CLOSING: Final = frozenset(_OPENING.values())
+_CLOSING: Final = frozenset(CLOSING.values())
 _QUOTES: Final = frozenset("\"'`")
 # End an item or a statement, once.
 _ENDS: Final = frozenset(";,")
@@ -157,8 +159,8 @@ def _unopened(text: str) -> frozenset[int]:
                 quote = ""
         elif character in _QUOTES:
             quote, quote_at = character, at
-        elif character in _OPENING:
-            open_brackets.append(_OPENING[character])
+        elif character in CLOSING:
+            open_brackets.append(CLOSING[character])
         elif character in _CLOSING:
             if open_brackets and open_brackets[-1] == character:
                 open_brackets.pop()
@@ -286,7 +288,7 @@ def _refusal(suffix: str, language_id: str, refuses: Refuses, counts: Counts) ->
 def _ends_in_half_comment(text: str, language_id: str) -> bool:
     """Whether a text ends in a comment of its own with unclosed brackets."""
     line = LINE_END.split(text)[-1]
-    last = next((each for each in reversed(list(tokens(line, language_id))) if each.kind == "skipped"), None)
+    last = next((each for each in reversed(list(scan(line, language_id))) if each.kind == "skipped"), None)
     if last is None or last.end < len(line) or not line.startswith(("#", "//"), last.start):
         return False
     comment = line[last.start :]
@@ -331,7 +333,7 @@ def _places(line: str, language_id: str) -> list[int]:
 
 def _ends(line: str, language_id: str) -> Iterator[int]:
     at = depth = 0
-    for kind, start, end in tokens(line, language_id):
+    for kind, start, end in scan(line, language_id):
         if depth == 0:
             yield from (match.end() for match in _PIECE.finditer(line, at, start))
         if kind == "bracket":

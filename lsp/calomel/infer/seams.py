@@ -12,9 +12,10 @@ from typing import Final
 
 import regex
 
-from calomel.selectivity.proposal import LINE_END, is_word
-from calomel.selectivity.syntax import has_to_go_on, knows, loose
-from calomel.workspace.languages import grammar_of, keywords
+from calomel.code.languages import grammar_of, keywords
+from calomel.code.lines import LINE_END, indent_of
+from calomel.code.names import is_word
+from calomel.code.scan import has_to_go_on, knows, loose
 
 _LAST_WORD: Final = regex.compile(r"\w+\Z")
 _NEAR: Final = 200
@@ -25,11 +26,6 @@ _TABS: Final = re.compile(r"^\t", re.MULTILINE)
 _OPENS_BLOCK: Final = re.compile(r"[:{]\s*\Z")
 _USUAL_WIDTH: Final = 4
 _WIDTHS: Final = (4, 2, 8, 3)
-
-
-def indent_of(line: str) -> str:
-    """The blanks at the start of a line."""
-    return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def spaced(text: str, cut: str, prefix: str, suffix: str, language_id: str) -> str:

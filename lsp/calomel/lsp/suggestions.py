@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
+from calomel.code.names import names_of
 from calomel.infer.completer import Kind
 from calomel.lsp.client import CODE_ACTION_KIND
 from calomel.lsp.protocol import Editor, read
@@ -24,7 +25,6 @@ from calomel.suggest.edit import Suggestion, TextEdit, joined, utf16_length
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.snapshot import Diagnostic, Selected, Trigger
 from calomel.suggest.suggester import Suggester
-from calomel.workspace.definitions import names_of
 from calomel.workspace.documents import Document
 
 TITLE: Final = "Accept the suggestion"

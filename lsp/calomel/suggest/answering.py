@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from calomel.code.names import names_of
 from calomel.infer.client import PATIENCE, ModelClient, ended
 from calomel.infer.completer import CompleterError, ModelInfo
 from calomel.prompts.next_edit import region_called
@@ -25,7 +26,6 @@ from calomel.suggest.search import next_edits
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.snapshot import Code, Request, Snapshot, Trigger
 from calomel.suggest.state import DocumentState
-from calomel.workspace.definitions import names_of
 from calomel.workspace.documents import Document
 from calomel.workspace.history import Origin, prompt_path
 from calomel.workspace.longest_match import LongestMatch

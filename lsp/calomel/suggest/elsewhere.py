@@ -11,17 +11,18 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Final
 
+from calomel.code.languages import grammar_of
+from calomel.code.lines import Rows
+from calomel.code.names import names_of
+from calomel.code.tokens import is_prose
 from calomel.prompts.parts import Hunk
 from calomel.suggest.drafts.evidence import EditDraft, evidence
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.drafts.rename import MAKER as RENAME
 from calomel.suggest.drafts.rename import renamed_words, renamings
-from calomel.suggest.drafts.text import Rows, is_prose
 from calomel.workspace.candidates import imports_in, resolve
-from calomel.workspace.definitions import names_of
 from calomel.workspace.documents import Document, Documents, file_of
 from calomel.workspace.history import prompt_path
-from calomel.workspace.languages import grammar_of
 from calomel.workspace.segment import family_of
 
 # How many files one question looks at, and the longest one in characters, which takes some 15 ms.

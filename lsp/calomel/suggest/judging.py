@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from calomel.code.languages import builtin_names
 from calomel.infer.completer import Candidate, Kind, ModelInfo
 from calomel.prompts.fim_tokens import format_named
 from calomel.prompts.next_edit import class_called
@@ -32,7 +33,6 @@ from calomel.suggest.signals import (
 )
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Snapshot, Trigger
-from calomel.workspace.languages import builtin_names
 from calomel.workspace.settings import Aggressiveness
 
 LOG: Final = logging.getLogger(__name__)

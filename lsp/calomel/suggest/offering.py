@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from calomel.code.languages import builtin_names
 from calomel.selectivity.filters import OF_PAST, fired
 from calomel.selectivity.proposal import Proposal
 from calomel.suggest.cache import Entry
@@ -26,7 +27,6 @@ from calomel.suggest.recent import Past
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Request, Selected
 from calomel.suggest.state import DocumentState
-from calomel.workspace.languages import builtin_names
 
 
 class Offering:

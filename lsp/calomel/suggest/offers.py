@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol, Self
 
+from calomel.code.names import is_word
 from calomel.infer.completer import Kind
 from calomel.prompts.parts import line_start
-from calomel.selectivity.proposal import is_word
 from calomel.suggest.cache import rebase
 from calomel.suggest.edit import Planned, edits_of, joined, line_end
 from calomel.suggest.signals import OutcomeSignals

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from calomel.prompts.parts import Hunk
+from calomel.prompts.parts import Hunk, line_feeds
 from calomel.selectivity.intent import words_changed
 from calomel.selectivity.proposal import Recent
 from calomel.suggest.edit import edits_of, minimal_edits
@@ -66,10 +66,10 @@ def course(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Course:
     # Newest first: the index of an edit, and the text after it.
     made: list[tuple[int, str]] = []
     steps: list[EditStep] = []
-    now = plain(text)
+    now = line_feeds(text)
     for at in reversed(own):
         hunk = last[at]
-        before, after = plain(hunk.before), plain(hunk.after)
+        before, after = line_feeds(hunk.before), line_feeds(hunk.after)
         place = place_of(now, hunk.start_line, after)
         if place is not None:
             made.append((at, now))
@@ -106,11 +106,6 @@ def place_of(text: str, row: int, lines: str) -> int | None:
         return wanted
     places = [at for at in (text.rfind(lines, 0, wanted + len(lines)), text.find(lines, wanted)) if at >= 0]
     return min(places, key=lambda at: abs(at - wanted), default=None)
-
-
-def plain(text: str) -> str:
-    r"""The text with \n as its only line end."""
-    return text.replace("\r\n", "\n")
 
 
 _REMEMBERED: Final = 16
@@ -259,7 +254,7 @@ def _behind(done: Recent, made: Sequence[Recent]) -> Recent | None:
 @lru_cache(maxsize=256)
 def _changed(hunk: Hunk) -> tuple[Recent, ...]:
     """What an edit changed, in offsets of the hunk's text after it."""
-    before, after = plain(hunk.before), plain(hunk.after)
+    before, after = line_feeds(hunk.before), line_feeds(hunk.after)
     if max(len(before), len(after)) > _LONGEST:
         return ()
     changes: list[Recent] = []

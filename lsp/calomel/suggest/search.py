@@ -9,18 +9,19 @@ from typing import Final
 
 from rapidfuzz import fuzz
 
+from calomel.code.lines import Rows
+from calomel.code.names import COMMON, Names
+from calomel.code.tokens import changes, tokens, words
 from calomel.infer.fitting import is_half_word, is_inert, line_rest
 from calomel.prompts.parts import Hunk
 from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.drafts.evidence import EditDraft, LineEdit, evidence
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.drafts.rename import renamed_words
-from calomel.suggest.drafts.text import Rows, changes, tokens, words
 from calomel.suggest.judging import Answered, Decision, better, shows
 from calomel.suggest.recent import standing
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Diagnostic, Snapshot
-from calomel.workspace.definitions import COMMON, Names
 
 _SHORTEST_NAME: Final = 3
 _ALIKE: Final = 80.0

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from calomel.code.names import COMMON, Names
 from calomel.infer.completer import Draft, Kind, ModelInfo
 from calomel.prompts.parts import Excerpt, Hunk, RegionBounds, line_end, line_start, region_around
 from calomel.selectivity.proposal import Recent
 from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.recent import Past
-from calomel.workspace.definitions import COMMON, Names
 from calomel.workspace.documents import Document
 from calomel.workspace.syntax import SyntaxTrees
 from calomel.workspace.workspace import Situation

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from calomel.code.languages import grammar_of
 from calomel.context.builder import ContextBuilder
 from calomel.context.window import EstimateCounter
 from calomel.engine import DeadlineExceededError
@@ -21,16 +22,15 @@ from calomel.infer.completer import Complete, CompleteAnswer, CompleteRequest, C
 from calomel.infer.fitting import splits_word
 from calomel.infer.in_process import answer
 from calomel.prompts.edit_prompt import EditPrompt, same_file
-from calomel.prompts.parts import Hunk
+from calomel.prompts.parts import Hunk, line_feeds
 from calomel.suggest.candidates import CandidateSource, context_tokens
 from calomel.suggest.edit import TextEdit, apply, edits_of
 from calomel.suggest.judging import Answered, Decision, SuggestionFilter, better, shows
-from calomel.suggest.recent import past_of, place_of, plain
+from calomel.suggest.recent import past_of, place_of
 from calomel.suggest.search import next_edits
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Code, Snapshot, Trigger
 from calomel.workspace.documents import Document
-from calomel.workspace.languages import grammar_of
 from calomel.workspace.privacy import secret_pattern
 from calomel.workspace.secrets import SecretFinder, mask_both
 from calomel.workspace.syntax import SyntaxTrees
@@ -80,7 +80,7 @@ def _masked_edits(edits: Sequence[Hunk], texts: dict[str | None, str], mask: Cal
     """
     shown: list[Hunk] = []
     for number, edit in enumerate(reversed(edits)):
-        before, after, now = plain(edit.before), plain(edit.after), plain(texts.get(edit.path, ""))
+        before, after, now = line_feeds(edit.before), line_feeds(edit.after), line_feeds(texts.get(edit.path, ""))
         place = place_of(now, edit.start_line, after) if now and number < _TAKEN_BACK else None
         if place is None:
             was, now = mask_both(edit.before, edit.after, mask)

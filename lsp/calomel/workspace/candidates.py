@@ -14,8 +14,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
+from calomel.code.languages import CONTAINERS, TABLES
 from calomel.workspace.index import Defined, Index, SegmentFile, search
-from calomel.workspace.languages import CONTAINERS, TABLES
 from calomel.workspace.segment import IndexedDefinition, count_numbers, kind_name, words_in
 from calomel.workspace.syntax import WORD
 

@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from calomel.code.definitions import Definition
+from calomel.code.languages import grammar_of
 from calomel.prompts.parts import Excerpt
 from calomel.workspace.candidates import Passage, Question, from_index, imports_in, merge, resolve, snap, weigh
-from calomel.workspace.definitions import Definition
 from calomel.workspace.documents import Document, TextChange, file_of
 from calomel.workspace.history import Listener, Origin
 from calomel.workspace.index import Index
 from calomel.workspace.indexer import MOST_FILES, Indexer, ReportProgress, ShowMessage
-from calomel.workspace.languages import grammar_of
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.segment import family_of
 from calomel.workspace.source_files import Watch, is_source

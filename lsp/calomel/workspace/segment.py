@@ -7,7 +7,6 @@ hundred thousand chunks cost megabytes, not gigabytes.
 from __future__ import annotations
 
 import re
-import time
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,11 +18,11 @@ from zlib import compress, crc32, decompress
 import numpy as np
 from numpy.typing import NDArray
 
-from calomel.prompts.parts import split_lines
-from calomel.workspace.definitions import Definition, block_starts, block_starts_by_lines, definitions_in
+from calomel.code.definitions import Definition, block_starts, block_starts_by_lines, definitions_in
+from calomel.code.languages import COMMON_KEYWORDS, Grammar, grammar_of
+from calomel.code.lines import split_lines
+from calomel.code.trees import parse
 from calomel.workspace.documents import Document
-from calomel.workspace.languages import COMMON_KEYWORDS, Grammar, grammar_of, parser_for
-from calomel.workspace.lazy_tree import parse_within, parser_text
 from calomel.workspace.secrets import masked, spans
 from calomel.workspace.syntax import outline_by_lines
 
@@ -96,26 +95,17 @@ class Analysis:
 def analyse(text: str, path: str) -> Analysis:
     """Analyse a file's text; `path` tells its language."""
     starts, definitions = _structure(text, path)
-    lines = _whole_lines(text)
+    lines = split_lines(text)
     # As a whole: what announces a secret may stand far above it.
     secrets = tuple((start, end) for start, end, _ in spans(text))
     return Analysis(lines, starts, _chunks(lines, starts), definitions, secrets)
 
 
-def _whole_lines(text: str) -> list[str]:
-    """Lines with their ends, without the empty one after the last end."""
-    lines = split_lines(text)
-    return lines if lines[-1] else lines[:-1]
-
-
 def _structure(text: str, path: str) -> tuple[tuple[int, ...], tuple[Definition, ...]]:
     grammar = grammar_of(None, path)
-    parser = None if grammar is None else parser_for(grammar)
-    if grammar is not None and parser is not None:
-        deadline = time.monotonic() + _PARSE_SECONDS
-        tree = parse_within(parser, parser_text(text), None, deadline, time.monotonic)
-        if tree is not None:
-            return block_starts(tree, grammar, text), definitions_in(tree, grammar, text)
+    tree = parse(text, grammar, _PARSE_SECONDS)
+    if grammar is not None and tree is not None:
+        return block_starts(tree, grammar, text), definitions_in(tree, grammar, text)
     return block_starts_by_lines(text), outline_by_lines(Document("", "", None, text))
 
 
@@ -257,7 +247,7 @@ class Segment:
         """Lines of a file from `start` up to `end`, as they were when it was read."""
         lines = self._lines.get(file)
         if lines is None:
-            lines = _whole_lines(self._text(file))
+            lines = split_lines(self._text(file))
             if len(self._lines) >= _KEPT:
                 self._lines.clear()
             self._lines[file] = lines
@@ -268,7 +258,7 @@ class Segment:
         secrets = self.files[file].secrets
         if not secrets:
             return self.lines(file, start, end)
-        return _whole_lines(masked(self._text(file), [(*span, "") for span in secrets]))[start:end]
+        return split_lines(masked(self._text(file), [(*span, "") for span in secrets]))[start:end]
 
     def _text(self, file: int) -> str:
         return decompress(self.files[file].text).decode("utf-8", "surrogatepass")

@@ -14,8 +14,8 @@ from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
+from calomel.code.languages import GRAMMARS, TABLES
 from calomel.workspace.index_worker import LONGEST_FILE
-from calomel.workspace.languages import GRAMMARS, TABLES
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.segment import SourceFile
 

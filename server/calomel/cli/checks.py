@@ -311,7 +311,7 @@ def _device(device: str) -> Finding:
 
 
 def _grammars() -> Finding:
-    from calomel.workspace.languages import GRAMMARS, load
+    from calomel.code.languages import GRAMMARS, load
 
     missing = sorted({grammar.module for grammar in GRAMMARS if load(grammar) is None})
     if missing:

@@ -77,7 +77,7 @@ def check_sides(layers: list[Side]) -> Iterator[Finding]:
 
 def check_file(file: Path, layers: list[Side], folder: Path | None) -> Iterator[Finding]:
     """Whether suggestions are allowed in a file, and which rule or setting forbids them."""
-    from calomel.workspace.languages import grammar_of
+    from calomel.code.languages import grammar_of
     from calomel.workspace.privacy import Privacy
 
     if not file.is_file():
