@@ -141,7 +141,7 @@ def test_a_model_that_hangs_does_not_hang_the_replay(monkeypatch: pytest.MonkeyP
 
 
 def test_a_grammar_that_takes_long_to_load_takes_no_time_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    from calomel.workspace.languages import parser_for
+    from calomel.code.languages import parser_for
 
     def slowly(*args: Any) -> Any:
         time.sleep(0.1)

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calomel.code.languages import builtin_names
 from calomel.prompts.parts import Edit
 from calomel.prompts.tokenizer import SPECIAL_TOKENS
 from calomel.selectivity.filters import FILTERS, QUICK, fired
 from calomel.selectivity.proposal import Proposal, Recent
 from calomel.suggest.silence import SilenceReason
-from calomel.workspace.languages import builtin_names
 from calomel.workspace.secrets import mask
 from calomel.workspace.syntax import SyntaxTrees
 

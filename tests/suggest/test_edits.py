@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from calomel.code.lines import split_lines
 from calomel.suggest.cache import rebase
 from calomel.suggest.edit import (
     Planned,
@@ -22,7 +23,6 @@ from calomel.suggest.edit import (
     plan,
     row_of,
     slid,
-    split_lines,
     trimmed,
 )
 from calomel.workspace.documents import TextChange

@@ -167,7 +167,7 @@ FILES = {
     for path in (
         *("editors/neovim/lua/calomel/render.lua", "editors/vscode/src/inline.ts", "editors/zed/src/lib.rs"),
         *("eval/calomel/replay/page.css", "eval/calomel/replay/page.js", "eval/calomel/replay/page.html"),
-        *("lsp/calomel/infer/fitting.py", "lsp/calomel/workspace/languages.toml", "tests/editors/agent.el"),
+        *("lsp/calomel/infer/fitting.py", "model/calomel/code/languages.toml", "tests/editors/agent.el"),
         *("tests/tools/from-debian.bash", "editors/vscode/package.json", "Makefile", "docs/zed.md"),
     )
 } | {path: text for path, text in TEXTS.items() if path.endswith((".go", ".rs"))}

@@ -88,3 +88,46 @@ def test_a_name_is_the_same_however_its_accents_are_encoded() -> None:
     composed, decomposed = "café", unicodedata.normalize("NFD", "café")
     before = f"{composed} = 1\nprint({decomposed})\nprint(cafe)\n"
     assert renamed("a.py", before, before.replace(composed, "bar", 1)) == "bar = 1\nprint(bar)\nprint(cafe)\n"
+
+
+# `%` stands for a parameter `size` that is renamed; another function has one, too.
+FUNCTIONS = {
+    "a line with types, and the name below": (
+        "a.c", "static int\nscale(const box *%, int by)\n{\n    return %->w * by;\n}\n\nint other(box *size)\n{\n}\n"
+    ),
+    "a head of several lines that has no name": (
+        "a.js", "const scale = async (\n  %,\n  by,\n) => {\n  return % * by;\n};\n\nfunction other(size) {\n}\n"
+    ),
+    "a type in brackets": (
+        "a.ts", "class A {\n  scale(%: Box): Map<{ w: number }> {\n    return %;\n  }\n  other(size: Box) {\n  }\n}\n"
+    ),
+    "a head below an annotation": (
+        "a.java", "class A {\n  @A\n  Box scale(\n    Box %) {\n    return %;\n  }\n  int other(Box size) {\n  }\n}\n"
+    ),
+    "an expression for a body": (
+        "a.cs", "class A\n{\n  int Scale(Box %)\n    => %.By(1);\n\n  int Other(Box size)\n  {\n  }\n}\n"
+    ),
+    "a function on one line below": (
+        "a.cpp", "auto scale(int %)\n{\n    return % * 2;\n}\n\nint other(int size) { return size; }\n"
+    ),
+    "a function on its line": (
+        "a.py", "pick = max(boxes, key=lambda %: %.w)\nother = min(boxes, key=lambda size: size.h)\n"
+    ),
+    "a division that looks like a comment": (
+        "a.py", "def scale(%, by):\n    return by // %\n\n\ndef other(size):\n    pass\n"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FUNCTIONS)
+def test_a_parameter_is_renamed_in_its_own_function_alone(case: str) -> None:
+    path, text = FUNCTIONS[case]
+    before, expected = text.replace("%", "size"), text.replace("%", "area")
+    assert renamed(path, before, text.replace("%", "area", 1).replace("%", "size")) == expected
+
+
+def test_a_name_in_a_text_of_several_lines_is_a_change_of_its_own() -> None:
+    before = 'def scale(size, by):\n    """Make\n    size larger.\n    """\n    return size * by\n'
+    after = before.replace("size", "area", 1)
+    found = drafts(after, text_hunks("a.py", before, after), 0, "a.py")
+    assert [(after[: each.start].count("\n"), each.alone) for each in found] == [(4, False), (2, True)]

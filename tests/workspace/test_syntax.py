@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.workspace.editing import PROGRAMS, URI, Editor
 from tree_sitter import Language, Node, Parser
 
-from calomel.workspace.definitions import Definition, definitions_in
+from calomel.code.definitions import Definition, definitions_in
+from calomel.code.languages import GRAMMARS, grammar_of, load, parser_for
+from calomel.code.trees import parse_within, parser_text
 from calomel.workspace.documents import Document
-from calomel.workspace.languages import GRAMMARS, grammar_of, load, parser_for
-from calomel.workspace.lazy_tree import LONGEST_TEXT, parse_within, parser_text
-from calomel.workspace.syntax import SyntaxTrees
+from calomel.workspace.syntax import LONGEST_TEXT, SyntaxTrees
 
 PIECES = ["", "x", "(", ")", "{", "}", "\n", '"', "é", "😀", "\r", "\r\n", "    ", "def f():\n", "/*", "*/", "# c",
           "\ud800"]  # fmt: skip

@@ -13,10 +13,11 @@ from typing import Final
 
 from tree_sitter import Node
 
+from calomel.code.languages import Grammar, builtin_names, grammar_of
+from calomel.code.scopes import declares, field_of
+from calomel.code.trees import errors, parse
 from calomel.prompts.parts import Edit, edited
 from calomel.report.result import Table, Value
-from calomel.workspace.languages import Grammar, builtin_names, grammar_of, parser_for
-from calomel.workspace.syntax import errors
 
 SYNTAX: Final = "syntax"
 NAMES: Final = "names"
@@ -34,10 +35,9 @@ _WORD: Final = re.compile(r"[^\W\d]\w*")
 _PIECE: Final = re.compile(r"\w+|\s+|[^\w\s]")
 # An offer must not undo any of this many last edits.
 _EDITS: Final = 16
-# A node's fields that hold the names it declares.
-_DECLARING: Final = frozenset({"name", "left", "pattern", "declarator", "alias", "parameter", "parameters"})
+# Nothing that a person edits takes longer to parse.
+_SECONDS: Final = 60.0
 _MEMBERS: Final = frozenset({"attribute", "property", "field"})
-_PATTERNS: Final = ("pattern", "parameter", "_list", "tuple", "declarator")
 # Node types whose `name` belongs to something else, such as the callee.
 _OTHERS: Final = frozenset({"keyword_argument", "scoped_identifier", "scoped_type_identifier", "qualified_type"})
 _OWN: Final = ("self", "this")
@@ -100,8 +100,8 @@ def harm_table(offers: Sequence[Collection[str]]) -> Table:
 
 def _breaks(offered: Offered, grammar: Grammar) -> bool:
     """Whether there are more syntax errors after it."""
-    before, after = _parsed(offered.text, grammar), _parsed(offered.after, grammar)
-    had, has = (None if tree is None else errors(tree) for tree in (before, after))
+    before, after = parse(offered.text, grammar, _SECONDS), parse(offered.after, grammar, _SECONDS)
+    had, has = (None if tree is None else errors(tree.root_node) for tree in (before, after))
     return had is not None and has is not None and has > had
 
 
@@ -110,8 +110,9 @@ def unknown_names(offered: Offered, grammar: Grammar) -> tuple[str, ...]:
 
     Members of anything but the object itself (`self`, `this`) are skipped: their type may be in another file.
     """
-    root = _parsed(offered.after, grammar)
-    if root is None:
+    text = offered.after
+    tree = parse(text, grammar, _SECONDS)
+    if tree is None:
         return ()
     row = offered.text.count("\n", 0, offered.cursor)
     ranges: list[tuple[int, int]] = []
@@ -120,16 +121,18 @@ def unknown_names(offered: Offered, grammar: Grammar) -> tuple[str, ...]:
         first, last = (offered.text.count("\n", 0, at) for at in (start, end))
         if not first <= row <= last:
             low = start + shift
-            ranges.append((_bytes(offered.after, low), _bytes(offered.after, low + len(new))))
+            ranges.append((2 * low, 2 * (low + len(new))))
         shift += len(new) - (end - start)
     seen = (offered.before, offered.text, *(change.text for change in offered.changes))
-    known = {word for text in seen for word in _WORD.findall(text)} | (builtin_names("", offered.path) or frozenset())
+    known = {word for each in seen for word in _WORD.findall(each)} | (builtin_names("", offered.path) or frozenset())
     used, declared = [], set()
-    for node in _identifiers(root):
-        name = (node.text or b"").decode()
-        if _declares(node):
+    for node in _identifiers(tree.root_node):
+        name = text[node.start_byte // 2 : node.end_byte // 2]
+        if declares(node):
             declared.add(name)
-        elif not _is_anothers(node) and any(low < node.end_byte and node.start_byte < high for low, high in ranges):
+        elif not _is_anothers(node, text) and any(
+            low < node.end_byte and node.start_byte < high for low, high in ranges
+        ):
             used.append(name)
     return tuple(name for name in dict.fromkeys(used) if name not in known and name not in declared)
 
@@ -182,32 +185,9 @@ def _identifiers(root: Node) -> Iterator[Node]:
         stack += node.children
 
 
-def _field(node: Node) -> tuple[Node | None, str]:
-    """The parent and the field that a node is in."""
-    parent = node.parent
-    if parent is None:
-        return None, ""
-    at = next((number for number, child in enumerate(parent.children) if child == node), -1)
-    return parent, (parent.field_name_for_child(at) or "") if at >= 0 else ""
-
-
-def _declares(node: Node) -> bool:
-    """Whether this node declares its name: as a parameter, a variable, a function, an import."""
-    parent, field = _field(node)
-    while parent is not None:
-        if parent.type in _OTHERS:
-            return False
-        if field in _DECLARING or "import" in parent.type or parent.type.startswith(("use_", "for_", "parameter")):
-            return field not in {"right", "value", "type", "body"}
-        if not parent.type.endswith(_PATTERNS):
-            return False
-        parent, field = _field(parent)
-    return False
-
-
-def _is_anothers(node: Node) -> bool:
+def _is_anothers(node: Node, text: str) -> bool:
     """Whether a name is a member of anything but the object itself, or a callee's parameter."""
-    parent, field = _field(node)
+    parent, field = field_of(node)
     if parent is None:
         return False
     if parent.type in {"keyword_argument", "pair", "field_initializer", "keyed_element", "property_signature"}:
@@ -215,15 +195,6 @@ def _is_anothers(node: Node) -> bool:
     if parent.type in _OTHERS:
         return field == "name"
     if field in _MEMBERS:
-        whole = (parent.text or b"").decode()
+        whole = text[parent.start_byte // 2 : parent.end_byte // 2]
         return not whole.startswith(tuple(f"{own}." for own in _OWN)) or whole.count(".") > 1
     return False
-
-
-def _parsed(text: str, grammar: Grammar) -> Node | None:
-    parser = parser_for(grammar)
-    return None if parser is None else parser.parse(text.encode("utf-8", "replace")).root_node
-
-
-def _bytes(text: str, offset: int) -> int:
-    return len(text[:offset].encode("utf-8", "replace"))

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final, Literal, TypeAlias
 
+from calomel.code.languages import grammar_of
 from calomel.prompts.parts import Edit, edited
-from calomel.workspace.languages import grammar_of
 
 # By hand, by accepting a suggestion, or otherwise: pasted, undone, formatted, written by a tool.
 Cause: TypeAlias = Literal["typed", "accept", "other"]

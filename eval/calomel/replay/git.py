@@ -20,6 +20,7 @@ from typing import Final
 from rapidfuzz import fuzz
 from rapidfuzz.distance import LCSseq
 
+from calomel.code.lines import split_lines
 from calomel.prompts.parts import Edit
 from calomel.replay.events import (
     Changed,
@@ -35,7 +36,6 @@ from calomel.replay.events import (
     language_of,
     shared_ends,
 )
-from calomel.suggest.edit import split_lines
 from calomel.workspace.privacy import content_refusal, generated_by_name
 
 _TEST: Final = re.compile(r"(?:^|[/_.-])(?:tests?|specs?|__tests__)(?:[/_.-]|$)", re.IGNORECASE)

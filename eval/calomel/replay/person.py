@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from calomel.code.names import is_word
 from calomel.prompts.parts import Edit, changed_span, line_start
 from calomel.replay.events import Changed, Closed, Event, Focused, Opened, Selected, apply_edits, common
 from calomel.replay.opportunity import Ending, Verdict
-from calomel.selectivity.proposal import is_word
 from calomel.selectivity.sample import Reaction
 
 

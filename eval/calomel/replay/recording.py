@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from calomel.code.lines import split_lines
 from calomel.prompts.parts import Edit
 from calomel.replay.events import (
     Accepted,
@@ -34,7 +35,6 @@ from calomel.replay.events import (
     common,
     language_of,
 )
-from calomel.suggest.edit import split_lines
 
 # Times that lag behind for longer than this many entries are not errors: the recorder's clock was set back.
 PATIENCE: Final = 20

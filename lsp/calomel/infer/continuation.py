@@ -9,19 +9,18 @@ answer does not.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from calomel.code.languages import grammar_of
+from calomel.code.lines import columns
+from calomel.code.scan import CLOSING, marks, unmatched
 from calomel.infer.fitting import is_inert, line_rest
 from calomel.prompts.parts import PromptParts
-from calomel.selectivity.syntax import knows, tokens
-from calomel.workspace.languages import grammar_of
 
-_CLOSES: Final = {"(": ")", "[": "]", "{": "}"}
-_NOTABLE: Final = re.compile(r"[()\[\]{}\n]")
-_LINE: Final = re.compile(r"^([ \t]*)(\S[^\r\n]*)", re.MULTILINE)
+_LINE: Final = re.compile(r"^[ \t]*(\S[^\r\n]*)", re.MULTILINE)
 # What tokenizers do not know how to split before they have read on: a word or a run of signs with the space before it,
 # or the last blank of an indentation.
 _LAST_PIECE: Final = re.compile(r" ?(?:\w+|[^\w\s]+)\Z|\s\Z")
@@ -61,16 +60,16 @@ class Continuation:
     def end(self, text: str) -> int | None:
         """The length of the beginning of `text` that belongs into the hole; None while more of it may."""
         waiting = list(self.waiting)
-        for at, mark in _marks(text, self.language_id):
-            if mark in _CLOSES:
-                waiting.append(_CLOSES[mark])
+        for at, mark in marks(text, self.language_id):
+            if mark in CLOSING:
+                waiting.append(CLOSING[mark])
             elif mark != "\n":
                 if not waiting or waiting.pop() != mark:
                     again = self.tail.endswith(mark) and text[: at + 1].endswith(self.tail)
                     return at + 1 - len(self.tail) if again else _trimmed(text, at)
             elif self.within or self._is_over(text, at, waiting):
                 line = text[:at].rstrip()
-                again = self.tail[-1:] not in _CLOSES.values() and line.endswith(self.tail)
+                again = self.tail[-1:] not in CLOSING.values() and line.endswith(self.tail)
                 return len(line) - len(self.tail) if again else at
         return None
 
@@ -78,17 +77,17 @@ class Continuation:
         """Whether the answer ends at a line end."""
         if len(waiting) > len(self.waiting) - self.owed or (self.blank and not text[:at].strip()):
             return False
-        found = _LINE.search(text, at + 1)
-        if found is None:
+        match = _LINE.search(text, at + 1)
+        if match is None:
             return bool(text[:at].strip()) and text.count("\n", at) > 1
-        line, columns = found[2], _columns(found[1])
-        if line == self.following or (text.count("\n", at, found.start()) > 1 and text[:at].strip()):
+        line, depth = match[1], columns(match[0])
+        if line == self.following or (text.count("\n", at, match.start()) > 1 and text[:at].strip()):
             return True
         if waiting and line.startswith(waiting[-1]):
             return False
-        if columns > self.indent:
+        if depth > self.indent:
             return self.below > self.indent
-        return columns < self.indent or not self.blank or self.below >= self.indent
+        return depth < self.indent or not self.blank or self.below >= self.indent
 
 
 def continuation(parts: PromptParts) -> Continuation:
@@ -102,66 +101,33 @@ def _continuation(prefix: str, suffix: str, path: str | None) -> Continuation:
     language_id = "" if grammar is None else grammar.ids[0]
     start = prefix.rfind("\n") + 1
     line, rest = prefix[start:], line_rest(suffix)
-    opened, _ = _unmatched(prefix, language_id)
-    owed = len(_unmatched(line, language_id)[0])
-    _, closed = _unmatched(suffix, language_id)
-    first = next(
-        (at for at, mark in _marks(rest, language_id) if _unmatched(rest[: at + 1], language_id)[1]), len(rest)
-    )
-    waiting = tuple(opened[min(len(closed), len(opened)) :])
+    opened, _ = unmatched(prefix, language_id)
+    owed = len(unmatched(line, language_id)[0])
+    _, closed = unmatched(suffix, language_id)
+    first = next((at for at, mark in marks(rest, language_id) if unmatched(rest[: at + 1], language_id)[1]), len(rest))
+    waiting = tuple(closer for _, closer in opened[min(len(closed), len(opened)) :])
     following = _LINE.search(suffix, len(rest))
     return Continuation(
         language_id,
-        _columns(line[: len(line) - len(line.lstrip())]),
+        columns(line),
         not line.strip(),
         not is_inert(rest),
         rest[: first + 1].rstrip(),
         waiting,
         min(owed, len(waiting)),
-        "" if following is None else following[2].rstrip(),
-        -1 if following is None else _columns(following[1]),
+        "" if following is None else following[1].rstrip(),
+        -1 if following is None else columns(following[0]),
     )
 
 
 def last_piece(prefix: str, stops: Sequence[str]) -> str:
     """The end of a prefix that may be half of a token, for a model to write again; none with a stop string."""
-    found = _LAST_PIECE.search(prefix, len(prefix) - _LONGEST_PIECE)
-    text = "" if found is None else found[0]
+    match = _LAST_PIECE.search(prefix, len(prefix) - _LONGEST_PIECE)
+    text = "" if match is None else match[0]
     return "" if any(stop and (stop in text or text.endswith(stop[0])) for stop in stops) else text
-
-
-def _marks(text: str, language_id: str) -> Iterator[tuple[int, str]]:
-    """Brackets and line ends outside of strings and comments, up to the start of an unclosed multi-line string."""
-    at = 0
-    for kind, start, end in tokens(text, language_id) if knows(language_id) else ():
-        if kind in {"skipped", "long"}:
-            yield from ((each.start(), each[0]) for each in _NOTABLE.finditer(text, at, start))
-            if kind == "long":
-                return
-            at = end
-    yield from ((each.start(), each[0]) for each in _NOTABLE.finditer(text, at))
-
-
-def _unmatched(text: str, language_id: str) -> tuple[list[str], list[str]]:
-    """What closes the unclosed brackets of a text, and its closing ones without an opening one."""
-    opened: list[str] = []
-    closed: list[str] = []
-    for _, mark in _marks(text, language_id):
-        if mark in _CLOSES:
-            opened.append(_CLOSES[mark])
-        elif mark != "\n":
-            if opened and opened[-1] == mark:
-                opened.pop()
-            elif not opened:
-                closed.append(mark)
-    return opened, closed
 
 
 def _trimmed(text: str, at: int) -> int:
     """`at`, or the end of the line before if there is nothing before `at` on its line."""
     kept = text[:at].rstrip(" \t")
     return len(kept.rstrip()) if kept.endswith("\n") else at
-
-
-def _columns(indentation: str) -> int:
-    return len(indentation.expandtabs(4))

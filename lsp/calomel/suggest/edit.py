@@ -11,6 +11,7 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from calomel.code.lines import LINE_END, split_lines
 from calomel.infer.completer import Candidate, Kind
 from calomel.prompts import parts
 from calomel.suggest.silence import Silence
@@ -64,46 +65,45 @@ def _is_flag_letter(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
-_LINE_END: Final = re.compile(r"\r\n|\r|\n")
 # Characters in which a document's line ends are looked for.
 _LOOKED_AT: Final = 4096
 
 
 def line_end_of(text: str) -> str:
     r"""The first line end of `text`; \n if its start has none."""
-    found = _LINE_END.search(text, 0, _LOOKED_AT)
-    if found and found.group() == "\r" and text[found.end() : found.end() + 1] == "\n":
+    match = LINE_END.search(text, 0, _LOOKED_AT)
+    if match and match.group() == "\r" and text[match.end() : match.end() + 1] == "\n":
         return "\r\n"
-    return found.group() if found else "\n"
+    return match.group() if match else "\n"
 
 
 def with_line_ends_between(text: str, before: str, behind: str) -> str:
     """`text`, inserted between two others, with the line end of its line; for the last line, that of the line above."""
-    if _LINE_END.search(behind, 0, _LOOKED_AT):
+    if LINE_END.search(behind, 0, _LOOKED_AT):
         return with_line_ends_of(text, behind)
-    above = _LINE_END.findall(before[-_LOOKED_AT:])
+    above = LINE_END.findall(before[-_LOOKED_AT:])
     return with_line_ends_of(text, above[-1] if above else before)
 
 
 def with_line_ends_like(text: str, old: str, document: str) -> str:
     """`text`, a rewrite of `old`, with the line ends of its lines; new lines end as the document's do."""
-    ends = _LINE_END.findall(old)
+    ends = LINE_END.findall(old)
     if len(set(ends)) < 2:  # noqa: PLR2004 (one kind, as nearly everywhere)
         return with_line_ends_of(text, old if ends else document)
-    lines, usual = _LINE_END.split(text), line_end_of(document)
-    found = [usual] * len(lines)
-    for _, low, high, at, to in SequenceMatcher(None, _LINE_END.split(old), lines, autojunk=False).get_opcodes():
+    lines, usual = LINE_END.split(text), line_end_of(document)
+    line_ends = [usual] * len(lines)
+    for _, low, high, at, to in SequenceMatcher(None, LINE_END.split(old), lines, autojunk=False).get_opcodes():
         kept = ends[low:high][: to - at]
-        found[at : at + len(kept)] = kept
-    found[-1] = ""
-    return "".join(line + end for line, end in zip(lines, found, strict=True))
+        line_ends[at : at + len(kept)] = kept
+    line_ends[-1] = ""
+    return "".join(line + end for line, end in zip(lines, line_ends, strict=True))
 
 
 def with_line_ends_of(text: str, document: str) -> str:
     """`text` with the line ends of `document`."""
     if "\n" not in text and "\r" not in text:
         return text
-    return _LINE_END.sub(line_end_of(document), text)
+    return LINE_END.sub(line_end_of(document), text)
 
 
 TextEdit = parts.Edit
@@ -160,12 +160,6 @@ class Suggestion:
 Answer = Suggestion | Silence
 
 
-def split_lines(text: str) -> list[str]:
-    r"""Lines with their line ends, which are \n, \r\n and \r only, unlike in `str.splitlines`."""
-    lines = parts.split_lines(text)
-    return lines if lines[-1] else lines[:-1]
-
-
 def minimal_edits(text: str, start: int, end: int, rewritten: str) -> tuple[Planned, ...]:
     """The edits that turn `text[start:end]` into `rewritten`: lines first, then within lines.
 
@@ -213,24 +207,24 @@ def grouped(text: str, edits: Sequence[Planned], usual: Collection[str] = ()) ->
             near[-1].append(edit)
         else:
             near.append([edit])
-    found: list[list[Planned]] = [near[0]]
+    groups: list[list[Planned]] = [near[0]]
     for group in near[1:]:
-        rows = row_of(text, group[-1].end) - row_of(text, found[-1][0].start)
-        if rows < _IN_SIGHT and not _names(text, found[-1], usual).isdisjoint(_names(text, group, usual)):
-            found[-1] += group
+        rows = row_of(text, group[-1].end) - row_of(text, groups[-1][0].start)
+        if rows < _IN_SIGHT and not _names(text, groups[-1], usual).isdisjoint(_names(text, group, usual)):
+            groups[-1] += group
         else:
-            found.append(group)
-    return tuple(map(tuple, found))
+            groups.append(group)
+    return tuple(map(tuple, groups))
 
 
 def _names(text: str, edits: Sequence[Planned], usual: Collection[str]) -> set[str]:
     """The names that come with some edits, or go."""
-    found: set[str] = set()
+    names: set[str] = set()
     for edit in edits:
         start, end = parts.line_start(text, edit.start), line_end(text, edit.end)
         old, new = text[start:end], text[start : edit.start] + edit.text + text[edit.end : end]
-        found |= set(_NAME.findall(old)) ^ set(_NAME.findall(new))
-    return found.difference(usual)
+        names |= set(_NAME.findall(old)) ^ set(_NAME.findall(new))
+    return names.difference(usual)
 
 
 def at_cursor(text: str, edits: Sequence[Planned], cursor: int) -> tuple[Planned, ...]:

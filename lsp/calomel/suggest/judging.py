@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from calomel.code.languages import builtin_names
 from calomel.infer.completer import Candidate, Kind, ModelInfo
 from calomel.prompts.fim_tokens import format_named
 from calomel.prompts.next_edit import class_called
@@ -22,7 +23,7 @@ from calomel.suggest.edit import Planned, TextEdit, edits_of, joined, row_of, ro
 from calomel.suggest.signals import (
     Accord,
     CandidateAgreement,
-    Drafted,
+    DraftSignals,
     Kinship,
     OutcomeSignals,
     RecentActivity,
@@ -32,7 +33,6 @@ from calomel.suggest.signals import (
 )
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Snapshot, Trigger
-from calomel.workspace.languages import builtin_names
 from calomel.workspace.settings import Aggressiveness
 
 LOG: Final = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class Proposed:
     region: tuple[int, int] | None = None
     cut: int = 0
     cut_off: bool = False
-    drafted: Drafted = field(default_factory=Drafted)
+    drafted: DraftSignals = field(default_factory=DraftSignals)
     agreement: CandidateAgreement = field(default_factory=CandidateAgreement)
     accord: Accord = field(default_factory=Accord)
 
@@ -160,10 +160,10 @@ def shows(answer: Answered | None) -> bool:
 MOST_OTHERS: Final = 2
 
 
-def with_others(best: Decision, found: Iterable[Decision]) -> Decision:
+def with_others(best: Decision, decisions: Iterable[Decision]) -> Decision:
     """The best of several with its alternatives, without duplicates up to trailing white space."""
     distinct = {words_of(best.edits): best}
-    for each in sorted(filter(shows, found), key=lambda each: -each.probability):
+    for each in sorted(filter(shows, decisions), key=lambda each: -each.probability):
         distinct.setdefault(words_of(each.edits), each)
     return replace(best, others=tuple(distinct.values())[1 : 1 + MOST_OTHERS])
 
@@ -238,9 +238,9 @@ class SuggestionFilter:
         Only fitted calibrators have one, and only for named thresholds.
         """
         wanted = self._wanted(language_id)
-        told = self.audit or (trigger is Trigger.EXPLICIT and not self.strict)
+        no_floor = self.audit or (trigger is Trigger.EXPLICIT and not self.strict)
         fitted = self.calibrator.kinds.get("fill")
-        return None if told or fitted is None or not isinstance(wanted, str) else fitted.floors.get(wanted)
+        return None if no_floor or fitted is None or not isinstance(wanted, str) else fitted.floors.get(wanted)
 
     def _wanted(self, language_id: str) -> Aggressiveness:
         return self.by_language.get(language_id, self.by_language.get("*", self.aggressiveness))
@@ -271,8 +271,6 @@ class SuggestionFilter:
         if doubts and not sure and self._probability(subject, ()) >= least:
             refused = (self._gravest(subject, doubts),)
         reason = SilenceReason(refused[0]) if refused else None if sure else SilenceReason.LOW_CONFIDENCE
-        if reason is None and not wanted and kind == "fill" and _is_one_key(edits):
-            reason = SilenceReason.SAVES_NOTHING
         signals = replace(signals, doubts=doubts, likely=probability)
         seconds = time.perf_counter() - began
         decision = Decision(proposed, kind, signals, probability, reason, refused, seconds)
@@ -298,11 +296,6 @@ class SuggestionFilter:
 
     def _gravest(self, subject: Subject, doubts: tuple[str, ...]) -> str:
         return min(doubts, key=lambda doubt: self._probability(subject, (doubt,)))
-
-
-def _is_one_key(edits: Sequence[Planned]) -> bool:
-    """Whether typing it takes no more keys than accepting it does."""
-    return len(edits) == 1 and not edits[0].removed and len(edits[0].text) == 1
 
 
 def _signals(kind: Kind, snapshot: Snapshot, proposed: Proposed) -> OutcomeSignals:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from calomel.code.names import COMMON, Names
 from calomel.infer.completer import Draft, Kind, ModelInfo
 from calomel.prompts.parts import Excerpt, Hunk, RegionBounds, line_end, line_start, region_around
 from calomel.selectivity.proposal import Recent
 from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.recent import Past
-from calomel.workspace.definitions import COMMON, Names
 from calomel.workspace.documents import Document
 from calomel.workspace.syntax import SyntaxTrees
 from calomel.workspace.workspace import Situation
@@ -86,11 +86,6 @@ class Code:
     trees: SyntaxTrees
     document: Document
     revision: int
-
-    def errors(self, start: int, end: int, text: str) -> tuple[int, int] | None:
-        """How many syntax errors there are, and how many with `start:end` replaced by a text; None if unknown."""
-        known = self.document.revision == self.revision
-        return self.trees.errors_after(self.document, start, end, text) if known else None
 
     def scope(self, offset: int) -> tuple[int, int] | None:
         """Start and end of the innermost function or class around an offset; None if there is none."""
@@ -172,7 +167,10 @@ class Snapshot:
 
     def errors(self, start: int, end: int, text: str) -> tuple[int, int] | None:
         """How many syntax errors there are, and how many with `start:end` replaced by a text; None if unknown."""
-        return None if self.code is None else self.code.errors(start, end, text)
+        code = self.code
+        if code is None or code.document.revision != code.revision:
+            return None
+        return code.trees.errors_after(code.document, start, end, text)
 
     def at(self, place: int) -> Situation | None:
         """The situation at another place; None if the document has changed."""

@@ -232,10 +232,13 @@ class LongestMatch(Listener):
             index -= 1
             part = head[starts[index] :]
         cursor, line_end = own.starts[row] + index, own.starts[row + 1]
-        known = own.stream[max(0, cursor - LONGEST) : cursor]
+        before = own.stream[max(0, cursor - LONGEST) : cursor]
 
         def places(count: int) -> Iterator[_InDocument]:
-            wanted, others = known[-count:], (lines for lines in reversed(self._documents.values()) if lines is not own)
+            wanted, others = (
+                before[-count:],
+                (lines for lines in reversed(self._documents.values()) if lines is not own),
+            )
             above, below = (own, 0, cursor - 1), (own, max(0, line_end - count), len(own.stream) - 1)
             for lines, first, end in (above, below, *((lines, 0, len(lines.stream) - 1) for lines in others)):
                 for at in lines.places(wanted, first, end):
@@ -243,16 +246,16 @@ class LongestMatch(Listener):
                     if word.startswith(part) and word not in {part, LINE_END}:
                         yield _InDocument(lines, at, self._words)
 
-        counts = range(FEWEST, len(known) + 1)
+        counts = range(FEWEST, len(before) + 1)
         best = FEWEST - 1 + bisect_left(counts, True, key=lambda count: next(places(count), None) is None)
-        longest, in_files = self._in_files(own, Query([self._words.of[ord(each)] for each in known], part), best)
+        longest, in_files = self._in_files(own, Query([self._words.of[ord(each)] for each in before], part), best)
         # Whoever is asked about a document may close it: all places are gathered before.
         nearest = list[_InDocument | _InFile](islice(places(best), _PLACES) if best >= max(FEWEST, longest) else ())
         return self._chosen([*nearest, *in_files][:_PLACES], max(best, longest), part, head)
 
     def _in_files(self, own: _Lines, query: Query, least: int) -> tuple[int, list[_InFile]]:
         """How many tokens the longest match in files has, if it is `least` or longer, and its places, nearest first."""
-        best, found = max(FEWEST, least), list[_InFile]()
+        best, nearest = max(FEWEST, least), list[_InFile]()
         live = [place for lines in self._documents.values() if (place := self._index.place(lines.path)) is not None]
         for segment in self._index.segments if len(query.numbers) >= FEWEST else ():
             alive, ngrams = segment.alive, segment.ngrams
@@ -268,13 +271,13 @@ class LongestMatch(Listener):
 
             length, places = ngrams.longest(query, best, allowed)
             if length > best:
-                best, found = length, []
+                best, nearest = length, []
             some = places[:: -(-len(places) // _PLACES) or 1]
             files = ngrams.file_of(some).tolist()
-            found += [_InFile(segment, ngrams, *place) for place in zip(files, some.tolist(), strict=True)]
+            nearest += [_InFile(segment, ngrams, *place) for place in zip(files, some.tolist(), strict=True)]
         folders = [own.path[: at + 1] for at, character in enumerate(own.path) if character == os.sep]
-        found.sort(key=lambda place: -sum(map(place.segment.files[place.file].path.startswith, folders)))
-        return (best, found) if found else (0, [])
+        nearest.sort(key=lambda place: -sum(map(place.segment.files[place.file].path.startswith, folders)))
+        return (best, nearest) if nearest else (0, [])
 
     def _chosen(self, places: Sequence[_InDocument | _InFile], tokens: int, part: str, head: str) -> Match | None:
         """What more than half of the places have, as far as they do, from the nearest one that may be repeated."""

@@ -45,7 +45,7 @@ def token_number(token: str) -> int:
     return crc32(token.encode("utf-8", "surrogatepass")) & 0xFFFF or 1
 
 
-class _Known(dict[str, int]):
+class _TokenNumbers(dict[str, int]):
     def __missing__(self, token: str) -> int:
         self[token] = number = token_number(token)
         return number
@@ -72,7 +72,7 @@ class Ngrams:
 
     def __init__(self, files: Iterable[Sequence[str]]) -> None:
         """Read the lines of some files."""
-        known = _Known()
+        numbers = _TokenNumbers()
         stream = [0] * LONGEST
         begins, lines, rows, askable = [], [], [], bytearray(LONGEST)
         for file in files:
@@ -83,7 +83,7 @@ class Ngrams:
                     lines.append(len(stream))
                     rows.append(row)
                     askable += _askable(line, tokens)
-                    stream += map(known.__getitem__, tokens)
+                    stream += map(numbers.__getitem__, tokens)
             stream += [0] * FEWEST
             askable += bytes(FEWEST)
         self.tokens: Numbers = np.array(stream, dtype="<u2")
@@ -91,11 +91,11 @@ class Ngrams:
         self.lines: Numbers = np.array(lines, dtype="<u4")
         self.rows: Numbers = np.array(rows, dtype="<u4")
         self._index(np.flatnonzero(np.frombuffer(askable, dtype=np.bool_)))
-        words = sorted(word for word in known if word[0].isalpha() or word[0] == "_")
+        words = sorted(word for word in numbers if word[0].isalpha() or word[0] == "_")
         encoded = [word.encode("utf-8", "surrogatepass") for word in words]
         self.words = b"".join(encoded)
         self.word_starts: Numbers = np.cumsum([0, *map(len, encoded)], dtype="<u4")
-        self.word_numbers: Numbers = np.array([known[word] for word in words], dtype="<u2")
+        self.word_numbers: Numbers = np.array([numbers[word] for word in words], dtype="<u2")
 
     def _index(self, places: Numbers) -> None:
         short = deep = np.zeros(len(places), dtype=np.uint64)
@@ -217,10 +217,10 @@ class Query:
 
 
 def _hash(numbers: Sequence[int]) -> int:
-    found = 0
+    total = 0
     for number in numbers:
-        found = (found * _MULTIPLIER + number) & _MASK
-    return found * _MULTIPLIER & _MASK
+        total = (total * _MULTIPLIER + number) & _MASK
+    return total * _MULTIPLIER & _MASK
 
 
 def _askable(line: str, tokens: Sequence[str]) -> bytes:
@@ -228,12 +228,12 @@ def _askable(line: str, tokens: Sequence[str]) -> bytes:
 
     Behind a name with nothing between, its end is not known; and one character is typed as fast as accepted.
     """
-    found = bytearray()
+    askable = bytearray()
     at, last = 0, len(tokens) - 2
     for number, token in enumerate(tokens):
         before = at
         at = line.find(token, at)
         joined = number > 0 and at == before and (tokens[number - 1][-1].isalnum() or tokens[number - 1][-1] == "_")
-        found.append(not joined and (number < last or (number == last and len(token) > 1)))
+        askable.append(not joined and (number < last or (number == last and len(token) > 1)))
         at += len(token)
-    return bytes(found)
+    return bytes(askable)

@@ -7,7 +7,6 @@ hundred thousand chunks cost megabytes, not gigabytes.
 from __future__ import annotations
 
 import re
-import time
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,11 +18,11 @@ from zlib import compress, crc32, decompress
 import numpy as np
 from numpy.typing import NDArray
 
-from calomel.prompts.parts import split_lines
-from calomel.workspace.definitions import Definition, block_starts, block_starts_by_lines, definitions_in
+from calomel.code.definitions import Definition, block_starts, block_starts_by_lines, definitions_in
+from calomel.code.languages import COMMON_KEYWORDS, Grammar, grammar_of
+from calomel.code.lines import split_lines
+from calomel.code.trees import parse
 from calomel.workspace.documents import Document
-from calomel.workspace.languages import COMMON_KEYWORDS, Grammar, grammar_of, parser_for
-from calomel.workspace.lazy_tree import parse_within, parser_text
 from calomel.workspace.ngrams import Ngrams, Numbers
 from calomel.workspace.secrets import masked, spans
 from calomel.workspace.syntax import outline_by_lines
@@ -58,11 +57,11 @@ def words_in(text: str) -> Counter[str]:
 def count_numbers(words: Mapping[str, int] | Iterable[str]) -> dict[int, int]:
     """How often the numbers of some words occur."""
     counted = words if isinstance(words, Mapping) else dict.fromkeys(words, 1)
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for word, count in counted.items():
         for number in numbers_of(word):
-            found[number] = found.get(number, 0) + count
-    return found
+            counts[number] = counts.get(number, 0) + count
+    return counts
 
 
 # Long enough to hold a function, short enough to be about one thing (Zed's retrieval uses the same).
@@ -74,7 +73,7 @@ _KINDS: Final = ("other", "class", "enum", "function", "interface", "method", "m
 
 
 # Some lines of a file: the first, the one after the last, and how often the number of each word occurs.
-Chunk = tuple[int, int, dict[int, int]]
+IndexedChunk = tuple[int, int, dict[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class Analysis:
 
     lines: list[str]
     starts: tuple[int, ...]
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[IndexedChunk, ...]
     definitions: tuple[Definition, ...]
     secrets: tuple[tuple[int, int], ...]
 
@@ -97,32 +96,23 @@ class Analysis:
 def analyse(text: str, path: str) -> Analysis:
     """Analyse a file's text; `path` tells its language."""
     starts, definitions = _structure(text, path)
-    lines = _whole_lines(text)
+    lines = split_lines(text)
     # As a whole: what announces a secret may stand far above it.
     secrets = tuple((start, end) for start, end, _ in spans(text))
     return Analysis(lines, starts, _chunks(lines, starts), definitions, secrets)
 
 
-def _whole_lines(text: str) -> list[str]:
-    """Lines with their ends, without the empty one after the last end."""
-    lines = split_lines(text)
-    return lines if lines[-1] else lines[:-1]
-
-
 def _structure(text: str, path: str) -> tuple[tuple[int, ...], tuple[Definition, ...]]:
     grammar = grammar_of(None, path)
-    parser = None if grammar is None else parser_for(grammar)
-    if grammar is not None and parser is not None:
-        deadline = time.monotonic() + _PARSE_SECONDS
-        tree = parse_within(parser, parser_text(text), None, deadline, time.monotonic)
-        if tree is not None:
-            return block_starts(tree, grammar, text), definitions_in(tree, grammar, text)
+    tree = parse(text, grammar, _PARSE_SECONDS)
+    if grammar is not None and tree is not None:
+        return block_starts(tree, grammar, text), definitions_in(tree, grammar, text)
     return block_starts_by_lines(text), outline_by_lines(Document("", "", None, text))
 
 
-def _chunks(lines: list[str], starts: tuple[int, ...]) -> tuple[Chunk, ...]:
+def _chunks(lines: list[str], starts: tuple[int, ...]) -> tuple[IndexedChunk, ...]:
     """Runs of at most `CHUNK_LINES` lines that begin at good places if there are any."""
-    found: list[Chunk] = []
+    chunks: list[IndexedChunk] = []
     line, at = 0, 0
     while line < len(lines):
         end = min(line + CHUNK_LINES, len(lines))
@@ -130,9 +120,9 @@ def _chunks(lines: list[str], starts: tuple[int, ...]) -> tuple[Chunk, ...]:
             at += 1
         if end < len(lines) and at > 0 and starts[at - 1] >= line + _SHORTEST_CHUNK:
             end = starts[at - 1]
-        found.append((line, end, count_numbers(words_in("".join(lines[line:end])))))
+        chunks.append((line, end, count_numbers(words_in("".join(lines[line:end])))))
         line = end
-    return tuple(found)
+    return tuple(chunks)
 
 
 def kind_name(number: int) -> str:
@@ -192,7 +182,7 @@ class IndexedFile:
     secrets: tuple[tuple[int, int], ...] = ()
 
 
-class Found(NamedTuple):
+class IndexedDefinition(NamedTuple):
     """A definition in a file of a segment; `line` is its first, `end` after its last, `body` after its signature."""
 
     name: int
@@ -237,15 +227,18 @@ class Segment:
         """For each number of a name, the index of its first definition and that after its last."""
         return self._names.searchsorted(numbers), self._names.searchsorted(numbers, side="right")
 
-    def definitions(self, first: int, end: int, within: Sequence[int] | None = None) -> list[Found]:
+    def definitions(self, first: int, end: int, within: Sequence[int] | None = None) -> list[IndexedDefinition]:
         """Definitions by their indices from `defined`, ordered by file and line; only those `within` some files."""
         rows = self._definitions[first:end]
-        return [Found(*row) for row in (rows if within is None else rows[np.isin(rows["file"], within)]).tolist()]
+        return [
+            IndexedDefinition(*row)
+            for row in (rows if within is None else rows[np.isin(rows["file"], within)]).tolist()
+        ]
 
-    def definitions_of(self, file: int) -> list[Found]:
+    def definitions_of(self, file: int) -> list[IndexedDefinition]:
         """The definitions in a file, by line."""
         rows = self._definitions[self._definitions["file"] == file].tolist()
-        return sorted((Found(*row) for row in rows), key=lambda found: (found.line, -found.end))
+        return sorted((IndexedDefinition(*row) for row in rows), key=lambda each: (each.line, -each.end))
 
     def postings(self, number: int) -> Numbers:
         """The chunks that contain a word, ascending."""
@@ -259,20 +252,20 @@ class Segment:
 
     def lines(self, file: int, start: int, end: int) -> list[str]:
         """Lines of a file from `start` up to `end`, as they were when it was read."""
-        known = self._lines.get(file)
-        if known is None:
-            known = _whole_lines(self._text(file))
+        lines = self._lines.get(file)
+        if lines is None:
+            lines = split_lines(self._text(file))
             if len(self._lines) >= _KEPT:
                 self._lines.clear()
-            self._lines[file] = known
-        return known[start:end]
+            self._lines[file] = lines
+        return lines[start:end]
 
     def masked_lines(self, file: int, start: int, end: int) -> list[str]:
         """The same without secrets."""
         secrets = self.files[file].secrets
         if not secrets:
             return self.lines(file, start, end)
-        return _whole_lines(masked(self._text(file), [(*span, "") for span in secrets]))[start:end]
+        return split_lines(masked(self._text(file), [(*span, "") for span in secrets]))[start:end]
 
     def _text(self, file: int) -> str:
         return decompress(self.files[file].text).decode("utf-8", "surrogatepass")

@@ -9,25 +9,25 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal
 
-from tree_sitter import Node, Tree
+from tree_sitter import Tree
 
-from calomel.workspace.definitions import Definition, block_starts, block_starts_by_lines, enclosing, in_error
-from calomel.workspace.documents import Document, TextChange
-from calomel.workspace.history import Listener, Origin
-from calomel.workspace.languages import (
+from calomel.code.definitions import Definition, block_starts, block_starts_by_lines, enclosing
+from calomel.code.languages import (
     TABLES,
     Grammar,
     grammar_of,
     is_comment,
-    is_interpolation,
     is_string,
     keywords,
+    line_comment,
     parser_for,
 )
-from calomel.workspace.lazy_tree import LONGEST_TEXT, LazyTree, Work, parse_within, parser_text
+from calomel.code.lines import columns
+from calomel.code.trees import Inside, Work, begins_unclosed_string, errors, in_error, inside, parse
+from calomel.workspace.documents import Document, TextChange
+from calomel.workspace.history import Listener, Origin
+from calomel.workspace.lazy_tree import LazyTree
 
-# A tab is at least this wide in every editor; only the order of indentations counts.
-_TAB: Final = 4
 # How many lines up the headers of enclosing blocks are searched, and how many lines down their ends.
 _REACH: Final = 2_000
 _DEEPEST: Final = 12
@@ -39,19 +39,9 @@ _HEADER: Final = re.compile(
 )
 _FUNCTIONS: Final = frozenset({"def", "fn", "fun", "func", "proc", "sub"})
 _CLOSER: Final = re.compile(r"[ \t]*(?:[)\]}]|end\b|fi\b|done\b|esac\b)")
-# The start of a comment that ends with its line.
-_LINE_COMMENTS: Final = {name: mark for mark, names in TABLES["comments"].items() for name in names.split()}
 _PROSE: Final = frozenset(TABLES["files"]["prose"].split())
 # How many characters back the start of a multi-line comment is searched.
 _COMMENT_REACH: Final = 4_000
-
-
-def indent_of(line: str) -> int | None:
-    """The width of a line's indentation; None for an empty line."""
-    bare = line.lstrip(" \t")
-    if not bare or bare[0] in "\r\n":
-        return None
-    return sum(_TAB if character == "\t" else 1 for character in line[: len(line) - len(bare)])
 
 
 def scopes_by_indentation(document: Document, offset: int) -> tuple[Definition, ...]:
@@ -61,30 +51,29 @@ def scopes_by_indentation(document: Document, offset: int) -> tuple[Definition, 
     lines = document.lines(first, at + 1)
     here = lines.pop()
     column = offset - document.line_start(at)
-    level = indent_of(here) if here[:column].strip() else column
+    level = columns(here) if here[:column].strip() else column
     found: list[Definition] = []
     for number in range(len(lines) - 1, -1, -1):
-        indent = indent_of(lines[number])
-        if level is None or level == 0 or len(found) >= _DEEPEST:
+        line = lines[number]
+        if level == 0 or len(found) >= _DEEPEST:
             break
-        if indent is None or indent >= level or _CLOSER.match(lines[number]):
-            continue
-        level = indent
-        found.append(_scope(document, first + number, indent))
+        if line.strip() and columns(line) < level and not _CLOSER.match(line):
+            level = columns(line)
+            found.append(_scope(document, first + number))
     return tuple(reversed(found))
 
 
-def _scope(document: Document, header: int, indent: int) -> Definition:
-    end = header + 1
-    for number, line in enumerate(document.lines(header + 1, header + _REACH), header + 1):
-        inside = indent_of(line)
-        if inside is not None and inside <= indent:
-            # The bracket that closes the block belongs to it.
-            end = number + 1 if inside == indent and _CLOSER.match(line) else end
-            break
-        if inside is not None:
-            end = number + 1
+def _scope(document: Document, header: int) -> Definition:
     line = document.line(header)
+    indent, end = columns(line), header + 1
+    for number, below in enumerate(document.lines(header + 1, header + _REACH), header + 1):
+        if not below.strip():
+            continue
+        # The bracket that closes the block belongs to it.
+        if columns(below) > indent or (columns(below) == indent and _CLOSER.match(below)):
+            end = number + 1
+        if columns(below) <= indent:
+            break
     name = _HEADER.match(line)
     start, behind = document.line_start(header), document.line_start(end)
     return Definition(
@@ -104,8 +93,8 @@ def _scope(document: Document, header: int, indent: int) -> Definition:
 
 def outline_by_lines(document: Document) -> tuple[Definition, ...]:
     """Lines that look like the header of a definition."""
-    lines = (document.line_of(match.start("kind")) for match in _HEADER.finditer(document.text))
-    return tuple(_scope(document, number, indent_of(document.line(number)) or 0) for number in lines)
+    found = _HEADER.finditer(document.text)
+    return tuple(_scope(document, document.line_of(match.start("kind"))) for match in found)
 
 
 def comment_or_string_by_line(document: Document, offset: int) -> Literal["comment", "string"] | None:
@@ -113,7 +102,7 @@ def comment_or_string_by_line(document: Document, offset: int) -> Literal["comme
     if document.language_id in _PROSE:
         return None
     kind, _ = opened_before(document, offset)
-    if kind is not None or document.language_id in _LINE_COMMENTS:
+    if kind is not None or line_comment(document.language_id) != "//":
         return kind
     above = document.text[max(0, offset - _COMMENT_REACH) : offset]
     return "comment" if above.rfind("/*") > above.rfind("*/") else None
@@ -124,7 +113,7 @@ def opened_before(document: Document, offset: int) -> tuple[Literal["comment", "
     number = document.line_of(offset)
     start = document.line_start(number)
     before = document.line(number)[: offset - start]
-    comment = _LINE_COMMENTS.get(document.language_id, "//")
+    comment = line_comment(document.language_id)
     quote, at, opened = "", 0, 0
     while at < len(before):
         character = before[at]
@@ -137,58 +126,6 @@ def opened_before(document: Document, offset: int) -> tuple[Literal["comment", "
             quote, opened = character, at
         at += 1
     return ("string", start + opened) if quote else (None, offset)
-
-
-Inside = Literal["comment", "string"]
-_CLOSED: Final = ("*/", "-->", "=end", "-}")
-_OPENERS: Final = "\"'`"
-
-
-def inside(tree: Tree, text: str, offset: int) -> Inside | Literal["unknown"] | None:
-    """What text at `offset` would become a part of; "unknown" if the tree has an error there."""
-    if offset == 0:
-        return None
-    node = tree.root_node.descendant_for_byte_range(2 * (offset - 1), 2 * offset)
-    while node is not None:
-        if is_comment(node.type):
-            return "comment" if _open_comment(node, text, offset) else None
-        if is_interpolation(node.type):
-            return None
-        if is_string(node.type) and not _is_piece(node):
-            return "string" if _open_string(node, text, offset) else None
-        if node.is_error:
-            return "unknown"
-        node = node.parent
-    return None
-
-
-def begins_unclosed_string(tree: Tree, quote: int) -> bool:
-    """Whether the quote at this offset is an error for the grammar, since no other one closes it."""
-    node = tree.root_node.descendant_for_byte_range(2 * quote, 2 * quote + 2)
-    return node is not None and (node.is_error or (node.parent is not None and node.parent.is_error))
-
-
-def _is_piece(node: Node) -> bool:
-    """Whether the node is a piece of a string: its parent, the string itself, knows where it ends."""
-    parent = node.parent
-    return parent is not None and (is_string(parent.type) or parent.is_error)
-
-
-def _open_comment(node: Node, text: str, offset: int) -> bool:
-    end = node.end_byte // 2
-    if offset < end:
-        return True
-    comment = text[node.start_byte // 2 : end]
-    return not comment.endswith(_CLOSED) and not comment.endswith("\n")
-
-
-def _open_string(node: Node, text: str, offset: int) -> bool:
-    start, end = node.start_byte // 2, node.end_byte // 2
-    if start < offset < end:
-        # Between the characters of a prefix (r", f""") there is no text yet.
-        return text[start:offset].strip("bBfFrRuULtT$@") != ""
-    last = node.children[-1] if node.child_count else None
-    return offset == end and (last is not None and last.is_missing)
 
 
 WORD: Final = re.compile(r"[^\W\d]\w*")
@@ -241,9 +178,9 @@ def _is_taken_for_name(tree: Tree, start: int, end: int) -> bool:
 _PARSE_SECONDS: Final = 0.008
 # How long a query that needs a tree waits for one: a new file of some thousand lines.
 _PATIENCE: Final = 0.150
-# Nodes; ten thousand take some 5 ms.
-_WIDEST: Final = 10_000
-# For texts that are parsed once, such as a file with a suggestion in it.
+# Beyond this a tree costs more memory and time than a suggestion is worth: about 30,000 lines.
+LONGEST_TEXT: Final = 1_000_000
+# The same for a text that is parsed once, such as a file with a suggestion in it.
 _LONGEST_ONCE: Final = 200_000
 
 
@@ -383,10 +320,7 @@ class SyntaxTrees(Listener):
     def error_count(self, text: str, language_id: str, *, seconds: float = 0.050) -> int | None:
         """How many places in `text` its grammar does not understand; None without a grammar or out of time."""
         grammar = grammar_of(language_id)
-        parser = None if grammar is None or len(text) > _LONGEST_ONCE else parser_for(grammar)
-        if parser is None:
-            return None
-        tree = parse_within(parser, parser_text(text), None, self._clock() + seconds, self._clock)
+        tree = None if len(text) > _LONGEST_ONCE else parse(text, grammar, seconds, self._clock)
         return None if tree is None or grammar is None else errors(tree.root_node, grammar)
 
     def errors_after(self, document: Document, start: int, end: int, text: str) -> tuple[int, int] | None:
@@ -427,26 +361,3 @@ def _unfinished(document: Document, offset: int, known: tuple[Definition, ...]) 
         for scope in scopes_by_indentation(document, offset)
         if scope.start > last and (scope.kind != "block" or document.text[scope.start : scope.start + 1].strip())
     )
-
-
-def errors(root: Node, grammar: Grammar | None = None) -> int | None:
-    """The number of errors and missing nodes in a tree, and with a grammar of statements where its language has none.
-
-    Only the parts with an error are visited. None if there are too many nodes: in ten thousand rows of data, say.
-    """
-    if root.child_count > _WIDEST:
-        return None
-    misplaced = frozenset() if grammar is None else grammar.misplaced
-    count = sum(child.type in misplaced for child in root.children) if misplaced else 0
-    left = [root]
-    while left:
-        node = left.pop()
-        # A missing token without a name of its own, such as Python's line end, is in no list of children.
-        hidden = node.has_error and not any(child.has_error for child in node.children)
-        if node.is_error or node.is_missing or hidden:
-            count += 1
-        if node.has_error:
-            if len(left) + node.child_count > _WIDEST:
-                return None
-            left.extend(node.children)
-    return count

@@ -13,7 +13,8 @@ from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Final
 
-from calomel.selectivity.proposal import Proposal, head_of, split_lines
+from calomel.code.lines import LINE_END, head_of
+from calomel.selectivity.proposal import Proposal
 
 # Characters on either side of the cursor: about a hundred lines.
 _WINDOW: Final = 6_000
@@ -65,7 +66,7 @@ def names_neighbour(proposal: Proposal) -> bool:
     start, _, new = proposal.edits[0]
     before, after = proposal.text[max(0, start - _WINDOW) : start], proposal.text[start : start + _WINDOW]
     head = head_of(before, len(before))
-    for line in split_lines(new):
+    for line in LINE_END.split(new):
         found = _expected(before, after)
         if found is not None and found.names_neighbour(head + line):
             return True
@@ -80,8 +81,8 @@ def expected(text: str, offset: int) -> Expected | None:
 
 @lru_cache(maxsize=8)
 def _expected(before: str, after: str) -> Expected | None:
-    above = split_lines(before)
-    lines = _Lines(above + split_lines(after)[1:], len(above) - 1)
+    above = LINE_END.split(before)
+    lines = _Lines(above + LINE_END.split(after)[1:], len(above) - 1)
     head = above[-1]
     for header in lines.headers():
         own = [line for line in lines.texts[header + 1 : lines.row] if line.strip()]

@@ -16,20 +16,12 @@ from typing import Final
 import regex
 from rapidfuzz.distance import Levenshtein
 
+from calomel.code.lines import LINE_END, above, below, filled, head_of, rest_of
+from calomel.code.names import is_word
 from calomel.prompts.parts import Edit
 from calomel.selectivity.analogy import names_neighbour
 from calomel.selectivity.intent import deletes_typed, reinserts_deleted, resumes_undone, reverts_edit, unknown_name
-from calomel.selectivity.proposal import (
-    LINE_END,
-    Proposal,
-    above,
-    below,
-    filled,
-    head_of,
-    is_word,
-    rest_of,
-    split_lines,
-)
+from calomel.selectivity.proposal import Proposal
 from calomel.selectivity.syntax import TRUSTED, unbalanced, unparsable
 
 
@@ -116,7 +108,7 @@ def deletes_too_much(proposal: Proposal) -> bool:
 
 
 def _filled(text: str) -> int:
-    return len(filled(split_lines(text)))
+    return len(filled(LINE_END.split(text)))
 
 
 # Editors show about a dozen lines of a suggestion (cursortab's max_visible_lines); a screen holds three times as many.
@@ -170,7 +162,7 @@ def empty_comment(proposal: Proposal) -> bool:
     head = head_of(proposal.text, start)
     if not new.strip() or rest_of(proposal.text, end).strip():
         return False
-    lines = [line for line in split_lines(head + new) if line.strip()]
+    lines = [line for line in LINE_END.split(head + new) if line.strip()]
     if not all(_WORDLESS.fullmatch(line) for line in lines):
         return False
     if head.strip() and _WORDLESS.fullmatch(head):  # the user began it: the model only continues a ruler
@@ -233,7 +225,7 @@ def repeats_below(proposal: Proposal, edit: Edit) -> bool:
     if text[start:end].strip() or _letters(new) < _LEAST_WRITTEN:
         return False
     head, rest = head_of(text, start), rest_of(text, end)
-    lines = split_lines(head + new)
+    lines = LINE_END.split(head + new)
     following = below(text, end)
     lines = lines[1:] if new[:1] in {"\r", "\n"} else lines
     if rest.strip() and lines[-1].strip():
@@ -259,7 +251,7 @@ def repeats_above(proposal: Proposal, edit: Edit) -> bool:
     if new[-1:] not in {"\r", "\n"} and rest_of(text, end).strip():
         return False
     head = head_of(text, start)
-    own = filled(split_lines(head + new))
+    own = filled(LINE_END.split(head + new))
     others = above(text, start)
     # If the cursor's line is complete already, it is the first of those above.
     if head.strip() and new[:1] in {"\r", "\n"}:
@@ -346,7 +338,7 @@ def _ends_in_loop(new: str) -> bool:
 
 
 def _repeats_lines(new: str) -> bool:
-    lines = [line for each in split_lines(new)[:_LOOKED_AT_LINES] if (line := each.rstrip())]
+    lines = [line for each in LINE_END.split(new)[:_LOOKED_AT_LINES] if (line := each.rstrip())]
     if len(lines) < _LINE_TIMES:
         return False
     for size in range(1, min(len(lines) // 2, _LARGEST_BLOCK) + 1):

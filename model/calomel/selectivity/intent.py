@@ -15,8 +15,9 @@ from typing import Final
 import regex
 from rapidfuzz.distance import LCSseq, Levenshtein
 
+from calomel.code.names import is_word
 from calomel.prompts.parts import Edit, common_prefix, common_suffix
-from calomel.selectivity.proposal import Proposal, Recent, is_word
+from calomel.selectivity.proposal import Proposal, Recent
 
 # Whitespace characters between a deletion and the place where the text comes back.
 _APART: Final = 200

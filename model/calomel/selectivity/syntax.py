@@ -1,212 +1,18 @@
-"""Filters of syntax: unmatched brackets and quotes, and syntax errors.
-
-A scanner of a few lines finds brackets and quotes; it is not a parser. It recognises strings and comments as far as
-that is possible from the middle of a file. Where it is wrong, it is wrong about the text before and after a change
-alike.
-"""
+"""Filters of syntax: unmatched brackets and quotes, and syntax errors."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final
 
-from calomel.selectivity.proposal import LINE_END, Proposal, above, head_of, rest_of, split_lines
+from calomel.code.lines import LINE_END, above, columns, head_of, rest_of
+from calomel.code.scan import CLOSING, Loose, behind_string, has_to_go_on, knows, loose, scan, unmatched
+from calomel.selectivity.proposal import Proposal
 
-# Every loop is possessive: an unclosed quote costs one pass over what follows it, never more.
-_TRIPLE: Final = r'"""(?:[^"\\]|\\.|"(?!""))*+"""'
-_TRIPLE_SINGLE: Final = r"'''(?:[^'\\]|\\.|'(?!''))*+'''"
-# Not the beginning of an unclosed triple quote.
-_DOUBLE: Final = r'"(?!"")(?:[^"\\\r\n]++|\\.)*+"'
-_SINGLE: Final = r"'(?!'')(?:[^'\\\r\n]++|\\.)*+'"
-_BACKTICK: Final = r"`(?:[^`\\]++|\\.)*+`"
-_BLOCK: Final = r"/\*(?:[^*]++|\*(?!/))*+\*/"
-_SLASHES: Final = r"//[^\r\n]*+"
-_HASH: Final = r"#[^\r\n]*+"
-# A regular expression comes after one of these, a division does not.
-_PATTERN: Final = (
-    r"/(?:(?<=[=(,:\[!&|?{;]/)|(?<=[=(,:\[!&|?{;] /))(?![*/])(?:\\.|\[(?:\\.|[^\]\\\r\n])*+\]|[^/\\\[\r\n])++/"
-)
-_CHARACTER: Final = r"'(?:\\(?:u\{[^}']*+\}|x..|.)|[^'\\\r\n])'"
-_RAW: Final = (r'"(?<=\br")[^"]*+"', r'"(?<=\br#")(?:[^"]++|"(?!#))*+"#')
-# An apostrophe in the text between tags is not a quote: one between letters never is.
-_APOSTROPHE: Final = r"'(?<=[^\W\d_]')(?=[^\W\d_])"
-
-
-def _scanner(notable: str, skipped: tuple[str, ...], long: str, quotes: str) -> re.Pattern[str]:
-    """A pattern that finds brackets, the starts of unclosed multi-line strings and comments, and unclosed quotes.
-
-    Args:
-        notable: every character that one of the others begins with; anything in between is skipped.
-        skipped: strings and comments.
-        long: the starts of multi-line ones.
-        quotes: the starts of others.
-    """
-    return re.compile(
-        rf"[^()\[\]{{}}{notable}]*+"
-        rf"(?:(?P<skipped>{'|'.join(skipped)})|(?P<bracket>[()\[\]{{}}])|(?P<long>{long})|(?P<quote>{quotes})"
-        rf"|[{notable}]|\Z)",
-        re.DOTALL,
-    )
-
-
-_C: Final = _scanner("/\"'", (_SLASHES, _BLOCK, _DOUBLE, _SINGLE), r"/\*", r"[\"']")
-_TEXT_BLOCKS: Final = _scanner("/\"'", (_SLASHES, _BLOCK, _TRIPLE, _DOUBLE, _SINGLE), r"/\*|\"\"\"", r"[\"']")
-_SCRIPT: Final = _scanner(
-    "/\"'`", (_PATTERN, _SLASHES, _BLOCK, _DOUBLE, _APOSTROPHE, _SINGLE, _BACKTICK), r"/\*|`", r"[\"']"
-)
-_GO: Final = _scanner("/\"'`", (_SLASHES, _BLOCK, _DOUBLE, _SINGLE, r"`[^`]*+`"), r"/\*|`", r"[\"']")
-_RUST: Final = _scanner("/\"'", (_SLASHES, _BLOCK, *_RAW, r'"(?:[^"\\]++|\\.)*+"', _CHARACTER), r"/\*|\"", r"(?!)")
-_PYTHON: Final = _scanner("#\"'", (_HASH, _TRIPLE, _TRIPLE_SINGLE, _DOUBLE, _SINGLE), r"\"\"\"|'''", r"[\"']")
-_JSON: Final = _scanner('/"', (_SLASHES, _BLOCK, _DOUBLE), r"/\*", '"')
-
-_SCANNERS: Final = {
-    "python": _PYTHON,
-    **dict.fromkeys(("javascript", "javascriptreact", "javascript.jsx"), _SCRIPT),
-    **dict.fromkeys(("typescript", "typescriptreact", "typescript.tsx"), _SCRIPT),
-    "go": _GO,
-    "rust": _RUST,
-    **dict.fromkeys(("c", "cpp", "c++", "cuda", "cuda-cpp", "objective-c", "objective-cpp"), _C),
-    **dict.fromkeys(("java", "kotlin", "scala", "csharp", "cs", "swift", "dart"), _TEXT_BLOCKS),
-    **dict.fromkeys(("json", "jsonc"), _JSON),
-}
-# Multi-line strings whose start and end look the same, and heads of definitions.
-_MARKS: Final = {
-    "python": (('"""', "'''"), ("\n    def ", "\ndef ", "\nclass ")),
-    "go": (("`",), ("\nfunc ", "\ntype ")),
-}
-_LONGEST_STRING: Final = 20_000
-_CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
-
-
-class Token(NamedTuple):
-    """Anything but plain code.
-
-    Attributes:
-        kind: `skipped` is a whole string or comment, `long` and `quote` are starts of unclosed ones.
-        start: where it begins.
-        end: where it ends.
-    """
-
-    kind: Literal["skipped", "bracket", "long", "quote"]
-    start: int
-    end: int
-
-
-class Loose(NamedTuple):
-    """Unmatched parts of a text.
-
-    Attributes:
-        brackets: those closed by another kind, and closing ones without an opening one.
-        quotes: starts of unclosed strings and comments.
-        waiting: brackets that are open at the end; the text after it may close them.
-        long: whether a multi-line string or comment is open at the end.
-    """
-
-    brackets: int
-    quotes: int
-    waiting: tuple[str, ...] = ()
-    long: bool = False
-
-    @property
-    def total(self) -> int:
-        """How many are certainly wrong."""
-        return self.brackets + self.quotes
-
-    @property
-    def unmatched(self) -> int:
-        """How many are unmatched within these lines."""
-        return self.total + len(self.waiting)
-
-
-def knows(language_id: str) -> bool:
-    """Whether there is a scanner for a language."""
-    return language_id in _SCANNERS
-
-
-def tokens(text: str, language_id: str) -> Iterator[Token]:
-    """Brackets, strings and comments of some lines, in order, in a language that the scanner knows."""
-    for found in _SCANNERS[language_id].finditer(text):
-        kind: Any = found.lastgroup
-        if kind is not None:
-            yield Token(kind, *found.span(kind))
-
-
-def _open_brackets(text: str, language_id: str) -> list[tuple[int, str]]:
-    """Where the unclosed brackets of a text are, the outermost first, and what closes each."""
-    waiting: list[tuple[int, str]] = []
-    for kind, start, _ in tokens(text, language_id):
-        if kind != "bracket":
-            continue
-        if text[start] in _CLOSING:
-            waiting.append((start, _CLOSING[text[start]]))
-        elif waiting and waiting[-1][1] == text[start]:
-            waiting.pop()
-    return waiting
-
-
-def loose(text: str, language_id: str, *, whole: bool = False, before: Loose | None = None) -> Loose:
-    """What is unmatched in some lines of a language that the scanner knows.
-
-    Args:
-        text: the lines.
-        language_id: of the document.
-        whole: whether nothing above the lines could have opened what they close.
-        before: the result for the lines directly above, which is included.
-    """
-    brackets, quotes, open_above, long = before or (0, 0, (), False)
-    waiting = list(open_above)
-    for kind, start, _ in tokens(text, language_id):
-        if kind == "bracket":
-            character = text[start]
-            if character in _CLOSING:
-                waiting.append(_CLOSING[character])
-            elif waiting and waiting[-1] == character:
-                waiting.pop()
-            elif character in waiting:
-                while waiting.pop() != character:
-                    brackets += 1
-            elif waiting or whole:
-                brackets += 1
-        elif kind in {"quote", "long"}:
-            quotes += 1
-            long = long or kind == "long"
-    return Loose(brackets, quotes, tuple(waiting), long)
-
-
-def _behind_string(text: str, at: int, language_id: str) -> int | None:
-    """The end of the multi-line string or comment that contains `at`; `at` itself if there is none.
-
-    None if it is unclosed. Its marks are counted, nothing is parsed.
-    """
-    marks, heads = _MARKS.get(language_id, ((), ()))
-    least = max(0, at - _LONGEST_STRING)
-    # No string contains the head of a definition at the beginning of a line.
-    start = max((text.rfind(head, least, at) for head in heads), default=0)
-    for mark in marks:
-        if text.count(mark, max(start, 0), at) % 2:
-            end = text.find(mark, at)
-            return None if end < 0 else end + len(mark)
-    if language_id != "python" and text.rfind("/*", least, at) > text.rfind("*/", least, at):
-        end = text.find("*/", at)
-        return None if end < 0 else end + 2
-    return at
-
-
-# A bracket, a colon, a comma, an operator, or a word that must be continued, at the end of a line.
-_OPEN: Final = re.compile(
-    r"(?:[(\[{:,.=+\-*/%&|<>?!^~\\@]|\b(?:and|or|not|in|is|return|if|else|elif|do|then|begin|function|def|class|new|"
-    r"throw|raise|import|from|async|await|yield|const|let|var|case|where|try|finally|type|struct|enum|impl|fn|func))\s*\Z"
-)
 # Those of them that nothing can end with: `x++`, `f()?` and `Vec<T>` are complete.
 _WANTING: Final = re.compile(r"(?:[.=*%&|<^@\\]|(?<!\+)\+|(?<!-)-|\b(?:and|or|not|in|is|new|import|from|await))\s*\Z")
 # Languages whose braces are not blocks.
 _NO_BLOCKS: Final = frozenset({"python", "json", "jsonc"})
-
-
-def has_to_go_on(line: str) -> bool:
-    """Whether a line ends in something that must continue, on this line or on the next."""
-    return _OPEN.search(line[-200:]) is not None
 
 
 def _ends_open(proposal: Proposal) -> bool:
@@ -226,7 +32,7 @@ def _wants_more(proposal: Proposal) -> bool:
     line = LINE_END.split((head_of(proposal.text, start) + new).rstrip())[-1]
     if _WANTING.search(line[-200:]) is None:
         return False
-    return all(kind == "bracket" or end < len(line) for kind, _, end in tokens(line, proposal.language_id))
+    return all(kind == "bracket" or end < len(line) for kind, _, end in scan(line, proposal.language_id))
 
 
 def closing(proposal: Proposal) -> str | None:
@@ -238,7 +44,7 @@ def closing(proposal: Proposal) -> str | None:
     if proposal.kind != "fill" or len(proposal.edits) != 1 or not knows(language_id) or language_id in _NO_BLOCKS:
         return None
     _, end, new = proposal.edits[0]
-    opened = _open_brackets(new, language_id)
+    opened, _ = unmatched(new, language_id)
     if not opened or rest_of(proposal.text, end).strip() or not all(_ends_line(new, at) for at, _ in opened):
         return None
     return "\n" + "".join(closer for _, closer in reversed(opened))
@@ -274,7 +80,7 @@ def unbalanced(proposal: Proposal) -> bool:
     line = first - len(head_of(text, first))
     start = text.rfind("\n", 0, max(0, first - _ABOVE)) + 1
     end = text.find("\n", min(len(text), last + _BELOW)) + 1 or len(text)
-    code = _behind_string(text, start, language_id)
+    code = behind_string(text, start, language_id)
     if code is None or code > line:
         return False
     # A text that begins indented is a window of a longer file.
@@ -368,11 +174,11 @@ def _is_method_in_function(proposal: Proposal) -> bool:
     lines = above(proposal.text, start)
     if new[:1] in {"\r", "\n"}:
         lines, head = [*lines, head], ""
-    first = next((line for line in split_lines(head + new) if line.strip()), "")
+    first = next((line for line in LINE_END.split(head + new) if line.strip()), "")
     found = _METHOD.match(first)
     if found is None or (head.strip() and not new[:1].isspace()):
         return False
-    around = (line for line in reversed(lines) if line.strip() and _indent(line) < _indent(first))
+    around = (line for line in reversed(lines) if line.strip() and columns(line) < columns(first))
     return _FUNCTION.match(next(around, "")) is not None
 
 
@@ -383,12 +189,12 @@ def _is_idle(proposal: Proposal) -> bool:
     start, end, new = proposal.edits[0]
     head = "" if new[:1] in {"\r", "\n"} else head_of(proposal.text, start)
     line = LINE_END.split(new.strip())[0].strip()
-    if head.strip() or rest_of(proposal.text, end).strip() or line[-1:] != _CLOSING.get(line[:1], " "):
+    if head.strip() or rest_of(proposal.text, end).strip() or line[-1:] != CLOSING.get(line[:1], " "):
         return False
     # Its first bracket is closed by its last one.
-    alone = [at for at, _ in _open_brackets(line[:-1], "python")] == [0] and _ACTS.search(line) is None
+    alone = [at for at, _ in unmatched(line[:-1], "python")[0]] == [0] and _ACTS.search(line) is None
     around = "\n".join(above(proposal.text, start))
-    return alone and not _open_brackets(around, "python") and _behind_string(proposal.text, start, "python") == start
+    return alone and not unmatched(around, "python")[0] and behind_string(proposal.text, start, "python") == start
 
 
 _HEAD: Final = re.compile(r"\s*(?:async\s+)?(?:for|while|if|elif|with|def|class|except|case)\b.*:\s*\Z", re.DOTALL)
@@ -418,7 +224,7 @@ def _ends_statement(proposal: Proposal) -> bool:
     head, said = head_of(proposal.text, start), new.rstrip()
     if not head.strip() or not said or not _GOES_ON.match(rest_of(proposal.text, end)):
         return False
-    if any(kind != "bracket" and at >= len(head) for kind, _, at in tokens(head, proposal.language_id)):
+    if any(kind != "bracket" and at >= len(head) for kind, _, at in scan(head, proposal.language_id)):
         return False  # a comment or a string
     if loose(head + new, proposal.language_id).waiting:
         return False
@@ -434,12 +240,7 @@ def _closes_deeper(proposal: Proposal) -> bool:
     if not new.lstrip().startswith("}") or LINE_END.split(lead)[-1].strip():
         return False
     around = "\n".join(above(proposal.text, start))
-    opened = [at for at, closer in _open_brackets(around, proposal.language_id) if closer == "}"]
+    opened = [at for at, closer in unmatched(around, proposal.language_id)[0] if closer == "}"]
     if not opened or not _ends_line(around, opened[-1]):
         return False
-    return _indent(LINE_END.split(lead)[-1] + "}") > _indent(head_of(around, opened[-1]) + "{")
-
-
-def _indent(line: str) -> int:
-    line = line.expandtabs()
-    return len(line) - len(line.lstrip())
+    return columns(LINE_END.split(lead)[-1] + "}") > columns(head_of(around, opened[-1]) + "{")

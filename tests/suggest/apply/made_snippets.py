@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from calomel.suggest.apply.source import Source, columns, read_source
-from calomel.suggest.edit import split_lines
-from calomel.workspace.languages import grammar_of
+from calomel.code.languages import grammar_of
+from calomel.code.lines import columns, split_lines
+from calomel.suggest.apply.source import Source, read_source
 
 _MARKER = "# ... existing code ...\n"
 

@@ -6,9 +6,9 @@ import re
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from calomel.code.languages import Grammar
+from calomel.code.lines import indent_of, split_lines
 from calomel.suggest.apply.source import Source, read_source
-from calomel.suggest.edit import split_lines
-from calomel.workspace.languages import Grammar
 
 # Openers and closers of comments, any number around the words of a line.
 _OPENERS: Final = re.compile(
@@ -233,7 +233,7 @@ def _unfolded(line: str) -> tuple[str, ...]:
     found = None if is_marker(line) or len(line) > _LONGEST else _FOLDED.match(line)
     if found is None or (found["inside"].startswith("/*") and not is_marker(found["inside"])):
         return (line,)
-    margin = line[: len(line) - len(line.lstrip(" \t"))]
+    margin = indent_of(line)
     return f"{found['head']}\n", f"{margin}    {found['inside']}\n", f"{margin}{found['tail']}\n"
 
 
@@ -242,8 +242,8 @@ def _indented_as(lines: list[str], original: Source) -> list[str]:
     theirs, ours = _tabbed(original.lines), _tabbed(lines)
     if theirs is None or ours is None or theirs == ours:
         return lines
-    bodies = [line.lstrip(" \t") for line in lines]
-    margins = [line[: len(line) - len(body)] for line, body in zip(lines, bodies, strict=True)]
+    margins = [indent_of(line) for line in lines]
+    bodies = [line.removeprefix(margin) for line, margin in zip(lines, margins, strict=True)]
     spaced = original.lines if ours else lines
     step = min((width for line in spaced if (width := len(line) - len(line.lstrip(" "))) > 1), default=4)
     if ours:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -11,13 +10,11 @@ from typing import Final
 
 from tree_sitter import Node, Tree
 
-from calomel.suggest.edit import split_lines
-from calomel.workspace.definitions import definitions_in
-from calomel.workspace.languages import GRAMMARS, Grammar, parser_for
-from calomel.workspace.lazy_tree import parse_within, parser_text
-from calomel.workspace.syntax import errors
+from calomel.code.definitions import definitions_in
+from calomel.code.languages import GRAMMARS, Grammar
+from calomel.code.lines import columns, split_lines
+from calomel.code.trees import errors, parse
 
-_TAB: Final = 4
 # A line that closes or continues the block of the last line with the same indentation.
 _CLOSER: Final = re.compile(
     r"[)\]}]|</|\{\s*$|(?:end|fi|done|esac)[;,)\s]*$|(?:then|do)\s*$"
@@ -124,11 +121,6 @@ class Source:
         return end
 
 
-def columns(line: str) -> int:
-    """The indentation of a line in columns."""
-    return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(_TAB))
-
-
 def read_source(text: str, grammar: Grammar | None, left_out: frozenset[int] = frozenset()) -> Source:
     """The lines of `text` and their blocks; `left_out` are the lines that are markers."""
     lines = split_lines(text)
@@ -166,7 +158,7 @@ def _blocks(source: Source) -> None:
 
 
 def _name(source: Source, text: str, grammar: Grammar | None) -> None:
-    tree = _parse(text, grammar)
+    tree = parse(text, grammar, _SECONDS)
     if tree is not None and grammar is not None:
         source.errors = _error_count(tree, grammar)
         starts = list(accumulate(map(len, split_lines(text)), initial=0))
@@ -208,7 +200,7 @@ def grammar_for(text: str) -> Grammar | None:
     lines = head.count("\n") + 1
     best: tuple[tuple[int, int, int], Grammar] | None = None
     for place, name in enumerate(_ORDER):
-        tree = _parse(head, grammar := _BY_NAME[name])
+        tree = parse(head, grammar := _BY_NAME[name], _SECONDS)
         if tree is None:
             continue
         wrong, defined = _error_count(tree, grammar), len(definitions_in(tree, grammar, head))
@@ -225,14 +217,6 @@ def dialects(grammar: Grammar | None) -> tuple[Grammar, ...]:
     """The other languages that a text may turn out to be with more code."""
     names = next((names for names in _DIALECTS if grammar is not None and grammar.name in names), ())
     return tuple(_BY_NAME[name] for name in names if grammar is not _BY_NAME[name])
-
-
-def _parse(text: str, grammar: Grammar | None) -> Tree | None:
-    """The syntax tree of a text; None without a grammar or on timeout."""
-    parser = None if grammar is None else parser_for(grammar)
-    if parser is None:
-        return None
-    return parse_within(parser, parser_text(text), None, time.monotonic() + _SECONDS, time.monotonic)
 
 
 def _error_count(tree: Tree, grammar: Grammar) -> int:

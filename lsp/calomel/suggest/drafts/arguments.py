@@ -14,19 +14,12 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
+from calomel.code.calls import Listed, calls, inserted, read_list, removed
+from calomel.code.languages import RESERVED
+from calomel.code.lines import Rows
+from calomel.code.scopes import function_rows, in_scope, is_definition, may_be, outer, owner_of, receiver_of
+from calomel.code.tokens import is_name, tokens
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
-from calomel.suggest.drafts.scopes import function_rows, in_scope, is_definition, may_be, outer, owner_of, receiver_of
-from calomel.suggest.drafts.text import (
-    KEYWORDS,
-    Listed,
-    Rows,
-    calls,
-    inserted,
-    is_name,
-    read_list,
-    removed,
-    tokens,
-)
 
 MAKER: Final = "arguments"
 RECEIVER: Final = re.compile(r"&?(?:'\w+ )?(?:mut )?(?:self|cls)\b")
@@ -169,7 +162,7 @@ def list_edits(old: str, new: str) -> tuple[ListEdit, ...]:
     after = list(calls(new))
     for one in calls(old):
         other = next((other for other in after if other.name == one.name), None)
-        if other is None or one.name in KEYWORDS:
+        if other is None or one.name in RESERVED:
             continue
         after.remove(other)
         before = old[old.rfind("\n", 0, one.name_start) + 1 : one.name_start]

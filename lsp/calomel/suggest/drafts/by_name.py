@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from calomel.code.calls import Listed, calls, read_list
+from calomel.code.lines import Rows, indent_of
+from calomel.code.names import parts
+from calomel.code.tokens import is_quoted
 from calomel.suggest.drafts.arguments import KEYWORD, PARAMETER, RECEIVER, calls_of, changed_lists
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
-from calomel.suggest.drafts.text import Listed, Rows, calls, indent_of, is_quoted, parts, read_list
 
 MAKER: Final = "by_name"
 _NAME: Final = re.compile(r"[^\W\d][\w$]*")

@@ -10,9 +10,9 @@ from typing import Final
 
 from rapidfuzz import fuzz
 
+from calomel.code.lines import Rows, split_lines
+from calomel.code.tokens import is_import, is_prose
 from calomel.prompts.parts import Hunk
-from calomel.suggest.drafts.text import Rows, is_import, is_prose
-from calomel.suggest.edit import split_lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
+from calomel.code.lines import Rows
+from calomel.code.names import Names, names_of
+from calomel.code.scopes import around
 from calomel.infer.completer import Draft
 from calomel.infer.recall import recall
 from calomel.prompts.parts import Hunk, common_suffix
@@ -23,15 +26,12 @@ from calomel.suggest.drafts.by_name import by_name, fields
 from calomel.suggest.drafts.evidence import EditDraft, evidence
 from calomel.suggest.drafts.rename import MAKER as RENAME
 from calomel.suggest.drafts.rename import declares, relatives, rename, renamed_words, renamings
-from calomel.suggest.drafts.scopes import around
 from calomel.suggest.drafts.substitution import substitution
 from calomel.suggest.drafts.template import MAKER as TEMPLATE
 from calomel.suggest.drafts.template import template
-from calomel.suggest.drafts.text import Rows
 from calomel.suggest.drafts.whole_lines import whole_lines
 from calomel.suggest.edit import Planned, TextEdit, apply, trimmed
 from calomel.suggest.recent import standing
-from calomel.workspace.definitions import Names, names_of
 from calomel.workspace.documents import Document
 from calomel.workspace.longest_match import LongestMatch
 

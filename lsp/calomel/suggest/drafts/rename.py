@@ -12,20 +12,12 @@ from typing import Final, Literal
 
 import regex
 
+from calomel.code.languages import RESERVED, TYPES
+from calomel.code.lines import Rows
+from calomel.code.names import Names, parts, respelled, spellings
+from calomel.code.scopes import around, binds, block_end, function_rows, is_inline, parameter_head
+from calomel.code.tokens import is_name, is_prose, is_quoted
 from calomel.suggest.drafts.evidence import EditDraft, Evidence, LineEdit
-from calomel.suggest.drafts.scopes import TYPE, around, block_end, function_rows, is_typed_head, parameter_head
-from calomel.suggest.drafts.text import (
-    KEYWORDS,
-    TYPES,
-    Rows,
-    is_name,
-    is_prose,
-    is_quoted,
-    parts,
-    respelled,
-    spellings,
-)
-from calomel.workspace.definitions import Names
 
 MAKER: Final = "rename"
 _SHORTEST: Final = 3
@@ -33,7 +25,7 @@ _PLACES: Final = 48
 # The likeness of renaming a derived name, which is less sure.
 _RELATED: Final = 0.5
 # A type's name may be another one's, too, such as a parameter `string` or `list`.
-_NEVER: Final = KEYWORDS - TYPES
+_NEVER: Final = RESERVED - TYPES
 # Share of common words for a line to be the other with renamed names.
 _SAME: Final = 0.6
 _DECLARED: Final = (
@@ -45,9 +37,6 @@ _CAUGHT: Final = re.compile(r"^\s*(?:except|with|async with)\b.*\bas\s+$")
 _FIELD: Final = r"\s+(?:pub(?:\([^)]*\))?\s+|public\s+|private\s+|readonly\s+)*{0}\s*[?:\s]\s*\S"
 # Before the name of a parameter; its type has other text before it.
 _NAMED: Final = re.compile(r"(?:^|[(,*.{])\s*(?:(?:mut|public|private|protected|readonly|const|final)\s+)*$")
-# The same, and before a variable, if types precede names.
-_TYPED_NAMED: Final = re.compile(rf"[(,]\s*(?:{TYPE})+$|^\s*(?:{TYPE})+$")
-_TYPED_DECLARED: Final = rf"(?:^\s*|\bfor\s*\(\s*)(?:{TYPE})+(?:\w+\s*,\s*)*{{0}}\s*(?:=(?!=)|[;\[,:])"
 _Use = Literal["attribute", "keyword", "quoted", "plain"]
 
 
@@ -113,7 +102,7 @@ def rename(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
 def _of_line(rows: Rows, renaming: Renaming, row: int, matches: Sequence[regex.Match[str]]) -> Iterator[EditDraft]:
     """Drafts for all uses of the old name in a line, and for only those of the same kind."""
     line, start = rows.lines[row], rows.start(row)
-    uses = [(match, _use(rows.names, line, match.start() - start, match.end() - start)) for match in matches]
+    uses = [(match, _use(rows, row, line, match.start() - start, match.end() - start)) for match in matches]
     kept = [(match, use) for match, use in uses if renaming.holds(rows, match.start(), match.end(), use)]
     # Code only: changing a string or a comment is a separate change, and less sure.
     code = [match for match, use in kept if use != "quoted"]
@@ -148,8 +137,7 @@ def relatives(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
                 names.setdefault(name, (respelled(name, {old: new}), count))
     for old, (new, support) in names.items():
         for match in rows.uses(old):
-            before = rows.before(match.start())
-            alone = is_quoted(before + old, len(before), rows.names)
+            alone = rows.is_quoted(match.start())
             yield EditDraft(match.start(), match.end(), new, MAKER, support, _RELATED, alone=alone)
 
 
@@ -203,7 +191,9 @@ def _uses(rows: Rows, edit: LineEdit, name: str) -> tuple[_Use, ...]:
     """How a line uses a name."""
     if _is_field(rows, edit, name):
         return ("attribute",)
-    return tuple(dict.fromkeys(_use(rows.names, edit.new, *each.span()) for each in rows.names.uses(edit.new, name)))
+    return tuple(
+        dict.fromkeys(_use(rows, edit.row, edit.new, *each.span()) for each in rows.names.uses(edit.new, name))
+    )
 
 
 def _is_rename(names: Names, edit: LineEdit, pair: tuple[str, str]) -> bool:
@@ -275,16 +265,21 @@ def _is_variable(rows: Rows, row: int, name: str) -> bool:
     inside = function_rows(rows, row)
     if inside is None:
         return False
-    declared = re.compile(_DECLARED.format(re.escape(name)))
     low, high = rows.start(inside.start), rows.end(inside.stop - 1)
-    for match in rows.names.uses(rows.text[low:high], name):
-        at = rows.row(low + match.start())
-        column = low + match.start() - rows.start(at)
-        if parameter_head(rows, at, column) == inside.start and _NAMED.search(rows.lines[at][:column]):
-            return True
-        if at != inside.start and declared.search(rows.lines[at]):
-            return True
-    return False
+    uses = rows.names.uses(rows.text[low:high], name)
+    return any(_is_bound(rows, low + match.start(), name, inside) for match in uses)
+
+
+def _is_bound(rows: Rows, offset: int, name: str, inside: range) -> bool:
+    """Whether a name at an offset is declared there as a parameter or a variable of a function."""
+    bound = binds(rows, offset)
+    if bound is not None:
+        return bound
+    row, before = rows.row(offset), rows.before(offset)
+    parameter = parameter_head(rows, row, len(before)) == inside.start and _NAMED.search(before) is not None
+    return parameter or (
+        row != inside.start and re.search(_DECLARED.format(re.escape(name)), rows.lines[row]) is not None
+    )
 
 
 def _is_field(rows: Rows, edit: LineEdit, name: str) -> bool:
@@ -298,8 +293,8 @@ def _declares_field(line: str, name: str) -> bool:
 
 def _stands_elsewhere(rows: Rows, name: str, seen: Evidence) -> bool:
     edited = seen.rows()
-    places = ((rows.row(match.start()), rows.before(match.start())) for match in rows.uses(name))
-    return any(row not in edited and not is_quoted(rows.lines[row], len(before), rows.names) for row, before in places)
+    places = (match.start() for match in rows.uses(name))
+    return any(rows.row(place) not in edited and not rows.is_quoted(place) for place in places)
 
 
 def _respelled(rows: Rows, chosen: Sequence[regex.Match[str]], renaming: Renaming, *, full: bool) -> str:
@@ -330,9 +325,9 @@ def _first(names: Names, line: str, name: str) -> tuple[int, int]:
     return next((match.span() for match in names.uses(line, name)), (-1, -1))
 
 
-def _use(names: Names, line: str, start: int, end: int) -> _Use:
+def _use(rows: Rows, row: int | None, line: str, start: int, end: int) -> _Use:
     before, after = line[:start].rstrip(), line[end:].lstrip()
-    if is_quoted(line, start, names):
+    if is_quoted(line, start, rows.names) if row is None else rows.is_quoted(rows.start(row) + start):
         return "quoted"
     if before.endswith((".", "->")) and not before.endswith(".."):
         return "attribute"
@@ -347,11 +342,11 @@ def _local(rows: Rows, edits: Sequence[LineEdit], old: str, new: str) -> range |
         if edit.row is None or (old, new) not in renamed_words(edit.old, edit.new, rows.names):
             continue
         uses = (match.span() for match in rows.names.uses(edit.new, new))
-        place = next((each for each in uses if _use(rows.names, edit.new, *each) == "plain"), None)
+        place = next((each for each in uses if _use(rows, edit.row, edit.new, *each) == "plain"), None)
         if place is None:
             continue
-        start, end = place
-        if _is_inline(edit.new, start, end):
+        start, _ = place
+        if is_inline(rows, rows.start(edit.row) + start):
             return range(edit.row, edit.row + 1)
         if _CAUGHT.search(edit.new[:start]):
             return range(edit.row, block_end(rows, edit.row))
@@ -361,20 +356,6 @@ def _local(rows: Rows, edits: Sequence[LineEdit], old: str, new: str) -> range |
             continue
         if rows.names.interpolated and new.startswith("$"):
             return inside  # PHP, Perl and PowerShell write types and keywords before it, or nothing
-        typed = is_typed_head(rows, inside.start)
-        named, declared = (_TYPED_NAMED, _TYPED_DECLARED) if typed else (_NAMED, _DECLARED)
-        parameter = head is not None and inside.start == head and named.search(edit.new[:start]) is not None
-        variable = inside.start != edit.row and re.search(declared.format(re.escape(new)), edit.new) is not None
-        if parameter or variable:
+        if _is_bound(rows, rows.start(edit.row) + start, new, inside):
             return inside
     return None
-
-
-def _is_inline(line: str, start: int, end: int) -> bool:
-    """Whether a name is the parameter of a function that is all on its line."""
-    arrow = re.match(r"[^()]*\)?\s*(?::\s*[\w<>\[\]]+\s*)?=>\s*(.*)", line[end:])
-    if arrow is not None:
-        return bool(arrow.group(1)) and not arrow.group(1).rstrip().endswith(("{", "("))
-    if re.search(r"\|[^|]*$", line[:start]) and re.match(r"[^|]*\|\s*[^{\s]", line[end:]):
-        return True
-    return re.search(r"\blambda\b[^:]*$", line[:start]) is not None

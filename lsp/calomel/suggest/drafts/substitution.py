@@ -11,15 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from typing import Final
 
+from calomel.code.lines import Rows
+from calomel.code.tokens import changes, is_distinctive, is_name, tokens
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
 from calomel.suggest.drafts.rename import renamings
-from calomel.suggest.drafts.text import (
-    Rows,
-    changes,
-    is_distinctive,
-    is_name,
-    tokens,
-)
 
 MAKER: Final = "substitution"
 # Tokens on either side that are compared.

@@ -11,20 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from calomel.code.languages import RESERVED
+from calomel.code.lines import Rows
+from calomel.code.scan import CLOSING
+from calomel.code.tokens import Token, changes, is_distinctive, is_identifier, is_literal, is_name, tokens
 from calomel.suggest.drafts.arguments import list_edits
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
-from calomel.suggest.drafts.text import (
-    CLOSING,
-    KEYWORDS,
-    Rows,
-    Token,
-    changes,
-    is_distinctive,
-    is_literal,
-    is_name,
-    is_word,
-    tokens,
-)
 
 MAKER: Final = "template"
 # Lines that an expression may span, and lines that are searched.
@@ -113,7 +105,7 @@ def _formed(old: Sequence[str], new: Sequence[str], span: tuple[int, int, int, i
         left = min(opened) < 0
         right = max(opened) > 0
         if not left and not right:
-            called = old[low : low + 1] == ["("] and low > 0 and is_word(old[low - 1])
+            called = old[low : low + 1] == ["("] and low > 0 and is_identifier(old[low - 1])
             if _tells(before) and not called:
                 return Template(before, _stripped(after)) if _rewords(before, after) else None
             follows = old[high : high + 1]
@@ -137,7 +129,7 @@ def _tells(form: _Form) -> bool:
 def _rewords(before: _Form, after: _Form) -> bool:
     """Whether more than punctuation differs."""
     one, other = Counter(_fixed(before)), Counter(_fixed(after))
-    return before != after and any(is_word(text) or is_literal(text) for text in (*(one - other), *(other - one)))
+    return before != after and any(is_identifier(text) or is_literal(text) for text in (*(one - other), *(other - one)))
 
 
 def _stripped(form: _Form) -> _Form:
@@ -164,7 +156,7 @@ def _abstracted(old: Sequence[str], new: Sequence[str], kept: str = "") -> tuple
     """Both texts with variables for what they have in common, the longest items first."""
     one, other = ([text for text in texts if not text.isspace()] for texts in (old, new))
     spans = sorted(_items(one), key=lambda span: span[0] - span[1])
-    spans += [(at, at + 1) for at, text in enumerate(one) if _is_operand(one, at) and text not in KEYWORDS]
+    spans += [(at, at + 1) for at, text in enumerate(one) if _is_operand(one, at) and text not in RESERVED]
     forms: tuple[list[str | Variable], list[str | Variable]] = (list(one), list(new))
     blanks = [at for at, text in enumerate(new) if not text.isspace()]
     taken: tuple[set[int], set[int]] = (set(), set())
@@ -174,7 +166,7 @@ def _abstracted(old: Sequence[str], new: Sequence[str], kept: str = "") -> tuple
         if (
             kept in wanted
             or taken[0] & set(range(low, high))
-            or not any(is_word(text) or is_literal(text) for text in wanted)
+            or not any(is_identifier(text) or is_literal(text) for text in wanted)
         ):
             continue
         places = [
@@ -219,7 +211,7 @@ def _is_operand(texts: Sequence[str], at: int) -> bool:
     text, before, behind = texts[at], texts[at - 1] if at else "", texts[at + 1] if at + 1 < len(texts) else ""
     return (
         is_literal(text)
-        or (is_word(text) and before not in _JOINS and behind not in {"(", "!", "::"})
+        or (is_identifier(text) and before not in _JOINS and behind not in {"(", "!", "::"})
         or text in CLOSING
     )
 

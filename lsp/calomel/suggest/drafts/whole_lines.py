@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from calomel.code.lines import Rows, indent_of, split_lines
+from calomel.code.scopes import is_function
+from calomel.code.tokens import is_distinctive, is_import, is_prose
 from calomel.prompts.parts import common_prefix
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
-from calomel.suggest.drafts.scopes import is_function
-from calomel.suggest.drafts.text import Rows, indent_of, is_distinctive, is_import, is_prose
-from calomel.suggest.edit import split_lines
 
 MAKER: Final = "whole_lines"
 # Least common prefix of the neighbours, in characters.

@@ -14,13 +14,13 @@ from pathlib import Path
 from rapidfuzz import fuzz
 from rapidfuzz.distance import LCSseq
 
+from calomel.code.languages import builtin_names, line_comment
 from calomel.prompts.parts import Edit
 from calomel.training.corpus.cleaning import LANGUAGES, language_of, path_fault, text_fault
 from calomel.training.corpus.licenses import header_fault
 from calomel.training.corpus.packages import ArchiveError
 from calomel.training.corpus.repositories import git, objects
-from calomel.training.edits.scene import marker
-from calomel.training.edits.story import WORDS, Source, Story, crop, keywords, story_of
+from calomel.training.edits.story import WORDS, Source, Story, crop, story_of
 
 # Percent. Less similar lines were not made from one another.
 ALIKE = 50.0
@@ -175,8 +175,8 @@ def intents(hunks: Sequence[LineHunk], language: str) -> Iterator[tuple[LineHunk
 
 def _names(text: str, language: str) -> list[str]:
     """Return the distinctive names of some lines, as far as they can be found without parsing."""
-    code = re.sub(rf"{marker(language)}.*", "", text)
-    reserved = keywords(language) | _COMMON
+    code = re.sub(rf"{line_comment(language)}.*", "", text)
+    reserved = _COMMON.union(builtin_names(language, None) or ())
     return [name for name in _WORD.findall(code) if len(name) >= MIN_NAME and name not in reserved]
 
 

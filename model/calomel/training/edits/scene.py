@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from calomel.code.languages import line_comment
 from calomel.prompts.parts import Edit, Hunk, RegionBounds, line_start, region_around, text_hunks
 from calomel.training.edits.story import WORDS, Story
 
@@ -66,8 +67,6 @@ def is_silent(text: str, changes: Sequence[Edit], offset: int) -> bool:
 
 _NUMBER: Final = re.compile(r"(?<![\w.\"'])\d{1,4}(?![\w.\"'])")
 _COMMENT_WORD: Final = re.compile(r"(?<=\s)[a-z]{3,12}(?=[\s.,]|\Z)")
-_COMMENT: Final = {"python": re.compile(r"^[ \t]*# \S")}
-_SLASHES: Final = re.compile(r"^[ \t]*// \S")
 _WORDS: Final = tuple(WORDS["comment_words"].split())
 _NOTES: Final = tuple(WORDS["notes"])
 _CODE_WORD: Final = re.compile(r"\w+|[^\w\s]+")
@@ -96,12 +95,7 @@ def lines_of(text: str) -> list[tuple[int, int]]:
 
 def is_comment(line: str, language: str) -> bool:
     """Whether a line is a comment of plain words, and nothing else."""
-    return _COMMENT.get(language, _SLASHES).match(line) is not None
-
-
-def marker(language: str) -> str:
-    """The start of a one-line comment."""
-    return "#" if language == "python" else "//"
+    return re.match(rf"[ \t]*{line_comment(language)} \S", line) is not None
 
 
 def _number(line: str, language: str, rng: random.Random) -> Edit | None:
@@ -132,7 +126,7 @@ def _comment_line(line: str, language: str, rng: random.Random) -> Edit | None:
     # A comment between the lines of a statement or a string may be wrong; before these it is not.
     if not _STATEMENT.match(line):
         return None
-    return Edit(0, 0, f"{line[:indent]}{marker(language)} {rng.choice(_NOTES)}\n")
+    return Edit(0, 0, f"{line[:indent]}{line_comment(language)} {rng.choice(_NOTES)}\n")
 
 
 def _deletion(line: str, _language: str, rng: random.Random) -> Edit | None:

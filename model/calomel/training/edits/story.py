@@ -6,40 +6,21 @@ import random
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, cached_property
-from importlib import import_module
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from tree_sitter import Language, Parser
-
+from calomel.code.languages import grammar_of
+from calomel.code.trees import parse
 from calomel.prompts.parts import Edit, edited
 from calomel.training.corpus.shards import read_lines, write_lines
 
 WORDS: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 
-_MORE_KEYWORDS: Final = frozenset(WORDS["keywords"].split())
-_BUILTINS: Final = {"python": "builtins"}
-
-
-@cache
-def keywords(language: str) -> frozenset[str]:
-    """Names that are reserved in a language, and builtins that nobody should shadow."""
-    module = _BUILTINS.get(language)
-    return _MORE_KEYWORDS if module is None else _MORE_KEYWORDS | frozenset(dir(import_module(module)))
-
-
-# The wheel of each grammar, and the function in it.
-_GRAMMARS: Final = {
-    "python": ("tree_sitter_python", "language"),
-    "javascript": ("tree_sitter_javascript", "language"),
-    "typescript": ("tree_sitter_typescript", "language_typescript"),
-    "tsx": ("tree_sitter_typescript", "language_tsx"),
-    "go": ("tree_sitter_go", "language"),
-    "rust": ("tree_sitter_rust", "language"),
-}
 LANGUAGES: Final = ("python", "typescript", "javascript", "go", "rust")
+# No file that a person edits takes longer to parse.
+_SECONDS: Final = 60.0
 
 
 class Source:
@@ -65,14 +46,9 @@ class Source:
     @cached_property
     def has_error(self) -> bool:
         """Whether the parser had to guess anywhere."""
-        grammar = "tsx" if PurePosixPath(self.path).suffix.lower() == ".tsx" else self.language
-        return _parser(grammar).parse(self.text.encode("utf-8", "surrogatepass")).root_node.has_error
-
-
-@cache
-def _parser(grammar: str) -> Parser:
-    module, function = _GRAMMARS[grammar]
-    return Parser(Language(getattr(import_module(module), function)()))
+        tsx = PurePosixPath(self.path).suffix.lower() == ".tsx"
+        tree = parse(self.text, grammar_of("typescriptreact" if tsx else self.language), _SECONDS)
+        return tree is None or tree.root_node.has_error
 
 
 # Characters from the first place of a story to its last. Places further apart do not fit into the text kept of a file.

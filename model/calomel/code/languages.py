@@ -29,8 +29,14 @@ CONTAINERS: Final = frozenset({"class", "interface", "struct", "impl", "trait", 
 CALLABLE_VALUES: Final = frozenset({"arrow_function", "function_expression", "generator_function", "class"})
 # Words that grammars give a node kind of their own, as if they were identifiers.
 CONSTANTS: Final = frozenset(TABLES["words"]["constants"].split())
-COMMON_KEYWORDS: Final = CONSTANTS.union(TABLES["words"]["keywords"].split())
+TYPES: Final = frozenset(TABLES["words"]["types"].split())
+# What nobody calls anything, in the most common languages.
+RESERVED: Final = TYPES.union(TABLES["words"]["reserved"].split())
+COMMON_KEYWORDS: Final = CONSTANTS.union(*(TABLES["words"][kind].split() for kind in ("reserved", "keywords")))
 
+_LINE_COMMENTS: Final[dict[str, str]] = {
+    name: mark for mark, names in TABLES["comments"].items() for name in names.split()
+}
 _INTERPOLATION: Final = ("interpolation", "substitution", "expansion")
 # Parts of strings are recognised by their kind's name; these have other names.
 _STRINGS: Final = frozenset({
@@ -162,6 +168,11 @@ def builtin_names(language_id: str, path: str | None) -> frozenset[str] | None:
     """The names that a language has without an import, including its keywords; None if they are unknown."""
     grammar = grammar_of(language_id, path)
     return None if grammar is None or not grammar.builtins else grammar.builtins | keywords(grammar)
+
+
+def line_comment(language_id: str) -> str:
+    """What starts a comment that ends with its line."""
+    return _LINE_COMMENTS.get(language_id, "//")
 
 
 def is_comment(kind: str) -> bool:

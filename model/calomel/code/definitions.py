@@ -1,114 +1,25 @@
-"""What a syntax tree knows about a file: its definitions, and where it can be cut; and where a name begins and ends."""
+"""What a syntax tree knows about a file: its definitions, and where it can be cut."""
 
 from __future__ import annotations
 
-import unicodedata
-from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
-from pathlib import PurePath
 from typing import Final
 
-import regex
 from tree_sitter import Node, Query, QueryCursor, QueryError, Tree
 
-from calomel.prompts.parts import split_lines
-from calomel.workspace.languages import (
+from calomel.code.languages import (
     CALLABLE_VALUES,
     CONTAINERS,
-    TABLES,
     VARIABLES,
     WITH_BODY_ONLY,
     Grammar,
     is_comment,
     load,
 )
-
-# What is not a number, in any language. The words of `regex` have the marks that their letters carry.
-_BEGINS: Final = regex.compile(r"\W*[^\W\d]")
-
-
-class Names:
-    """The names of a language, as the only place that says where they begin and end.
-
-    Attributes:
-        interpolated: whether `$name` in a string stands for the variable.
-    """
-
-    def __init__(self, pattern: str, *, interpolated: bool = False) -> None:
-        self.interpolated = interpolated
-        self._name = regex.compile(pattern)
-        self._piece = regex.compile(rf"{pattern}|\X", regex.DOTALL)
-
-    def pieces(self, line: str) -> list[str]:
-        """The names of a text, and every character between them; numbers are like names here."""
-        found: list[str] = self._piece.findall(line)
-        return found
-
-    def all_in(self, text: str) -> set[str]:
-        """The names of a text."""
-        return {word for word in self._name.findall(text) if _BEGINS.match(word)}
-
-    def is_name(self, text: str) -> bool:
-        """Whether a text is one whole name."""
-        return self._name.fullmatch(text) is not None and _BEGINS.match(text) is not None
-
-    def ending(self, text: str, offset: int) -> str:
-        """The part of a name that stands directly before an offset; empty without one."""
-        start = text.rfind("\n", 0, offset) + 1
-        last = deque(self._name.finditer(text, start, offset), 1)
-        return last[0][0] if last and last[0].end() == offset else ""
-
-    def uses(self, text: str, name: str) -> Iterator[regex.Match[str]]:
-        """Where a whole name stands, however its accents are encoded, but not as a part of another name.
-
-        Where a language writes variables apart from other words, and the name is a variable's, only as such.
-        """
-        found = list(self._standing(text, name))
-        return iter([match for match in found if match.lastgroup] or found)
-
-    def is_variable(self, line: str, name: str) -> bool:
-        """Whether a line writes the name as a variable, in a language that writes variables apart from other words."""
-        return any(match.lastgroup for match in self._standing(line, name))
-
-    def _standing(self, text: str, name: str) -> Iterator[regex.Match[str]]:
-        same = unicodedata.normalize("NFC", name)
-        forms = {name, same, unicodedata.normalize("NFD", name)}
-        at = 0
-        while (found := min((place for form in forms if (place := text.find(form, at)) >= 0), default=-1)) >= 0:
-            # A line is read from its start, since only that tells where its names begin.
-            start, end = text.rfind("\n", 0, found) + 1, text.find("\n", found)
-            at = len(text) if end < 0 else end + 1
-            for match in self._name.finditer(text, max(0, start), at):
-                if match[0] in forms or unicodedata.normalize("NFC", match[0]) == same:
-                    yield match
-
-
-def names_of(language_id: str | None, path: str | None = None) -> Names:
-    """The names of a language; for an unknown id, those of the file name's suffix."""
-    by_id, by_suffix, common = _tables()
-    found = by_id.get(language_id or "")
-    if found is None and path is not None:
-        file = PurePath(path)
-        found = by_suffix.get(file.suffix.lower()) or by_suffix.get(file.name.lower())
-    return found or common
-
-
-@cache
-def _tables() -> tuple[dict[str, Names], dict[str, Names], Names]:
-    by_id: dict[str, Names] = {}
-    by_suffix: dict[str, Names] = {}
-    for table in TABLES["names"].values():
-        names = Names(table["pattern"], interpolated=table.get("interpolated", False))
-        by_id.update(dict.fromkeys(table.get("ids", "").split(), names))
-        by_suffix.update(dict.fromkeys(table.get("suffixes", "").split(), names))
-    return by_id, by_suffix, Names(TABLES["names"]["common"]["pattern"])
-
-
-COMMON: Final = names_of(None)
-
+from calomel.prompts.parts import split_lines
 
 # Generated tables can contain more; nobody reads them.
 _MOST: Final = 5_000
@@ -239,16 +150,6 @@ def definition_at(node: Node, grammar: Grammar, text: str) -> Definition | None:
         end_line=whole.end_point.row - (whole.end_point.column == 0 and end > start),
         body_line=first_line + text[head:body_start].rstrip().count("\n") + 1,
     )
-
-
-def in_error(tree: Tree, offset: int) -> bool:
-    """Whether the tree has an error around the character at `offset`."""
-    if not tree.root_node.has_error:
-        return False
-    node = tree.root_node.descendant_for_byte_range(2 * offset, 2 * offset + 2)
-    while node is not None and not node.is_error:
-        node = node.parent
-    return node is not None
 
 
 @cache

@@ -1,11 +1,15 @@
-"""Functions, types and names that a line of code belongs to, found by words and indentation only."""
+"""Functions, types and names that a line of code belongs to: by the tree, or else by words and indentation."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from calomel.suggest.drafts.text import Rows, indent_of, is_prose, is_quoted, read_list
+from tree_sitter import Node
+
+from calomel.code.calls import read_list
+from calomel.code.languages import VARIABLES
+from calomel.code.lines import Rows, indent_of
 
 # Limit of the lines of a function's head.
 _HEAD: Final = 24
@@ -22,20 +26,86 @@ _DEFINITION: Final = re.compile(
     r"^\s*(?:(?:async|export|default|public|private|protected|static|abstract|pub(?:\([^)]*\))?|const|unsafe|extern)\s+)*"
     r"(?:def|func|fn|function\*?)\s+(?:\([^)]*\)\s*)?$"
 )
-# A type as C, Java and their kin write it in front of a name: `static`, `const char *`, `List<String>[]`.
-TYPE: Final = (
-    r"(?!(?:return|else|new|throw|await|case|goto|delete|yield|if|for|while|switch|catch|do|in|of|def|func|fn|function|"
-    r"class|let|var|type|import|export)\b)"
-    r"[A-Za-z_](?:[\w.]|::|<[^<>;=]*(?:<[^<>;=]*>)?[^<>;=]*>)*(?:\[\])*(?:\s+(?:[*&]+\s*)?|[*&]+\s*)"
-)
-_TYPED: Final = re.compile(
-    rf"\s*((?:{TYPE})*)~?(?!(?:if|for|while|switch|catch)\b)[A-Za-z_][\w:]*\s*\([^;{{}}]*(?:\)[\w., ]*\{{?)?\s*$"
-)
 _BOUND: Final = re.compile(r"^\s*(?:export\s+)?(?:const|let|var)\s+$")
 _ARROW: Final = re.compile(r"\s*(?::[^={;]*)?=>")
-_LONGEST_HEAD: Final = 400
-_BODY: Final = re.compile(r"\s*(?:(?:const|noexcept|override|throws\s[\w., ]+)\s*)*\{")
 _METHOD: Final = re.compile(r"^\s*(?:(?:async|public|private|protected|static|abstract|override|get|set)\s+)*$")
+
+
+# Nodes of functions without a name, and of lists of parameters.
+_ANONYMOUS: Final = frozenset({
+    "arrow_function", "closure_expression", "func_literal", "function_expression", "generator_function", "lambda",
+    "lambda_expression",
+})  # fmt: skip
+_PARAMETERS: Final = ("parameters", "parameter_list")
+_NAMED: Final = frozenset({"function", "method"})
+# A node's fields that hold the names it declares, and those that hold none.
+_DECLARING: Final = frozenset({"name", "left", "pattern", "declarator", "alias", "parameter", "parameters"})
+_VALUES: Final = frozenset({"right", "value", "type", "body", "return_type"})
+_PATTERNS: Final = ("pattern", "parameter", "parameters", "_list", "_target", "tuple", "declarator")
+# Node types whose `name` belongs to something else, such as the callee, or whose `left` is used.
+_OTHERS: Final = frozenset({
+    "binary_expression", "binary_operator", "boolean_operator", "keyword_argument", "method_invocation",
+    "qualified_type", "scoped_identifier", "scoped_type_identifier", "struct_expression",
+})  # fmt: skip
+
+
+def field_of(node: Node) -> tuple[Node | None, str]:
+    """The parent and the field that a node is in."""
+    parent = node.parent
+    if parent is None:
+        return None, ""
+    at = next((number for number, child in enumerate(parent.children) if child == node), -1)
+    return parent, (parent.field_name_for_child(at) or "") if at >= 0 else ""
+
+
+def declares(node: Node) -> bool:
+    """Whether this node declares its name: as a parameter, a variable, a function, an import."""
+    parent, field = field_of(node)
+    while parent is not None:
+        if parent.type in _OTHERS or field in _VALUES:
+            return False
+        if field in _DECLARING or "import" in parent.type or parent.type.startswith(("use_", "for_", "parameter")):
+            return True
+        if not parent.type.endswith(_PATTERNS):
+            return False
+        parent, field = field_of(parent)
+    return False
+
+
+def binds(rows: Rows, offset: int) -> bool | None:
+    """Whether the name at an offset is a parameter or a variable declared there; None where no tree tells."""
+    node, grammar = rows.node(offset), rows.names.grammar
+    if node is None or grammar is None:
+        return None
+    parent, field = field_of(node)
+    if parent is None or parent.type == "function_declarator":
+        return False
+    named = field == "name" and parent.type in grammar.definitions and parent.type not in VARIABLES
+    return not named and declares(node)
+
+
+def is_inline(rows: Rows, offset: int) -> bool:
+    """Whether the name at an offset is a parameter of a function without a name that is all on its line."""
+    node = rows.node(offset) if binds(rows, offset) else None
+    while node is not None and node.type not in _ANONYMOUS:
+        node = node.parent
+    return node is not None and node.start_point.row == node.end_point.row
+
+
+def _function_around(rows: Rows, offset: int) -> Node | None:
+    """The function around a character, the root of the tree outside of all; None where no tree tells.
+
+    A function without a name that is all on a line is a part of that line.
+    """
+    node, grammar = rows.node(offset), rows.names.grammar
+    if node is None or grammar is None:
+        return None
+    while node.parent is not None:
+        several = node.start_point.row < node.end_point.row
+        if grammar.definitions.get(node.type) in _NAMED or (several and node.type in _ANONYMOUS):
+            break
+        node = node.parent
+    return node
 
 
 def is_function(line: str) -> bool:
@@ -44,23 +114,13 @@ def is_function(line: str) -> bool:
 
 
 def begins_function(rows: Rows, row: int) -> bool:
-    """The same, also with parameters on the lines below or with types in front of them."""
+    """The same, also with parameters on the lines below."""
     line = rows.lines[row].rstrip()
-    if is_function(line) or is_typed_head(rows, row):
+    if is_function(line):
         return True
     found = read_list(rows.text, rows.start(row) + len(line) - 1) if line.endswith("(") else None
     name = re.search(r"[\w$]+(?:<[^>]*>)?\s*\($", line)
     return found is not None and name is not None and is_definition(line[: name.start()], rows.behind(found.end + 1))
-
-
-def is_typed_head(rows: Rows, row: int) -> bool:
-    """Whether a function starts in a line with types in front of its parameters, as in C and Java."""
-    line = rows.lines[row]
-    found = _TYPED.match(line) if len(line) <= _LONGEST_HEAD else None
-    listed = None if found is None else read_list(rows.text, rows.start(row) + line.index("("))
-    body = None if listed is None else _BODY.match(rows.text, listed.end + 1)
-    # If the return type is on the line above, only a body that starts below tells it from a call.
-    return found is not None and body is not None and (bool(found[1]) or "\n" in body[0])
 
 
 def is_definition(before: str, after: str) -> bool:
@@ -77,6 +137,12 @@ def is_definition(before: str, after: str) -> bool:
 
 def parameter_head(rows: Rows, row: int, column: int) -> int | None:
     """The line with the name of the function whose parameter list is at a place; None if none is."""
+    node = rows.node(rows.start(row) + column)
+    if node is not None:
+        while node.parent is not None and not node.type.endswith(_PARAMETERS):
+            node = node.parent
+        function = _function_around(rows, node.start_byte // 2) if node.parent is not None else None
+        return None if function is None or function.parent is None else function.start_point.row
     at = rows.opening(rows.start(row) + column, rows.start(max(0, row - _HEAD)))
     found = None if at is None or rows.text[at] != "(" else read_list(rows.text, at)
     if at is None or found is None:
@@ -84,12 +150,15 @@ def parameter_head(rows: Rows, row: int, column: int) -> int | None:
     head, after = rows.row(at), rows.behind(found.end + 1)
     named = re.sub(r"[\w$]*(?:<[^>]*>)?\s*$", "", rows.before(at), count=1)
     lambdas = re.match(r"\s*(?::[^{=;]+)?=>", after)
-    defines = is_function(rows.lines[head]) or is_typed_head(rows, head) or is_definition(named, after)
+    defines = is_function(rows.lines[head]) or is_definition(named, after)
     return head if defines or lambdas else None
 
 
 def function_rows(rows: Rows, row: int) -> range | None:
     """The lines of the innermost function around a line; None outside of all functions."""
+    node = _function_around(rows, max(rows.start(row), rows.start(row) + len(rows.lines[row].rstrip()) - 1))
+    if node is not None:
+        return None if node.parent is None else range(node.start_point.row, node.end_point.row + 1)
     width = len(indent_of(rows.lines[row])) + begins_function(rows, row)
     for above in range(row, -1, -1):
         line = rows.lines[above].strip()
@@ -177,7 +246,7 @@ def in_scope(rows: Rows, row: int, name: str) -> bool:
         above = outer(rows, function.start)
     for match in re.finditer(rf"(?<![\w$.]){re.escape(name)}(?![\w$]|\s*=(?!=)[^\n]*\()", rows.text):
         at, before = rows.row(match.start()), rows.before(match.start())
-        if is_prose(rows.lines[at]) or is_quoted(rows.lines[at], len(before), rows.names):
+        if rows.is_quoted(match.start()):
             continue
         at_top = not indent_of(rows.lines[at]) and (not begins_function(rows, at) or _NAMES.search(before))
         if at != row and (at_top or any(at in each for each in around)):
