@@ -32,7 +32,7 @@ EDIT = (
     "<|recently_viewed_code_snippets|>\n\n<|/recently_viewed_code_snippets|>\n\n"
     "<|current_file_content|>\ncurrent_file_path: shape.py\ndef area(width, height):\n"
     "<|code_to_edit|>\n    return w<|cursor|> * height\n<|/code_to_edit|>\n<|/current_file_content|>\n\n"
-    "<|edit_diff_history|>\n--- shape.py\n+++ shape.py\napp.state.app_state -1,1 +1,1 app.state.app_state\n-def area(w, height):\n"
+    "<|edit_diff_history|>\n--- shape.py\n+++ shape.py\n@@ -1,1 +1,1 @@\n-def area(w, height):\n"
     "+def area(width, height):\n<|/edit_diff_history|>\n"
 )
 
