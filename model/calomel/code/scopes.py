@@ -41,7 +41,10 @@ _NAMED: Final = frozenset({"function", "method"})
 # A node's fields that hold the names it declares, and those that hold none.
 _DECLARING: Final = frozenset({"name", "left", "pattern", "declarator", "alias", "parameter", "parameters"})
 _VALUES: Final = frozenset({"right", "value", "type", "body", "return_type"})
-_PATTERNS: Final = ("pattern", "parameter", "parameters", "_list", "_target", "tuple", "declarator")
+_PATTERNS: Final = ("pattern", "parameter", "parameters", "_list", "_target", "tuple", "dotted_name", "declarator")
+# Fields of members of a value, and nodes whose key or name is one.
+_MEMBERS: Final = frozenset({"attribute", "property", "field"})
+_PAIRS: Final = frozenset({"pair", "field_initializer", "keyed_element", "property_signature"})
 # Node types whose `name` belongs to something else, such as the callee, or whose `left` is used.
 _OTHERS: Final = frozenset({
     "binary_expression", "binary_operator", "boolean_operator", "keyword_argument", "method_invocation",
@@ -70,6 +73,15 @@ def declares(node: Node) -> bool:
             return False
         parent, field = field_of(parent)
     return False
+
+
+def is_foreign(node: Node, text: str) -> bool:
+    """Whether a name is a member of anything but the object itself, or a parameter of a callee."""
+    parent, field = field_of(node)
+    if parent is None or parent.type in _OTHERS or parent.type in _PAIRS:
+        return parent is not None and field in {"name", "key", "field"}
+    whole = text[parent.start_byte // 2 : parent.end_byte // 2]
+    return field in _MEMBERS and (not whole.startswith(("self.", "this.")) or whole.count(".") > 1)
 
 
 def binds(rows: Rows, offset: int) -> bool | None:
