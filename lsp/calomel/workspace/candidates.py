@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 
 from calomel.code.languages import CONTAINERS, TABLES
-from calomel.workspace.index import Defined, Index, Place, search
+from calomel.workspace.index import Defined, Index, SegmentFile, search
 from calomel.workspace.segment import Found, count_numbers, kind_name, words_in
 from calomel.workspace.syntax import WORD
 
@@ -60,7 +60,7 @@ _SNAP: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Passage:
     """Some lines of a file.
 
     Attributes:
@@ -96,7 +96,7 @@ class Question:
     nearby: str
 
 
-def from_index(index: Index, question: Question, late: Callable[[], bool]) -> Iterator[Candidate]:
+def from_index(index: Index, question: Question, late: Callable[[], bool]) -> Iterator[Passage]:
     """All candidates from the index, the most valuable sources first, until it is late."""
     defined = index.definitions(question.names, question.imported, _MOST_PLACES)
     yield from _definitions(defined, question)
@@ -111,7 +111,7 @@ def weigh(source: Source, part: float) -> float:
     return _WEIGHTS[source] * part
 
 
-def _definitions(defined: dict[str, list[Defined]], question: Question) -> Iterator[Candidate]:
+def _definitions(defined: dict[str, list[Defined]], question: Question) -> Iterator[Passage]:
     folder = posixpath.dirname(question.path or "")
     for rank, name in enumerate(question.names):
         everywhere = defined.get(name, ())
@@ -131,20 +131,20 @@ def _definitions(defined: dict[str, list[Defined]], question: Question) -> Itera
         for place, each in chosen[:_DEFINITIONS_OF_ONE]:
             part = _NEXT_NAME**rank * (1.0 if known else _ELSEWHERE)
             start, end = _extent(place, each)
-            yield Candidate(place.file.path, start, end, "definition", weigh("definition", part), name)
+            yield Passage(place.file.path, start, end, "definition", weigh("definition", part), name)
 
 
 def _is_attribute(found: Found) -> bool:
     return found.depth > 0 and kind_name(found.kind) == "variable"
 
 
-def _distance(place: Place, folder: str) -> tuple[int, str]:
+def _distance(place: SegmentFile, folder: str) -> tuple[int, str]:
     path = place.file.path
     shared = posixpath.commonpath((path, folder)) if folder else ""
     return -len(shared), path
 
 
-def _extent(place: Place, found: Found) -> tuple[int, int]:
+def _extent(place: SegmentFile, found: Found) -> tuple[int, int]:
     """The lines of a definition that are worth showing."""
     if found.end - found.line <= _WHOLE:
         return found.line, found.end
@@ -156,7 +156,7 @@ def _extent(place: Place, found: Found) -> tuple[int, int]:
     return found.line, max(end, min(found.body, found.line + _WHOLE))
 
 
-def _usages(index: Index, question: Question, defined: dict[str, list[Defined]]) -> Iterator[Candidate]:
+def _usages(index: Index, question: Question, defined: dict[str, list[Defined]]) -> Iterator[Passage]:
     """Usages of the nearest rare names."""
     left = _NAMES_WITH_USAGES
     for rank, name in enumerate(question.names[:_NAMES_LOOKED_AT]):
@@ -179,10 +179,10 @@ def _usages(index: Index, question: Question, defined: dict[str, list[Defined]])
             shown += 1
             start, end = snap(place.file.starts, line - _AROUND_USAGE, line + _AROUND_USAGE + 1)
             part = _NEXT_NAME**rank / (1 + 0.1 * len(used))
-            yield Candidate(place.file.path, start, min(end, place.file.lines), "usage", weigh("usage", part), name)
+            yield Passage(place.file.path, start, min(end, place.file.lines), "usage", weigh("usage", part), name)
 
 
-def _line_with(place: Place, chunk: int, name: str, own: set[tuple[str, int]]) -> int | None:
+def _line_with(place: SegmentFile, chunk: int, name: str, own: set[tuple[str, int]]) -> int | None:
     """The first line of a chunk that mentions a name without defining it."""
     arrays = place.segment.arrays
     first, end = int(arrays["chunk_line"][chunk]), int(arrays["chunk_end"][chunk])
@@ -192,7 +192,7 @@ def _line_with(place: Place, chunk: int, name: str, own: set[tuple[str, int]]) -
     return None
 
 
-def _similar(index: Index, question: Question, late: Callable[[], bool]) -> Iterator[Candidate]:
+def _similar(index: Index, question: Question, late: Callable[[], bool]) -> Iterator[Passage]:
     """Chunks with similar words."""
     words = {word: min(count, _OFTEN) for word, count in words_in(question.nearby).items()}
     hits = search(index.segments, count_numbers(words), 2 * _SIMILAR, late)
@@ -210,10 +210,10 @@ def _similar(index: Index, question: Question, late: Callable[[], bool]) -> Iter
         taken[file.path] = taken.get(file.path, 0) + 1
         part = hit.score / best * (1.0 if file.family == question.family else _OTHER_LANGUAGE)
         start, end = int(arrays["chunk_line"][hit.chunk]), int(arrays["chunk_end"][hit.chunk])
-        yield Candidate(file.path, start, end, "similar", weigh("similar", part))
+        yield Passage(file.path, start, end, "similar", weigh("similar", part))
 
 
-def _signatures(index: Index, question: Question) -> Iterator[Candidate]:
+def _signatures(index: Index, question: Question) -> Iterator[Passage]:
     """Top-level definitions of imported files."""
     for rank, path in enumerate(question.imported[:_IMPORTED_FILES]):
         place = index.place(path)
@@ -224,7 +224,7 @@ def _signatures(index: Index, question: Question) -> Iterator[Candidate]:
         for number, each in enumerate(worth[:_SIGNATURES]):
             end = min(each.end, max(each.body, each.line + 1), each.line + _SIGNATURE_LINES)
             part = _NEXT_NAME ** (rank + number)
-            yield Candidate(path, each.line, end, "import", weigh("import", part))
+            yield Passage(path, each.line, end, "import", weigh("import", part))
 
 
 def snap(starts: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.uint32]], start: int, end: int) -> tuple[int, int]:
@@ -363,7 +363,7 @@ _LONGEST: Final = 80
 _SECOND: Final = 0.15
 
 
-def merge(candidates: Iterable[Candidate]) -> list[Candidate]:
+def merge(candidates: Iterable[Passage]) -> list[Passage]:
     """Passages that do not overlap, each as its strongest candidate, widened and scored with all of its reasons.
 
     The best comes first; the result does not depend on the order of the candidates.
@@ -371,7 +371,7 @@ def merge(candidates: Iterable[Candidate]) -> list[Candidate]:
     ordered = sorted(
         candidates, key=lambda each: (each.path, each.start, each.end, -each.score, each.source, each.word)
     )
-    runs: list[list[Candidate]] = []
+    runs: list[list[Passage]] = []
     path, end = "", -1
     for each in ordered:
         touches = path == each.path and each.start <= end + _GAP and max(end, each.end) - runs[-1][0].start <= _LONGEST
@@ -384,7 +384,7 @@ def merge(candidates: Iterable[Candidate]) -> list[Candidate]:
     return sorted(map(_one, runs), key=lambda each: (-each.score, each.path, each.start))
 
 
-def _one(run: Sequence[Candidate]) -> Candidate:
+def _one(run: Sequence[Passage]) -> Passage:
     best, *others = sorted(run, key=lambda each: (-each.score, each.start, each.end))
     start, end = min(each.start for each in run), max(each.end for each in run)
     if end - start > _LONGEST and others:

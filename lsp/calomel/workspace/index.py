@@ -16,7 +16,7 @@ SMALL: Final = 32
 _MANY_SMALL: Final = 12
 
 
-class Place:
+class SegmentFile:
     """A file in a segment."""
 
     __slots__ = ("number", "segment")
@@ -31,7 +31,7 @@ class Place:
         return self.segment.files[self.number]
 
 
-Defined = tuple[Place, Found]
+Defined = tuple[SegmentFile, Found]
 
 
 class Index:
@@ -41,7 +41,7 @@ class Index:
         self.segments: tuple[Segment, ...] = ()
         # Counts additions and removals.
         self.generation = 0
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, SegmentFile] = {}
         self._by_name: dict[str, tuple[str, ...]] = {}
         self._lock = threading.Lock()
 
@@ -55,7 +55,7 @@ class Index:
         """All files, absolute."""
         return tuple(self._places)
 
-    def place(self, path: str) -> Place | None:
+    def place(self, path: str) -> SegmentFile | None:
         """The place of a file; None when it is not in the index."""
         return self._places.get(path)
 
@@ -73,7 +73,7 @@ class Index:
         with self._lock:
             for number, file in enumerate(segment.files):
                 self._let_go(file.path)
-                self._places[file.path] = Place(segment, number)
+                self._places[file.path] = SegmentFile(segment, number)
                 name = PurePath(file.path).name
                 known = self._by_name.get(name, ())
                 if file.path not in known:
@@ -123,22 +123,22 @@ class Index:
                     continue
                 inside = files if counts[at] > most else None
                 rows = segment.definitions(int(first[at]), int(end[at]), inside)
-                alive = [(Place(segment, row.file), row) for row in rows if segment.alive[row.file]]
+                alive = [(SegmentFile(segment, row.file), row) for row in rows if segment.alive[row.file]]
                 if alive:
                     found.setdefault(by_number[int(numbers[at])], []).extend(alive)
         return found
 
-    def usages(self, name: str, limit: int) -> list[tuple[Place, int]] | None:
+    def usages(self, name: str, limit: int) -> list[tuple[SegmentFile, int]] | None:
         """The chunks that contain a word, as (file, chunk); None when there are more than `limit`."""
         number = word_number(name)
-        found: list[tuple[Place, int]] = []
+        found: list[tuple[SegmentFile, int]] = []
         for segment in self.segments:
             chunks = segment.postings(number)
             if len(chunks) > limit:
                 return None
             files = segment.arrays["chunk_file"][chunks]
             pairs = zip(chunks.tolist(), files.tolist(), strict=True)
-            found += [(Place(segment, file), chunk) for chunk, file in pairs if segment.alive[file]]
+            found += [(SegmentFile(segment, file), chunk) for chunk, file in pairs if segment.alive[file]]
             if len(found) > limit:
                 return None
         return found

@@ -17,7 +17,7 @@ from typing import Final
 from calomel.code.definitions import Definition
 from calomel.code.languages import grammar_of
 from calomel.prompts.parts import Excerpt
-from calomel.workspace.candidates import Candidate, Question, from_index, imports_in, merge, resolve, snap, weigh
+from calomel.workspace.candidates import Passage, Question, from_index, imports_in, merge, resolve, snap, weigh
 from calomel.workspace.documents import Document, TextChange, file_of
 from calomel.workspace.history import Listener, Origin
 from calomel.workspace.index import Index
@@ -353,7 +353,7 @@ class Related(Listener):
             nearby="".join(document.lines(line - _NEARBY, line + _NEARBY + 1)),
         )
 
-    def _recent_places(self, uri: str) -> Iterator[Candidate]:
+    def _recent_places(self, uri: str) -> Iterator[Passage]:
         for rank, place in enumerate(self._recent.others(uri)):
             key = _key(place.uri)
             document = self._documents.get(key)
@@ -363,9 +363,9 @@ class Related(Listener):
             elif key not in self.index:
                 continue
             part = _OLDER**rank * (1.0 if place.edited else _ONLY_VIEWED)
-            yield Candidate(key, max(0, start), end, "recent", weigh("recent", part))
+            yield Passage(key, max(0, start), end, "recent", weigh("recent", part))
 
-    def _live(self, each: Candidate) -> Candidate | None:
+    def _live(self, each: Passage) -> Passage | None:
         """A candidate from the index, moved to its present lines if the document is open; None if they are gone."""
         document = self._documents.get(each.path)
         if document is None:
@@ -374,7 +374,7 @@ class Related(Listener):
         at = _found_again(document, each.start, lines) if lines else None
         return None if at is None else replace(each, start=at, end=min(at + len(lines), document.line_count))
 
-    def _read(self, each: Candidate) -> tuple[str, list[str], list[str]]:
+    def _read(self, each: Passage) -> tuple[str, list[str], list[str]]:
         """A file's name in prompts, and the candidate's lines: as they are, and cut from the text without secrets."""
         document, place = self._documents.get(each.path), self.index.place(each.path)
         masks = self._privacy is not None and self._privacy.masks
