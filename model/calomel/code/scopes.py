@@ -156,14 +156,8 @@ def parameter_head(rows: Rows, row: int, column: int) -> int | None:
         function = _function_around(rows, node.start_byte // 2) if node.parent is not None else None
         return None if function is None or function.parent is None else function.start_point.row
     at = rows.opening(rows.start(row) + column, rows.start(max(0, row - _HEAD)))
-    found = None if at is None or rows.text[at] != "(" else read_list(rows.text, at)
-    if at is None or found is None:
-        return None
-    head, after = rows.row(at), rows.behind(found.end + 1)
-    named = re.sub(r"[\w$]*(?:<[^>]*>)?\s*$", "", rows.before(at), count=1)
-    lambdas = re.match(r"\s*(?::[^{=;]+)?=>", after)
-    defines = is_function(rows.lines[head]) or is_definition(named, after)
-    return head if defines or lambdas else None
+    head = None if at is None or rows.text[at] != "(" else rows.row(at)
+    return head if head is not None and begins_function(rows, head) else None
 
 
 def function_rows(rows: Rows, row: int) -> range | None:
@@ -171,19 +165,10 @@ def function_rows(rows: Rows, row: int) -> range | None:
     node = _function_around(rows, max(rows.start(row), rows.start(row) + len(rows.lines[row].rstrip()) - 1))
     if node is not None:
         return None if node.parent is None else range(node.start_point.row, node.end_point.row + 1)
-    width = len(indent_of(rows.lines[row])) + begins_function(rows, row)
-    for above in range(row, -1, -1):
-        line = rows.lines[above].strip()
-        indent = len(indent_of(rows.lines[above]))
-        # The last line of a multi-line head belongs to a start above with this indentation.
-        if not line or indent >= width or line[0] in ")]" or line == "{":
-            continue
-        if begins_function(rows, above):
-            return range(above, block_end(rows, above))
-        width = indent
-        if not width:
-            return None
-    return None
+    at: int | None = row
+    while at is not None and not begins_function(rows, at):
+        at = outer(rows, at)
+    return None if at is None else range(at, block_end(rows, at))
 
 
 def _head_end(rows: Rows, row: int) -> int:
@@ -300,7 +285,10 @@ def may_be(rows: Rows, at: int, owner: str | None) -> bool:
 
 
 def outer(rows: Rows, row: int) -> int | None:
-    """The nearest line above with less indentation."""
+    """The nearest line above with less indentation that begins something, unlike the last line of a head."""
     width = len(indent_of(rows.lines[row]))
-    lines = ((at, rows.lines[at]) for at in range(row - 1, -1, -1))
-    return next((at for at, line in lines if line.strip() and len(indent_of(line)) < width), None)
+    for at in range(row - 1, -1, -1):
+        line = rows.lines[at].strip()
+        if line and len(indent_of(rows.lines[at])) < width and line[0] not in ")]" and line != "{":
+            return at
+    return None
