@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from rapidfuzz import fuzz
 
 from calomel.suggest.apply.snippet import read_snippet
-from calomel.suggest.apply.source import Source, dialects, grammar_for, read_source
+from calomel.suggest.apply.source import Source, grammar_for, read_source
 from calomel.suggest.edit import line_end_of, with_line_ends_of
 
 NO_PLACE: Final = "The update does not match a place in the original code. Here is the original code, unchanged."
@@ -141,8 +141,7 @@ class _Merge:
     def _check(self, text: str) -> None:
         """Raise _RefusedError if a text parses worse than the file, or defines twice what was defined once."""
         found = read_source(text, self._grammar)
-        # A grammar other than the one found for the file may parse it.
-        if found.errors > self._file.errors and all(read_source(text, each).errors for each in dialects(self._grammar)):
+        if found.errors > self._file.errors:
             raise _RefusedError(BREAKS)
         allowed = _definitions(self._file) | _definitions(self._snippet)
         if any(count > max(1, allowed[key]) for key, count in _definitions(found).items()):

@@ -178,8 +178,6 @@ _ORDER: Final = (
     "python", "go", "rust", "java", "c_sharp", "typescript", "tsx", "javascript", "c", "cpp", "ruby", "json", "css",
     "bash", "html",
 )  # fmt: skip
-# Within these groups, added code may turn a text into another language.
-_DIALECTS: Final = (("typescript", "tsx", "javascript"), ("c", "cpp"))
 _BY_NAME: Final = {grammar.name: grammar for grammar in GRAMMARS}
 # Characters at the start of a file that show its language.
 _LOOKED_AT: Final = 20_000
@@ -211,12 +209,6 @@ def grammar_for(text: str) -> Grammar | None:
         if defined and not wrong:
             break
     return None if best is None or best[0][0] > _MOST_ERRORS * lines else best[1]
-
-
-def dialects(grammar: Grammar | None) -> tuple[Grammar, ...]:
-    """The other languages that a text may turn out to be with more code."""
-    names = next((names for names in _DIALECTS if grammar is not None and grammar.name in names), ())
-    return tuple(_BY_NAME[name] for name in names if grammar is not _BY_NAME[name])
 
 
 def _error_count(tree: Tree, grammar: Grammar) -> int:
