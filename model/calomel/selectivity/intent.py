@@ -17,7 +17,7 @@ from rapidfuzz.distance import LCSseq, Levenshtein
 from calomel.code.lines import Rows
 from calomel.code.names import is_word, names_of
 from calomel.code.scopes import declares, is_foreign
-from calomel.prompts.parts import Edit, common_prefix, common_suffix
+from calomel.prompts.parts import Edit, changed_span
 from calomel.selectivity.proposal import Proposal, Recent
 
 # Whitespace characters between a deletion and the place where the text comes back.
@@ -150,9 +150,9 @@ def _trimmed(text: str, edits: Sequence[tuple[int, int, str]]) -> list[Edit]:
     """The edits without the parts that they leave unchanged."""
     bare = []
     for start, end, new in edits:
-        front, back = _shared(text[start:end], new)
-        if start + front < end - back or front < len(new) - back:
-            bare.append(Edit(start + front, end - back, new[front : len(new) - back]))
+        first, last, new_last = changed_span(text[start:end], new)
+        if first < max(last, new_last):
+            bare.append(Edit(start + first, start + last, new[first:new_last]))
     return bare
 
 
@@ -203,8 +203,8 @@ def _bare(removed: str, inserted: str) -> tuple[tuple[int, str, str], ...]:
     found: list[tuple[int, str, str]] = []
     by = 0
     for start, end, new in words_changed(removed, [(0, len(removed), inserted)]):
-        front, back = _shared(removed[start:end], new)
-        found.append((start + by + front, removed[start + front : end - back], new[front : len(new) - back]))
+        first, last, new_last = changed_span(removed[start:end], new)
+        found.append((start + by + first, removed[start + first : start + last], new[first:new_last]))
         by += len(new) - (end - start)
     return tuple(found)
 
@@ -233,8 +233,8 @@ def _near(proposal: Proposal, at: int, place: int) -> bool:
 def _common(one: str, other: str) -> int:
     """Characters that two texts have in the same order, counted only if they are most of one of them."""
     if len(one) > _LONGEST or len(other) > _LONGEST:
-        front, back = _shared(one, other)
-        return front + back
+        first, last, _ = changed_span(one, other)
+        return first + len(one) - last
     # A third of unrelated code is common by chance.
     length = int(LCSseq.similarity(one, other))
     return length if 2 * length > min(len(one), len(other)) else 0
@@ -243,9 +243,3 @@ def _common(one: str, other: str) -> int:
 def _joins(beside: str, gone: str, came: str) -> bool:
     """Whether a change at the edge of a word changes that word."""
     return is_word(beside) and (is_word(gone) or is_word(came))
-
-
-def _shared(one: str, other: str) -> tuple[int, int]:
-    """Lengths of the common beginning, and of the common end after it."""
-    front = common_prefix(one, other)
-    return front, common_suffix(one[front:], other[front:])
