@@ -131,3 +131,16 @@ def test_a_name_in_a_text_of_several_lines_is_a_change_of_its_own() -> None:
     after = before.replace("size", "area", 1)
     found = drafts(after, text_hunks("a.py", before, after), 0, "a.py")
     assert [(after[: each.start].count("\n"), each.alone) for each in found] == [(4, False), (2, True)]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.ts", "const % = () =>\n  Math.random()\n    .toString();\n\nexport const A = `a${%()}`;\nconst b = %();\n"),
+        ("a.go", "func f() {\n\tall := []struct {\n\t\t% int\n\t}{{%: 1}}\n\tuse(all[0].%)\n}\n"),
+        ("a.py", "def f():\n    def %(a):\n        return a\n\n    return %(1)\n"),
+    ],
+)  # fmt: skip
+def test_what_is_no_parameter_and_no_variable_is_renamed_outside_of_a_function_too(path: str, text: str) -> None:
+    before, after = text.replace("%", "size"), text.replace("%", "area", 1).replace("%", "size")
+    assert renamed(path, before, after) == text.replace("%", "area")

@@ -44,6 +44,7 @@ _VALUES: Final = frozenset({"right", "value", "type", "body", "return_type"})
 _PATTERNS: Final = ("pattern", "parameter", "parameters", "_list", "_target", "tuple", "dotted_name", "declarator")
 # Fields of members of a value, and nodes whose key or name is one.
 _MEMBERS: Final = frozenset({"attribute", "property", "field"})
+_FIELDS: Final = frozenset({"field_identifier", "property_identifier"})
 _PAIRS: Final = frozenset({"pair", "field_initializer", "keyed_element", "property_signature"})
 # Node types whose `name` belongs to something else, such as the callee, or whose `left` is used.
 _OTHERS: Final = frozenset({
@@ -90,7 +91,7 @@ def binds(rows: Rows, offset: int) -> bool | None:
     if node is None or grammar is None:
         return None
     parent, field = field_of(node)
-    if parent is None or parent.type == "function_declarator":
+    if parent is None or parent.type == "function_declarator" or node.type in _FIELDS:
         return False
     named = field == "name" and parent.type in grammar.definitions and parent.type not in VARIABLES
     return not named and declares(node)
@@ -160,15 +161,19 @@ def parameter_head(rows: Rows, row: int, column: int) -> int | None:
     return head if head is not None and begins_function(rows, head) else None
 
 
-def function_rows(rows: Rows, row: int) -> range | None:
-    """The lines of the innermost function around a line; None outside of all functions."""
-    node = _function_around(rows, max(rows.start(row), rows.start(row) + len(rows.lines[row].rstrip()) - 1))
+def function_rows(rows: Rows, row: int, at: int | None = None) -> range | None:
+    """The lines of the innermost function around a line; None outside of all functions.
+
+    With an offset `at` in the line, the function around that: a variable that holds a function is not in it.
+    """
+    last = max(rows.start(row), rows.start(row) + len(rows.lines[row].rstrip()) - 1)
+    node = _function_around(rows, last if at is None else at)
     if node is not None:
         return None if node.parent is None else range(node.start_point.row, node.end_point.row + 1)
-    at: int | None = row
-    while at is not None and not begins_function(rows, at):
-        at = outer(rows, at)
-    return None if at is None else range(at, block_end(rows, at))
+    head: int | None = row
+    while head is not None and not begins_function(rows, head):
+        head = outer(rows, head)
+    return None if head is None else range(head, block_end(rows, head))
 
 
 def _head_end(rows: Rows, row: int) -> int:

@@ -274,7 +274,7 @@ def _is_bound(rows: Rows, offset: int, name: str, inside: range) -> bool:
     """Whether a name at an offset is declared there as a parameter or a variable of a function."""
     bound = binds(rows, offset)
     if bound is not None:
-        return bound
+        return bound and function_rows(rows, rows.row(offset), offset) == inside
     row, before = rows.row(offset), rows.before(offset)
     parameter = parameter_head(rows, row, len(before)) == inside.start and _NAMED.search(before) is not None
     return parameter or (
@@ -351,7 +351,7 @@ def _local(rows: Rows, edits: Sequence[LineEdit], old: str, new: str) -> range |
         if _CAUGHT.search(edit.new[:start]):
             return range(edit.row, block_end(rows, edit.row))
         head = parameter_head(rows, edit.row, start)
-        inside = function_rows(rows, edit.row if head is None else head)
+        inside = function_rows(rows, edit.row if head is None else head, rows.start(edit.row) + start)
         if inside is None:
             continue
         if rows.names.interpolated and new.startswith("$"):
