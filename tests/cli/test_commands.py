@@ -30,7 +30,7 @@ from calomel.infer.in_process import EngineCompleter
 from calomel.report.heldout import BenchDataError
 from calomel.server import run as server_run
 from calomel.server.errors import StartError
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 from calomel.training import run as training_run
 from calomel.training.config import TrainConfig
 from calomel.training.corpus import build
@@ -198,10 +198,10 @@ def test_options_reach_the_trainer(run: Runner, tmp_path: Path, monkeypatch: pyt
 
 
 def test_options_become_settings(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    served: list[ServerSettings] = []
+    served: list[ServeSettings] = []
     monkeypatch.setattr(server_run, "serve", served.append)
     assert run("serve", "--port", 0, "--allowed-host", "box", "--allowed-host", "box.lan", "--threads", 2).status == 0
-    assert [ServerSettings(port=0, allowed_hosts=("box", "box.lan"), threads=2)] == served
+    assert [ServeSettings(port=0, allowed_hosts=("box", "box.lan"), threads=2)] == served
 
 
 def test_every_setting_is_shown_with_its_origin(
@@ -218,7 +218,7 @@ def test_every_setting_is_shown_with_its_origin(
     assert rows["max_requests"] == ["7", "CALOMEL_MAX_REQUESTS"]
     assert rows["device"] == ["cpu"]
     assert rows["token"] == ["(hidden)", str(settings_file)]
-    assert set(rows) == set(ServerSettings.model_fields)
+    assert set(rows) == set(ServeSettings.model_fields)
     assert "secret-token" not in done.out
 
 

@@ -30,7 +30,7 @@ from calomel.infer.completer import CompleterError
 from calomel.infer.runtime_file import ServerRecord
 from calomel.report import running
 from calomel.report.running import Progress
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 from calomel.workspace.settings import Settings, SuggestSettings
 
 
@@ -131,7 +131,7 @@ ZED = """{
 )
 def test_zed_is_told_where_it_points(home: Path, url: str, model: str, form: str, told: str) -> None:
     configured(home, "zed/settings.json", ZED % (url, model, form))
-    [finding] = [each for each in check_editors(here(ServerSettings(port=8017))) if each.subject == "Zed"]
+    [finding] = [each for each in check_editors(here(ServeSettings(port=8017))) if each.subject == "Zed"]
     assert told in finding.found
     assert (finding.level == "ok") == ("set up in" in told)
 
@@ -141,7 +141,7 @@ def test_zed_is_told_where_it_points(home: Path, url: str, model: str, form: str
 )
 def test_other_settings_of_zed_are_no_crash(home: Path, text: str) -> None:
     configured(home, "zed/settings.json", text)
-    assert [each.level for each in check_editors(here(ServerSettings())) if each.subject == "Zed"] == ["warn"]
+    assert [each.level for each in check_editors(here(ServeSettings())) if each.subject == "Zed"] == ["warn"]
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Finding]:
     def find(free: int) -> Finding:
         monkeypatch.setattr("calomel.families.memory.free_bytes", lambda device: free * 1024**2)
         monkeypatch.setattr("calomel.engine.checkpoint.native_bfloat16", lambda: False)
-        (found,) = (each for each in check_model(ServerSettings()) if each.subject == "memory")
+        (found,) = (each for each in check_model(ServeSettings()) if each.subject == "memory")
         return found
 
     return find
@@ -281,7 +281,7 @@ def test_a_speed_that_is_enough_or_cannot_be_measured_is_no_fault() -> None:
 
 
 def findings(folder: Path) -> dict[str, Finding]:
-    return {found.subject: found for found in check_model(ServerSettings(model=folder, no_auth=True))}
+    return {found.subject: found for found in check_model(ServeSettings(model=folder, no_auth=True))}
 
 
 def test_what_is_wrong_with_another_makers_checkpoint_is_found_without_loading_it(sdar: Path) -> None:

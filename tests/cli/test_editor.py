@@ -15,7 +15,7 @@ from tests.editors.programs import find_neovim
 
 from calomel.cli.editor import here
 from calomel.cli.editor_checks import check_editors
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def test_the_doctor_is_content_with_what_is_printed(run: Runner, home: Path, mon
     for name, path in (("zed", "zed/settings.json"), ("vscode", "Code/User/settings.json")):
         printed = snippet(run("editor", "setup", name).out)
         configured(home, path, printed.replace("{", "{ // mine, with a comma at the end", 1).replace("}", ",}", 1))
-    found = {each.subject: each.level for each in check_editors(here(ServerSettings(port=8123)))}
+    found = {each.subject: each.level for each in check_editors(here(ServeSettings(port=8123)))}
 
     assert (found["Zed"], found["VS Code"]) == ("ok", "ok")
     # What is there already is not asked for again.
@@ -65,7 +65,7 @@ def test_the_doctor_is_content_with_what_is_printed(run: Runner, home: Path, mon
 @pytest.mark.parametrize("text", ["[]", "{", "{'a': 1}", '{"a":' * 3000, "{} {}", "/* "], ids=len)
 def test_the_doctor_names_settings_that_cannot_be_read(home: Path, text: str) -> None:
     path = configured(home, "zed/settings.json", text)
-    (found,) = [each for each in check_editors(here(ServerSettings())) if each.subject == "Zed"]
+    (found,) = [each for each in check_editors(here(ServeSettings())) if each.subject == "Zed"]
 
     assert found.level == "warn"
     assert str(path) in found.found

@@ -18,7 +18,7 @@ from calomel.infer.in_process import open_filler
 from calomel.infer.wire import decode, encode
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.server.app import create_app
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 
 NEXT_EDIT = {"zeta2", "zeta2.1", "sweep-next-edit", "sweep-next-edit-v2"}
 LEFT_TO_RIGHT = {"qwen2", "qwen3", "llama", *NEXT_EDIT}
@@ -38,28 +38,28 @@ EDIT = (
 
 
 @pytest.fixture(scope="module", params=sorted(WRITERS))
-def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+def app_state(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     folder = tmp_path_factory.mktemp("published") / request.param
     WRITERS[request.param](folder)
     assert find(folder).name == request.param
-    settings = ServerSettings(token=SecretStr(TOKEN), model=folder, outcome_log=False)
+    settings = ServeSettings(token=SecretStr(TOKEN), model=folder, outcome_log=False)
     app = create_app(settings, lambda: open_filler(folder, dtype="float32", cache_tokens=4096))
     headers = {"authorization": f"Bearer {TOKEN}"}
     with TestClient(app, base_url="http://127.0.0.1", headers=headers) as client:
-        until(lambda: app.state.door.loader.state in {"ready", "failed"}, 60)
+        until(lambda: app.state.app_state.loader.state in {"ready", "failed"}, 60)
         yield client
 
 
-def post(door: TestClient, route: str, **body: Any) -> Any:
-    return door.post(f"/v1/{route}/completions", json={"model": "m", **body})
+def post(app_state: TestClient, route: str, **body: Any) -> Any:
+    return app_state.post(f"/v1/{route}/completions", json={"model": "m", **body})
 
 
 def test_every_family_but_our_own_has_a_published_layout_to_be_tried_with() -> None:
     assert sorted({family.name for family in FAMILIES} - set(WRITERS)) == ["calomel"]
 
 
-def test_a_hole_is_filled(door: TestClient) -> None:
-    first, again = (post(door, "fim", temperature=0.0, **FILL) for _ in range(2))
+def test_a_hole_is_filled(app_state: TestClient) -> None:
+    first, again = (post(app_state, "fim", temperature=0.0, **FILL) for _ in range(2))
 
     assert first.status_code == 200, first.text
     answer = first.json()
@@ -69,8 +69,8 @@ def test_a_hole_is_filled(door: TestClient) -> None:
     assert answer["usage"]["prompt_tokens"] > 8
 
 
-def test_a_canvas_is_shown_while_it_is_denoised(door: TestClient) -> None:
-    answer = post(door, "fim", stream=True, diffusing=True, **FILL)
+def test_a_canvas_is_shown_while_it_is_denoised(app_state: TestClient) -> None:
+    answer = post(app_state, "fim", stream=True, diffusing=True, **FILL)
 
     assert answer.status_code == 200, answer.text
     *states, done = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
@@ -80,7 +80,7 @@ def test_a_canvas_is_shown_while_it_is_denoised(door: TestClient) -> None:
 
 
 def test_a_region_is_rewritten_and_a_draft_is_judged_where_the_model_can(
-    door: TestClient, request: pytest.FixtureRequest
+    app_state: TestClient, request: pytest.FixtureRequest
 ) -> None:
     parts = PromptParts(
         edits=(Hunk("shape.py", 0, "def area(w, height):\n", "def area(width, height):\n"),),
@@ -91,7 +91,7 @@ def test_a_region_is_rewritten_and_a_draft_is_judged_where_the_model_can(
     )
     asked = CompleteRequest("edit", parts, max_tokens=24, drafts=(Draft(REGION, "rename"),))
 
-    answer = door.post("/calomel/v1/complete", content=encode(asked), headers=JSON)
+    answer = app_state.post("/calomel/v1/complete", content=encode(asked), headers=JSON)
 
     assert answer.status_code == 200, answer.text
     told = decode(answer.content, CompleteAnswer)
@@ -107,8 +107,8 @@ def test_a_region_is_rewritten_and_a_draft_is_judged_where_the_model_can(
 
 
 @pytest.mark.slow
-def test_a_next_edit_is_asked_for_in_the_published_form(door: TestClient) -> None:
-    answer = post(door, "edit", messages=[{"role": "user", "content": EDIT}])
+def test_a_next_edit_is_asked_for_in_the_published_form(app_state: TestClient) -> None:
+    answer = post(app_state, "edit", messages=[{"role": "user", "content": EDIT}])
 
     assert answer.status_code == 200, answer.text
     assert answer.json()["usage"]["prompt_tokens"] > 8
@@ -116,10 +116,10 @@ def test_a_next_edit_is_asked_for_in_the_published_form(door: TestClient) -> Non
     assert answer.json()["choices"][0]["message"]["content"].startswith("```\n")
 
 
-def test_a_conversation_goes_on_where_the_checkpoint_brings_a_template(door: TestClient) -> None:
+def test_a_conversation_goes_on_where_the_checkpoint_brings_a_template(app_state: TestClient) -> None:
     messages = [{"role": "user", "content": "Name a colour."}]
 
-    answer = post(door, "chat", messages=messages, max_tokens=8, temperature=0.0)
+    answer = post(app_state, "chat", messages=messages, max_tokens=8, temperature=0.0)
 
     if answer.status_code == 200:
         assert answer.json()["usage"]["prompt_tokens"] > 0

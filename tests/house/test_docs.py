@@ -28,7 +28,7 @@ from calomel.families.table import FAMILIES
 from calomel.infer import launch
 from calomel.lsp import log
 from calomel.server import tokens
-from calomel.server.settings import TABLE, ServerSettings
+from calomel.server.settings import TABLE, ServeSettings
 from calomel.suggest import outcome_log
 from calomel.suggest.silence import SilenceReason
 from calomel.weights import folders
@@ -170,7 +170,7 @@ def test_settings_that_are_named_are_there(path: Path) -> None:
 
 @pytest.mark.parametrize("path", pages(), ids=name)
 def test_variables_that_are_named_are_there(path: Path) -> None:
-    known = {f"CALOMEL_{setting.upper()}" for setting in ServerSettings.model_fields} | _OTHER
+    known = {f"CALOMEL_{setting.upper()}" for setting in ServeSettings.model_fields} | _OTHER
     assert set(re.findall(r"\bCALOMEL_[A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8"))) - known == set()
 
 
@@ -182,7 +182,7 @@ def test_settings_in_examples_are_there(path: Path) -> None:
         ):
             tables: dict[str, Any] = tomllib.loads(block.text)
             for table, values in tables.items():
-                known = set(ServerSettings.model_fields) if table == TABLE else _SECTIONS.get(table)
+                known = set(ServeSettings.model_fields) if table == TABLE else _SECTIONS.get(table)
                 if known is not None:
                     assert set(values) - known == set()
 

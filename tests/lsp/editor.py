@@ -14,9 +14,8 @@ from typing import Any
 from tests.suggest.editor import Reply, ScriptedModel
 
 from calomel.infer.completer import Candidate, Completer, CompleteRequest, CompleterError, ModelInfo
-from calomel.lsp.connection import Framer, encode_message
+from calomel.lsp.connection import Framer, Transport
 from calomel.lsp.server import Server
-from calomel.lsp.transport import Transport
 
 URI = "file:///workspace/a.py"
 # Where `at(1, 4)` is, a line is to be typed.
@@ -82,7 +81,8 @@ class Editor:
         os.write(self._writing, data)
 
     def send(self, message: Any) -> None:
-        self.raw(encode_message(message))
+        body = json.dumps(message).encode()
+        self.raw(b"Content-Length: %d\r\n\r\n" % len(body) + body)
 
     def notify(self, method: str, params: Any = None) -> None:
         self.send({"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params}))

@@ -24,8 +24,8 @@ from calomel.infer.upstream import running
 from calomel.infer.upstream.completer import UpstreamCompleter
 from calomel.infer.upstream.exchange import Target
 from calomel.lsp import commands
+from calomel.lsp.connection import claim_stdio
 from calomel.lsp.server import Server, leave
-from calomel.lsp.transport import claim_stdio
 from calomel.workspace.settings import ServerSettings
 
 

@@ -22,7 +22,7 @@ from calomel.infer.in_process import open_filler
 from calomel.infer.remote import Endpoint, HttpCompleter
 from calomel.server.app import create_app
 from calomel.server.run import address, config, listen
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 from calomel.weights import nano_path
 
 MOST_FUNCTIONS: Final = 450
@@ -63,7 +63,7 @@ class Walk:
 
 @contextmanager
 def served() -> Iterator[str]:
-    settings = ServerSettings(no_auth=True, model=nano_path())
+    settings = ServeSettings(no_auth=True, model=nano_path())
     server = uvicorn.Server(config(settings, create_app(settings, lambda: open_filler(nano_path(), threads=1))))
     with listen("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -24,7 +24,7 @@ from calomel.selectivity.sample import Reaction, Sample, SampleError, read_sampl
 from calomel.suggest.edit import Planned
 from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import line_of, record_of
-from calomel.suggest.signals import CandidateAgreement, Drafted, Kinship, signals_of, surroundings
+from calomel.suggest.signals import CandidateAgreement, DraftSignals, Kinship, signals_of, surroundings
 
 FITTED = Calibrator(
     {
@@ -122,7 +122,7 @@ SIGNALS = signals_of(
     accepted=3,
     rejected=4,
     cut=1,
-    drafted=Drafted(2, 0.5, 3),
+    drafted=DraftSignals(2, 0.5, 3),
     kinship=Kinship(4, 1, 7),
     agreement=CandidateAgreement(1, 2, 1.0 / 7),
     place="code",

@@ -26,10 +26,10 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 from tests.loop_watch import _short_turns  # noqa: F401 (a fixture)
 
-from calomel.infer.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, Occupancy, Timings
+from calomel.infer.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, EngineTimings, Occupancy
 from calomel.server.app import create_app
 from calomel.server.run import config, open_upstream, upstream_of
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 
 TOKEN = "test-token-0123456789"
 Opener = Callable[..., TestClient]
@@ -128,13 +128,13 @@ class FakeFiller:
         if request.kind == "fill":
             fill = self._fill()
             own = replace(Candidate.of(fill.result, fill.text), finish_reason=fill.finish_reason)
-            timings = Timings(queued=0.005, total=fill.seconds)
+            timings = EngineTimings(queued=0.005, total=fill.seconds)
             return CompleteAnswer((own,), context_tokens=24, cached_tokens=16, timings=timings)
         candidates = tuple(
             Candidate(draft.text, (-0.01,), end_log_prob=-0.01, maker=draft.maker, log_prob=-0.1, keep_log_prob=-9.0)
             for draft in request.drafts
         )
-        return CompleteAnswer(candidates, context_tokens=24, cached_tokens=16, timings=Timings(total=0.02))
+        return CompleteAnswer(candidates, context_tokens=24, cached_tokens=16, timings=EngineTimings(total=0.02))
 
     reads_ahead = False
     note = None
@@ -160,12 +160,12 @@ def until(condition: Callable[[], bool], seconds: float = 10) -> None:
 def app_of(factory: Callable[[], Any], **settings: Any) -> FastAPI:
     """An app with such models, and with the token of these tests unless it wants none."""
     own = {} if settings.get("no_auth") else {"token": TOKEN}
-    return create_app(ServerSettings.model_validate(own | settings), factory)
+    return create_app(ServeSettings.model_validate(own | settings), factory)
 
 
 def upstream_app(url: str, **settings: Any) -> FastAPI:
     """An app that asks the server at an address. Raises StartError as its start would."""
-    given = ServerSettings.model_validate({"token": TOKEN, "upstream": url, **settings})
+    given = ServeSettings.model_validate({"token": TOKEN, "upstream": url, **settings})
     upstream = upstream_of(given)
     assert upstream is not None
     completer = open_upstream(upstream)
@@ -177,7 +177,7 @@ def opened(app: FastAPI, token: str | None = TOKEN, *, ready: bool = True) -> It
     """A client of a running app, whose model is ready unless `ready=False`."""
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     with TestClient(app, base_url="http://127.0.0.1:8017", headers=headers) as client:
-        until(lambda: not ready or app.state.door.loader.state == "ready", 60)
+        until(lambda: not ready or app.state.app_state.loader.state == "ready", 60)
         yield client
 
 
@@ -197,7 +197,7 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
 @pytest.fixture(autouse=True)
 def _own_folders_and_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for name in ServerSettings.model_fields:
+    for name in ServeSettings.model_fields:
         monkeypatch.delenv(f"CALOMEL_{name.upper()}", raising=False)
 
 
@@ -238,12 +238,12 @@ def client(open_client: Opener) -> TestClient:
 @contextmanager
 def listening(app: FastAPI) -> Iterator[tuple[str, int]]:
     """The app behind a real socket, exactly as `calomel serve` serves it."""
-    server = uvicorn.Server(config(app.state.door.settings, app))
+    server = uvicorn.Server(config(app.state.app_state.settings, app))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            until(lambda: app.state.door.loader.state == "ready")
+            until(lambda: app.state.app_state.loader.state == "ready")
             yield listener.getsockname()[:2]
         finally:
             server.should_exit = True

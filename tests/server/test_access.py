@@ -22,7 +22,7 @@ from tests.server.conftest import TOKEN, Opener, Serving, operations, received
 import calomel.server.run
 from calomel.server.app import create_app
 from calomel.server.errors import StartError
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 from calomel.server.tokens import Tokens, parse, read, read_or_make
 
 PUBLIC = {"/health", "/feedback"}
@@ -108,7 +108,7 @@ def test_without_authentication_everybody_may_come_in(open_client: Opener) -> No
 
 def test_an_app_without_a_token_is_not_made_by_accident() -> None:
     with pytest.raises(StartError, match="needs a token"):
-        create_app(ServerSettings(), lambda: None)  # type: ignore[arg-type, return-value]
+        create_app(ServeSettings(), lambda: None)  # type: ignore[arg-type, return-value]
 
 
 @pytest.mark.parametrize(

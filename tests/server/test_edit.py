@@ -103,7 +103,7 @@ def test_a_rename_goes_on_in_the_region_whether_it_comes_in_one_text_or_in_parts
 def test_what_is_offered_is_remembered_and_counted_and_silence_is_counted_by_its_reason(
     client: TestClient, filler: Any
 ) -> None:
-    find = client.app.state.door.deliveries.find  # type: ignore[attr-defined]
+    find = client.app.state.app_state.deliveries.find  # type: ignore[attr-defined]
     offered = client.post(URL, json=ask()).json()["id"]
     filler.deltas = []
     silent = client.post(URL, json=ask(prompt(history=""))).json()

@@ -26,7 +26,7 @@ from calomel.engine.errors import CacheFullError, ContextTooLongError, InvalidRe
 from calomel.infer.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, Draft, Kind
 from calomel.infer.wire import COMPLETE_PATH, INFO_PATH, decode, decode_info, encode
 from calomel.prompts.parts import EditRegion, PromptParts
-from calomel.server.door import Door
+from calomel.server.app_state import AppState
 from calomel.server.lifetime import DrainingServer
 from calomel.workspace.secrets import Span
 
@@ -227,7 +227,7 @@ def test_a_client_that_hangs_up_before_the_answer_cancels_the_work(
         client.post(URL, json=ask(stream=stream))
 
     assert filler.cancelled.wait(10)
-    until(lambda: live.app.state.door.admission.taken == 0)
+    until(lambda: live.app.state.app_state.admission.taken == 0)
 
 
 def test_a_client_that_hangs_up_amid_a_stream_cancels_the_work(live: SimpleNamespace, filler: Any) -> None:
@@ -238,10 +238,10 @@ def test_a_client_that_hangs_up_amid_a_stream_cancels_the_work(live: SimpleNames
     ):
         lines = answer.iter_lines()
         assert '"return "' in next(lines)
-        assert live.app.state.door.admission.taken == 1
+        assert live.app.state.app_state.admission.taken == 1
 
     assert filler.cancelled.wait(10)
-    until(lambda: live.app.state.door.admission.taken == 0)
+    until(lambda: live.app.state.app_state.admission.taken == 0)
 
 
 def test_an_answer_that_is_read_to_its_end_cancels_nothing(live: SimpleNamespace, filler: Any) -> None:
@@ -250,7 +250,7 @@ def test_an_answer_that_is_read_to_its_end_cancels_nothing(live: SimpleNamespace
         assert client.post(URL, json=ask(stream=True)).text.endswith("data: [DONE]\n\n")
 
     assert not filler.cancelled.is_set()
-    until(lambda: live.app.state.door.admission.taken == 0)
+    until(lambda: live.app.state.app_state.admission.taken == 0)
 
 
 def test_a_client_that_hangs_up_amid_its_body_leaves_no_trace_in_the_log(
@@ -308,7 +308,7 @@ async def test_who_sends_many_long_texts_keeps_nobody_else_waiting(
         time.sleep(0.02 if len(text) > 100 else 0)
         return text
 
-    monkeypatch.setattr(Door, "mask", slow)
+    monkeypatch.setattr(AppState, "mask", slow)
     done: list[str] = []
 
     async def ask(address: str, prompt: str) -> None:
@@ -340,7 +340,7 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read(open_client: Opener,
 def test_no_route_looks_for_secrets_on_the_event_loop(
     client: TestClient, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rules = client.app.state.door.edits.secrets  # type: ignore[attr-defined]
+    rules = client.app.state.app_state.edits.secrets  # type: ignore[attr-defined]
     spans, on_loop = rules.spans, list[bool]()
 
     def watched(text: str) -> tuple[Span, ...]:
@@ -383,7 +383,7 @@ COMPLETE_SECRET = "s3cret-text"
 
 def learned(client: TestClient, *kinds: Kind) -> None:
     """The model of the door says that it was trained for `kinds`."""
-    loader = client.app.state.door.loader  # type: ignore[attr-defined]
+    loader = client.app.state.app_state.loader  # type: ignore[attr-defined]
     info = replace(loader.info(), kinds=kinds)
     loader._describe = lambda: info
 

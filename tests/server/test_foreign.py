@@ -119,11 +119,11 @@ def test_an_edit_that_zed_would_misread_is_not_sent_and_not_counted_as_shown(cli
     body = client.post(URL, json=ask(ZETA21, stop=[" * height"])).json()
 
     assert body["choices"][0]["text"] == "<|marker_3|><|marker_3|>"
-    assert client.app.state.door.deliveries.find(body["id"]) is None  # type: ignore[attr-defined]
+    assert client.app.state.app_state.deliveries.find(body["id"]) is None  # type: ignore[attr-defined]
 
 
 def test_what_was_answered_can_be_given_feedback_on(client: TestClient) -> None:
-    deliveries = client.app.state.door.deliveries  # type: ignore[attr-defined]
+    deliveries = client.app.state.app_state.deliveries  # type: ignore[attr-defined]
     filled, edited = (client.post(URL, json=ask(prompt)).json()["id"] for prompt in (QWEN, ZETA21))
 
     assert (deliveries.find(filled).kind, deliveries.find(edited).kind) == ("fill", "edit")

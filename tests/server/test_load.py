@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from tests.server.conftest import TOKEN, Serving, head, opened, operations, received, until
 
 from calomel.server.app import create_app
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 from calomel.server.tokens import Tokens
 
 URL = "/v1/fim/completions"
@@ -93,7 +93,7 @@ def test_a_request_that_comes_in_part_or_in_drips_is_cut(serving: Serving, part:
 
     assert answer.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "request_timeout"
-    assert server.app.state.door.admission.taken == 0
+    assert server.app.state.app_state.admission.taken == 0
 
 
 def test_a_second_request_of_a_connection_is_timed_too(serving: Serving) -> None:
@@ -125,7 +125,7 @@ def test_a_client_that_does_not_read_its_answer_is_let_go(serving: Serving, fill
     with server.connect() as client:
         client.sendall(whole(body))
         assert filler.started.wait(10)
-        until(lambda: server.app.state.door.admission.taken == 0, 20)
+        until(lambda: server.app.state.app_state.admission.taken == 0, 20)
 
 
 def test_a_header_of_200_kilobytes_is_refused_in_the_published_shape(serving: Serving) -> None:
@@ -229,7 +229,7 @@ def test_a_body_at_the_edge_of_json_is_answered_and_the_server_goes_on(client: T
 def test_a_client_that_holds_its_share_leaves_room_for_the_others(filler: Any) -> None:
     filler.gate = Event()
     app = create_app(
-        ServerSettings(max_requests=4, client_share=0.5),
+        ServeSettings(max_requests=4, client_share=0.5),
         lambda: filler,
         tokens=Tokens({"ann": "a-token", "bob": "b-token"}),
     )
@@ -239,10 +239,10 @@ def test_a_client_that_holds_its_share_leaves_room_for_the_others(filler: Any) -
             return client.post(URL, json=ASK, headers={"x-api-key": token})  # type: ignore[return-value]
 
         greedy = [pool.submit(ask, "a-token") for _ in range(2)]
-        until(lambda: app.state.door.admission.taken == 2)
+        until(lambda: app.state.app_state.admission.taken == 2)
         third = ask("a-token")
         other = pool.submit(ask, "b-token")
-        until(lambda: app.state.door.admission.taken == 3)
+        until(lambda: app.state.app_state.admission.taken == 3)
         filler.gate.set()
 
         assert (third.status_code, third.json()["error"]["code"]) == (429, "rate_limit_reached")
@@ -266,7 +266,7 @@ def test_after_a_thousand_that_hung_up_places_and_memory_are_as_before(serving: 
                 if number % 5:
                     assert filler.started.wait(10)
             filler.requests.clear()
-        until(lambda: server.app.state.door.admission.taken == 0)
+        until(lambda: server.app.state.app_state.admission.taken == 0)
 
     hang_up(100)
     us = psutil.Process()

@@ -12,32 +12,32 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from calomel.server.settings import Layered, ServerSettings, SettingsError, load, named_path, shown
+from calomel.server.settings import Layered, ServeSettings, SettingsError, load, named_path, shown
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.53", "localhost", "::1"])
 def test_loopback_hosts_are_taken(host: str) -> None:
-    assert ServerSettings(host=host).host == host
+    assert ServeSettings(host=host).host == host
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.com", "", "localhost.example.com"])
 def test_a_host_that_others_can_reach_must_be_asked_for_twice(host: str) -> None:
     with pytest.raises(ValidationError, match="allow-remote"):
-        ServerSettings(host=host)
-    assert ServerSettings(host=host, allow_remote=True).host == host
+        ServeSettings(host=host)
+    assert ServeSettings(host=host, allow_remote=True).host == host
 
 
 def test_an_empty_token_needs_no_auth_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALOMEL_TOKEN", "")
     with pytest.raises(ValidationError, match="the token is empty"):
-        ServerSettings()
-    assert ServerSettings(no_auth=True).no_auth
+        ServeSettings()
+    assert ServeSettings(no_auth=True).no_auth
 
 
 @pytest.mark.parametrize("token", ["with space", "tab\t", "line\n", "é"])
 def test_a_token_that_no_header_can_carry_is_refused_without_repeating_it(token: str) -> None:
     with pytest.raises(ValidationError) as caught:
-        ServerSettings.model_validate({"token": token})
+        ServeSettings.model_validate({"token": token})
     assert token not in str(caught.value)
 
 
@@ -57,14 +57,14 @@ def test_a_token_that_no_header_can_carry_is_refused_without_repeating_it(token:
 )
 def test_what_makes_no_sense_or_leaves_the_door_open_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        ServerSettings.model_validate(given)
+        ServeSettings.model_validate(given)
 
 
 def test_by_default_only_this_machine_gets_in() -> None:
-    settings = ServerSettings()
+    settings = ServeSettings()
     assert (settings.host, settings.no_auth, settings.allow_remote) == ("127.0.0.1", False, False)
     assert settings.hosts() == ["127.0.0.1", "localhost", "[::1]"]
-    assert "[fd00::1]" in ServerSettings(host="fd00::1", allow_remote=True).hosts()
+    assert "[fd00::1]" in ServeSettings(host="fd00::1", allow_remote=True).hosts()
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ def test_every_variable_that_is_set_is_a_setting() -> None:
     for name in ("calomel.service", "Dockerfile", "compose.yaml"):
         found |= set(re.findall(r"CALOMEL_([A-Z_]+)(?:[=:])", (DEPLOY / name).read_text()))
     assert found
-    assert {name.lower() for name in found} <= set(ServerSettings.model_fields)
+    assert {name.lower() for name in found} <= set(ServeSettings.model_fields)
 
 
 def test_the_image_gets_what_the_package_is_built_from() -> None:

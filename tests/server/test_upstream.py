@@ -28,7 +28,7 @@ from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.prompts.zeta import parse_zeta
 from calomel.server.errors import StartError
 from calomel.server.run import upstream_of
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 
 FIM = "/v1/fim/completions"
 HOLE = {"model": "m", "prompt": "def twice(n):\n    return ", "suffix": "\n"}
@@ -751,7 +751,7 @@ def test_how_tokens_are_drawn_is_passed_on(asked: Open) -> None:
 
 def test_the_own_address_is_refused() -> None:
     with pytest.raises(StartError, match="this server's own address"):
-        upstream_of(ServerSettings(upstream="http://localhost:8017", no_auth=True))
+        upstream_of(ServeSettings(upstream="http://localhost:8017", no_auth=True))
 
 
 UPSTREAM = "http://127.0.0.1:8080"
@@ -770,7 +770,7 @@ WRONG: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(("sentence", "given"), WRONG.items(), ids=WRONG)
 def test_an_upstream_that_cannot_or_must_not_be_asked_is_refused(sentence: str, given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="upstream") as refused:
-        ServerSettings.model_validate({"no_auth": True, **given})
+        ServeSettings.model_validate({"no_auth": True, **given})
 
     assert sentence in str(refused.value)
 
@@ -778,7 +778,7 @@ def test_an_upstream_that_cannot_or_must_not_be_asked_is_refused(sentence: str, 
 def test_a_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALOMEL_UPSTREAM_KEY", "k-1")
 
-    assert "k-1" not in repr(ServerSettings(upstream=UPSTREAM, no_auth=True))
+    assert "k-1" not in repr(ServeSettings(upstream=UPSTREAM, no_auth=True))
 
 
 def test_a_key_comes_from_a_file_that_nobody_else_can_read(tmp_path: Path, asked: Open) -> None:
@@ -792,7 +792,7 @@ def test_a_key_comes_from_a_file_that_nobody_else_can_read(tmp_path: Path, asked
 
 
 def told(settings: dict[str, Any], ports: Sequence[tuple[str, int]] = ()) -> list[tuple[str, str, str]]:
-    found = check_upstream(ServerSettings.model_validate({"no_auth": True, **settings}), ports)
+    found = check_upstream(ServeSettings.model_validate({"no_auth": True, **settings}), ports)
     return [(each.level, each.found, each.advice) for each in found]
 
 

@@ -31,6 +31,8 @@ _WORD: Final = re.compile(r"\s*(?:\w+|[^\w\s]+)")
 _TYPES: Final = {"py": "python", "ts": "typescript", "rs": "rust", "md": "markdown", "yml": "yaml"}
 # Going to a place and removing what stands there, whatever that is.
 _PLACE_KEYS: Final = 3
+# Takes all of a suggestion, also where Tab indents.
+_TAKE: Final = "<M-l>"
 # A word is worth a key from so many characters on.
 _LEAST: Final = 3
 _REST_SECONDS: Final = 1.2
@@ -139,7 +141,7 @@ class Person:
         ghost, seen = shown["ghost"].rstrip(), self.offers.setdefault(shown["id"], shown | {"verdict": "wrong"})
         line, word = ghost.split("\n")[0], _WORD.match(ghost)
         if rest.startswith(ghost):
-            verdict, key, length = "right", "<Tab>", len(shown["ghost"]) if rest.startswith(shown["ghost"]) else 0
+            verdict, key, length = "right", _TAKE, len(shown["ghost"]) if rest.startswith(shown["ghost"]) else 0
         elif "\n" in ghost and line.strip() and rest.startswith(line):
             verdict, key, length = "first line", "<C-l>", len(line)
         elif word and len(word[0]) >= _LEAST and re.match(re.escape(word[0]) + r"(?!\w)", rest):

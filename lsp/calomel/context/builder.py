@@ -11,8 +11,8 @@ from calomel.context.window import (
     HOP_TOKENS,
     MARKS,
     Budget,
-    Change,
-    Snapshot,
+    ChangedSpan,
+    FileSnapshot,
     TokenCounter,
     Window,
     carry_over,
@@ -51,13 +51,13 @@ class Front:
 
     related: tuple[Excerpt, ...]
     left_out: int
-    snapshot: Snapshot | None
+    snapshot: FileSnapshot | None
     first_edit: int
     hops: int
     changed: int = 0
     why: str = "first use"
 
-    def after(self, change: Change) -> Front:
+    def after(self, change: ChangedSpan) -> Front:
         """The same front after a change of the file."""
         low, high, new_high = change
         snapshot = self.snapshot
@@ -100,10 +100,10 @@ def choose(
         if not kept and not _serves_related(front, situation.related, shares, counter):
             why = why or "other code matters here"
             continue
-        found = _worn(front, situation, window, shares, counter)
-        if not found:
+        reason = _worn(front, situation, window, shares, counter)
+        if not reason:
             return front
-        why, keeps_related = (why or found), (keeps_related or front)
+        why, keeps_related = (why or reason), (keeps_related or front)
     return _chosen(keeps_related, situation, window, shares, counter, why or "first use")
 
 
@@ -129,7 +129,7 @@ def _worn(front: Front, situation: Situation, window: Window, shares: Budget, co
     return "" if left >= needed else "the window needs the room"
 
 
-def _only_looks(snapshot: Snapshot | None, window: Window, situation: Situation) -> bool:
+def _only_looks(snapshot: FileSnapshot | None, window: Window, situation: Situation) -> bool:
     """Whether the cursor has left the snapshot, but the last edit of this file is inside it."""
     if snapshot is None or snapshot.holds(window):
         return False
@@ -162,7 +162,7 @@ def _chosen(
     return Front(related, left_out, snapshot, first, situation.hops, why=why)
 
 
-def _taken(situation: Situation, window: Window, room: int, counter: TokenCounter) -> Snapshot | None:
+def _taken(situation: Situation, window: Window, room: int, counter: TokenCounter) -> FileSnapshot | None:
     return take(situation.path or "", situation.text, window, room, counter, situation.blocks)
 
 
@@ -185,15 +185,15 @@ def _serves_related(front: Front, wanted: tuple[Excerpt, ...], shares: Budget, c
     room = max(counter.excerpts(front.related), shares.related)
     chosen, _ = _useful(wanted, room, counter)
     needed = [counter.excerpts((excerpt,)) for excerpt in chosen]
-    known = sum(tokens * _covered(excerpt, front.related) for tokens, excerpt in zip(needed, chosen, strict=True))
-    return known >= _RELATED_SHARE * sum(needed)
+    overlap = sum(tokens * _covered(excerpt, front.related) for tokens, excerpt in zip(needed, chosen, strict=True))
+    return overlap >= _RELATED_SHARE * sum(needed)
 
 
-def _covered(excerpt: Excerpt, known: tuple[Excerpt, ...]) -> float:
+def _covered(excerpt: Excerpt, others: tuple[Excerpt, ...]) -> float:
     """The share of the excerpt's lines that other excerpts contain."""
     start, end = _lines(excerpt)
     common = 0
-    for other in known:
+    for other in others:
         if other.path == excerpt.path:
             first, last = _lines(other)
             common += max(0, min(end, last) - max(start, first))
@@ -218,7 +218,7 @@ def _reserve(text: str, shares: Budget, counter: TokenCounter) -> int:
     return most if len(text) > most * 8 else min(most, counter.text(text) + HOP_TOKENS)
 
 
-def _shrunk(span: Window, change: Change) -> Window:
+def _shrunk(span: Window, change: ChangedSpan) -> Window:
     """What is left of a span when a change rewrote one of its ends."""
     low, high, new_high = change
     moved = new_high - high
@@ -234,7 +234,11 @@ def part_texts(parts: PromptParts) -> dict[str, str]:
         "far": [_headed(parts.far[0], "".join(excerpt.text for excerpt in parts.far))] if parts.far else [],
         "edits": [_headed(hunk, diff_text(hunk)) for hunk in parts.edits],
     }
-    return {**{name: "\n".join(found) for name, found in texts.items()}, "suffix": parts.suffix, "prefix": parts.prefix}
+    return {
+        **{name: "\n".join(pieces) for name, pieces in texts.items()},
+        "suffix": parts.suffix,
+        "prefix": parts.prefix,
+    }
 
 
 def _headed(value: Excerpt | Hunk, text: str) -> str:
@@ -322,7 +326,7 @@ class _Memory:
 
     def with_use(self, window: Window, number: int, front: Front) -> _Memory:
         """With the newest window and front first; what has not been used for long is dropped."""
-        windows = ((window, number), *(known for known in self.windows if known[0] != window))[:_WINDOWS]
+        windows = ((window, number), *(each for each in self.windows if each[0] != window))[:_WINDOWS]
         used = dict.fromkeys(at for _, at in windows)
         fronts = {**self.fronts, number: front}
         return replace(self, windows=windows, fronts={at: fronts[at] for at in used})
@@ -340,12 +344,14 @@ class ContextBuilder:
         text, offset, counter = situation.text, situation.offset, self.counter
         shares = share_out(budget, has_edits=bool(situation.hunks), has_related=bool(situation.related))
         memory = self._memory(situation, budget)
-        known = dict(reversed(memory.windows))
-        window = place(text, offset, tuple(reversed(known)), (shares.prefix, shares.suffix), counter, situation.blocks)
+        number_of = dict(reversed(memory.windows))
+        window = place(
+            text, offset, tuple(reversed(number_of)), (shares.prefix, shares.suffix), counter, situation.blocks
+        )
         # The front last used with this window comes first.
-        numbers = list(dict.fromkeys([known[window], *memory.fronts] if window in known else memory.fronts))
+        numbers = list(dict.fromkeys([number_of[window], *memory.fronts] if window in number_of else memory.fronts))
         fronts = [memory.fronts[number] for number in numbers]
-        front = choose(fronts, situation, window, shares, counter, stays=window in known)
+        front = choose(fronts, situation, window, shares, counter, stays=window in number_of)
         number = next((at for at, each in zip(numbers, fronts, strict=True) if each is front), None)
         rebuilt = number is None
         if number is None:

@@ -89,16 +89,21 @@ class TokenCounter(Protocol):
 
 
 class ExactCounter:
-    """Counts with the tokenizer of the model that will read the text."""
+    """Counts with the tokenizer of the model that will read the text.
+
+    Attributes:
+        edits: tokens of a stream of edits, with its headings.
+    """
 
     exact = True
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        self._renderer = ContextRenderer(tokenizer)
+        renderer = ContextRenderer(tokenizer)
         self._counted = lru_cache(maxsize=_REMEMBERED)(lambda text: len(tokenizer.encode(text)))
         # A front is counted several times per keystroke, and stays the same.
-        self._standing = lru_cache(maxsize=_REMEMBERED)(self._renderer.excerpts_tokens)
+        self._standing = lru_cache(maxsize=_REMEMBERED)(renderer.excerpts_tokens)
+        self.edits = renderer.edits_tokens
 
     def text(self, text: str) -> int:
         """Tokens of a text. Lines before the last are cached: typing changes the last one."""
@@ -113,10 +118,6 @@ class ExactCounter:
     def excerpts(self, excerpts: Sequence[Excerpt]) -> int:
         """Tokens of excerpts, with the headings they need."""
         return self._standing(tuple(excerpts))
-
-    def edits(self, hunks: Sequence[Hunk]) -> int:
-        """Tokens of a stream of edits, with its headings."""
-        return self._renderer.edits_tokens(hunks)
 
 
 class EstimateCounter:
@@ -149,7 +150,7 @@ _CHARACTERS: Final = 5
 _BLOCK_REACH: Final = 5
 
 # (start, end, new end): the text in [start, end) became the text in [start, new end).
-Change = tuple[int, int, int]
+ChangedSpan = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,17 +168,17 @@ class Window:
 def place(
     text: str,
     offset: int,
-    known: Sequence[Window],
+    earlier: Sequence[Window],
     rooms: tuple[int, int],
     counter: TokenCounter,
     blocks: Sequence[int] = (),
 ) -> Window:
-    """The window for a cursor at `offset`: the first of `known` (the latest first) that serves, else a new one.
+    """The window for a cursor at `offset`: the first of `earlier` (the latest first) that serves, else a new one.
 
     Args:
         text: of the document.
         offset: of the cursor.
-        known: earlier windows, carried over to `text`.
+        earlier: earlier windows, carried over to `text`.
         rooms: tokens for the text before the cursor, and after it.
         counter: counts them.
         blocks: lines that are good beginnings of a window.
@@ -191,10 +192,10 @@ def place(
         at = window.end
         return at >= offset and _serves(text, offset, at, rooms[1], counter, whole=at == len(text))
 
-    for window in known:
+    for window in earlier:
         if starts(window) and ends(window):
             return window
-    latest = known[0] if known else None
+    latest = earlier[0] if earlier else None
     start = latest.start if latest is not None and starts(latest) else None
     end = latest.end if latest is not None and ends(latest) else None
     return Window(
@@ -203,7 +204,7 @@ def place(
     )
 
 
-def carry_over(window: Window, change: Change) -> Window | None:
+def carry_over(window: Window, change: ChangedSpan) -> Window | None:
     """The same lines after a change, with text typed at their end; None when one of their ends was rewritten."""
     low, high, new_high = change
     if window.start <= low <= window.end and high <= window.end:
@@ -282,7 +283,7 @@ _PIECE: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class FileSnapshot:
     """Whole lines of the file.
 
     Attributes:
@@ -310,7 +311,7 @@ class Snapshot:
 
 def take(
     path: str, text: str, window: Window, room: int, counter: TokenCounter, blocks: Sequence[int]
-) -> Snapshot | None:
+) -> FileSnapshot | None:
     """The lines around the window that fit into `room` tokens, twice as many above as below, cut at blocks.
 
     The window is inside it, so that the window can move without changing the snapshot. None when it does not fit.
@@ -324,7 +325,7 @@ def take(
         pieces = _pieces(path, text, start, end)
         count = counter.excerpts(pieces)
         if count <= room:
-            return Snapshot(pieces, Window(start, end))
+            return FileSnapshot(pieces, Window(start, end))
         size = min(size - _CHARACTERS, int(size * room / count * 0.97))
         if start == window.start and end == window.end:
             break

@@ -178,7 +178,7 @@ class Chat:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Reply]:
         """Yield the content piece by piece as it becomes final, then the `Reply`. Raises as `reply`."""
-        sent, known = "", -1
+        sent, count = "", -1
         prepared = await self._prepare(request)
         async with aclosing(self._watch(prepared)) as items:
             async for item in items:
@@ -186,9 +186,9 @@ class Chat:
                     shown = item.content
                 else:
                     ids = settled_ids(item, request.max_tokens, self._model.tokenizer.end)
-                    if len(ids) == known:
+                    if len(ids) == count:
                         continue
-                    known, shown = len(ids), self._shown(prepared, ids)
+                    count, shown = len(ids), self._shown(prepared, ids)
                 if shown.startswith(sent) and len(shown) > len(sent):
                     yield shown[len(sent) :]
                     sent = shown
@@ -204,8 +204,8 @@ class Chat:
                     yield item
                 else:
                     state = canvas_text(item, self._model.tokenizer, request.max_tokens)
-                    said = prepared.lead + cut_at_stop(state.text, request.stop)[0]
-                    yield replace(state, text=split_thought(said)[1])
+                    text = prepared.lead + cut_at_stop(state.text, request.stop)[0]
+                    yield replace(state, text=split_thought(text)[1])
 
     async def _watch(self, prepared: _Prepared) -> AsyncGenerator[CanvasState | Reply]:
         handle = self._model.engine.submit(replace(self._request(prepared), record_canvases=True))
@@ -238,13 +238,13 @@ class Chat:
         return tuple(context), None if form is None else self._model.grammars.compile(form)
 
     def _request(self, prepared: _Prepared) -> Request:
-        asked, config = prepared.asked, self._model.engine.config
+        chat, config = prepared.asked, self._model.engine.config
         # If there is no room, the engine raises the error.
-        room = max(1, min(asked.max_tokens, config.max_position_embeddings - len(prepared.context)))
+        room = max(1, min(chat.max_tokens, config.max_position_embeddings - len(prepared.context)))
         longest, generation = config.diffusion.max_canvas, self._model.whole
         if generation is None:
             lengths: tuple[int, ...] = (min(_CANVAS, longest, room + 1),)
-            threshold, share = _EFFORTS[asked.effort]
+            threshold, share = _EFFORTS[chat.effort]
             policy, steps, sampling = f"threshold:{threshold}", max(1, lengths[0] // share), SamplingParams()
         else:
             # Its makers' settings; effort only goes to the template.
@@ -254,10 +254,10 @@ class Chat:
             context=prepared.context,
             max_new_tokens=room,
             canvas_lengths=lengths,
-            sampling=asked.sampling or sampling,
+            sampling=chat.sampling or sampling,
             policy=policy,
             max_steps=steps if prepared.constraint is None else max(steps, *lengths),
-            until=plain_ending(self._model.tokenizer, asked.stop),
+            until=plain_ending(self._model.tokenizer, chat.stop),
             constraint=prepared.constraint,
             client=self._model.client,
         )

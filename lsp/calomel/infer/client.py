@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -123,9 +124,9 @@ class ModelClient:
         """Describes the model; waits for it, at most `patience` seconds. Raises CompleterError."""
         if self.info is not None:
             return self.info
-        found = self._found()
+        search = self._found()
         try:
-            return await (found if patience is None else within(found, self.sleep(patience)))
+            return await (search if patience is None else within(search, self.sleep(patience)))
         except TimeoutError:
             raise CompleterError("loading", "") from None
 
@@ -199,6 +200,7 @@ class ModelClient:
         if request.ahead:
             return await asking
         began, deadline = self.clock(), request.deadline
+        until = math.inf if deadline is None else began + deadline
         try:
             answer = await (asking if deadline is None else within(asking, self.sleep(deadline + _GRACE)))
         except TimeoutError:
@@ -218,10 +220,10 @@ class ModelClient:
             raise
         except asyncio.CancelledError:
             # Cancelled before the deadline: the user typed on. Cancelled after it: the answer came too late.
-            if self._is_late(request, began):
+            if self.clock() >= until:
                 self._note(late=True)
             raise
-        self._note(late=self._is_late(request, began))
+        self._note(late=self.clock() >= until)
         self.last_request = {
             "kind": request.kind,
             "context_tokens": answer.context_tokens,
@@ -239,9 +241,6 @@ class ModelClient:
         self._late = self._late + 1 if late else 0
         if self._late == _ENOUGH:
             self._warn(TOO_SLOW)
-
-    def _is_late(self, request: CompleteRequest, began: float) -> bool:
-        return request.deadline is not None and self.clock() - began >= request.deadline
 
     async def _load(self) -> ModelInfo:
         await self._leave()

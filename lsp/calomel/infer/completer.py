@@ -53,7 +53,7 @@ _MAX_CANDIDATES: Final = 64
 _Count = Annotated[int, Meta(ge=0, le=2**53)]
 _Tokens = Annotated[int, Meta(ge=0, le=MAX_TOKENS)]
 _Context = Annotated[int, Meta(ge=1, le=MAX_CONTEXT)]
-_Name = Annotated[str, Meta(max_length=256)]
+_ShortText = Annotated[str, Meta(max_length=256)]
 _Numbers = Annotated[tuple[float, ...], Meta(max_length=MAX_TOKENS)]
 
 
@@ -183,7 +183,7 @@ class Candidate:
     finish_reason: FinishReason = "stop"
     steps: _Count = 0
     length_scores: tuple[tuple[_Tokens, float], ...] = ()
-    maker: _Name = CANVAS
+    maker: _ShortText = CANVAS
     log_prob: float | None = None
     keep_log_prob: float | None = None
 
@@ -216,7 +216,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Timings:
+class EngineTimings:
     """How long the parts of an answer took, in seconds, measured by the side that computed it."""
 
     queued: float = 0.0
@@ -237,11 +237,11 @@ class CompleteAnswer:
     """
 
     candidates: Annotated[tuple[Candidate, ...], Meta(max_length=_MAX_CANDIDATES)]
-    reason: _Name | None = None
+    reason: _ShortText | None = None
     context_tokens: _Count = 0
     cached_tokens: _Count = 0
-    model: _Name = ""
-    timings: Timings = field(default_factory=Timings)
+    model: _ShortText = ""
+    timings: EngineTimings = field(default_factory=EngineTimings)
     judged: bool = True
 
 
@@ -290,13 +290,13 @@ class ModelInfo:
         through: the server that it is behind, for people; empty for one that this Calomel runs.
     """
 
-    id: _Name
-    weights: _Name
+    id: _ShortText
+    weights: _ShortText
     kinds: tuple[Kind, ...]
     max_context: _Context
     default_context: _Context
     tokenizer: Annotated[str, Meta(max_length=4096)] | None
-    version: _Name
+    version: _ShortText
     region: RegionBounds = field(default_factory=RegionBounds)
     reads_ahead: bool = False
     source: SourceClass | Literal[""] = ""
@@ -393,8 +393,8 @@ class Answerer(Protocol):
 
 def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
     """`text` up to the first of `stops`, and whether one was found. An empty stop string never matches."""
-    found = [at for stop in stops if stop and (at := text.find(stop)) >= 0]
-    return (text[: min(found)], True) if found else (text, False)
+    places = [at for stop in stops if stop and (at := text.find(stop)) >= 0]
+    return (text[: min(places)], True) if places else (text, False)
 
 
 def settled(text: str, stops: Sequence[str]) -> str:
@@ -410,7 +410,7 @@ def settled(text: str, stops: Sequence[str]) -> str:
 
 def settled_ids(state: CanvasState, most: int | None = None, end: int | None = None) -> Sequence[int]:
     """The start of an answer that is revealed without gaps: at most `most` tokens, up to the token `end`."""
-    count = next((at for at, known in enumerate(state.revealed) if not known), len(state.ids))
+    count = next((at for at, is_known in enumerate(state.revealed) if not is_known), len(state.ids))
     ids = state.ids[:count][:most]
     return ids[: ids.index(end)] if end in ids else ids
 
@@ -534,19 +534,19 @@ def canvas_text(state: CanvasState, tokenizer: TextTokenizer, max_tokens: int) -
     ends = (at for at, token in enumerate(state.ids) if token == tokenizer.end and state.revealed[at])
     length = min(next(ends, len(state.ids)), max_tokens)
     ids, revealed = state.ids[:length], state.revealed[:length]
-    known = tuple(token != tokenizer.mask for token in ids)
+    visible = tuple(token != tokenizer.mask for token in ids)
     return CanvasText(
         state.step,
-        "".join(_runs(ids, known, tokenizer)),
-        tuple(tokenizer.decode([token]) if is_known else UNKNOWN for token, is_known in zip(ids, known, strict=True)),
-        tuple(shown and is_known for shown, is_known in zip(revealed, known, strict=True)),
+        "".join(_runs(ids, visible, tokenizer)),
+        tuple(tokenizer.decode([token]) if is_known else UNKNOWN for token, is_known in zip(ids, visible, strict=True)),
+        tuple(shown and is_known for shown, is_known in zip(revealed, visible, strict=True)),
     )
 
 
-def _runs(ids: Sequence[int], known: Sequence[bool], tokenizer: TextTokenizer) -> Iterable[str]:
+def _runs(ids: Sequence[int], visible: Sequence[bool], tokenizer: TextTokenizer) -> Iterable[str]:
     """Decode adjacent known tokens together, so that their characters are whole."""
     run: list[int] = []
-    for token, is_known in zip(ids, known, strict=True):
+    for token, is_known in zip(ids, visible, strict=True):
         if is_known:
             run.append(token)
             continue

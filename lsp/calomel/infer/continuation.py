@@ -77,11 +77,11 @@ class Continuation:
         """Whether the answer ends at a line end."""
         if len(waiting) > len(self.waiting) - self.owed or (self.blank and not text[:at].strip()):
             return False
-        found = _LINE.search(text, at + 1)
-        if found is None:
+        match = _LINE.search(text, at + 1)
+        if match is None:
             return bool(text[:at].strip()) and text.count("\n", at) > 1
-        line, depth = found[1], columns(found[0])
-        if line == self.following or (text.count("\n", at, found.start()) > 1 and text[:at].strip()):
+        line, depth = match[1], columns(match[0])
+        if line == self.following or (text.count("\n", at, match.start()) > 1 and text[:at].strip()):
             return True
         if waiting and line.startswith(waiting[-1]):
             return False
@@ -122,8 +122,8 @@ def _continuation(prefix: str, suffix: str, path: str | None) -> Continuation:
 
 def last_piece(prefix: str, stops: Sequence[str]) -> str:
     """The end of a prefix that may be half of a token, for a model to write again; none with a stop string."""
-    found = _LAST_PIECE.search(prefix, len(prefix) - _LONGEST_PIECE)
-    text = "" if found is None else found[0]
+    match = _LAST_PIECE.search(prefix, len(prefix) - _LONGEST_PIECE)
+    text = "" if match is None else match[0]
     return "" if any(stop and (stop in text or text.endswith(stop[0])) for stop in stops) else text
 
 

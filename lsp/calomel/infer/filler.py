@@ -24,12 +24,12 @@ from calomel.infer.completer import (
     CompleteRequest,
     Drawing,
     Ending,
+    EngineTimings,
     Fill,
     FillRequest,
     FinishReason,
     GenerationConfig,
     Occupancy,
-    Timings,
     canvas_text,
     cut_at_stop,
     ending,
@@ -40,7 +40,7 @@ from calomel.infer.completer import (
 )
 from calomel.infer.recall import CopyCandidate, CopyScorer, recall
 from calomel.infer.rewriter import Rewriter
-from calomel.infer.scoring import Drafted, RequestGroup, expected_characters, expected_of_draft, judge_drafts
+from calomel.infer.scoring import JudgedDrafts, RequestGroup, expected_characters, expected_of_draft, judge_drafts
 from calomel.prompts.grammar import AnswerForm, GrammarCompiler
 from calomel.prompts.own import ContextRenderer, FimTokens
 from calomel.prompts.token_healing import NO_HEALING, TokenHealing, pieces_of
@@ -146,32 +146,34 @@ class Filler:
         if request.kind == "edit":
             return await self._rewriter.rewrite(self.engine, request, self.client)
         if isinstance(request, FillRequest):
-            asked = request
+            fill_request = request
         else:  # from an editor, which copies from all open files by itself, and sends drafts
-            asked = FillRequest(**{name: getattr(request, name) for name in _SHARED}, recall=False)
-        asked = with_line_feeds(asked)
+            fill_request = FillRequest(**{name: getattr(request, name) for name in _SHARED}, recall=False)
+        fill_request = with_line_feeds(fill_request)
         if request.ahead:
-            return await self._read_ahead(asked)
-        if not asked.drafts:
-            fill = await self.afill(asked)
+            return await self._read_ahead(fill_request)
+        if not fill_request.drafts:
+            fill = await self.afill(fill_request)
             return _answer(fill, (_candidate(fill),))
         if not self.engine.config.diffusion.verifiable:
-            fill = await self.afill(asked)
-            texts = ((cut_at_stop(draft.text, asked.stop)[0], draft.maker) for draft in asked.drafts)
+            fill = await self.afill(fill_request)
+            texts = ((cut_at_stop(draft.text, fill_request.stop)[0], draft.maker) for draft in fill_request.drafts)
             drafts = (Candidate(text, maker=maker) for text, maker in texts if text.strip())
             return _answer(fill, (_candidate(fill), *drafts), judged=False)
-        alone = await asyncio.to_thread(self._asked, replace(asked, recall=False))
+        alone = await asyncio.to_thread(self._asked, replace(fill_request, recall=False))
         async with RequestGroup(self.engine) as group:
-            healing = self._healing(asked)
+            healing = self._healing(fill_request)
             bare, own = not alone.prompt.closing, alone.requests[0]
-            drafted = await judge_drafts(group, own, asked.drafts, asked.stop, self.tokenizer, healing, bare=bare)
-        fill = await self._aside(asked, self._finish, asked, alone.prompt, drafted.filled, alone.began)
+            drafted = await judge_drafts(
+                group, own, fill_request.drafts, fill_request.stop, self.tokenizer, healing, bare=bare
+            )
+        fill = await self._aside(fill_request, self._finish, fill_request, alone.prompt, drafted.filled, alone.began)
         return _answer(fill, _ranked(_candidate(fill), drafted))
 
     def fill(self, request: FillRequest) -> Fill:
         """Fill the hole; blocks. Raises the engine's errors."""
-        asked = self._asked(with_line_feeds(request))
-        *judging, last = self.engine.submit_all(asked.requests)
+        job = self._asked(with_line_feeds(request))
+        *judging, last = self.engine.submit_all(job.requests)
         own = last.result()
 
         def judgement(handles: Sequence[Handle]) -> Result | None:
@@ -180,8 +182,8 @@ class Filler:
             except DeadlineExceededError:
                 return None
 
-        fill = self._chosen(asked, own, judgement(judging))
-        following = self._following(asked, fill) if self.generation.continues else ()
+        fill = self._chosen(job, own, judgement(judging))
+        following = self._following(job, fill) if self.generation.continues else ()
         handles = self.engine.submit_all(following) if following else ()
         return with_ends(request, _ending_there(fill, judgement(handles)))
 
@@ -198,15 +200,15 @@ class Filler:
                 yield with_ends_of(request, item) if isinstance(item, str) else with_ends(request, item)
 
     async def _streamed(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
-        asked = await asyncio.to_thread(self._asked, request, record=True)
-        if asked.copied is not None:
-            fill = await self._run(asked)
+        job = await asyncio.to_thread(self._asked, request, record=True)
+        if job.copied is not None:
+            fill = await self._run(job)
             if fill.text:
                 yield fill.text
             yield fill
             return
         sent, healing = "", self._healing(request)
-        async with aclosing(self._watch(asked)) as items:
+        async with aclosing(self._watch(job)) as items:
             async for item in items:
                 text = item.text if isinstance(item, Fill) else await self._shown(request, item, healing)
                 if text.startswith(sent) and len(text) > len(sent):
@@ -222,8 +224,8 @@ class Filler:
         """
         plain = with_line_feeds(request)
         healing = self._healing(plain)
-        asked = await asyncio.to_thread(self._asked, plain, record=True)
-        async with aclosing(self._watch(asked)) as items:
+        job = await asyncio.to_thread(self._asked, plain, record=True)
+        async with aclosing(self._watch(job)) as items:
             async for item in items:
                 if isinstance(item, Fill):
                     yield with_ends(request, item)
@@ -235,8 +237,8 @@ class Filler:
     def judging(self, request: FillRequest, text: str, prompt: FimTokens | None = None) -> tuple[Request, int]:
         """A request for the likelihood of `text` in the hole, and how many of its first tokens are there already."""
         ids, owed = self._healing(request).given(text, self.tokenizer)
-        asked = self._request(request, prompt or self._prompt(request))
-        return replace(asked, given=ids, constraint=None, until=None), owed
+        like = self._request(request, prompt or self._prompt(request))
+        return replace(like, given=ids, constraint=None, until=None), owed
 
     def close(self) -> None:
         """Stop the engine."""
@@ -266,9 +268,9 @@ class Filler:
 
     def for_client(self, client: str) -> Self:
         """The same filler, with its requests in the client's name."""
-        found = copy(self)
-        found.client = client
-        return found
+        filler = copy(self)
+        filler.client = client
+        return filler
 
     async def _read_ahead(self, request: FillRequest) -> CompleteAnswer:
         """Encode the prompt of `request`; the answer is empty."""
@@ -277,8 +279,8 @@ class Filler:
         async with RequestGroup(self.engine) as group:
             (handle,) = group.send((replace(one, max_steps=1, priority=Priority.BACKGROUND),))
             result = await handle.wait()
-        known = len(prompt.context) + len(prompt.suffix)
-        return CompleteAnswer((), context_tokens=known, cached_tokens=result.cached_tokens)
+        tokens = len(prompt.context) + len(prompt.suffix)
+        return CompleteAnswer((), context_tokens=tokens, cached_tokens=result.cached_tokens)
 
     # Requests.
 
@@ -297,19 +299,19 @@ class Filler:
         """The copy for a hole, unless the request constrains the answer or says how to generate it."""
         sampling = _sampling(request)
         drawn = sampling is not None and (sampling.temperature > 0 or sampling.penalised)
-        told = request.policy is not None or drawn or request.constraint is not None
-        if self._copies is None or told or not request.recall:
+        custom = request.policy is not None or drawn or request.constraint is not None
+        if self._copies is None or custom or not request.recall:
             return None
         parts = request.parts
-        found = recall(parts.prefix, parts.suffix, [excerpt.text for excerpt in (*parts.related, *parts.far)])
-        if found is None:
+        candidate = recall(parts.prefix, parts.suffix, [excerpt.text for excerpt in (*parts.related, *parts.far)])
+        if candidate is None:
             return None
-        text, hole = cut_at_stop(found.text, request.stop)[0], request.hole
-        found = replace(found, text=text if hole is None else hole.fitted(text, truncated=False))
-        tokens = len(self.tokenizer.encode(found.text))
+        text, hole = cut_at_stop(candidate.text, request.stop)[0], request.hole
+        candidate = replace(candidate, text=text if hole is None else hole.fitted(text, truncated=False))
+        tokens = len(self.tokenizer.encode(candidate.text))
         if not max(1, request.min_tokens) <= tokens <= request.max_tokens:
             return None
-        return _Copy(found, tokens, self._copies.is_sure(found, tokens))
+        return _Copy(candidate, tokens, self._copies.is_sure(candidate, tokens))
 
     def _prompt(self, request: FillRequest) -> FimTokens:
         positions = self.engine.config.max_position_embeddings
@@ -375,62 +377,62 @@ class Filler:
 
     # Results.
 
-    async def _run(self, asked: _Asked) -> Fill:
+    async def _run(self, job: _Asked) -> Fill:
         async with RequestGroup(self.engine) as group:
-            *judging, last = group.send(asked.requests)
+            *judging, last = group.send(job.requests)
             own = await last.wait()
-            fill = await self._aside(asked.request, self._chosen, asked, own, *await group.wait(judging))
+            fill = await self._aside(job.request, self._chosen, job, own, *await group.wait(judging))
             if not self.generation.continues:
                 return fill
-            following = await asyncio.to_thread(self._following, asked, fill)
+            following = await asyncio.to_thread(self._following, job, fill)
             (judged,) = await group.wait(group.send(following)) or (None,)
             return _ending_there(fill, judged)
 
-    def _following(self, asked: _Asked, fill: Fill) -> tuple[Request, ...]:
+    def _following(self, job: _Asked, fill: Fill) -> tuple[Request, ...]:
         """For the likelihood of what follows the hole behind an answer, if only that tells whether it ends there.
 
         The last token of the answer may be another one where the two meet.
         """
-        if not (fill.text and self._cleaning(asked.request).goes_on and self.engine.config.diffusion.verifiable):
+        if not (fill.text and self._cleaning(job.request).goes_on and self.engine.config.diffusion.verifiable):
             return ()
-        text = f"{self._healing(asked.request).text}{fill.text}"
-        own, both = (self.tokenizer.encode(text + after) for after in ("", asked.request.parts.suffix[:_FOLLOWING]))
+        text = f"{self._healing(job.request).text}{fill.text}"
+        own, both = (self.tokenizer.encode(text + after) for after in ("", job.request.parts.suffix[:_FOLLOWING]))
         same = next((at for at, pair in enumerate(zip(own, both, strict=False)) if pair[0] != pair[1]), len(own))
         if same == len(both):
             return ()
-        like = replace(asked.requests[0], constraint=None, until=None, hopeless=None, record_canvases=False)
+        like = replace(job.requests[0], constraint=None, until=None, hopeless=None, record_canvases=False)
         count = same + 1
         while len(self.tokenizer.decode_bytes(both[:count])) <= len(text.encode()) and count < len(both):
             count += 1
-        return (replace(like, context=(*asked.prompt.context, *both[:same]), given=tuple(both[same:count])),)
+        return (replace(like, context=(*job.prompt.context, *both[:same]), given=tuple(both[same:count])),)
 
-    async def _watch(self, asked: _Asked) -> AsyncGenerator[CanvasState | Fill]:
+    async def _watch(self, job: _Asked) -> AsyncGenerator[CanvasState | Fill]:
         async with RequestGroup(self.engine) as group:
-            *judging, last = group.send(asked.requests)
+            *judging, last = group.send(job.requests)
             async for state in last.astates():
                 yield state
             own = await last.wait()
-            yield await self._aside(asked.request, self._chosen, asked, own, *await group.wait(judging))
+            yield await self._aside(job.request, self._chosen, job, own, *await group.wait(judging))
 
     async def _aside(self, request: FillRequest, work: Callable[..., Fill], *args: object) -> Fill:
         """The result of `work`; in a thread if it has to fit the answer to the text around the hole."""
         return work(*args) if request.hole is None else await asyncio.to_thread(work, *args)
 
-    def _chosen(self, asked: _Asked, last: Result, judged: Result | None = None) -> Fill:
+    def _chosen(self, job: _Asked, last: Result, judged: Result | None = None) -> Fill:
         """The likelier one of the copy and the model's own answer; the latter if the copy was not judged in time.
 
         `last` is the model's own answer, or for a sure copy the judgement of the copy.
         """
-        copied, scorer, own = asked.copied, self._copies, None
+        copied, scorer, own = job.copied, self._copies, None
         if copied is None or scorer is None:
-            return self._finish(asked.request, asked.prompt, last, asked.began)
+            return self._finish(job.request, job.prompt, last, job.began)
         if copied.sure:
             judged = last
         else:
-            own = self._finish(asked.request, asked.prompt, last, asked.began)
+            own = self._finish(job.request, job.prompt, last, job.began)
             if judged is None:
                 return own
-        judged = told(judged, slice(asked.owed, len(judged.ids)))
+        judged = told(judged, slice(job.owed, len(judged.ids)))
         probability = scorer.of_draft(copied.found, judged.log_probs, judged.end_log_prob)
         if own is not None and scorer.of_own(own.result.log_probs, own.result.end_log_prob) > probability:
             return own
@@ -443,9 +445,9 @@ class Filler:
             cached_tokens=judged.cached_tokens,
             steps=0 if own is None else own.steps,
             forwards=judged.forwards if own is None else max(judged.forwards, own.forwards),
-            seconds=time.monotonic() - asked.began,
+            seconds=time.monotonic() - job.began,
             result=judged,
-            trimmed=asked.prompt.cut,
+            trimmed=job.prompt.cut,
         )
 
     def _finish(self, request: FillRequest, prompt: FimTokens, result: Result, began: float) -> Fill:
@@ -453,12 +455,12 @@ class Filler:
         over = self.generation.ended is not None and self.generation.ended(result.ids)
         # What is there already does not count, however unlikely the model finds it.
         owed = healing.tokens(result.ids, self.tokenizer)
-        said = slice(owed, owed + request.max_tokens)
-        cut = len(result.ids) > said.stop
-        written = healing.rest(self.generation.renderer.read(result.ids[: said.stop]))
+        span = slice(owed, owed + request.max_tokens)
+        cut = len(result.ids) > span.stop
+        written = healing.rest(self.generation.renderer.read(result.ids[: span.stop]))
         ended = not cut and (over or result.finish_reason == "stop")
         text, stopped = self._cleaning(request).whole(written, ended=ended)
-        result = told(result, said)
+        result = told(result, span)
         shorter = stopped or text != written
         kept = len(self.tokenizer.encode(text)) if shorter else len(result.ids)
         low = request.floor is not None and result.end_log_prob is None and sum(result.log_probs) < request.floor
@@ -499,15 +501,15 @@ def _sampling(request: FillRequest) -> SamplingParams | None:
     return request.sampling.params() if isinstance(request.sampling, Drawing) else request.sampling
 
 
-def told(result: Result, said: slice) -> Result:
-    """The result restricted to the tokens `said`, without those that were in the text already."""
-    if said.start == 0 and len(result.ids) <= said.stop:
+def told(result: Result, span: slice) -> Result:
+    """The result restricted to the tokens `span`, without those that were in the text already."""
+    if span.start == 0 and len(result.ids) <= span.stop:
         return result
     return replace(
         result,
-        ids=result.ids[said],
-        log_probs=result.log_probs[said],
-        entropies=result.entropies[said],
+        ids=result.ids[span],
+        log_probs=result.log_probs[span],
+        entropies=result.entropies[span],
     )
 
 
@@ -528,13 +530,13 @@ def _candidate(fill: Fill) -> Candidate:
     return replace(Candidate.of(fill.result, fill.text, fill.completion_tokens), finish_reason=fill.finish_reason)
 
 
-def _ranked(own: Candidate, drafted: Drafted) -> tuple[Candidate, ...]:
+def _ranked(own: Candidate, drafted: JudgedDrafts) -> tuple[Candidate, ...]:
     """The model's own text and what is left of the drafts, by expected characters."""
     probabilities = own.log_probs if drafted.log_prob is None else (drafted.log_prob,)
     scores = [expected_characters(own.text, probabilities), *map(expected_of_draft, drafted.drafts)]
     own = replace(own, log_prob=drafted.log_prob)
-    found = [replace(each, keep_log_prob=drafted.keep_log_prob) for each in (own, *drafted.drafts)]
-    return tuple(found[at] for at in sorted(range(len(found)), key=lambda at: -scores[at]))
+    candidates = [replace(each, keep_log_prob=drafted.keep_log_prob) for each in (own, *drafted.drafts)]
+    return tuple(candidates[at] for at in sorted(range(len(candidates)), key=lambda at: -scores[at]))
 
 
 def _answer(fill: Fill, candidates: tuple[Candidate, ...], *, judged: bool = True) -> CompleteAnswer:
@@ -543,6 +545,6 @@ def _answer(fill: Fill, candidates: tuple[Candidate, ...], *, judged: bool = Tru
         candidates,
         context_tokens=fill.prompt_tokens,
         cached_tokens=fill.cached_tokens,
-        timings=Timings(queued=max(0.0, fill.seconds - worked), total=fill.seconds),
+        timings=EngineTimings(queued=max(0.0, fill.seconds - worked), total=fill.seconds),
         judged=judged,
     )

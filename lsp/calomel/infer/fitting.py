@@ -45,8 +45,8 @@ _INERT: Final = re.compile(r"""\s*[)>}\]"'`]*\s*[:{;,]?\s*""")
 
 def line_rest(suffix: str) -> str:
     """The part of `suffix` up to the end of the cursor's line."""
-    found = LINE_END.search(suffix)
-    return suffix[: found.start()] if found else suffix
+    match = LINE_END.search(suffix)
+    return suffix[: match.start()] if match else suffix
 
 
 def is_inert(rest: str) -> bool:
@@ -64,19 +64,19 @@ _HALF: Final = regex.compile(r"[^\W\d]\w*\Z")
 
 def is_half_word(prefix: str, suffix: str) -> bool:
     """Whether the word before the cursor occurs nowhere else, so it is probably incomplete."""
-    found = None if is_word(suffix[:1]) else _HALF.search(prefix)
-    if found is None:
+    match = None if is_word(suffix[:1]) else _HALF.search(prefix)
+    if match is None:
         return False
-    other = re.compile(rf"\b{re.escape(found[0])}\b")
-    return other.search(prefix, 0, found.start()) is None and other.search(suffix) is None
+    other = re.compile(rf"\b{re.escape(match[0])}\b")
+    return other.search(prefix, 0, match.start()) is None and other.search(suffix) is None
 
 
 def within_line(text: str, rest: str) -> str:
     """`text`, cut to its first line if more than closers follow the cursor on its line."""
     if is_inert(rest):
         return text
-    found = LINE_END.search(text)
-    return text[: found.start()] if found else text
+    match = LINE_END.search(text)
+    return text[: match.start()] if match else text
 
 
 _CLOSING: Final = frozenset(CLOSING.values())
@@ -152,7 +152,7 @@ def _unopened(text: str) -> frozenset[int]:
     open_brackets: list[str] = []
     quote = ""
     quote_at = 0
-    found: list[int] = []
+    places: list[int] = []
     for at, character in enumerate(text):
         if quote:
             if character == quote:
@@ -165,13 +165,13 @@ def _unopened(text: str) -> frozenset[int]:
             if open_brackets and open_brackets[-1] == character:
                 open_brackets.pop()
             else:
-                found.append(at)
+                places.append(at)
         elif character in _ENDS and not open_brackets:
-            found.append(at)
+            places.append(at)
     if quote:
         # An unmatched quote closes the one before the cursor; brackets after it were not inside a string.
-        found = [*found, quote_at, *(quote_at + 1 + at for at in _unopened(text[quote_at + 1 :]))]
-    return frozenset(found)
+        places = [*places, quote_at, *(quote_at + 1 + at for at in _unopened(text[quote_at + 1 :]))]
+    return frozenset(places)
 
 
 # Returns the filter that refuses a text, or None.
@@ -236,7 +236,7 @@ def fitted(
         return text[:end] if lines else spaced(text, text[:end], prefix, suffix, language_id)
 
     truncated = truncated and knows(language_id)
-    ends = [found.start() for found in LINE_END.finditer(text) if not is_blank(text[: found.start()])][:_LINES]
+    ends = [match.start() for match in LINE_END.finditer(text) if not is_blank(text[: match.start()])][:_LINES]
     tries = [*reversed(ends)]
     if not lines and (not truncated or (not ends and _ends_whole(text, prefix + suffix))):
         tries = [len(text), len(without_overlap(text, suffix)), *tries]
@@ -291,8 +291,8 @@ def _ends_in_half_comment(text: str, language_id: str) -> bool:
     last = next((each for each in reversed(list(scan(line, language_id))) if each.kind == "skipped"), None)
     if last is None or last.end < len(line) or not line.startswith(("#", "//"), last.start):
         return False
-    said = line[last.start :]
-    return any(said.count(opening) > said.count(closer) for opening, closer in ("()", "[]", "{}"))
+    comment = line[last.start :]
+    return any(comment.count(opening) > comment.count(closer) for opening, closer in ("()", "[]", "{}"))
 
 
 def _mends(counted: tuple[int, int] | None) -> bool:
@@ -335,7 +335,7 @@ def _ends(line: str, language_id: str) -> Iterator[int]:
     at = depth = 0
     for kind, start, end in scan(line, language_id):
         if depth == 0:
-            yield from (found.end() for found in _PIECE.finditer(line, at, start))
+            yield from (match.end() for match in _PIECE.finditer(line, at, start))
         if kind == "bracket":
             depth = depth + 1 if line[start] in "([{" else max(0, depth - 1)
         elif kind != "skipped":
@@ -344,7 +344,7 @@ def _ends(line: str, language_id: str) -> Iterator[int]:
             yield end
         at = end
     if depth == 0:
-        yield from (found.end() for found in _PIECE.finditer(line, at))
+        yield from (match.end() for match in _PIECE.finditer(line, at))
 
 
 class HoleText:

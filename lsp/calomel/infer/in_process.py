@@ -138,10 +138,10 @@ def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: Shape) -> None:
             tokenizer.mask == shape.diffusion.mask_token_id,
         ),
     )
-    for name, has, said, fits in rules:
+    for name, has, phrase, fits in rules:
         if not fits:
             raise CheckpointError(
-                f"{name} in config.json of {folder} is {said}, but its tokenizer has {has}: they belong to different "
+                f"{name} in config.json of {folder} is {phrase}, but its tokenizer has {has}: they belong to different "
                 "checkpoints; fetch both again"
             )
 
@@ -209,8 +209,8 @@ def _region(config: dict[str, Any]) -> RegionBounds:
     bounds = config.get("edit_region")
     if not isinstance(bounds, dict):
         return RegionBounds()
-    known = {name: bounds[name] for name in _BOUNDS if isinstance(bounds.get(name), int)}
-    return RegionBounds(**known)
+    values = {name: bounds[name] for name in _BOUNDS if isinstance(bounds.get(name), int)}
+    return RegionBounds(**values)
 
 
 NOT_TRAINED_FOR_EDITS = "not_trained_for_edits"

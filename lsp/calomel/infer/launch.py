@@ -83,9 +83,9 @@ def start_server(wish: Wish) -> ServerRecord:
     """
     until = time.monotonic() + START_SECONDS
     with _lock(wish.path, until):
-        found = running(wish)
-        if found is not None:
-            return found
+        record = running(wish)
+        if record is not None:
+            return record
         _end_hung(wish.path)
         log = log_path()
         process, began = _spawn(wish, log), _size(log)
@@ -93,9 +93,9 @@ def start_server(wish: Wish) -> ServerRecord:
         # Reaps it when it exits, so that it is not taken for a running one.
         threading.Thread(target=process.wait, name="calomel-engine", daemon=True).start()
         while time.monotonic() < until:
-            found = running(wish)
-            if found is not None:
-                return found
+            record = running(wish)
+            if record is not None:
+                return record
             if process.poll() is not None:
                 raise CompleterError("failed", f"the model's server stopped while starting: {_last_words(log, began)}")
             time.sleep(_POLL)
@@ -197,8 +197,8 @@ def _last_words(log: Path, began: int) -> str:
             lines = file.read().decode("utf-8", "replace").strip().splitlines()
     except OSError:
         return f"nothing in {log}"
-    said = [line.removeprefix(_SAID) for line in lines if line.startswith(_SAID)]
-    return (said or lines or [f"nothing in {log}"])[-1]
+    words = [line.removeprefix(_SAID) for line in lines if line.startswith(_SAID)]
+    return (words or lines or [f"nothing in {log}"])[-1]
 
 
 def why_ended(settings: ServerSettings) -> str | None:
@@ -265,8 +265,9 @@ def find_or_start(settings: ServerSettings) -> Endpoint:
     Raises CompleterError with the reason if none can be started.
     """
     wish = _wish(settings)
-    found = running(wish)
-    record = found if found is not None else start_server(wish)
+    record = running(wish)
+    if record is None:
+        record = start_server(wish)
     return Endpoint(record.url, record.token)
 
 
@@ -322,13 +323,13 @@ def model_folder(model: Path | None) -> Path | None:
     if model.is_absolute():
         return model
     try:
-        found = named(str(model).replace("/", "--")) or cached(str(model)) or gguf_of(str(model))
+        folder = named(str(model).replace("/", "--")) or cached(str(model)) or gguf_of(str(model))
     except (ModelNameError, GgufError) as error:
         raise CompleterError("failed", str(error)) from None
-    if found is None:
+    if folder is None:
         message = f"found no model {model} in {models_folder()}: see `calomel models list`"
         raise CompleterError("failed", message)
-    return found
+    return folder
 
 
 def shared_path(weights: str, device: str, *options: str) -> Path:
@@ -360,8 +361,8 @@ def _answers(record: ServerRecord) -> bool:
         asking = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_HUNG_SECONDS)
         try:
             asking.request("GET", "/health")
-            said = json.loads(asking.getresponse().read(_MAX_HEALTH))
-            if not isinstance(said, dict) or "status" not in said:
+            body = json.loads(asking.getresponse().read(_MAX_HEALTH))
+            if not isinstance(body, dict) or "status" not in body:
                 raise ValueError
         finally:
             asking.close()

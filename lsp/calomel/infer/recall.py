@@ -54,7 +54,7 @@ class CopyCandidate:
 
 
 # The numbers of matching characters before and after the hole, and the text between.
-_Place = tuple[int, int, str]
+_CopyPlace = tuple[int, int, str]
 
 
 def recall(prefix: str, suffix: str, others: Sequence[str] = ()) -> CopyCandidate | None:
@@ -68,19 +68,19 @@ def recall(prefix: str, suffix: str, others: Sequence[str] = ()) -> CopyCandidat
     for size in _BEGINNINGS:
         if len(prefix) < size:
             continue
-        found = list(_places(prefix, suffix, others, size, goal))
-        if found:
-            return _likeliest(found)
+        places = list(_places(prefix, suffix, others, size, goal))
+        if places:
+            return _likeliest(places)
     return None
 
 
-def _likeliest(found: Sequence[_Place]) -> CopyCandidate | None:
-    votes = Counter(text for _, _, text in found)
-    before, behind, text = max(found, key=lambda place: (*place[:2], votes[place[2]]))
-    return CopyCandidate(text, before, behind, len(found), votes[text]) if text.strip() else None
+def _likeliest(places: Sequence[_CopyPlace]) -> CopyCandidate | None:
+    votes = Counter(text for _, _, text in places)
+    before, behind, text = max(places, key=lambda place: (*place[:2], votes[place[2]]))
+    return CopyCandidate(text, before, behind, len(places), votes[text]) if text.strip() else None
 
 
-def _places(prefix: str, suffix: str, others: Sequence[str], size: int, goal: str) -> Iterator[_Place]:
+def _places(prefix: str, suffix: str, others: Sequence[str], size: int, goal: str) -> Iterator[_CopyPlace]:
     """The places of the last `size` characters of `prefix`, with the text from there to `goal`; nearest first."""
     tail, before = prefix[-size:], len(prefix) - size
     for source, nearest_last in ((prefix, True), (suffix, False), *((other, True) for other in others)):
@@ -163,13 +163,13 @@ class CopyScorer:
     own: Mapping[str, float]
     sure: float
 
-    def is_sure(self, found: CopyCandidate, tokens: int) -> bool:
+    def is_sure(self, candidate: CopyCandidate, tokens: int) -> bool:
         """Whether the model's own answer would hardly be better."""
-        return probability(self.prior, prior_features(found, tokens)) >= self.sure
+        return probability(self.prior, prior_features(candidate, tokens)) >= self.sure
 
-    def of_draft(self, found: CopyCandidate, log_probs: Sequence[float], end_log_prob: float | None) -> float:
+    def of_draft(self, candidate: CopyCandidate, log_probs: Sequence[float], end_log_prob: float | None) -> float:
         """The probability that a recalled text is right, from the model's log-probabilities of its tokens and end."""
-        return probability(self.draft, draft_features(found, log_probs, end_log_prob))
+        return probability(self.draft, draft_features(candidate, log_probs, end_log_prob))
 
     def of_own(self, log_probs: Sequence[float], end_log_prob: float | None) -> float:
         """The probability that the model's own answer is right, from its log-probabilities."""
@@ -191,15 +191,15 @@ class CopyScorer:
             data = place.read_bytes()
             if read_json(data, _Format).format != _FORMAT:
                 raise CheckpointError(f"{place} has another format than {_FORMAT}; update Calomel, or fit it again")
-            found = read_json(data, cls)
+            scorer = read_json(data, cls)
         except FileNotFoundError:
             return None
         except (OSError, FieldError) as error:
             raise CheckpointError(f"cannot read {place}: {error}") from error
         for part, names in (("prior", PRIOR), ("draft", DRAFT), ("own", OWN)):
-            if set(getattr(found, part)) != set(names):
+            if set(getattr(scorer, part)) != set(names):
                 raise CheckpointError(f"{place}: {part} must have exactly {', '.join(names)}")
-        return found
+        return scorer
 
 
 def probability(weights: Mapping[str, float], features: Mapping[str, float]) -> float:
@@ -208,23 +208,25 @@ def probability(weights: Mapping[str, float], features: Mapping[str, float]) -> 
     return 1.0 / (1.0 + math.exp(-max(-700.0, min(700.0, score))))
 
 
-def prior_features(found: CopyCandidate, tokens: int) -> dict[str, float]:
+def prior_features(candidate: CopyCandidate, tokens: int) -> dict[str, float]:
     """The features of a recalled text of this many tokens that need no model."""
     return {
         "bias": 1.0,
-        "before": math.log(found.before),
-        "behind": math.log1p(found.behind),
-        "agreeing": found.agreeing / found.places,
+        "before": math.log(candidate.before),
+        "behind": math.log1p(candidate.behind),
+        "agreeing": candidate.agreeing / candidate.places,
         "tokens": math.log(max(1, tokens)),
     }
 
 
-def draft_features(found: CopyCandidate, log_probs: Sequence[float], end_log_prob: float | None) -> dict[str, float]:
+def draft_features(
+    candidate: CopyCandidate, log_probs: Sequence[float], end_log_prob: float | None
+) -> dict[str, float]:
     """The same, with the model's log-probabilities."""
-    said = _said(log_probs, end_log_prob)
-    return prior_features(found, len(log_probs)) | {
-        "log_prob": said["log_prob"],
-        "least": said["least"],
+    likelihoods = _said(log_probs, end_log_prob)
+    return prior_features(candidate, len(log_probs)) | {
+        "log_prob": likelihoods["log_prob"],
+        "least": likelihoods["least"],
         "end": _bounded(end_log_prob),
     }
 
@@ -235,8 +237,8 @@ def own_features(log_probs: Sequence[float], end_log_prob: float | None) -> dict
 
 
 def _said(log_probs: Sequence[float], end_log_prob: float | None) -> dict[str, float]:
-    known = [_bounded(one) for one in (*log_probs, end_log_prob) if one is not None]
-    return {"log_prob": math.fsum(known) / max(1, len(known)), "least": min(known, default=0.0)}
+    values = [_bounded(one) for one in (*log_probs, end_log_prob) if one is not None]
+    return {"log_prob": math.fsum(values) / max(1, len(values)), "least": min(values, default=0.0)}
 
 
 def _bounded(log_prob: float | None) -> float:

@@ -177,8 +177,8 @@ def _gone(error: HTTPError, endpoint: Endpoint, *, first: bool) -> CompleterErro
 def _refusal(response: Response) -> CompleterError:
     """The server's error as a CompleterError; only its code and message are used."""
     try:
-        said = json.loads(response.content)["error"]
-        code, message = str(said.get("code")), str(said.get("message"))
+        error = json.loads(response.content)["error"]
+        code, message = str(error.get("code")), str(error.get("message"))
     except (ValueError, KeyError, TypeError, AttributeError):
         code, message = "", f"the server answered with status {response.status_code}"
     if response.status_code in {401, 403}:

@@ -28,8 +28,8 @@ from calomel.infer.completer import (
     Candidate,
     CompleteAnswer,
     CompleteRequest,
+    EngineTimings,
     GenerationConfig,
-    Timings,
     ending,
 )
 from calomel.infer.scoring import LikelihoodScorer, RequestGroup
@@ -141,10 +141,10 @@ class Rewriter:
         if prompt.reply is None:
             return self._encode(text, prompt), Candidate.of(result, text)
         current = (request.parts.region or EditRegion("", 0)).text
-        found = prompt.reply.read(text)
-        if found is None or found == current:
+        reply = prompt.reply.read(text)
+        if reply is None or reply == current:
             return self._encode(current, prompt), Candidate.of(result, current)
-        return tuple(result.ids), Candidate.of(result, found)
+        return tuple(result.ids), Candidate.of(result, reply)
 
 
 def _judged(proposals: Iterable[_Proposed], scorer: LikelihoodScorer, keep: float) -> list[Candidate]:
@@ -152,10 +152,10 @@ def _judged(proposals: Iterable[_Proposed], scorer: LikelihoodScorer, keep: floa
     candidates = []
     for ids, candidate in proposals:
         judged = scorer.judged(ids)
-        found = replace(candidate, log_prob=None if judged is None else judged.log_prob, keep_log_prob=keep)
+        result = replace(candidate, log_prob=None if judged is None else judged.log_prob, keep_log_prob=keep)
         if judged is not None and candidate.maker != CANVAS:
-            found = replace(found, log_probs=judged.log_probs, end_log_prob=judged.end_log_prob)
-        candidates.append(found)
+            result = replace(result, log_probs=judged.log_probs, end_log_prob=judged.end_log_prob)
+        candidates.append(result)
     return sorted(candidates, key=lambda each: -math.inf if each.log_ratio is None else each.log_ratio, reverse=True)
 
 
@@ -164,6 +164,6 @@ def _answer(candidates: Sequence[Candidate], first: Result, began: float, *, jud
         tuple(candidates),
         context_tokens=first.cached_tokens + first.computed_tokens,
         cached_tokens=first.cached_tokens,
-        timings=Timings(total=time.monotonic() - began),
+        timings=EngineTimings(total=time.monotonic() - began),
         judged=judged,
     )

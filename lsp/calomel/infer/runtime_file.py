@@ -149,7 +149,11 @@ def published(path: Path, record: ServerRecord) -> Iterator[None]:
 def holds(path: Path, record: ServerRecord) -> bool:
     """Whether the file is still this server's."""
     try:
-        found = read(path)
+        content = read(path)
     except RuntimeFileError:
         return False
-    return found is not None and (found.pid, found.started, found.url) == (record.pid, record.started, record.url)
+    return content is not None and (content.pid, content.started, content.url) == (
+        record.pid,
+        record.started,
+        record.url,
+    )

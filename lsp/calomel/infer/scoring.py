@@ -134,12 +134,12 @@ class LikelihoodScorer:
         return next((at for at, (ours, theirs) in enumerate(pairs) if ours != theirs), min(len(first), len(ids)))
 
     def _keep(self, ids: tuple[int, ...], log_probs: tuple[float, ...], end: float | None) -> Judged:
-        self._known[ids] = found = Judged(ids, log_probs, 0.0 if end is None else end)
-        return found
+        self._known[ids] = value = Judged(ids, log_probs, 0.0 if end is None else end)
+        return value
 
 
 @dataclass(frozen=True, slots=True)
-class Drafted:
+class JudgedDrafts:
     """A filled hole and its drafts.
 
     Attributes:
@@ -165,7 +165,7 @@ async def judge_drafts(
     healing: TokenHealing = NO_HEALING,
     *,
     bare: bool = True,
-) -> Drafted:
+) -> JudgedDrafts:
     """Denoise `filling` and judge `drafts` in parallel; if it is a close call, judge the model's own text, too.
 
     Args:
@@ -202,10 +202,10 @@ async def judge_drafts(
     own = expected_characters(healing.rest(tokenizer.decode(filled.ids)), filled.log_probs[owed:])
     rival = max(map(expected_of_draft, kept), default=0.0)
     if not bare or not rival / CLOSE <= own <= rival * CLOSE:
-        return Drafted(filled, kept)
+        return JudgedDrafts(filled, kept)
     nothing, _ = healing.given("", tokenizer)
     await scorer.score([filled.ids, nothing])
-    return Drafted(filled, kept, _behind(scorer, filled.ids, owed), _behind(scorer, nothing, len(nothing)))
+    return JudgedDrafts(filled, kept, _behind(scorer, filled.ids, owed), _behind(scorer, nothing, len(nothing)))
 
 
 def cut_draft(

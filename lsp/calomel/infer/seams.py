@@ -71,19 +71,21 @@ def indented(text: str, prefix: str, suffix: str, language_id: str) -> str:
     around = prefix + suffix
     blanks, tabs = _BLANKS.search(around) is not None, _TABS.search(around) is not None
     leads = [indent_of(line) for line in lines]
-    found = list(leads)
+    results = list(leads)
     if blanks != tabs:
         base = _columns(head)
         for row in range(0 if at_start else 1, len(lines)):
-            found[row] = _tabbed(leads, lines, row, base) if tabs else leads[row].expandtabs(width_of(around))
+            results[row] = _tabbed(leads, lines, row, base) if tabs else leads[row].expandtabs(width_of(around))
     if at_start and head and leads[0]:
-        found[0] = _without_own(found[0], head, prefix, language_id)
+        results[0] = _without_own(results[0], head, prefix, language_id)
     if knows(language_id) and len(lines) > 1 and _begins_statement(prefix, lines[0], language_id):
-        _nest(found, lines, indent_of(head) + (found[0] if at_start else ""), prefix, suffix)
-    if found == leads:
+        _nest(results, lines, indent_of(head) + (results[0] if at_start else ""), prefix, suffix)
+    if results == leads:
         return text
     ends = [*LINE_END.findall(text), ""]
-    return "".join(new + line[len(old) :] + end for new, old, line, end in zip(found, leads, lines, ends, strict=True))
+    return "".join(
+        new + line[len(old) :] + end for new, old, line, end in zip(results, leads, lines, ends, strict=True)
+    )
 
 
 _HEAD: Final = re.compile(
@@ -108,23 +110,23 @@ def _begins_statement(prefix: str, text: str, language_id: str) -> bool:
     )
 
 
-def _nest(found: list[str], lines: list[str], base: str, prefix: str, suffix: str) -> None:
+def _nest(results: list[str], lines: list[str], base: str, prefix: str, suffix: str) -> None:
     """Put what stands behind the first head of a block deeper than it, by as much as in the rest of the file."""
     full = [row for row, line in enumerate(lines) if row == 0 or line.strip()]
-    if len(set(base.join(found))) > 1:
+    if len(set(base.join(results))) > 1:
         return
     above, own = base + lines[0].lstrip(), base
     for row in full[1:]:
         if _HEAD.match(above) is not None:
             flat = base if _FLAT.match(above) else base + " "
-            if row == full[1] and base and len(found[row]) < len(flat) and not _LABEL.match(lines[row]):
+            if row == full[1] and base and len(results[row]) < len(flat) and not _LABEL.match(lines[row]):
                 # The answer is written as if its first line stood at the margin.
-                found[row:] = [base + lead for lead in found[row:]]
-            step, usual = len(found[row]) - len(own), _step(prefix, suffix)
+                results[row:] = [base + lead for lead in results[row:]]
+            step, usual = len(results[row]) - len(own), _step(prefix, suffix)
             if usual is not None and step in _WIDTHS:
-                found[row:] = [_scaled(lead, len(base), step, usual) for lead in found[row:]]
+                results[row:] = [_scaled(lead, len(base), step, usual) for lead in results[row:]]
             return
-        above, own = lines[row], found[row]
+        above, own = lines[row], results[row]
 
 
 def _scaled(lead: str, base: int, old: int, new: int) -> str:
@@ -139,13 +141,13 @@ _ENOUGH: Final = 3
 def _step(prefix: str, suffix: str) -> int | None:
     """By how much the blocks of a file stand deeper than their heads, if that is the same for all of several."""
     before = LINE_END.split(prefix[-_FAR:])[len(prefix) > _FAR :]
-    found = []
+    steps = []
     for lines in before, LINE_END.split(suffix[:_FAR])[1:]:
         for head, line in pairwise(each for each in lines if each.strip()):
             step = len(indent_of(line)) - len(indent_of(head))
             if step > 0 and _HEAD.match(head):
-                found.append(step)
-    return found[0] if len(found) >= _ENOUGH and len(set(found)) == 1 else None
+                steps.append(step)
+    return steps[0] if len(steps) >= _ENOUGH and len(set(steps)) == 1 else None
 
 
 # Characters before the cursor in which its line and block are looked for.
@@ -154,7 +156,7 @@ _FAR: Final = 4096
 
 def width_of(text: str) -> int:
     """By how many blanks a text is indented: how many its least indented lines have."""
-    return min((found.end() - found.start() for found in _BLANKS.finditer(text)), default=_USUAL_WIDTH)
+    return min((match.end() - match.start() for match in _BLANKS.finditer(text)), default=_USUAL_WIDTH)
 
 
 def _tabbed(leads: list[str], lines: list[str], row: int, base: int) -> str:

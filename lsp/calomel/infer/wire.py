@@ -120,10 +120,10 @@ def decode(data: bytes | str, kind: type[Value]) -> Value:
     return read_json(data, kind)
 
 
-def _field_error(said: str) -> FieldError:
+def _field_error(message: str) -> FieldError:
     """The message of msgspec, without the value that it may quote."""
-    found = _PLACE.fullmatch(said)
-    problem, field = (said, "") if found is None else (found["problem"], found["field"] or "")
+    match = _PLACE.fullmatch(message)
+    problem, field = (message, "") if match is None else (match["problem"], match["field"] or "")
     field = re.sub(r"\[(.*?)\]", r".\1", field).lstrip(".")
     missing = _MISSING.fullmatch(problem)
     if missing is not None:

@@ -76,7 +76,7 @@ def read_client(params: Mapping[str, Any]) -> Client:
 
 # The keys of `initializationOptions` that are ours; all others belong to clients of other servers.
 _OWN = ("workspace", "privacy", "suggest", "server", "log")
-_DOOR = ("extensions", "other_files", "configuration_replaces", "completion_item", "debug")
+_AGREEMENTS = ("extensions", "other_files", "configuration_replaces", "completion_item", "debug")
 
 
 def own_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,12 +84,12 @@ def own_options(options: Mapping[str, Any]) -> dict[str, Any]:
     own = options.get("calomel")
     if isinstance(own, dict):
         return dict(own)
-    return {name: options[name] for name in (*_OWN, *_DOOR) if name in options}
+    return {name: options[name] for name in (*_OWN, *_AGREEMENTS) if name in options}
 
 
 def settings_in(options: Mapping[str, Any]) -> dict[str, Any]:
     """Those of our options that are settings, not agreements between client and server."""
-    return {name: value for name, value in options.items() if name not in _DOOR}
+    return {name: value for name, value in options.items() if name not in _AGREEMENTS}
 
 
 def local_path(uri: object) -> Path | None:

@@ -181,7 +181,7 @@ _SMALLER: Final = ((16, ""), (8, "int8"), (4, "int4"))
 _NO_TEXT: Final = re.compile(r"embed|rerank", re.IGNORECASE)
 
 
-class Models:
+class ModelCommands:
     """The commands for models."""
 
     def __init__(self, model: ModelClient, services: Services, configuration: Configuration) -> None:
@@ -197,13 +197,13 @@ class Models:
     async def _list(self, _: list[Any]) -> dict[str, Any]:
         servers, folders = await asyncio.gather(running(), asyncio.to_thread(list, self._folders()))
         nano, *others = folders
-        found = [nano, *(each for server in servers for each in _behind(server)), *others]
+        models = [nano, *(each for server in servers for each in _behind(server)), *others]
         now = self._model.server
-        for each in found:
+        for each in models:
             each["current"] = _comparable(chosen(now, each["settings"])) == _comparable(now)
-        if not any(each["current"] for each in found):
-            found.insert(0, self._present())
-        return {"models": found}
+        if not any(each["current"] for each in models):
+            models.insert(0, self._present())
+        return {"models": models}
 
     async def _use(self, arguments: list[Any]) -> dict[str, Any]:
         choice = arguments[0] if arguments else None
@@ -221,9 +221,9 @@ class Models:
         try:
             info = await moving
         except CompleterError as error:
-            said = str(error).rstrip(".")
+            problem = str(error).rstrip(".")
             stays = "The model" if before is None else f"{before.id} stays in use, because the other model"
-            return {"model": None, "message": f"{stays} does not answer: {said}."}
+            return {"model": None, "message": f"{stays} does not answer: {problem}."}
         except asyncio.CancelledError:
             if moving is self._moving:  # the editor waits no longer
                 moving.cancel()
@@ -246,10 +246,10 @@ class Models:
             size = weights_bytes(each.path)
             settings, verdict = {"model": each.name}, ""
             if server.device == "cpu":
-                found = next(((bits, how) for bits, how in _SMALLER if size * bits / 16 < free), None)
-                verdict = f", more than the {free / _GB:.1f} GB of memory that are free" if found is None else ", fits"
-                if found is not None and found[1]:
-                    settings["quantize"], verdict = found[1], f", fits in {found[0]} bits"
+                fit = next(((bits, how) for bits, how in _SMALLER if size * bits / 16 < free), None)
+                verdict = f", more than the {free / _GB:.1f} GB of memory that are free" if fit is None else ", fits"
+                if fit is not None and fit[1]:
+                    settings["quantize"], verdict = fit[1], f", fits in {fit[0]} bits"
             detail = f"in the {each.source}, runs on {device_of(server)}: {size / _GB:.1f} GB{verdict}"
             yield _choice(each.name, detail, settings)
 

@@ -58,14 +58,14 @@ class Configuration(FileSystemEventHandler):
         client = self._editor.client
         if client.configuration:
             scope = self._folders[0].as_uri() if self._folders else None
-            asked = types.ConfigurationParams([types.ConfigurationItem(section=SECTION, scope_uri=scope)])
+            params = types.ConfigurationParams([types.ConfigurationItem(section=SECTION, scope_uri=scope)])
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
-                    answers = await self._editor.workspace_configuration_async(asked)
+                    answers = await self._editor.protocol.send_request_async(types.WORKSPACE_CONFIGURATION, params)
             except (TimeoutError, JsonRpcException):
                 LOG.info("the editor did not send its configuration")
             else:
-                answer = answers[0] if answers else None
+                answer = answers[0] if isinstance(answers, list) and answers else None
                 self._answered = answer if isinstance(answer, dict) else {}
                 if client.configuration_replaces and isinstance(answer, dict):
                     # Otherwise a setting that the user removes would stay.
@@ -128,8 +128,8 @@ class Configuration(FileSystemEventHandler):
     def _load(self) -> Settings:
         settings = self._read()
         if self._chosen is not None:
-            said, chosen = self._chosen
-            if settings.server == said:
+            earlier, chosen = self._chosen
+            if settings.server == earlier:
                 return replace(settings, server=chosen)
             self._chosen = None
         return settings

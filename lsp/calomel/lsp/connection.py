@@ -1,4 +1,4 @@
-"""The start of a session, and the framing of its messages: bytes to messages, and which of them are admitted.
+"""The bytes of a connection, the framing of its messages, and which of them are admitted.
 
 This module and its imports are small on purpose: `initialize` is answered before anything heavy is imported, since
 lsprotocol's types alone take longer to import than a client should have to wait. What arrives meanwhile waits in the
@@ -8,13 +8,16 @@ pipe.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
+import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from calomel.lsp.client import Client, initialize_result, read_client
+from calomel.storage import process_of
 
 # Ten times the largest file that any editor sends as one text.
 MAX_BODY_BYTES: Final = 256 * 1024 * 1024
@@ -42,13 +45,13 @@ class Framer:
     def next(self) -> bytes | None:
         """The next body; None when more bytes are needed. Raises ValueError, which quotes nothing, for a bad header."""
         if self._length is None:
-            found = _HEAD.match(self._buffer)
-            if found is None:
+            match = _HEAD.match(self._buffer)
+            if match is None:
                 if len(self._buffer) > _MOST_HEAD_BYTES or _END_OF_HEAD.search(self._buffer):
                     raise ValueError("bytes where a header was expected")
                 return None
-            self._length = int(found[1])
-            del self._buffer[: found.end()]
+            self._length = int(match[1])
+            del self._buffer[: match.end()]
             if self._length > MAX_BODY_BYTES:
                 raise ValueError("a message of more than 256 MiB")
         if len(self._buffer) < self._length:
@@ -70,12 +73,6 @@ SERVER_NOT_INITIALIZED: Final = -32002
 Message = dict[str, Any]
 
 
-def encode_message(message: Mapping[str, Any]) -> bytes:
-    """Headers and body. ASCII, so that a lone surrogate in a text cannot break the stream."""
-    body = json.dumps(message, separators=(",", ":"), allow_nan=False).encode("ascii")
-    return b"Content-Length: %d\r\n\r\n" % len(body) + body
-
-
 class Connection:
     """Admits messages one by one; those not admitted are answered here.
 
@@ -87,6 +84,7 @@ class Connection:
     Attributes:
         client: set once `initialize` was answered.
         ended: `exit` has come, nobody reads any more, or the input is not messages.
+        feed: takes the next bytes of the stream.
         note: takes a line for the log.
     """
 
@@ -97,11 +95,8 @@ class Connection:
         self._state: Literal["new", "running", "shut down"] = "new"
         self._write = write
         self._framer = Framer()
+        self.feed = self._framer.feed
         self._parsed: deque[Any] = deque()
-
-    def feed(self, data: bytes) -> None:
-        """Append the next bytes of the stream."""
-        self._framer.feed(data)
 
     def next(self) -> Message | None:
         """The next message for the session, including `initialize`, which is already answered; None: feed more."""
@@ -112,10 +107,13 @@ class Connection:
                     return message
         return None
 
-    def send(self, message: Message) -> None:
+    def write(self, body: bytes) -> None:
         """Send a message to the client."""
-        if not self._write(encode_message(message)):
+        if not self._write(b"Content-Length: %d\r\n\r\n" % len(body) + body):
             self.ended = True
+
+    def close(self) -> None:
+        """Nothing is left to write."""
 
     def shut_down(self) -> None:
         """`shutdown` was requested: from now on everything but `exit` is refused."""
@@ -173,7 +171,7 @@ class Connection:
         if not isinstance(params, dict) or not isinstance(params.get("capabilities"), dict):
             return self._refuse(message, INVALID_PARAMS, "initialize needs an object with the client's capabilities.")
         self.client = read_client(params)
-        self.send({"jsonrpc": VERSION, "id": message["id"], "result": initialize_result(self.client)})
+        self._answer(message["id"], result=initialize_result(self.client))
         self._state = "running"
         return True
 
@@ -181,9 +179,11 @@ class Connection:
         """Send an error response. `reason` never quotes the user's text."""
         message_id = message.get("id") if isinstance(message, dict) else None
         self.note(reason)
-        error = {"code": code, "message": reason}
-        self.send({"jsonrpc": VERSION, "id": message_id if _is_id(message_id) else None, "error": error})
+        self._answer(message_id if _is_id(message_id) else None, error={"code": code, "message": reason})
         return False
+
+    def _answer(self, message_id: object, **answer: Any) -> None:
+        self.write(json.dumps({"jsonrpc": VERSION, "id": message_id} | answer).encode("ascii"))
 
 
 def _problem(message: Any) -> str | None:
@@ -211,3 +211,101 @@ def _refuse_constant(constant: str) -> Any:
 
 def _to_stderr(line: str) -> None:
     print(f"calomel lsp: {line}", file=sys.stderr)  # noqa: T201 - there is no log yet
+
+
+POLL_SECONDS: Final = 2.0
+
+
+def watch_parent(process_id: int, gone: Callable[[], None]) -> None:
+    """Call `gone` from another thread once the process has ended; a process that does not exist counts as ended."""
+    threading.Thread(target=_wait_for_parent, args=(process_id, gone), name="calomel-parent", daemon=True).start()
+
+
+def _wait_for_parent(process_id: int, gone: Callable[[], None]) -> None:
+    pause = threading.Event()
+    while process_of(process_id) is not None:
+        pause.wait(POLL_SECONDS)
+    gone()
+
+
+CHUNK_BYTES: Final = 1 << 16
+# If a client sends faster than its messages are handled, the rest waits in the pipe, not in memory.
+MAX_PENDING_BYTES: Final = 64 * 1024 * 1024
+
+
+class Transport:
+    """Reads in its own thread, so that no pool, slow handler or unusual kind of pipe can block it.
+
+    Args:
+        read: blocks until there are bytes; empty at the end of the stream.
+        write: blocks until all bytes are written.
+    """
+
+    def __init__(self, read: Callable[[int], bytes], write: Callable[[bytes], None]) -> None:
+        self._receive = read
+        self._write = write
+        self._closed = False
+
+    def read(self, size: int) -> bytes:
+        """Wait for bytes; empty at the end of the stream. Not allowed after `start`."""
+        try:
+            return self._receive(size)
+        except OSError:
+            return b""
+
+    def start(self, arrived: Callable[[bytes], None]) -> None:
+        """Call `arrived` on the running event loop with each chunk, finally with an empty one."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        room = threading.Semaphore(MAX_PENDING_BYTES // CHUNK_BYTES)
+
+        def deliver(data: bytes) -> None:
+            room.release()
+            arrived(data)
+
+        def pump() -> None:
+            data = b"."
+            while data:
+                data = self.read(CHUNK_BYTES)
+                room.acquire()
+                try:
+                    loop.call_soon_threadsafe(deliver, data)
+                except RuntimeError:
+                    return  # the loop is closed: nobody listens any more
+
+        threading.Thread(target=pump, name="calomel-read", daemon=True).start()
+
+    def write(self, data: bytes) -> bool:
+        """Send `data`; False when nobody reads any more."""
+        if not self._closed:
+            try:
+                self._write(data)
+            except (OSError, ValueError):
+                self._closed = True
+        return not self._closed
+
+
+def claim_stdio() -> Transport:
+    """Take standard input and output away from everything else in this process and its children.
+
+    Everything printed goes to stderr; whatever reads standard input finds it empty. Call it before anything else can
+    print.
+    """
+    reading, writing = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    try:
+        os.dup2(2, 1)
+    except OSError:  # started without a stderr
+        os.dup2(nothing, 2)
+        os.dup2(nothing, 1)
+    os.close(nothing)
+    sys.stdout = sys.stderr
+    return Transport(lambda size: os.read(reading, size), lambda data: _write_all(writing, data))
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,19 +1,18 @@
-"""What is said to the editor and heard from it, once its bytes are messages: pygls, with its faults corrected.
+"""What is said to the editor and heard from it, once its bytes are messages.
 
-Corrected in pygls 2.1: any invalid params are answered with -32602; errors go to the log, not into a popup or a
-response, both of which would quote the user's text; `workspace/executeCommand` is also accepted as a notification; no
-second copy of each document is kept; responses with unknown ids, late responses and cancellations of nothing are no
-errors. Framing, the session's state and `initialize` come earlier (`connection`).
+pygls dispatches messages, cancels requests and awaits answers. Its language server is not used: it greets after its
+imports, keeps a second copy of each document, and quotes the user's text in responses and popups. Nor is its reader: a
+session begins before pygls is imported, and a parse error, which that reader drops, has an answer (`connection`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
-import sys
 import uuid
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any, Final, Literal, TypeVar, cast
 
@@ -21,19 +20,19 @@ from cattrs import Converter
 from lsprotocol import types
 from lsprotocol.converters import get_converter
 from pygls.exceptions import JsonRpcException, JsonRpcInternalError, JsonRpcInvalidParams, PyglsError
-from pygls.lsp.server import LanguageServer
-from pygls.protocol import LanguageServerProtocol
+from pygls.protocol import JsonRPCNotification, JsonRPCProtocol, JsonRPCRequestMessage
+from pygls.server import JsonRPCServer
 
 from calomel.infer.completer import Kind
 from calomel.lsp.client import Client
-from calomel.lsp.connection import Message
+from calomel.lsp.connection import VERSION, Connection, Message
 from calomel.storage.failures import describe
 from calomel.suggest.silence import Silence, SilenceReason
 
 LOG: Final = logging.getLogger(__name__)
 
 T = TypeVar("T")
-State = Literal["ready", "loading", "off", "error"]
+ModelState = Literal["ready", "loading", "off", "error"]
 
 # Our states in Copilot's protocol.
 _KINDS: Final = {"ready": "Normal", "loading": "Normal", "off": "Inactive", "error": "Warning"}
@@ -74,82 +73,6 @@ def read(value: object, kind: type[T], what: str) -> T:
         raise JsonRpcInvalidParams(f"{what} do not match the protocol.") from None
 
 
-class EditorProtocol(LanguageServerProtocol):
-    """Dispatches messages to handlers, and responses to the requests that wait for them.
-
-    A handler takes the params: for a method of the specification as lsprotocol's type, for any other the JSON object
-    (empty when there was none). It is a plain function or a coroutine function; its return value, None included, is
-    the result. Cancelling the request cancels a coroutine handler; the response is then -32800.
-    """
-
-    send: Callable[[Message], None]
-    # Called with the params of a document change that could not be read.
-    misunderstood: Callable[[object], None]
-
-    def _register_builtin_features(self) -> None:
-        """Nothing of pygls: its documents are a second, slower copy of ours; `connection` keeps the session's state."""
-
-    def receive(self, message: Message) -> None:
-        """Handle one message that is valid JSON-RPC and allowed in the session's state."""
-        method = message.get("method")
-        if method is None:
-            self._take_answer(message)
-            return
-        known = method in self.fm.features or method == types.CANCEL_REQUEST
-        try:
-            params = _params(method, message.get("params")) if known else None
-        except JsonRpcInvalidParams as error:
-            if "id" in message:
-                self._send_response(message["id"], error=error.to_response_error())
-                return
-            LOG.warning("dropped a %s: %s", method, error.message)
-            if method in {types.TEXT_DOCUMENT_DID_OPEN, types.TEXT_DOCUMENT_DID_CHANGE}:
-                self.misunderstood(message.get("params"))
-            return
-        if "id" in message:
-            self._handle_request(message["id"], method, params)
-        else:
-            self._handle_notification(method, params)
-
-    def cancel_all(self) -> None:
-        """Cancel every request in progress except the one that calls this."""
-        asking: object = asyncio.current_task()
-        for future in list(self._request_futures.values()):
-            if future is not asking:
-                future.cancel()
-
-    def _handle_cancel_notification(self, msg_id: object) -> None:
-        if isinstance(msg_id, int | str):
-            super()._handle_cancel_notification(msg_id)
-
-    def _take_answer(self, message: Message) -> None:
-        message_id = message.get("id")
-        future = self._request_futures.get(message_id) if isinstance(message_id, str) else None  # ours are strings
-        # For a late response the future is cancelled; what is not a Future here is a request of the client.
-        if not isinstance(future, Future) or not future.set_running_or_notify_cancel():
-            LOG.debug("an unexpected answer")
-            return
-        try:
-            answer = self.structure_message(message)
-        except JsonRpcException as error:
-            LOG.warning("a malformed answer")
-            self._request_futures.pop(str(message_id))
-            future.set_exception(error)
-        else:
-            self._handle_response(answer.id, getattr(answer, "result", None), getattr(answer, "error", None))
-
-    def _send_response(
-        self, msg_id: int | str, result: Any | None = None, error: types.ResponseError | None = None
-    ) -> None:
-        if error is not None and error.code == JsonRpcInternalError.CODE:
-            # The original message and traceback may quote the user's text.
-            error = types.ResponseError(error.code, "The server failed; see its log.")
-        super()._send_response(msg_id, result, error)
-
-    def _send_data(self, data: Any) -> None:
-        self.send(self._converter.unstructure(data))
-
-
 def _params(method: str, raw: object) -> Any:
     kind = types.METHOD_TO_TYPES[method][2] if method in types.METHOD_TO_TYPES else dict[str, Any]
     # Tolerate harmless client bugs: no params where all of them are optional.
@@ -161,30 +84,94 @@ def _params(method: str, raw: object) -> Any:
     return read(raw, cast(Any, kind), f"The params of {method}")
 
 
-class Editor(LanguageServer):
-    """The client at the other end, and everything it is sent unasked, in the form it understands.
+class Editor(JsonRPCServer):
+    """The client at the other end: what it asks goes to handlers, what it is sent has the form it understands.
 
     Args:
         client: what it said about itself.
-        send: sends a message to it.
+        connection: to it.
     """
 
-    protocol: EditorProtocol
-
-    def __init__(self, client: Client, send: Callable[[Message], None]) -> None:
-        super().__init__("calomel", "", protocol_cls=EditorProtocol, converter_factory=lambda: _CONVERTER)
+    def __init__(self, client: Client, connection: Connection) -> None:
+        super().__init__(JsonRPCProtocol, lambda: _CONVERTER)
+        self.protocol.set_writer(connection, include_headers=False)
         self.client = client
-        self.protocol.send = send
-        self._last: tuple[State, str] | None = None
+        self._last: tuple[ModelState, str] | None = None
         self._shown: set[str] = set()
+        self._running: set[asyncio.Task[Any] | None] = set()
+
+    def handle(
+        self, method: str, handler: Callable[[Any], Any], unreadable: Callable[[object], None] | None = None
+    ) -> None:
+        """Have messages of a method answered by a handler.
+
+        Args:
+            method: of the specification or of others.
+            handler: takes the params: for a method of the specification as lsprotocol's type, for any other the JSON
+                object (empty when there was none). It is a plain function or a coroutine function; its return value,
+                None included, is the result. Cancelling the request cancels a coroutine; the response is then -32800.
+            unreadable: takes params that do not match the protocol.
+        """
+
+        @contextmanager
+        def params_of(raw: object) -> Iterator[Any]:
+            try:
+                yield _params(method, raw)
+            except JsonRpcException as error:
+                LOG.info("refused a %s: %s", method, error.message)
+                if unreadable is not None:
+                    unreadable(raw)
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it says may quote the user's text
+                LOG.error("%s: %s", method, describe(error))  # noqa: TRY400 - so may its traceback
+                raise JsonRpcInternalError("The server failed; see its log.") from None
+
+        # `Any`: pygls passes itself to a handler whose first parameter could be a server.
+        async def answer_later(raw: Any) -> Any:
+            self._running.add(task := asyncio.current_task())
+            try:
+                with params_of(raw) as params:
+                    return await handler(params)
+            finally:
+                self._running.discard(task)
+
+        def answer(raw: Any) -> Any:
+            with params_of(raw) as params:
+                return handler(params)
+
+        self.feature(method)(answer_later if inspect.iscoroutinefunction(handler) else answer)
+
+    def receive(self, message: Message) -> None:
+        """Handle one message that is valid JSON-RPC and allowed in the session's state."""
+        method = message.get("method")
+        params: Any = message.get("params")
+        try:
+            if method is None:
+                self.protocol.handle_message(self.protocol.structure_message(message))
+                return
+            if method == types.CANCEL_REQUEST:
+                params = types.CancelParams(params["id"])
+            if "id" in message:
+                self.protocol.handle_message(JsonRPCRequestMessage(message["id"], method, VERSION, params))
+            else:
+                self.protocol.handle_message(JsonRPCNotification(method, VERSION, params))
+        except JsonRpcException:
+            LOG.warning("a malformed answer")
+        except Exception:  # noqa: BLE001 - a late one, or a cancellation without an id; its text may be the user's
+            LOG.debug("an unexpected answer")
+
+    def cancel_all(self) -> None:
+        """Cancel every request in progress."""
+        for task in self._running:
+            if task is not None:
+                task.cancel()
 
     def report_server_error(self, error: Exception, source: type[PyglsError | JsonRpcException]) -> None:
-        """Log it; pygls would open a popup."""
-        if isinstance(error, JsonRpcInternalError) or not isinstance(error, JsonRpcException):
-            # pygls reports an internal error while it handles the original one.
-            LOG.error("%s: %s", source.__name__, describe(sys.exception() or error))
+        """Log it, unless its handler did: by default its text, which may quote the user's, would be logged."""
+        if not isinstance(error, JsonRpcException):
+            LOG.error("%s: %s", source.__name__, describe(error))
 
-    def tell_state(self, state: State, message: str) -> None:
+    def tell_state(self, state: ModelState, message: str) -> None:
         """Report the model's state; nothing twice in a row."""
         if self._last == (state, message):
             return
@@ -216,15 +203,14 @@ class Editor(LanguageServer):
         if message not in self._shown:
             self._shown.add(message)
             LOG.warning("%s", message)
-            self.window_show_message(types.ShowMessageParams(type=kind, message=message))
+            self.protocol.notify(types.WINDOW_SHOW_MESSAGE, types.ShowMessageParams(type=kind, message=message))
 
 
 class Progress:
     """One line in the client's list of ongoing work. Silent for clients that cannot show it."""
 
     def __init__(self, editor: Editor, title: str) -> None:
-        self._client = editor.client
-        self._progress = editor.work_done_progress
+        self._editor = editor
         self._title = title
         self._token = str(uuid.uuid4())
         self._begun = False
@@ -232,29 +218,32 @@ class Progress:
 
     async def begin(self, message: str | None = None, *, measured: bool = False) -> None:
         """Ask the client for the line and begin it; a `measured` one reports percentages."""
-        if not self._client.progress:
+        if not self._editor.client.progress:
             return
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                await self._progress.create_async(self._token)
+                await self._editor.protocol.send_request_async(
+                    types.WINDOW_WORK_DONE_PROGRESS_CREATE, types.WorkDoneProgressCreateParams(self._token)
+                )
         except (TimeoutError, JsonRpcException):
             LOG.debug("the client shows no progress")
             return
         self._begun = True
-        said = types.WorkDoneProgressBegin(
-            title=self._title, message=message, percentage=0 if measured else None, cancellable=False
-        )
-        self._progress.begin(self._token, said)
+        percentage = 0 if measured else None
+        self._send(types.WorkDoneProgressBegin(self._title, message=message, percentage=percentage, cancellable=False))
 
     def report(self, share: float) -> None:
         """`share` of the work is done, 0 to 1; sent when the percentage grows."""
         percent = int(100 * max(0.0, min(1.0, share)))
         if self._begun and percent > self._percent:
             self._percent = percent
-            self._progress.report(self._token, types.WorkDoneProgressReport(percentage=percent))
+            self._send(types.WorkDoneProgressReport(percentage=percent))
 
     def end(self, message: str | None = None) -> None:
         """The work is done, or abandoned."""
         if self._begun:
             self._begun = False
-            self._progress.end(self._token, types.WorkDoneProgressEnd(message=message))
+            self._send(types.WorkDoneProgressEnd(message=message))
+
+    def _send(self, value: object) -> None:
+        self._editor.protocol.notify(types.PROGRESS, types.ProgressParams(self._token, value))

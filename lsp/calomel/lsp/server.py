@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from calomel.lsp.connection import Connection
-from calomel.lsp.transport import CHUNK_BYTES, Transport, claim_stdio
+from calomel.lsp.connection import CHUNK_BYTES, Connection, Transport, claim_stdio
 
 if TYPE_CHECKING:
     from calomel.infer.client import Connect

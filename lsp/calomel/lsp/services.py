@@ -62,11 +62,11 @@ class Services:
 
     def budget(self) -> int:
         """How many tokens a context gets."""
-        known = self.model.info
+        info = self.model.info
         wanted = self.settings.suggest.context_tokens
         if wanted is None:
-            return DEFAULT_CONTEXT if known is None else known.default_context
-        return wanted if known is None else min(wanted, known.max_context)
+            return DEFAULT_CONTEXT if info is None else info.default_context
+        return wanted if info is None else min(wanted, info.max_context)
 
     def apply(self, settings: Settings) -> None:
         """Apply changed settings."""
@@ -118,8 +118,8 @@ class Services:
         loop = asyncio.get_running_loop()
         done = asyncio.Event()
 
-        def progress(read: int, found: int) -> None:
-            loop.call_soon_threadsafe(report, read / found if found else 1.0)
+        def progress(read: int, total: int) -> None:
+            loop.call_soon_threadsafe(report, read / total if total else 1.0)
             if self._related.indexer.ready:
                 loop.call_soon_threadsafe(done.set)
 

@@ -19,15 +19,14 @@ from calomel.infer.client import Connect, ModelClient
 from calomel.infer.completer import Completer, CompleterError, ModelInfo
 from calomel.infer.launch import version
 from calomel.lsp.client import ANSWERS, Client, local_path
-from calomel.lsp.commands import Commands, Models
+from calomel.lsp.commands import Commands, ModelCommands
 from calomel.lsp.configuration import Configuration
-from calomel.lsp.connection import Connection, Message
+from calomel.lsp.connection import Connection, Transport, watch_parent
 from calomel.lsp.log import log_path, open_log, set_level
 from calomel.lsp.protocol import Editor, Progress
 from calomel.lsp.services import Services
 from calomel.lsp.suggestions import Suggestions, place_of
 from calomel.lsp.text_sync import Cursor, TextSync
-from calomel.lsp.transport import Transport, watch_parent
 from calomel.storage import ENDING
 from calomel.storage.failures import describe
 from calomel.workspace.settings import ServerSettings, Settings
@@ -77,7 +76,11 @@ async def serve(
                     break
                 connection.feed(data)
         elif session is not None:
-            await session.receive(message)
+            session.receive(message)
+            if "id" in message:
+                # A request is about the text as it is now: let its handler begin before the next message.
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
             turn = await _next_turn(turn)
         elif connection.client is not None:
             session = begin(connection.client)
@@ -111,7 +114,11 @@ def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *ar
 
 
 class Session:
-    """Everything between `initialize` and `exit`; `serve` describes the arguments."""
+    """Everything between `initialize` and `exit`; `serve` describes the arguments.
+
+    Attributes:
+        receive: handles one message.
+    """
 
     def __init__(
         self,
@@ -132,7 +139,8 @@ class Session:
         self._begun = False
         self._info: ModelInfo | None = None  # the last model that answered
         self._tasks: set[asyncio.Task[object]] = set()
-        self._editor = Editor(client, connection.send)
+        self._editor = Editor(client, connection)
+        self.receive = self._editor.receive
         self._configuration = Configuration(self._editor, self._apply)
         settings = self._configuration.settings
         self._model = ModelClient(
@@ -143,22 +151,16 @@ class Session:
         self._sync = TextSync(self._workspace, self._editor.warn)
         self._place: tuple[str, types.Position] | None = None  # what the user looks at
         commands = Commands(self._services, self._configuration, self._sync, self._tell_state, clock, log)
-        commands.table |= Models(self._model, self._services, self._configuration).table
-        self._editor.protocol.fm.features.update(self._handlers(client, commands))
-        self._editor.protocol.misunderstood = self._sync.misunderstood
+        commands.table |= ModelCommands(self._model, self._services, self._configuration).table
+        for method, handler in self._handlers(client, commands).items():
+            self._editor.handle(method, handler)
+        self._editor.handle(types.TEXT_DOCUMENT_DID_OPEN, self._opened, self._sync.misunderstood)
+        self._editor.handle(types.TEXT_DOCUMENT_DID_CHANGE, self._sync.changed, self._sync.misunderstood)
         set_level(settings.log.level)
-
-    async def receive(self, message: Message) -> None:
-        """Handle one message."""
-        self._editor.protocol.receive(message)
-        if "id" in message:
-            # A request is about the text as it is now: let its handler begin before the next message.
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
 
     async def aclose(self) -> None:
         """Settle outcomes, close files, threads and connections."""
-        self._editor.protocol.cancel_all()
+        self._editor.cancel_all()
         for task in self._tasks:
             task.cancel()
         self._configuration.unwatch()
@@ -172,8 +174,6 @@ class Session:
             types.SHUTDOWN: self._shut_down,
             types.SET_TRACE: lambda _: None,
             types.WINDOW_WORK_DONE_PROGRESS_CANCEL: lambda _: None,
-            types.TEXT_DOCUMENT_DID_OPEN: self._opened,
-            types.TEXT_DOCUMENT_DID_CHANGE: sync.changed,
             types.TEXT_DOCUMENT_DID_SAVE: sync.saved,
             types.TEXT_DOCUMENT_DID_CLOSE: sync.closed,
             types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: self._folders_changed,
@@ -230,12 +230,10 @@ class Session:
         finally:
             progress.end()
 
-    async def _shut_down(self, _: object) -> None:
+    def _shut_down(self, _: object) -> None:
         """Requests in progress are cancelled and answered as cancelled."""
         self._connection.shut_down()
-        self._editor.protocol.cancel_all()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        self._editor.cancel_all()
 
     # Documents, and changes of their surroundings.
 

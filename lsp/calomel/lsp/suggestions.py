@@ -60,25 +60,25 @@ class Suggestions:
     async def inline(self, params: types.InlineCompletionParams) -> dict[str, Any] | None:
         """Handle `textDocument/inlineCompletion`."""
         invoked = params.context.trigger_kind == types.InlineCompletionTriggerKind.Invoked
-        found = await self._fill(params, params.context.selected_completion_info, invoked=invoked)
-        if found is None:
+        result = await self._fill(params, params.context.selected_completion_info, invoked=invoked)
+        if result is None:
             return None
-        said = self._hint(invoked=invoked)
-        items = [inline_item(each, found[1]) for each in (found[0], *found[0].others)]
+        hint = self._hint(invoked=invoked)
+        items = [inline_item(each, result[1]) for each in (result[0], *result[0].others)]
         if items[0] is None:
             # Rare: a fill that replaces a line end. Only the next-edit method can carry it.
             self._editor.tell_silence(params.text_document.uri, "fill", Silence.of(SilenceReason.STALE))
             return None
-        self._sent(found[0])
-        return {"items": [item | said for item in items if item is not None]}
+        self._sent(result[0])
+        return {"items": [item | hint for item in items if item is not None]}
 
     async def popup(self, params: types.CompletionParams) -> types.CompletionList:
         """Handle `textDocument/completion`; always incomplete, since the next key makes another suggestion."""
         # Editors send "invoked" for typing, too.
-        found = await self._fill(params, None, invoked=False)
-        item = None if found is None else completion_item(*found)
-        if found is not None and item is not None:
-            self._sent(found[0])
+        result = await self._fill(params, None, invoked=False)
+        item = None if result is None else completion_item(*result)
+        if result is not None and item is not None:
+            self._sent(result[0])
         return types.CompletionList(is_incomplete=True, items=[] if item is None else [item])
 
     async def copilot(self, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,8 +107,8 @@ class Suggestions:
         if suggestion is None or document is None:
             return {"edits": []}
         self._sent(suggestion)
-        found = copilot_edit(suggestion, document, chain=self._client.extensions)
-        return {"edits": [found | self._hint(invoked=invoked)]}
+        item = copilot_edit(suggestion, document, chain=self._client.extensions)
+        return {"edits": [item | self._hint(invoked=invoked)]}
 
     async def actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
         """Handle `textDocument/codeAction`.
@@ -121,22 +121,22 @@ class Suggestions:
         cursor = self._sync.find(uri, params.range.start)
         if isinstance(cursor, Silence) or not self._client.code_action_literals or not _wanted(params.context.only):
             return []
-        known = self._last
-        if known is None or known.uri != uri or self._sync.document(known) is not cursor.document:
+        suggestion = self._last
+        if suggestion is None or suggestion.uri != uri or self._sync.document(suggestion) is not cursor.document:
             kind = params.context.trigger_kind
             if kind == types.CodeActionTriggerKind.Automatic or self._spoken:
                 return []
             trigger = Trigger.EDIT if kind is None and self._client.inline_completion else Trigger.EXPLICIT
             try:
                 async with asyncio.timeout(MENU_SECONDS):
-                    known = await self._edit(uri, cursor, None, params.context.diagnostics, trigger)
+                    suggestion = await self._edit(uri, cursor, None, params.context.diagnostics, trigger)
             except TimeoutError:
                 self._editor.tell_silence(uri, "edit", Silence.of(SilenceReason.TIMEOUT))
                 return []
-            if known is None:
+            if suggestion is None:
                 return []
-        self._sent(known)
-        return [code_action(known, cursor.document, versioned=self._client.document_changes)]
+        self._sent(suggestion)
+        return [code_action(suggestion, cursor.document, versioned=self._client.document_changes)]
 
     def shown(self, kind: Kind, params: Mapping[str, Any]) -> None:
         """`textDocument/didShowCompletion`, `textDocument/didShowInlineEdit`."""
@@ -190,12 +190,12 @@ class Suggestions:
             self._editor.tell_silence(uri, "edit", cursor)
             return None
         document = cursor.document
-        known = [
+        problems = [
             Diagnostic(*_span(document, one.range), one.message, _SEVERITIES[(one.severity or 1) - 1])
             for one in diagnostics[:MAX_DIAGNOSTICS]
         ]
         asking = self._suggester.next_edit(
-            uri, version, cursor.offset, diagnostics=known, trigger=trigger, elsewhere=elsewhere
+            uri, version, cursor.offset, diagnostics=problems, trigger=trigger, elsewhere=elsewhere
         )
         suggestion = await self._answer("edit", document, asking)
         self._last = suggestion or self._last
@@ -206,8 +206,8 @@ class Suggestions:
     ) -> Suggestion | None:
         answer = await asking
         if not isinstance(answer, Silence):
-            found = self._sync.document(answer)
-            if found is None or (found is not document and answer.uri == document.uri):
+            current = self._sync.document(answer)
+            if current is None or (current is not document and answer.uri == document.uri):
                 answer = Silence.of(SilenceReason.STALE)
         if isinstance(answer, Silence):
             self._editor.tell_silence(document.uri, kind, answer)
@@ -243,10 +243,10 @@ def _wanted(only: Sequence[str] | None) -> bool:
 def _id_of(params: Mapping[str, Any]) -> str | None:
     """The first argument of the item's command; None if the item is not ours."""
     try:
-        found = params["item"]["command"]["arguments"][0]
+        suggestion_id = params["item"]["command"]["arguments"][0]
     except (KeyError, IndexError, TypeError):
         return None
-    return found if isinstance(found, str) else None
+    return suggestion_id if isinstance(suggestion_id, str) else None
 
 
 def accept_command(suggestion: Suggestion) -> types.Command:
@@ -266,12 +266,12 @@ def inline_item(suggestion: Suggestion, document: Document) -> dict[str, Any] | 
 def copilot_edit(suggestion: Suggestion, document: Document, *, chain: bool = False) -> dict[str, Any]:
     """For `textDocument/copilotInlineEdit`; `chain` says where it is among those of one answer, and which follow."""
     edit = joined(document.text, suggestion.edits)
-    found: dict[str, Any] = {}
+    item: dict[str, Any] = {}
     if chain and suggestion.total > 1:
         following = (joined(document.text, edits) for edits in suggestion.rest)
         rest = [{"range": range_of(document, each), "text": each.text} for each in following]
-        found["chain"] = {"index": suggestion.index, "total": suggestion.total, "rest": rest}
-    return found | {
+        item["chain"] = {"index": suggestion.index, "total": suggestion.total, "rest": rest}
+    return item | {
         "text": edit.text,
         "textDocument": {"uri": document.uri, "version": document.version},
         "range": range_of(document, edit),

@@ -115,9 +115,9 @@ class TextSync:
         """An unreadable change arrived: the text of its document, or of all if it names none, is not known any more."""
         document = params.get("textDocument") if isinstance(params, dict) else None
         uri = document.get("uri") if isinstance(document, dict) else None
-        known = list(self._workspace.documents)
-        for each in (uri,) if isinstance(uri, str) else tuple(known):
-            if each in known and each not in self._lost:
+        uris = list(self._workspace.documents)
+        for each in (uri,) if isinstance(uri, str) else tuple(uris):
+            if each in uris and each not in self._lost:
                 self._lose(each, "a malformed change")
 
     def saved(self, params: types.DidSaveTextDocumentParams) -> None:

@@ -20,8 +20,7 @@ from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.elsewhere import drafts_elsewhere, others_of
 from calomel.suggest.judging import Decision
 from calomel.suggest.offering import Offering
-from calomel.suggest.pace import Cooldown, Debounce, Latency, Run, SingleFlight
-from calomel.suggest.permission import Permission
+from calomel.suggest.pace import Cooldown, Debounce, Latency, ModelRun, Permission, SingleFlight
 from calomel.suggest.recent import Past, past_of, standing
 from calomel.suggest.search import next_edits
 from calomel.suggest.silence import Silence, SilenceReason
@@ -127,24 +126,24 @@ class Answering:
         hunks = self._last_edits(document) if request.kind == "edit" else ()
         if hunks and not standing(document.text, hunks, prompt_path(document)):
             self.state(uri).cache.clear("edit")
-        found = self._cached(request) or self.permission.unwelcome(request, self.state(uri))
+        answer = self._cached(request) or self.permission.unwelcome(request, self.state(uri))
         waited = 0.0
-        if found is None:
+        if answer is None:
             began = self._model.clock()
-            found = await self._pause(request)
+            answer = await self._pause(request)
             waited = self._model.clock() - began
-        if found is None:
-            found = await self._from_model(request)
-        return replace(await self._completed(request, found), waited=waited)
+        if answer is None:
+            answer = await self._from_model(request)
+        return replace(await self._completed(request, answer), waited=waited)
 
-    async def _completed(self, request: Request, found: Answer) -> Answer:
+    async def _completed(self, request: Request, answer: Answer) -> Answer:
         """Add the alternatives; where nothing is left to do in this document, look in the other open ones."""
-        if isinstance(found, Suggestion):
+        if isinstance(answer, Suggestion):
             alone = request.kind == "edit" or request.selected is not None
             state = self.state(request.document.uri)
-            return found if alone else replace(found, others=self.offering.others(request, state, found))
-        left = request.elsewhere and found.reason in _NOTHING_LEFT
-        return (await self._elsewhere(request) if left else None) or found
+            return answer if alone else replace(answer, others=self.offering.others(request, state, answer))
+        left = request.elsewhere and answer.reason in _NOTHING_LEFT
+        return (await self._elsewhere(request) if left else None) or answer
 
     async def _elsewhere(self, request: Request) -> Suggestion | None:
         """The next edit in one of the other open documents, the most recently used first."""
@@ -165,13 +164,13 @@ class Answering:
             there = Request("edit", other, proposed[0].start, Trigger.EDIT, drafts=proposed)
             if self.permission.forbidden(there, state) is not None:
                 continue
-            found = self._cached(there)
-            if not isinstance(found, Suggestion):
+            answer = self._cached(there)
+            if not isinstance(answer, Suggestion):
                 # A silence cached there was decided without these edits.
                 state.cache.clear("edit")
-                found = await self._from_model(there)
-            if isinstance(found, Suggestion):
-                return found if (document.revision, other.revision) == (revision, now[0]) else None
+                answer = await self._from_model(there)
+            if isinstance(answer, Suggestion):
+                return answer if (document.revision, other.revision) == (revision, now[0]) else None
             state.unlikely = now
         return None
 
@@ -182,10 +181,10 @@ class Answering:
             return None
         if isinstance(entry.decision, SilenceReason):
             return None if request.explicit or request.selected is not None else Silence.of(entry.decision)
-        found = self._offered(request, entry)
-        if isinstance(found, Suggestion):
-            return replace(found, cached=True)
-        return None if found in _ASK_AGAIN else Silence.of(found)
+        result = self._offered(request, entry)
+        if isinstance(result, Suggestion):
+            return replace(result, cached=True)
+        return None if result in _ASK_AGAIN else Silence.of(result)
 
     def _offered(self, request: Request, entry: Entry) -> Suggestion | SilenceReason:
         past = self._past(request.document) if request.kind == "edit" else Past()
@@ -203,9 +202,9 @@ class Answering:
             if inherited is not None:
                 await asyncio.wait({timer, inherited}, return_when=asyncio.FIRST_COMPLETED)
                 if not timer.done() and request.document.revision == revision:
-                    known = self._cached(request)
-                    if known is not None:
-                        return known
+                    answer = self._cached(request)
+                    if answer is not None:
+                        return answer
             await asyncio.wait({timer})
             return None
         finally:
@@ -227,12 +226,12 @@ class Answering:
         entry = await self.flight.run(request.kind, document.uri, work, now=request.explicit)
         if isinstance(entry, Silence):
             return replace(entry, asked=True)
-        found: Suggestion | SilenceReason = SilenceReason.STALE
+        result: Suggestion | SilenceReason = SilenceReason.STALE
         if isinstance(entry.decision, SilenceReason):
-            found = entry.decision
+            result = entry.decision
         elif entry.edits and all(edit.fits(document.text) for edit in entry.edits) and self._is_open(document):
-            found = self._offered(request, entry)
-        return Silence.of(found, asked=True) if isinstance(found, SilenceReason) else found
+            result = self._offered(request, entry)
+        return Silence.of(result, asked=True) if isinstance(result, SilenceReason) else result
 
     async def snapshot(self, request: Request, info: ModelInfo) -> Snapshot | None:
         """All that an answer depends on; None if the document was closed or replaced meanwhile."""
@@ -299,33 +298,33 @@ class Answering:
     def _is_open(self, document: Document) -> bool:
         return self._workspace.documents.get(document.uri) is document
 
-    async def _entry(self, request: Request, snapshot: Snapshot, run: Run) -> Entry | Silence:
+    async def _entry(self, request: Request, snapshot: Snapshot, run: ModelRun) -> Entry | Silence:
         """Ask the model and cache its answer; a silence if it could not answer."""
         began, document, state = self._model.clock(), request.document, self.state(request.document.uri)
         self.asked += 1
         try:
             if request.kind == "edit":
-                found = (await next_edits(self._source, snapshot))[0]
+                answer = (await next_edits(self._source, snapshot))[0]
             else:
                 if request.selected is None:
                     seen = continuation(self._matches, document, request.offset, snapshot.mask)
                     snapshot = replace(snapshot, continuing=seen)
-                found = await self._source.fill(snapshot)
+                answer = await self._source.fill(snapshot)
         except CompleterError as error:
             return _failure(error)
         self.latency.add(self._model.clock() - began)
         model = snapshot.info.id
-        if isinstance(found, Decision) and found.reason is not None:
+        if isinstance(answer, Decision) and answer.reason is not None:
             # After a change, another question follows and finds it again in the new text.
             if self._is_open(document) and not run.changes:
-                self.offering.hold_back(request, state, found, model)
-            found = found.reason
+                self.offering.hold_back(request, state, answer, model)
+            answer = answer.reason
         # How far the cursor may move before the suggestion goes; the same for models with a small region.
         window = region_around(snapshot.text, request.offset, RegionBounds())
-        every = (found, *(found.others if isinstance(found, Decision) else ()))
+        every = (answer, *(answer.others if isinstance(answer, Decision) else ()))
         entries = [Entry(request.kind, request.offset, each, window, model=model) for each in every]
         for rank, entry in reversed([*enumerate(entries)]):
-            if request.selected is None and (request.drafts is None or isinstance(found, Decision)):
+            if request.selected is None and (request.drafts is None or isinstance(answer, Decision)):
                 # With a selected item, the answer is for a text that the document does not have: do not cache it. Nor
                 # cache a silence where only drafts were judged: the model may still have something there.
                 state.cache.put(snapshot.text, entry, rank)

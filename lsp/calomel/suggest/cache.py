@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from calomel.infer.completer import Kind
@@ -47,11 +47,6 @@ def rebase(edits: Sequence[Planned], change: TextChange, *, kind: Kind = "fill")
             continue
         return (*before, *ahead, *left, *(other.shifted(shift) for other in behind), *after)
     return (*before, *after) if _does_all(touched, done) else None
-
-
-def touches(edits: Sequence[Planned], change: TextChange) -> bool:
-    """Whether a change is inside or adjacent to one of the edits."""
-    return any(edit.start <= change.end and edit.end >= change.start for edit in edits)
 
 
 def _progress(edit: Planned, done: Planned, kind: Kind) -> tuple[Planned, ...] | None:
@@ -100,7 +95,7 @@ def _does_all(touched: Sequence[Planned], done: Planned) -> bool:
 # The size of Copilot's cache of next edits.
 _ENTRIES: Final = 50
 
-_State = tuple[Kind, int, int, int, int]
+_EntryKey = tuple[Kind, int, int, int, int]
 
 
 @dataclass(slots=True)
@@ -113,6 +108,7 @@ class Entry:
         decision: what may be shown; or why the model's answer is not shown.
         window: range in which the cursor must be for an `edit` to be shown.
         edits: rebased to the current text; None when the text disagrees, and without any to show.
+        original: its edits, in offsets of the text that it was made for.
         agreed: every change since then followed the answer.
         goal: hash of the resulting text, compared with the result of the rebased edits.
         total: how many suggestions its edits were offered as; 0 before the first.
@@ -130,19 +126,16 @@ class Entry:
     total: int = 0
     begun: bool = False
     model: str = ""
+    original: tuple[Planned, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.original = self.decision.edits if isinstance(self.decision, Decision) else ()
         self.edits = self.original or None
-
-    @property
-    def original(self) -> tuple[Planned, ...]:
-        """Its edits, in offsets of the text that it was made for."""
-        return self.decision.edits if isinstance(self.decision, Decision) else ()
 
     def changed(self, change: TextChange, *, continues: bool) -> None:
         """Rebase over one change of the document, which `continues` the last edit or begins another one."""
         if self.edits:
-            along = touches(self.edits, change)
+            along = any(edit.start <= change.end and edit.end >= change.start for edit in self.edits)
             if self.kind == "edit" and continues and not along:
                 self.edits = None  # it followed from an edit that was half done
                 return
@@ -161,7 +154,7 @@ class Cache:
 
     def __init__(self, limit: int = _ENTRIES) -> None:
         self._limit = limit
-        self._entries: OrderedDict[_State, Entry] = OrderedDict()
+        self._entries: OrderedDict[_EntryKey, Entry] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -186,9 +179,9 @@ class Cache:
             self._entries.move_to_end(state)
             entry.edits, entry.agreed, entry.begun = entry.original or None, True, False
             return entry
-        for known, other in reversed(self._entries.items()):
+        for key, other in reversed(self._entries.items()):
             if other.kind == kind and self._holds(other, text, cursor):
-                self._entries.move_to_end(known)
+                self._entries.move_to_end(key)
                 return other
         return None
 
@@ -229,7 +222,7 @@ class Cache:
         return near and (not entry.agreed or hash(apply(text, edits_of(entry.edits))) == entry.goal)
 
 
-def _state(kind: Kind, text: str, cursor: int, rank: int = 0) -> _State:
+def _state(kind: Kind, text: str, cursor: int, rank: int = 0) -> _EntryKey:
     return kind, len(text), hash(text), cursor, rank
 
 

@@ -51,7 +51,7 @@ from calomel.suggest.judging import (
     shows,
     with_others,
 )
-from calomel.suggest.signals import Accord, Drafted, accord_of, agreement_of
+from calomel.suggest.signals import Accord, DraftSignals, accord_of, agreement_of
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Snapshot
 from calomel.workspace.workspace import Situation
@@ -129,8 +129,8 @@ def read_rewrite(candidate: Candidate, text: str, start: int, end: int) -> tuple
 
 def _first_lines(text: str, most: int) -> str:
     """The text up to the end of its line number `most`; blank lines do not count."""
-    found = re.compile(rf"(?:\s*\S[^\r\n]*){{0,{most}}}").match(text)
-    return text if found is None or not found[0] else found[0]
+    match = re.compile(rf"(?:\s*\S[^\r\n]*){{0,{most}}}").match(text)
+    return text if match is None or not match[0] else match[0]
 
 
 def _edits(edits: tuple[Planned, ...] | SilenceReason) -> tuple[Planned, ...]:
@@ -217,9 +217,9 @@ class CandidateSource:
                     cut_off=filled.cut_off,
                     agreement=agreement_of(candidate, answer),
                 )
-                found = self.filter.decide("fill", snapshot, proposed)
-                best = better(best, found)
-                decided += [found] if isinstance(found, Decision) else []
+                decision = self.filter.decide("fill", snapshot, proposed)
+                best = better(best, decision)
+                decided += [decision] if isinstance(decision, Decision) else []
         if isinstance(best, Decision) and shows(best) and selected is None:
             line = self._first_line(snapshot, best)
             decided += [line] if isinstance(line, Decision) else []
@@ -263,8 +263,8 @@ class CandidateSource:
         texts = tuple(replace(each.draft, text=line_feeds(each.draft.text)) for each in proposed)
         answer = await self._ask("edit", snapshot, situation, region=region, drafts=texts, own=own)
         counts = Counter(draft.maker for draft in drafts)
-        known = {
-            (draft.text, draft.maker): Drafted(each.support, each.likeness, counts[draft.maker])
+        signals = {
+            (draft.text, draft.maker): DraftSignals(each.support, each.likeness, counts[draft.maker])
             for draft, each in zip(texts, proposed, strict=True)
         }
         read = [(each, read_rewrite(each, situation.text, start, end)) for each in answer.candidates]
@@ -279,12 +279,12 @@ class CandidateSource:
             if isinstance(edits, SilenceReason):
                 best = better(best, edits)
                 continue
-            found = Proposed(
+            proposal = Proposed(
                 candidate,
                 edits,
                 region,
                 cut_off=candidate.finish_reason != "stop",
-                drafted=known.get((candidate.text, candidate.maker), Drafted()),
+                drafted=signals.get((candidate.text, candidate.maker), DraftSignals()),
                 agreement=agreement_of(candidate, answer, line_feeds(old)),
                 accord=(
                     Accord()
@@ -292,8 +292,8 @@ class CandidateSource:
                     else accord_of(edits, None if candidate.maker == CANVAS else rewrite, drafted)
                 ),
             )
-            decided = self.filter.decide("edit", snapshot, found)
-            if candidate.maker != CANVAS and found.accord.backed and shows(best):
+            decided = self.filter.decide("edit", snapshot, proposal)
+            if candidate.maker != CANVAS and proposal.accord.backed and shows(best):
                 continue  # the model's own, which came first, has all of it
             best = better(best, decided)
         return best or SilenceReason.NO_CHANGE

@@ -71,10 +71,10 @@ _LOOKED_AT: Final = 4096
 
 def line_end_of(text: str) -> str:
     r"""The first line end of `text`; \n if its start has none."""
-    found = LINE_END.search(text, 0, _LOOKED_AT)
-    if found and found.group() == "\r" and text[found.end() : found.end() + 1] == "\n":
+    match = LINE_END.search(text, 0, _LOOKED_AT)
+    if match and match.group() == "\r" and text[match.end() : match.end() + 1] == "\n":
         return "\r\n"
-    return found.group() if found else "\n"
+    return match.group() if match else "\n"
 
 
 def with_line_ends_between(text: str, before: str, behind: str) -> str:
@@ -91,12 +91,12 @@ def with_line_ends_like(text: str, old: str, document: str) -> str:
     if len(set(ends)) < 2:  # noqa: PLR2004 (one kind, as nearly everywhere)
         return with_line_ends_of(text, old if ends else document)
     lines, usual = LINE_END.split(text), line_end_of(document)
-    found = [usual] * len(lines)
+    line_ends = [usual] * len(lines)
     for _, low, high, at, to in SequenceMatcher(None, LINE_END.split(old), lines, autojunk=False).get_opcodes():
         kept = ends[low:high][: to - at]
-        found[at : at + len(kept)] = kept
-    found[-1] = ""
-    return "".join(line + end for line, end in zip(lines, found, strict=True))
+        line_ends[at : at + len(kept)] = kept
+    line_ends[-1] = ""
+    return "".join(line + end for line, end in zip(lines, line_ends, strict=True))
 
 
 def with_line_ends_of(text: str, document: str) -> str:
@@ -207,24 +207,24 @@ def grouped(text: str, edits: Sequence[Planned], usual: Collection[str] = ()) ->
             near[-1].append(edit)
         else:
             near.append([edit])
-    found: list[list[Planned]] = [near[0]]
+    groups: list[list[Planned]] = [near[0]]
     for group in near[1:]:
-        rows = row_of(text, group[-1].end) - row_of(text, found[-1][0].start)
-        if rows < _IN_SIGHT and not _names(text, found[-1], usual).isdisjoint(_names(text, group, usual)):
-            found[-1] += group
+        rows = row_of(text, group[-1].end) - row_of(text, groups[-1][0].start)
+        if rows < _IN_SIGHT and not _names(text, groups[-1], usual).isdisjoint(_names(text, group, usual)):
+            groups[-1] += group
         else:
-            found.append(group)
-    return tuple(map(tuple, found))
+            groups.append(group)
+    return tuple(map(tuple, groups))
 
 
 def _names(text: str, edits: Sequence[Planned], usual: Collection[str]) -> set[str]:
     """The names that come with some edits, or go."""
-    found: set[str] = set()
+    names: set[str] = set()
     for edit in edits:
         start, end = parts.line_start(text, edit.start), line_end(text, edit.end)
         old, new = text[start:end], text[start : edit.start] + edit.text + text[edit.end : end]
-        found |= set(_NAME.findall(old)) ^ set(_NAME.findall(new))
-    return found.difference(usual)
+        names |= set(_NAME.findall(old)) ^ set(_NAME.findall(new))
+    return names.difference(usual)
 
 
 def at_cursor(text: str, edits: Sequence[Planned], cursor: int) -> tuple[Planned, ...]:

@@ -47,12 +47,12 @@ _BOUND: Final = (
 
 def others_of(documents: Documents, document: Document) -> Iterator[Document]:
     """The other open files of its language family, most recently used first."""
-    found = 0
+    count = 0
     for other in reversed(tuple(documents.values())):
         if other is not document and family(other) == family(document) and len(other) <= _LONGEST:
             yield other
-            found += 1
-            if found == _FILES:
+            count += 1
+            if count == _FILES:
                 return
 
 
@@ -75,8 +75,8 @@ def drafts_elsewhere(
     """
     text = mask(other.text)
     names = names_of(other.language_id, other.path)
-    found = drafts(text, hunks, 0, prompt_path(other), names)
-    if not found:
+    candidates = drafts(text, hunks, 0, prompt_path(other), names)
+    if not candidates:
         return ()
     rows, paths = Rows(text, names), {hunk.path for hunk in hunks}
     edited = [
@@ -99,7 +99,7 @@ def drafts_elsewhere(
         renamed = draft.maker == RENAME and not draft.alone and draft.likeness >= _SURE and not is_prose(line)
         return renamed and bool(pairs) and pairs <= defined and not any(own(old) for old, _ in pairs)
 
-    return tuple(filter(holds, found))
+    return tuple(filter(holds, candidates))
 
 
 def _defines(text: str, name: str) -> bool:
@@ -107,13 +107,13 @@ def _defines(text: str, name: str) -> bool:
     return re.search(_DEFINED.format(re.escape(name)), text, re.MULTILINE) is not None
 
 
-_Pairs = set[tuple[str, str]]
+_NamePairs = set[tuple[str, str]]
 
 
-def _renamed(edited: Sequence[Document], hunks: Sequence[Hunk]) -> _Pairs:
+def _renamed(edited: Sequence[Document], hunks: Sequence[Hunk]) -> _NamePairs:
     """The names that were renamed where they are defined, with their new ones; none that is local to a function."""
-    local: _Pairs = set()
-    defined: _Pairs = set()
+    local: _NamePairs = set()
+    defined: _NamePairs = set()
     for document in edited:
         rows = Rows(document.text, names_of(document.language_id, document.path))
         seen = evidence(rows, hunks, prompt_path(document))

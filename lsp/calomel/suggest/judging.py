@@ -23,7 +23,7 @@ from calomel.suggest.edit import Planned, TextEdit, edits_of, joined, row_of, ro
 from calomel.suggest.signals import (
     Accord,
     CandidateAgreement,
-    Drafted,
+    DraftSignals,
     Kinship,
     OutcomeSignals,
     RecentActivity,
@@ -107,7 +107,7 @@ class Proposed:
     region: tuple[int, int] | None = None
     cut: int = 0
     cut_off: bool = False
-    drafted: Drafted = field(default_factory=Drafted)
+    drafted: DraftSignals = field(default_factory=DraftSignals)
     agreement: CandidateAgreement = field(default_factory=CandidateAgreement)
     accord: Accord = field(default_factory=Accord)
 
@@ -160,10 +160,10 @@ def shows(answer: Answered | None) -> bool:
 MOST_OTHERS: Final = 2
 
 
-def with_others(best: Decision, found: Iterable[Decision]) -> Decision:
+def with_others(best: Decision, decisions: Iterable[Decision]) -> Decision:
     """The best of several with its alternatives, without duplicates up to trailing white space."""
     distinct = {words_of(best.edits): best}
-    for each in sorted(filter(shows, found), key=lambda each: -each.probability):
+    for each in sorted(filter(shows, decisions), key=lambda each: -each.probability):
         distinct.setdefault(words_of(each.edits), each)
     return replace(best, others=tuple(distinct.values())[1 : 1 + MOST_OTHERS])
 
@@ -238,9 +238,9 @@ class SuggestionFilter:
         Only fitted calibrators have one, and only for named thresholds.
         """
         wanted = self._wanted(language_id)
-        told = self.audit or (trigger is Trigger.EXPLICIT and not self.strict)
+        no_floor = self.audit or (trigger is Trigger.EXPLICIT and not self.strict)
         fitted = self.calibrator.kinds.get("fill")
-        return None if told or fitted is None or not isinstance(wanted, str) else fitted.floors.get(wanted)
+        return None if no_floor or fitted is None or not isinstance(wanted, str) else fitted.floors.get(wanted)
 
     def _wanted(self, language_id: str) -> Aggressiveness:
         return self.by_language.get(language_id, self.by_language.get("*", self.aggressiveness))

@@ -81,10 +81,12 @@ class Ledger:
         """
         self.held_back.changed(uri, change, origin)
         accepted: list[Offer] = []
-        nearer = self._does_following(uri, change)
-        self._following[uri] = rebase(self._following.get(uri, ()), change, kind="edit") or ()
+        following = self._following.get(uri, ())
+        left = rebase(following, change, kind="edit")
+        nearer = left is not None and len(left) < len(following)
+        self._following[uri] = left or ()
         for offer in list(self._open(uri)):
-            left = offer.after(change)
+            left = rebase(offer.edits, change, kind=offer.outcome.kind)
             accepting = offer.is_accepted(change, left)
             along = left is not None and size(left) < size(offer.edits)
             nearer = nearer or along
@@ -101,14 +103,13 @@ class Ledger:
 
     def accepts(self, uri: str, change: TextChange) -> bool:
         """Whether a change accepts an open suggestion, whole words of it, or one that follows it, at once."""
-        if self._does_following(uri, change):
-            return True
-        return any(offer.is_accepted(change, offer.after(change)) for offer in self._open(uri))
-
-    def _does_following(self, uri: str, change: TextChange) -> bool:
         following = self._following.get(uri, ())
         left = rebase(following, change, kind="edit")
-        return left is not None and len(left) < len(following)
+        if left is not None and len(left) < len(following):
+            return True
+        return any(
+            offer.is_accepted(change, rebase(offer.edits, change, kind=offer.outcome.kind)) for offer in self._open(uri)
+        )
 
     def shown(self, suggestion_id: str) -> None:
         """The editor displays the suggestion now."""

@@ -71,9 +71,9 @@ class Offering:
                 return SilenceReason.DISAGREES_WITH_SELECTED
             delivered = (around,)
         entry.total = max(entry.total, 1 + len(rest))
-        found = self._given(request, decision, entry.model, chosen, delivered)
+        suggestion = self._given(request, decision, entry.model, chosen, delivered)
         ledger.follows(document.uri, tuple(edit for group in rest for edit in group))
-        return replace(found, total=entry.total, rest=tuple(map(edits_of, rest)))
+        return replace(suggestion, total=entry.total, rest=tuple(map(edits_of, rest)))
 
     def others(self, request: Request, state: DocumentState, first: Suggestion) -> tuple[Suggestion, ...]:
         """What may be inserted at the cursor instead of `first`, likeliest first."""
@@ -122,8 +122,8 @@ class Offering:
         given = joined(text, delivered).text
         offer = ledger.same(document.uri, request.kind, chosen)
         if offer is None:
-            known = ledger.held_back.taken_over(document.uri, request.kind, chosen, text)
-            outcome = self._outcome(request, decision, model, chosen, given, known)
+            suggestion_id = ledger.held_back.taken_over(document.uri, request.kind, chosen, text)
+            outcome = self._outcome(request, decision, model, chosen, given, suggestion_id)
             offer = Offer(outcome, chosen, beside=beside)
             ledger.give(offer)
         elif offer.beside and not beside:
@@ -132,6 +132,9 @@ class Offering:
         offer.outdated = False
         if offer.outcome.text != given:
             offer.outcome, offer.taken = replace(offer.outcome, text=given, length=utf16_length(given)), 0
+        # The end of the last edit, in the text after all of them.
+        end = delivered[-1].start + len(delivered[-1].text)
+        end += sum(len(edit.text) - (edit.end - edit.start) for edit in delivered[:-1])
         return Suggestion(
             id=offer.outcome.id,
             uri=document.uri,
@@ -140,7 +143,7 @@ class Offering:
             kind=request.kind,
             edits=delivered,
             probability=offer.outcome.probability,
-            cursor_after=_cursor_after(delivered),
+            cursor_after=end,
             candidate=decision.proposed.candidate,
         )
 
@@ -151,11 +154,11 @@ class Offering:
         model: str,
         chosen: tuple[Planned, ...],
         given: str,
-        known: str | None = None,
+        suggestion_id: str | None = None,
     ) -> Outcome:
         """The outcome template of a suggestion with the edits `chosen` and the insert text `given`."""
         return Outcome(
-            id=known or f"{self._rng.getrandbits(64):016x}",
+            id=suggestion_id or f"{self._rng.getrandbits(64):016x}",
             outcome="shown",
             reason="",
             kind=request.kind,
@@ -233,8 +236,3 @@ def _around(text: str, chosen: tuple[Planned, ...], selected: Selected) -> TextE
     end = max(edit.end, selected.end)
     whole = text[selected.start : edit.start] + edit.text + text[edit.end : end]
     return TextEdit(selected.start, end, whole) if whole.startswith(selected.text) else None
-
-
-def _cursor_after(edits: tuple[TextEdit, ...]) -> int:
-    """The end of the last edit, in the text after all of them."""
-    return edits[-1].start + sum(len(edit.text) - (edit.end - edit.start) for edit in edits[:-1]) + len(edits[-1].text)

@@ -83,7 +83,7 @@ _LARGEST_PLACE: Final = 8_000
 
 
 @dataclass(slots=True)
-class Place:
+class SuggestionPlace:
     """A range of the text, and what a suggestion would turn it into.
 
     Attributes:
@@ -141,7 +141,7 @@ class Place:
         self.now = self.now[:at] + change.inserted + self.now[at + len(change.removed) :]
         return True
 
-    def same(self, other: Place, text: str) -> bool:
+    def same(self, other: SuggestionPlace, text: str) -> bool:
         """Whether two places of `text` would turn it into the same text."""
         low = min(self.start, other.start)
         high = max(self.start + len(self.now), other.start + len(other.now))
@@ -189,10 +189,6 @@ class Offer:
         """Whether the user may still be looking at it."""
         return bool(self.edits) and self.pending is None and self.decided in {None, "partly_accepted", "ignored"}
 
-    def after(self, change: TextChange) -> tuple[Planned, ...] | None:
-        """What would be left of it after `change`; None when the change disagrees."""
-        return rebase(self.edits, change, kind=self.outcome.kind)
-
     def is_accepted(self, change: TextChange, left: tuple[Planned, ...] | None) -> bool:
         """Whether `change`, which leaves `left`, must be an acceptance: of all of it, or of whole words, at once."""
         by_hand = max(len(change.inserted), len(change.removed)) <= _MOST_BY_HAND
@@ -233,7 +229,7 @@ class Withheld:
     """
 
     outcome: Outcome
-    place: Place
+    place: SuggestionPlace
     left: tuple[Planned, ...]
     since: float
     keys: int = 0
@@ -281,7 +277,7 @@ class SuppressedTracker:
             threshold: of its language.
         """
         self.settle()
-        place = Place.of(text, edits)
+        place = SuggestionPlace.of(text, edits)
         if self._find(outcome.uri, outcome.kind, place, text) is not None:
             return
         self._followed.append(Withheld(outcome, place, tuple(edits), self._clock()))
@@ -304,7 +300,7 @@ class SuppressedTracker:
 
     def taken_over(self, uri: str, kind: Kind, edits: Sequence[Planned], text: str) -> str | None:
         """Stop following a suggestion that will be shown now; returns its id if it was recorded as withheld."""
-        item = self._find(uri, kind, Place.of(text, edits), text)
+        item = self._find(uri, kind, SuggestionPlace.of(text, edits), text)
         if item is None:
             return None
         self._notice(item)
@@ -346,7 +342,7 @@ class SuppressedTracker:
         self.settle()
         self._followed.clear()
 
-    def _find(self, uri: str, kind: Kind, place: Place, text: str) -> Withheld | None:
+    def _find(self, uri: str, kind: Kind, place: SuggestionPlace, text: str) -> Withheld | None:
         followed = (each for each in self._followed if each.outcome.uri == uri and each.outcome.kind == kind)
         return next((each for each in followed if not each.is_over and each.place.same(place, text)), None)
 

@@ -34,14 +34,14 @@ def outcome_samples(records: Iterable[OutcomeRecord], model: str | None = None) 
         records: of the log, oldest first.
         model: only those of this model; None for all.
     """
-    told = [
+    outcomes = [
         each
         for each in records
         # In Zed, earlier versions logged only acceptances: a filter fitted to them would let everything through.
         if each.trigger != Trigger.EXPLICIT and each.reason != "by_prompt" and model in {None, each.model}
     ]
-    signals = {(each.session, each.id): each.signals for each in reversed(told) if each.signals}
-    return [_sample(key, story, signals[key]) for key, story in _stories(told).items() if key in signals]
+    signals = {(each.session, each.id): each.signals for each in reversed(outcomes) if each.signals}
+    return [_sample(key, story, signals[key]) for key, story in _stories(outcomes).items() if key in signals]
 
 
 def _sample(key: tuple[str, str], story: Story, signals: Mapping[str, Any]) -> Sample:
@@ -113,18 +113,18 @@ class Figures:
             self.withheld_typed += story.fate == "typed"
 
 
-def total(found: Iterable[Story]) -> Figures:
+def total(items: Iterable[Story]) -> Figures:
     """The counts of all."""
     figures = Figures()
-    for story in found:
+    for story in items:
         figures.add(story)
     return figures
 
 
-def grouped(found: Iterable[Story], name: Callable[[Story], str]) -> dict[str, Figures]:
+def grouped(items: Iterable[Story], name: Callable[[Story], str]) -> dict[str, Figures]:
     """Counts by name, sorted by name."""
     groups: dict[str, Figures] = {}
-    for story in found:
+    for story in items:
         groups.setdefault(name(story) or "unknown", Figures()).add(story)
     return dict(sorted(groups.items()))
 
@@ -202,9 +202,9 @@ def stories(records: Iterable[OutcomeRecord]) -> list[Story]:
 
 
 def _stories(records: Iterable[OutcomeRecord]) -> dict[tuple[str, str], Story]:
-    found: dict[tuple[str, str], Story] = {}
+    by_id: dict[tuple[str, str], Story] = {}
     for each in records:
         if each.outcome in _FATES:
             new = Story(each.time, each.language, each.kind, each.maker)
-            found.setdefault((each.session, each.id), new).add(each)
-    return found
+            by_id.setdefault((each.session, each.id), new).add(each)
+    return by_id

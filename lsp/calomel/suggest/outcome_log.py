@@ -186,7 +186,7 @@ _ALWAYS: Final = frozenset({"time", "id", "outcome", "probability"})
 _MOST_FILES: Final = 100
 _LONGEST_LINE: Final = 1_000_000
 _Integer = Annotated[int, Meta(ge=-_LARGEST, le=_LARGEST)]
-_Number = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]
+_LogNumber = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,12 +226,12 @@ class OutcomeRecord:
     model: str = ""
     maker: str = ""
     version: str = ""
-    probability: _Number = 0.0
-    visible_seconds: _Number = 0.0
+    probability: _LogNumber = 0.0
+    visible_seconds: _LogNumber = 0.0
     length: _Integer = 0
     accepted_length: _Integer = 0
     unit: str = ""
-    signals: Mapping[str, _Integer | _Number | str | list[Any] | None] = field(default_factory=dict)
+    signals: Mapping[str, _Integer | _LogNumber | str | list[Any] | None] = field(default_factory=dict)
 
 
 def line_of(outcome: Outcome, *, time: float, session: str, version: str) -> bytes:
@@ -306,8 +306,8 @@ def _extension(uri: str) -> str:
     except ValueError:
         return ""
     # A leading dot is no extension: `.netrc` has none.
-    found = _EXTENSION.search(name, 1)
-    return found[1].lower() if found else ""
+    match = _EXTENSION.search(name, 1)
+    return match[1].lower() if match else ""
 
 
 def _unit(outcome: Outcome) -> str:

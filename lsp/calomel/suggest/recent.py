@@ -21,7 +21,7 @@ _EDITS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class EditStep:
     r"""One of the last edits of a document: `hunk`, found at `start` of the text after it; all line ends are \n."""
 
     hunk: Hunk
@@ -41,7 +41,7 @@ class Course:
 
     standing: tuple[Hunk, ...]
     withdrawn: tuple[Hunk, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[EditStep, ...]
     back: bool
 
 
@@ -53,8 +53,8 @@ def standing(text: str, hunks: Sequence[Hunk], path: str | None) -> tuple[Hunk, 
         hunks: the last edits, oldest first.
         path: of the document, as in hunks; None when all are its own.
     """
-    found = course(text, tuple(hunks), path)
-    return () if found.back else found.standing
+    steps = course(text, tuple(hunks), path)
+    return () if steps.back else steps.standing
 
 
 @lru_cache(maxsize=8)
@@ -65,7 +65,7 @@ def course(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Course:
     gone: set[int] = set()
     # Newest first: the index of an edit, and the text after it.
     made: list[tuple[int, str]] = []
-    steps: list[Step] = []
+    steps: list[EditStep] = []
     now = line_feeds(text)
     for at in reversed(own):
         hunk = last[at]
@@ -73,7 +73,7 @@ def course(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Course:
         place = place_of(now, hunk.start_line, after)
         if place is not None:
             made.append((at, now))
-            steps.append(Step(hunk, place))
+            steps.append(EditStep(hunk, place))
             now = now[:place] + before + now[place + len(after) :]
         elif place_of(now, hunk.start_line, before) is not None:
             gone.add(at)
@@ -86,7 +86,7 @@ def course(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Course:
         if back is not None:
             gone.update(each for each in own if stand[back] <= each <= at)
             del stand[back:]
-            way = {known: count for known, count in way.items() if count <= back}
+            way = {key: count for key, count in way.items() if count <= back}
         way[state] = len(stand)
     return Course(
         standing=tuple(hunk for at, hunk in enumerate(last) if at not in gone),
@@ -206,13 +206,13 @@ class Past:
 @lru_cache(maxsize=8)
 def past_of(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Past:
     """The past of a document; arguments as in `calomel.suggest.recent.course`."""
-    found = course(text, hunks, path)
-    own = [hunk for hunk in found.standing if path is None or hunk.path == path]
+    steps = course(text, hunks, path)
+    own = [hunk for hunk in steps.standing if path is None or hunk.path == path]
     withdrawn, stands = (
-        {(each.removed, each.inserted) for hunk in some for each in _changed(hunk)} for some in (found.withdrawn, own)
+        {(each.removed, each.inserted) for hunk in some for each in _changed(hunk)} for some in (steps.withdrawn, own)
     )
     done: list[Recent] = []
-    for step in found.steps:
+    for step in steps.steps:
         made = [
             Recent(step.start + each.start, step.start + each.end, each.removed, each.inserted)
             for each in _changed(step.hunk)
@@ -257,9 +257,9 @@ def _changed(hunk: Hunk) -> tuple[Recent, ...]:
     before, after = line_feeds(hunk.before), line_feeds(hunk.after)
     if max(len(before), len(after)) > _LONGEST:
         return ()
-    found: list[Recent] = []
+    changes: list[Recent] = []
     by = 0
     for start, end, new in words_changed(before, edits_of(minimal_edits(before, 0, len(before), after))):
-        found.append(Recent(start + by, start + by + len(new), before[start:end], new))
+        changes.append(Recent(start + by, start + by + len(new), before[start:end], new))
         by += len(new) - (end - start)
-    return tuple(found)
+    return tuple(changes)

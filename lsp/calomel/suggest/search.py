@@ -79,18 +79,18 @@ def continuations(
     rows = Rows(text, names)
     row = rows.row(cursor)
     # A new line changes no old one, so it tells nothing about similar lines.
-    found = [
+    results = [
         place
         for edit in evidence(rows, standing(text, hunks, None)[-_HUNKS:]).edits[:_HUNKS]
         for place in (*_renamed(rows, edit), *_alike(rows, edit, row))
     ]
-    found += [
+    results += [
         Location(problem.start, problem.end, rows.row(problem.start), Why.DIAGNOSTIC)
         for problem in diagnostics
         if 0 <= problem.start <= problem.end <= len(text)
     ]
     best: dict[int, Location] = {}
-    for location in sorted(found, key=lambda place: (-_WEIGHTS[place.why], place.start)):
+    for location in sorted(results, key=lambda place: (-_WEIGHTS[place.why], place.start)):
         best.setdefault(location.row, location)
     below_first = sorted(best.values(), key=lambda place: (-_WEIGHTS[place.why], abs(place.row - row), place.row < row))
     return tuple(below_first[:_LOCATIONS])
@@ -140,30 +140,30 @@ async def next_edits(source: CandidateSource, snapshot: Snapshot) -> list[Answer
         return [await agreed(source, snapshot, proposed)]
     within = snapshot.within
     low, high = within or (0, len(snapshot.text))
-    asked: list[tuple[int, int]] = []
-    found: list[Answered] = []
+    regions: list[tuple[int, int]] = []
+    answers: list[Answered] = []
     best: Answered | None = None
     for place in _likely(snapshot.situation.offset, proposed, places, low, high):
-        if any(start <= place < end for start, end in asked):
+        if any(start <= place < end for start, end in regions):
             continue
         situation = snapshot.at(place)
         if situation is None:
             return [SilenceReason.STALE]
-        bounds = snapshot.region.extended() if snapshot.extended and not asked else snapshot.region
+        bounds = snapshot.region.extended() if snapshot.extended and not regions else snapshot.region
         start, end = snapshot.region_at(place, bounds.within(bounds.context or snapshot.context_tokens))
-        asked.append((max(start, low), min(end, high)))
-        answered = await source.rewrite(snapshot, situation, asked[-1], proposed)
+        regions.append((max(start, low), min(end, high)))
+        answered = await source.rewrite(snapshot, situation, regions[-1], proposed)
         best = better(best, answered)
-        if isinstance(answered, Decision) and answered.reason is None and _apart(answered, found):
-            found.append(answered)
-        if len(asked) > _PLACES or (found and within is None):
+        if isinstance(answered, Decision) and answered.reason is None and _apart(answered, answers):
+            answers.append(answered)
+        if len(regions) > _PLACES or (answers and within is None):
             break
-    if snapshot.finishing and not found and unfinished(snapshot):
+    if snapshot.finishing and not answers and unfinished(snapshot):
         finished = await source.finish(snapshot)
         # If it is held back, a rewrite that is held back tells more.
         if shows(finished) or not isinstance(best, Decision):
             best = better(best, finished)
-    return found or [best or SilenceReason.NO_CHANGE]
+    return answers or [best or SilenceReason.NO_CHANGE]
 
 
 def look(snapshot: Snapshot) -> tuple[Sequence[EditDraft], Sequence[Location]]:
@@ -181,10 +181,10 @@ async def agreed(source: CandidateSource, snapshot: Snapshot, proposed: Sequence
     for draft in proposed[:_AGREED]:
         if snapshot.at(draft.start) is None:
             return SilenceReason.STALE
-        found = await source.put(snapshot, draft)
-        if isinstance(found, Decision):
-            held = better(held, found)
-            if found.reason is None:
+        answer = await source.put(snapshot, draft)
+        if isinstance(answer, Decision):
+            held = better(held, answer)
+            if answer.reason is None:
                 break
     return held
 
@@ -207,7 +207,7 @@ def _likely(
     yield from (place.start for place in places if low <= place.start <= high)
 
 
-def _apart(decision: Decision, found: Sequence[Answered]) -> bool:
+def _apart(decision: Decision, answers: Sequence[Answered]) -> bool:
     """Whether a decision touches none of those already found."""
-    others = [edit for each in found if isinstance(each, Decision) for edit in each.edits]
+    others = [edit for each in answers if isinstance(each, Decision) for edit in each.edits]
     return all(edit.end < other.start or other.end < edit.start for edit in decision.edits for other in others)

@@ -106,7 +106,7 @@ class RecentActivity:
 
 
 @dataclass(frozen=True, slots=True)
-class Drafted:
+class DraftSignals:
     """Signals of a draft; the model's own text has none.
 
     Attributes:
@@ -150,19 +150,19 @@ def kinship(text: str, edits: Sequence[Planned], past: Sequence[Recent]) -> Kins
 
 
 def _indent(text: str, offset: int) -> str:
-    found = _INDENT.match(text, line_start(text, offset))
-    return found[0] if found else ""
+    match = _INDENT.match(text, line_start(text, offset))
+    return match[0] if match else ""
 
 
 def _whole_words(text: str, edits: Sequence[Planned], *, new: bool) -> set[str]:
     """The whole words that edits touch, before the edits or after them."""
-    found: set[str] = set()
+    words: set[str] = set()
     for edit in edits:
         head = _WORD_BEFORE.search(text, max(0, edit.start - _LONGEST_WORD), edit.start)
         rest = _WORD_BEHIND.match(text, edit.end, edit.end + _LONGEST_WORD)
         middle = edit.text if new else edit.removed
-        found.update(_NAME.findall((head[0] if head else "") + middle + (rest[0] if rest else "")))
-    return found
+        words.update(_NAME.findall((head[0] if head else "") + middle + (rest[0] if rest else "")))
+    return words
 
 
 # Characters on either side: as far as drafts look in a long text.
@@ -211,13 +211,15 @@ def surroundings(text: str, cursor: int, edits: Sequence[Planned]) -> Surroundin
     """The surroundings of `edits` of `text`."""
     head, rest = text[line_start(text, cursor) : cursor], text[cursor : line_end(text, cursor)]
     word = _WORD_BEFORE.search(head[-_LONGEST_WORD:])
+    words = list(dict.fromkeys(word for edit in edits for word in _WORD.findall(edit.text)))[:_WORDS]
+    first = next((line.strip() for edit in edits for line in edit.text.splitlines() if line.strip()), "")
     return Surroundings(
         line_before=len(head.strip()),
         line_after=len("".join(rest.split())),
         word_before=0 if word is None else len(word[0]),
         before=_class(head),
-        known_words=_known(text, edits),
-        repeats=_repeats(text, edits),
+        known_words=sum(word in text for word in words) / len(words) if words else None,
+        repeats=min(5, text.count(first)) if first else 0,
     )
 
 
@@ -228,16 +230,6 @@ def _class(head: str) -> str:
     if last.isalnum() or last == "_":
         return "word"
     return _CLASSES.get(last, "operator")
-
-
-def _known(text: str, edits: Sequence[Planned]) -> float | None:
-    words = list(dict.fromkeys(word for edit in edits for word in _WORD.findall(edit.text)))[:_WORDS]
-    return sum(word in text for word in words) / len(words) if words else None
-
-
-def _repeats(text: str, edits: Sequence[Planned]) -> int:
-    first = next((line.strip() for edit in edits for line in edit.text.splitlines() if line.strip()), "")
-    return min(5, text.count(first)) if first else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +290,7 @@ class OutcomeSignals:
     cut: int | None = None
     log_prob: float | None = None
     keep_log_prob: float | None = None
-    drafted: Drafted = field(default_factory=Drafted)
+    drafted: DraftSignals = field(default_factory=DraftSignals)
     kinship: Kinship = field(default_factory=Kinship)
     agreement: CandidateAgreement = field(default_factory=CandidateAgreement)
     accord: Accord = field(default_factory=Accord)
@@ -314,11 +306,11 @@ class OutcomeSignals:
 
     def flat(self) -> dict[str, Any]:
         """All known signals by name, as in the outcome log."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for each in fields(self):
             value = getattr(self, each.name)
-            found.update(asdict(value) if is_dataclass(value) else {each.name: value})  # type: ignore[arg-type]
-        return {name: value for name, value in found.items() if value is not None and value != ()}
+            values.update(asdict(value) if is_dataclass(value) else {each.name: value})  # type: ignore[arg-type]
+        return {name: value for name, value in values.items() if value is not None and value != ()}
 
     def known(self) -> dict[str, object]:
         """What a calibrator sees: finite numbers, rounded as in the log, and names."""
@@ -329,13 +321,13 @@ class OutcomeSignals:
         }
 
 
-def signals_of(candidate: Candidate, edits: Sequence[Planned], **known: Any) -> OutcomeSignals:
+def signals_of(candidate: Candidate, edits: Sequence[Planned], **more: Any) -> OutcomeSignals:
     """The signals of a suggestion.
 
     Args:
         candidate: what it came from.
         edits: what it changes.
-        known: further signals, by the names of `OutcomeSignals`.
+        more: further signals, by the names of `OutcomeSignals`.
     """
     mean = candidate.mean_log_prob
     return OutcomeSignals(
@@ -351,7 +343,7 @@ def signals_of(candidate: Candidate, edits: Sequence[Planned], **known: Any) -> 
         log_prob=candidate.log_prob,
         keep_log_prob=candidate.keep_log_prob,
         **_sizes(edits),
-        **known,
+        **more,
     )
 
 

@@ -126,7 +126,7 @@ class Silence:
 
 
 @dataclass(slots=True)
-class Status:
+class SuggesterStatus:
     """The state of a suggester.
 
     Attributes:

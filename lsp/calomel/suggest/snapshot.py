@@ -87,11 +87,6 @@ class Code:
     document: Document
     revision: int
 
-    def errors(self, start: int, end: int, text: str) -> tuple[int, int] | None:
-        """How many syntax errors there are, and how many with `start:end` replaced by a text; None if unknown."""
-        known = self.document.revision == self.revision
-        return self.trees.errors_after(self.document, start, end, text) if known else None
-
     def scope(self, offset: int) -> tuple[int, int] | None:
         """Start and end of the innermost function or class around an offset; None if there is none."""
         scopes = self.trees.scopes(self.document, offset)
@@ -172,7 +167,10 @@ class Snapshot:
 
     def errors(self, start: int, end: int, text: str) -> tuple[int, int] | None:
         """How many syntax errors there are, and how many with `start:end` replaced by a text; None if unknown."""
-        return None if self.code is None else self.code.errors(start, end, text)
+        code = self.code
+        if code is None or code.document.revision != code.revision:
+            return None
+        return code.trees.errors_after(code.document, start, end, text)
 
     def at(self, place: int) -> Situation | None:
         """The situation at another place; None if the document has changed."""

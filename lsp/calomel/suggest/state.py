@@ -9,7 +9,7 @@ from typing import Final
 from calomel.suggest.cache import Cache
 from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.edit import Planned
-from calomel.suggest.offers import Place
+from calomel.suggest.offers import SuggestionPlace
 from calomel.suggest.recent import RecentEdits
 from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.history import Origin
@@ -89,7 +89,7 @@ class DocumentState:
         self._clock = clock
         self._content: tuple[str, float] | None = None
         # Once something else changes on its lines or next to them, a rejected suggestion may be offered again.
-        self._rejections: list[Place] = []
+        self._rejections: list[SuggestionPlace] = []
 
     def changed(
         self, change: TextChange, origin: Origin, version: int | None, *, continues: bool, by_keys: bool
@@ -105,12 +105,12 @@ class DocumentState:
     def reject(self, text: str, edits: Sequence[Planned]) -> None:
         """The user rejected `edits` of the text."""
         if edits and all(edit.fits(text) for edit in edits):
-            self._rejections.append(Place.with_lines(text, edits))
+            self._rejections.append(SuggestionPlace.with_lines(text, edits))
             del self._rejections[:-_REMEMBERED]
 
     def rejected(self, text: str, edits: Sequence[Planned]) -> bool:
         """Whether the user rejected these edits of the text, at least one, at this place."""
-        place = Place.of(text, edits)
+        place = SuggestionPlace.of(text, edits)
         return any(each.same(place, text) for each in self._rejections)
 
     def unfit(self, document: Document) -> str:

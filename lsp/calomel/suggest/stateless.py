@@ -107,7 +107,7 @@ _SINCE_EDIT: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ModelWork:
     """The model's work for one request, over all of its questions: tokens, denoising steps, seconds."""
 
     context_tokens: int = 0
@@ -117,7 +117,7 @@ class Work:
     seconds: float = 0.0
 
     @classmethod
-    def of(cls, answers: Sequence[CompleteAnswer]) -> Work:
+    def of(cls, answers: Sequence[CompleteAnswer]) -> ModelWork:
         """The sum over answers; tokens and steps are those of the first candidates."""
         first = [each.candidates[0] for each in answers if each.candidates]
         return cls(
@@ -145,7 +145,7 @@ class RegionAnswer:
     found: tuple[Decision, ...] = ()
     edits: tuple[TextEdit, ...] = ()
     reason: SilenceReason | None = None
-    work: Work = field(default_factory=Work)
+    work: ModelWork = field(default_factory=ModelWork)
 
 
 class EditService:
@@ -204,15 +204,15 @@ class EditService:
             if error.code != "timeout":
                 raise
             answered = [SilenceReason.TIMEOUT]
-        found = tuple(each for each in answered if isinstance(each, Decision) and each.reason is None)
-        if not found:
+        decisions = tuple(each for each in answered if isinstance(each, Decision) and each.reason is None)
+        if not decisions:
             silent = answered[0]
             reason = silent.reason if isinstance(silent, Decision) else silent
-            return RegionAnswer(shown.region, reason=reason, work=Work.of(done))
-        edits = tuple(sorted(edit for each in found for edit in edits_of(each.edits)))
+            return RegionAnswer(shown.region, reason=reason, work=ModelWork.of(done))
+        edits = tuple(sorted(edit for each in decisions for edit in edits_of(each.edits)))
         start = len(shown.prefix)
         moved = [TextEdit(a - start, b - start, new) for a, b, new in edits]
-        return RegionAnswer(apply(shown.region, moved), found, edits, work=Work.of(done))
+        return RegionAnswer(apply(shown.region, moved), decisions, edits, work=ModelWork.of(done))
 
     async def _snapshot(
         self, shown: EditPrompt, hidden: EditPrompt, info: ModelInfo, client: str, max_tokens: int
@@ -265,17 +265,17 @@ class EditService:
 
 async def _look(source: CandidateSource, snapshot: Snapshot, *, fills: bool) -> list[Answered]:
     """Everything worth offering, best first; else the best reason why there is nothing. `fills`: text at the cursor."""
-    found: list[Answered] = [SilenceReason.NOT_TRAINED_FOR_EDITS]
+    answers: list[Answered] = [SilenceReason.NOT_TRAINED_FOR_EDITS]
     if "edit" in snapshot.info.kinds:
-        found = await next_edits(source, snapshot)
+        answers = await next_edits(source, snapshot)
     text, cursor, within = snapshot.text, snapshot.situation.offset, snapshot.within
-    if shows(found[0]) or not fills or splits_word(text[:cursor][-1:], text[cursor : cursor + 1]) or within is None:
-        return found
+    if shows(answers[0]) or not fills or splits_word(text[:cursor][-1:], text[cursor : cursor + 1]) or within is None:
+        return answers
     filled = await source.fill(snapshot)
     start, end = within
     if isinstance(filled, Decision) and not all(start <= edit.start and edit.end <= end for edit in filled.edits):
         filled = SilenceReason.WRONG_REGION
-    return [better(filled, found[0])]
+    return [better(filled, answers[0])]
 
 
 def _near(prompt: EditPrompt) -> EditPrompt:
@@ -316,8 +316,8 @@ class Streams:
 
     def follow(self, key: str, hunks: tuple[Hunk, ...]) -> Stream:
         """The stream of `key` extended to end with `hunks`, the edits of the current request."""
-        known = self._streams.get(key, Stream())
-        stream = _joined(known, hunks)
+        before = self._streams.get(key, Stream())
+        stream = _joined(before, hunks)
         self._streams[key] = stream
         self._streams.move_to_end(key)
         while len(self._streams) > _KEPT:
@@ -325,12 +325,12 @@ class Streams:
         return stream
 
 
-def _joined(known: Stream, hunks: tuple[Hunk, ...]) -> Stream:
-    for first in range(len(known.hunks)):
-        rest = known.hunks[first:]
+def _joined(stream: Stream, hunks: tuple[Hunk, ...]) -> Stream:
+    for first in range(len(stream.hunks)):
+        rest = stream.hunks[first:]
         if len(rest) <= len(hunks) and hunks[: len(rest)] == rest:
-            grown = (*known.hunks[:first], *hunks)
+            grown = (*stream.hunks[:first], *hunks)
             if len(grown) <= _LONGEST:
-                return Stream(grown, known.hops)
+                return Stream(grown, stream.hops)
             break
-    return Stream(hunks, known.hops + 1)
+    return Stream(hunks, stream.hops + 1)

@@ -23,10 +23,9 @@ from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.offering import Offering
 from calomel.suggest.offers import Offer, Outcome, OutcomeSink
-from calomel.suggest.pace import Cooldown
-from calomel.suggest.permission import Permission
+from calomel.suggest.pace import Cooldown, Permission
 from calomel.suggest.signals import OutcomeSignals
-from calomel.suggest.silence import Silence, SilenceReason, Status
+from calomel.suggest.silence import Silence, SilenceReason, SuggesterStatus
 from calomel.suggest.snapshot import Diagnostic, Request, Selected, Trigger
 from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.history import Listener, Origin
@@ -78,6 +77,8 @@ class Suggester(Listener):
     Attributes:
         filter: decides which proposals are offered.
         reading: prefetches the context of a resting cursor.
+        shown: a suggestion, by its id, is displayed now.
+        ignored: it disappeared without a decision of the user, for a reason.
     """
 
     def __init__(
@@ -93,10 +94,11 @@ class Suggester(Listener):
         clock = model.clock
         self._is_closed = False
         self._workspace = workspace
-        self._tally = Status()
+        self._tally = SuggesterStatus()
         self._cooldown = Cooldown(clock)
         self.filter = SuggestionFilter(settings.aggressiveness, settings.aggressiveness_by_language)
         self._ledger = Ledger(clock, _Learning(self.filter, outcomes))
+        self.shown, self.ignored = self._ledger.shown, self._ledger.ignored
         self._permission = Permission(workspace, settings, self._cooldown, clock)
         source = CandidateSource(builder or ContextBuilder(EstimateCounter()), model.complete, self.filter)
         names = rng or random.Random()  # noqa: S311 (names of suggestions, not secrets)
@@ -136,14 +138,10 @@ class Suggester(Listener):
             trigger: what made the editor ask.
             elsewhere: if nothing is left to do in it, an edit of another open document is welcome.
         """
-        known = {"version": version, "diagnostics": diagnostics, "elsewhere": elsewhere}
-        return await self._answer("edit", uri, offset, trigger, **known)
+        details = {"version": version, "diagnostics": diagnostics, "elsewhere": elsewhere}
+        return await self._answer("edit", uri, offset, trigger, **details)
 
     # What the user did with a suggestion. Unknown ids are tolerated everywhere.
-
-    def shown(self, suggestion_id: str) -> None:
-        """The client displays the suggestion."""
-        self._ledger.shown(suggestion_id)
 
     def accepted(self, suggestion_id: str) -> None:
         """The user took all of it."""
@@ -181,10 +179,6 @@ class Suggester(Listener):
                 state.reject(text, edits)
         offer.edits = ()
 
-    def ignored(self, suggestion_id: str, reason: str) -> None:
-        """It disappeared without a decision of the user."""
-        self._ledger.ignored(suggestion_id, reason)
-
     # Settings and state.
 
     @property
@@ -214,7 +208,7 @@ class Suggester(Listener):
         """Be silent until the clock reaches `until`; None ends it."""
         self._permission.snoozed_until = until
 
-    def status(self) -> Status:
+    def status(self) -> SuggesterStatus:
         """The current status."""
         self._ledger.settle()
         latency = self._answering.latency
@@ -276,7 +270,7 @@ class Suggester(Listener):
         self._cooldown.accepted()
         self._answering.state(offer.outcome.uri).extended = True
 
-    async def _answer(self, kind: Kind, uri: str, offset: int, trigger: Trigger, **known: Any) -> Answer:
+    async def _answer(self, kind: Kind, uri: str, offset: int, trigger: Trigger, **details: Any) -> Answer:
         tally = self._tally
         self.reading.stop()
         tally.requests += 1
@@ -285,28 +279,28 @@ class Suggester(Listener):
         # Before anything cached is used.
         self._workspace.look_again()
         document = self._workspace.documents.get(uri)
-        found: Answer
+        answer: Answer
         if self._is_closed:
-            found = Silence.of(SilenceReason.CLOSED)
+            answer = Silence.of(SilenceReason.CLOSED)
         elif document is None:
-            found = Silence.of(SilenceReason.UNKNOWN_DOCUMENT)
+            answer = Silence.of(SilenceReason.UNKNOWN_DOCUMENT)
         else:
-            request = Request(kind, document, max(0, min(offset, len(document))), trigger, **known)
+            request = Request(kind, document, max(0, min(offset, len(document))), trigger, **details)
             try:
-                found = await self._answering.flight.answer(kind, uri, self._answering.answer(request))
+                answer = await self._answering.flight.answer(kind, uri, self._answering.answer(request))
             except Exception as error:  # noqa: BLE001 (a bug of ours must not end the session)
-                found = Silence.of(SilenceReason.FAILED, f"({describe(error, 1)})")
-                LOG.error("a question ended with %s", found.message)  # noqa: TRY400 (an error may quote the user's text)
-        tally.cached += isinstance(found, Suggestion) and found.cached
+                answer = Silence.of(SilenceReason.FAILED, f"({describe(error, 1)})")
+                LOG.error("a question ended with %s", answer.message)  # noqa: TRY400 (an error may quote the user's text)
+        tally.cached += isinstance(answer, Suggestion) and answer.cached
         self.reading.rests(uri, offset)
-        if isinstance(found, Suggestion):
-            tally.last = {"shown": found.id}
+        if isinstance(answer, Suggestion):
+            tally.last = {"shown": answer.id}
         else:
-            tally.silences[str(found.reason)] += 1
-            if found.reason is not SilenceReason.SUPERSEDED:
-                tally.last = {"reason": str(found.reason), "message": found.message}
-            LOG.debug("silent: %s, %s", kind, found.reason)
-        return found
+            tally.silences[str(answer.reason)] += 1
+            if answer.reason is not SilenceReason.SUPERSEDED:
+                tally.last = {"reason": str(answer.reason), "message": answer.message}
+            LOG.debug("silent: %s, %s", kind, answer.reason)
+        return answer
 
 
 # The cursor rests when nothing happens for this long.

@@ -16,10 +16,10 @@ import numpy as np
 
 from calomel.code.languages import CONTAINERS, TABLES
 from calomel.workspace.index import Defined, Index, SegmentFile, search
-from calomel.workspace.segment import Found, count_numbers, kind_name, words_in
+from calomel.workspace.segment import IndexedDefinition, count_numbers, kind_name, words_in
 from calomel.workspace.syntax import WORD
 
-Source = Literal["definition", "usage", "import", "recent", "similar"]
+PassageSource = Literal["definition", "usage", "import", "recent", "similar"]
 
 # A function of up to this many lines is shown whole; of a longer one, and of a class, the beginning.
 _WHOLE: Final = 40
@@ -45,7 +45,7 @@ _SIMILAR_OF_ONE_FILE: Final = 3
 _ALIKE: Final = 0.35
 _OFTEN: Final = 3
 # How a source is weighted against the others; within one, the nearest name, newest place or best match comes first.
-_WEIGHTS: Final[dict[Source, float]] = {
+_WEIGHTS: Final[dict[PassageSource, float]] = {
     "definition": 1.0,
     "recent": 0.7,
     "usage": 0.45,
@@ -72,7 +72,7 @@ class Passage:
     path: str
     start: int
     end: int
-    source: Source
+    source: PassageSource
     score: float
     word: str = ""
 
@@ -106,7 +106,7 @@ def from_index(index: Index, question: Question, late: Callable[[], bool]) -> It
         yield from source
 
 
-def weigh(source: Source, part: float) -> float:
+def weigh(source: PassageSource, part: float) -> float:
     """The score of a candidate with a `part` of its source's weight."""
     return _WEIGHTS[source] * part
 
@@ -116,26 +116,28 @@ def _definitions(defined: dict[str, list[Defined]], question: Question) -> Itera
     for rank, name in enumerate(question.names):
         everywhere = defined.get(name, ())
         own = any(place.file.path == question.path for place, _ in everywhere)
-        found = [
+        definitions = [
             (place, each)
             for place, each in everywhere
             if place.file.path != question.path and place.file.family == question.family
         ]
-        known = [(place, each) for place, each in found if place.file.path in question.imported]
-        if not known:
+        near = [(place, each) for place, each in definitions if place.file.path in question.imported]
+        if not near:
             # The file's own definition is meant; and an attribute of that name belongs to something else.
-            found = [] if own else [(place, each) for place, each in found if not _is_attribute(each)]
-            if len({place.file.path for place, _ in found}) > _MOST_DEFINITIONS:
+            definitions = [] if own else [(place, each) for place, each in definitions if not _is_attribute(each)]
+            if len({place.file.path for place, _ in definitions}) > _MOST_DEFINITIONS:
                 continue
-        chosen = sorted(known or found, key=lambda pair: (*_distance(pair[0], folder), pair[1].depth, pair[1].line))
+        chosen = sorted(
+            near or definitions, key=lambda pair: (*_distance(pair[0], folder), pair[1].depth, pair[1].line)
+        )
         for place, each in chosen[:_DEFINITIONS_OF_ONE]:
-            part = _NEXT_NAME**rank * (1.0 if known else _ELSEWHERE)
+            part = _NEXT_NAME**rank * (1.0 if near else _ELSEWHERE)
             start, end = _extent(place, each)
             yield Passage(place.file.path, start, end, "definition", weigh("definition", part), name)
 
 
-def _is_attribute(found: Found) -> bool:
-    return found.depth > 0 and kind_name(found.kind) == "variable"
+def _is_attribute(definition: IndexedDefinition) -> bool:
+    return definition.depth > 0 and kind_name(definition.kind) == "variable"
 
 
 def _distance(place: SegmentFile, folder: str) -> tuple[int, str]:
@@ -144,16 +146,16 @@ def _distance(place: SegmentFile, folder: str) -> tuple[int, str]:
     return -len(shared), path
 
 
-def _extent(place: SegmentFile, found: Found) -> tuple[int, int]:
+def _extent(place: SegmentFile, definition: IndexedDefinition) -> tuple[int, int]:
     """The lines of a definition that are worth showing."""
-    if found.end - found.line <= _WHOLE:
-        return found.line, found.end
-    end = found.line + _BEGINNING
-    if kind_name(found.kind) in CONTAINERS:
+    if definition.end - definition.line <= _WHOLE:
+        return definition.line, definition.end
+    end = definition.line + _BEGINNING
+    if kind_name(definition.kind) in CONTAINERS:
         starts = place.file.starts
-        inner = starts[(starts > max(found.body, found.line + _BEGINNING // 2)) & (starts <= end)]
+        inner = starts[(starts > max(definition.body, definition.line + _BEGINNING // 2)) & (starts <= end)]
         end = int(inner[-1]) if len(inner) else end
-    return found.line, max(end, min(found.body, found.line + _WHOLE))
+    return definition.line, max(end, min(definition.body, definition.line + _WHOLE))
 
 
 def _usages(index: Index, question: Question, defined: dict[str, list[Defined]]) -> Iterator[Passage]:
@@ -263,9 +265,9 @@ def imports_in(text: str, family: str) -> tuple[Import, ...]:
     if table is None:
         return ()
     read = _IMPORTS.get(family, partial(_by_table, table))
-    found = (each for match in re.finditer(table["pattern"], text[:_HEAD]) for each in read(match))
+    imports = (each for match in re.finditer(table["pattern"], text[:_HEAD]) for each in read(match))
     distinct: dict[Import, None] = {}
-    for each in found:
+    for each in imports:
         distinct[each] = None
         if len(distinct) >= _MOST_IMPORTS:
             break

@@ -36,15 +36,15 @@ Stamp = tuple[int, int, int, int] | None
 def stamp(path: str) -> Stamp:
     """What tells whether a file has changed; None when there is none."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - asked for every level of every file
+        status = os.stat(path)  # noqa: PTH116 - asked for every level of every file
     except (OSError, ValueError):
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode
 
 
-def is_regular(found: Stamp) -> bool:
+def is_regular(state: Stamp) -> bool:
     """Whether it is the stamp of a regular file, or of none."""
-    return found is None or S_ISREG(found[3])
+    return state is None or S_ISREG(state[3])
 
 
 class _NoAnswerError(Exception):
@@ -93,11 +93,11 @@ class CheckIgnore:
         with self._lock:
             try:
                 repository = self._repository(root, patterns)
-                known = repository.answers.get(entry)
-                if known is None:
+                answer = repository.answers.get(entry)
+                if answer is None:
                     if len(repository.answers) >= _KEPT_ANSWERS:
                         repository.answers.clear()
-                    known = repository.answers[entry] = _ask(repository.process, entry)
+                    answer = repository.answers[entry] = _ask(repository.process, entry)
             except _NoAnswerError:
                 _end(self._repositories, root)
                 if len(self._refused) >= _KEPT_ANSWERS:
@@ -108,17 +108,17 @@ class CheckIgnore:
                 _end(self._repositories, root)
                 self._rests_until[root] = time.monotonic() + _REST
                 return None
-            return known
+            return answer
 
     def _repository(self, root: Path, patterns: Sequence[tuple[str, Stamp]]) -> _Repository:
-        known = self._repositories.get(root)
-        if known is not None:
-            stale = any(stamp(source) != known.stamps[source] for source in known.sources) or any(
-                known.stamps.setdefault(path, each) != each for path, each in patterns
+        repository = self._repositories.get(root)
+        if repository is not None:
+            stale = any(stamp(source) != repository.stamps[source] for source in repository.sources) or any(
+                repository.stamps.setdefault(path, each) != each for path, each in patterns
             )
-            if not stale and known.process.poll() is None:
+            if not stale and repository.process.poll() is None:
                 self._repositories[root] = self._repositories.pop(root)
-                return known
+                return repository
             self.changes += stale
             _end(self._repositories, root)
         while len(self._repositories) >= _MOST_REPOSITORIES:
@@ -138,10 +138,10 @@ class CheckIgnore:
 
     def _sources(self, root: Path) -> tuple[str, ...]:
         """Where git reads rules and configuration besides the tree."""
-        asked = [*self._command(root), "rev-parse", "--path-format=absolute"]
+        command = [*self._command(root), "rev-parse", "--path-format=absolute"]
         places = ("info/exclude", "config", "config.worktree")
-        found = self._run(root, [*asked, *(part for place in places for part in ("--git-path", place))]).splitlines()
-        if not found:
+        output = self._run(root, [*command, *(part for place in places for part in ("--git-path", place))]).splitlines()
+        if not output:
             raise OSError("not a repository, or owned by another user")
         config = [*self._command(root), "config", "-z"]
         listed = self._run(root, [*config, "--type=path", "--get-all", "core.excludesfile"]).split("\0")
@@ -150,7 +150,7 @@ class CheckIgnore:
         home = Path.home()
         base = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
         own = (str(home / ".gitconfig"), str(base / "config"), str(base / "ignore"))
-        return tuple(dict.fromkeys(str(root / each) for each in (*found, *filter(None, listed), *files, *own)))
+        return tuple(dict.fromkeys(str(root / each) for each in (*output, *filter(None, listed), *files, *own)))
 
     def _run(self, root: Path, command: Sequence[str]) -> str:
         done = subprocess.run(  # noqa: S603 (git, as it is installed)

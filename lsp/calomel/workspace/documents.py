@@ -138,8 +138,8 @@ class Document:
         self.version = version
         self.revision = 0
         self._lines = split_lines(text)
-        # Where each line starts, and the end of the text; None after a change.
-        self._starts: list[int] | None = None
+        # Where each line starts, and the end of the text.
+        self._starts = list(accumulate(map(len, self._lines), initial=0))
         self._text: str | None = text
 
     @property
@@ -150,7 +150,7 @@ class Document:
         return self._text
 
     def __len__(self) -> int:
-        return self._line_starts()[-1] if self._text is None else len(self._text)
+        return self._starts[-1]
 
     @property
     def line_count(self) -> int:
@@ -169,16 +169,11 @@ class Document:
 
     def line_start(self, number: int) -> int:
         """Where the line `number` starts; the end of the text for a line beyond it."""
-        return self._line_starts()[min(number, len(self._lines))]
+        return self._starts[min(number, len(self._lines))]
 
     def line_of(self, offset: int) -> int:
         """The line that contains `offset`; the last one for the end of the text and beyond."""
-        return max(0, bisect_right(self._line_starts(), offset, hi=len(self._lines)) - 1)
-
-    def _line_starts(self) -> list[int]:
-        if self._starts is None:
-            self._starts = list(accumulate(map(len, self._lines), initial=0))
-        return self._starts
+        return max(0, bisect_right(self._starts, offset, hi=len(self._lines)) - 1)
 
     def offset_at(self, line: int, character: int) -> int:
         """The offset of a position; beyond the end of a line or of the text it is that end."""
@@ -222,8 +217,9 @@ class Document:
             return None
         before, after = self._lines[done.start_line][: done.start_column], self._lines[done.end_line][done.end_column :]
         self._put(done.start_line, done.end_line + 1, before + text + after)
+        self._starts = list(accumulate(map(len, self._lines), initial=0))
         self.revision += 1
-        self._text = self._starts = None
+        self._text = None
         return done
 
     def _offset_of(self, position: Position) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import pairwise
@@ -137,15 +137,14 @@ class Episode:
 
     def hunks(self, text: str, mask: Callable[[str], str]) -> tuple[_Edit, ...]:
         """What the edit did until the document had `text`, split where the user paused."""
-        states = [self._base, text] if self._paused is None else [self._base, self._paused, text]
-        return tuple(edit for old, new in pairwise(states) for edit in self._between(old, new, mask))
-
-    def _between(self, old: str, new: str, mask: Callable[[str], str]) -> Iterator[_Edit]:
-        made = text_hunks(self.path, old, new, predicted=self.predicted)
-        shown = mask_both(old, new, mask) if made else (old, new)
-        if shown[0] is old and shown[1] is new:
-            return zip(made, made, strict=True)
-        return zip(made, text_hunks(self.path, old, new, predicted=self.predicted, shown=shown), strict=True)
+        edits: list[_Edit] = []
+        for old, new in pairwise([self._base, text] if self._paused is None else [self._base, self._paused, text]):
+            made = masked = text_hunks(self.path, old, new, predicted=self.predicted)
+            shown = mask_both(old, new, mask) if made else (old, new)
+            if shown[0] is not old or shown[1] is not new:
+                masked = text_hunks(self.path, old, new, predicted=self.predicted, shown=shown)
+            edits += zip(made, masked, strict=True)
+        return tuple(edits)
 
 
 def prompt_path(document: Document) -> str:

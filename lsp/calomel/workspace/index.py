@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from calomel.workspace.segment import Found, IndexedFile, Numbers, Segment, word_number
+from calomel.workspace.segment import IndexedDefinition, IndexedFile, Numbers, Segment, word_number
 
 # A segment with fewer live files than this is small; more small segments than this are merged into one.
 SMALL: Final = 32
@@ -31,7 +31,7 @@ class SegmentFile:
         return self.segment.files[self.number]
 
 
-Defined = tuple[SegmentFile, Found]
+Defined = tuple[SegmentFile, IndexedDefinition]
 
 
 class Index:
@@ -75,9 +75,9 @@ class Index:
                 self._let_go(file.path)
                 self._places[file.path] = SegmentFile(segment, number)
                 name = PurePath(file.path).name
-                known = self._by_name.get(name, ())
-                if file.path not in known:
-                    self._by_name[name] = tuple(sorted((*known, file.path)))
+                paths = self._by_name.get(name, ())
+                if file.path not in paths:
+                    self._by_name[name] = tuple(sorted((*paths, file.path)))
             self.segments = tuple(each for each in (*self.segments, segment) if each.alive.any())
             self.generation += 1
 
@@ -115,7 +115,7 @@ class Index:
         bounds = [segment.defined(numbers) for segment in segments]
         counts = sum((end - first for first, end in bounds), np.zeros(len(numbers), dtype=np.int64))
         places = [place for place in map(self.place, within) if place is not None]
-        found: dict[str, list[Defined]] = {}
+        by_name: dict[str, list[Defined]] = {}
         for segment, (first, end) in zip(segments, bounds, strict=True):
             files = [place.number for place in places if place.segment is segment]
             for at in np.flatnonzero(end > first).tolist():
@@ -125,23 +125,23 @@ class Index:
                 rows = segment.definitions(int(first[at]), int(end[at]), inside)
                 alive = [(SegmentFile(segment, row.file), row) for row in rows if segment.alive[row.file]]
                 if alive:
-                    found.setdefault(by_number[int(numbers[at])], []).extend(alive)
-        return found
+                    by_name.setdefault(by_number[int(numbers[at])], []).extend(alive)
+        return by_name
 
     def usages(self, name: str, limit: int) -> list[tuple[SegmentFile, int]] | None:
         """The chunks that contain a word, as (file, chunk); None when there are more than `limit`."""
         number = word_number(name)
-        found: list[tuple[SegmentFile, int]] = []
+        places: list[tuple[SegmentFile, int]] = []
         for segment in self.segments:
             chunks = segment.postings(number)
             if len(chunks) > limit:
                 return None
             files = segment.arrays["chunk_file"][chunks]
             pairs = zip(chunks.tolist(), files.tolist(), strict=True)
-            found += [(SegmentFile(segment, file), chunk) for chunk, file in pairs if segment.alive[file]]
-            if len(found) > limit:
+            places += [(SegmentFile(segment, file), chunk) for chunk, file in pairs if segment.alive[file]]
+            if len(places) > limit:
                 return None
-        return found
+        return places
 
     def _let_go(self, path: str) -> None:
         place = self._places.get(path)
@@ -190,24 +190,24 @@ def search(
     if np.count_nonzero(usable) > _MOST_TERMS:
         usable &= idf >= np.sort(idf)[-_MOST_TERMS]
     average = sum(segment.words for segment in segments) / chunks
-    found: list[Hit] = []
+    hits: list[Hit] = []
     for segment, (firsts, sizes) in zip(segments, places, strict=True):
         scores = _scores(segment, firsts, np.where(usable, sizes, 0), idf, average)
-        found += _best(segment, scores, limit)
+        hits += _best(segment, scores, limit)
         if late():
             break
-    found.sort(key=lambda hit: -hit.score)
-    return found[:limit]
+    hits.sort(key=lambda hit: -hit.score)
+    return hits[:limit]
 
 
 def _places(segment: Segment, terms: Numbers) -> tuple[Numbers, Numbers]:
     """Where the postings of each term begin in the segment, and how many there are."""
-    known, bounds = segment.arrays["term"], segment.arrays["term_at"]
-    if len(known) == 0:
+    numbers, bounds = segment.arrays["term"], segment.arrays["term_at"]
+    if len(numbers) == 0:
         return np.zeros(len(terms), dtype=np.int64), np.zeros(len(terms), dtype=np.int64)
-    at = np.minimum(np.searchsorted(known, terms), len(known) - 1)
+    at = np.minimum(np.searchsorted(numbers, terms), len(numbers) - 1)
     firsts = bounds[at].astype(np.int64)
-    sizes = np.where(known[at] == terms, bounds[at + 1].astype(np.int64) - firsts, 0)
+    sizes = np.where(numbers[at] == terms, bounds[at + 1].astype(np.int64) - firsts, 0)
     return firsts, sizes
 
 

@@ -36,8 +36,8 @@ _DEATHS: Final = 12
 _FIRST_WAIT: Final = 0.25
 _LONGEST_WAIT: Final = 60.0
 
-Message = Callable[[str], None]
-Progress = Callable[[int, int], None]
+ShowMessage = Callable[[str], None]
+ReportProgress = Callable[[int, int], None]
 
 
 class Indexer:
@@ -47,7 +47,7 @@ class Indexer:
         self,
         index: Index,
         permission: Privacy | None = None,
-        message: Message | None = None,
+        message: ShowMessage | None = None,
         *,
         command: Sequence[str] = COMMAND,
     ) -> None:
@@ -57,7 +57,7 @@ class Indexer:
         self._command = command
         self._most_files = MOST_FILES
         self._folders: tuple[Path, ...] = ()
-        self._progress: Progress | None = None
+        self._progress: ReportProgress | None = None
         self._wake = threading.Condition()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -80,7 +80,9 @@ class Indexer:
         self.restarts = 0
         self._failures = 0
 
-    def start(self, folders: Sequence[Path], progress: Progress | None = None, *, most_files: int = MOST_FILES) -> None:
+    def start(
+        self, folders: Sequence[Path], progress: ReportProgress | None = None, *, most_files: int = MOST_FILES
+    ) -> None:
         """Read the folders; called again, forget files that are not in the new ones.
 
         `progress` is called from the background, once more when everything is read.
@@ -193,7 +195,7 @@ class Indexer:
 
     def _look_at(self, paths: Sequence[Path], *, everything: bool = False) -> None:
         """Read new and changed ones of these files, and of those below these folders; forget those that are gone."""
-        found: dict[str, Seen] = {}
+        files: dict[str, Seen] = {}
         breathe = self._breathing()
         room, characters = self._most_files - (0 if everything else len(self._index)), 0
         for path in paths:
@@ -203,26 +205,26 @@ class Indexer:
                 characters += seen.stamp[1]
                 is_new = everything or seen.file.path not in self._index
                 if not is_new or (room > 0 and characters <= MOST_CHARACTERS):
-                    found[seen.file.path] = seen
+                    files[seen.file.path] = seen
                     room -= is_new
                 elif everything:
                     self._say(
-                        f"Only the first {len(found)} files of the workspace are used for suggestions: it has more "
+                        f"Only the first {len(files)} files of the workspace are used for suggestions: it has more "
                         f"than {self._most_files} files or {MOST_CHARACTERS // 1_000_000} MB of source code."
                     )
                     break
         if self._stopped.is_set():
             return
-        below = tuple(f"{path}/" for path in paths if str(path) not in found)
+        below = tuple(f"{path}/" for path in paths if str(path) not in files)
         looked_at = self._index.paths() if everything or below else ()
-        gone = [each for each in looked_at if each not in found and (everything or f"{each}/".startswith(below))]
+        gone = [each for each in looked_at if each not in files and (everything or f"{each}/".startswith(below))]
         self._index.remove(gone)
         for each in gone:
             self._stamps.pop(each, None)
         if everything:
             self._batches.clear()
             self._read = self._found = 0
-        changed = [each for path, each in found.items() if path in self._texts or self._stamps.get(path) != each.stamp]
+        changed = [each for path, each in files.items() if path in self._texts or self._stamps.get(path) != each.stamp]
         self._found += len(changed)
         # A file that the user has just saved comes before files that have not been read yet.
         self._batches.extendleft(reversed(_batches(changed, _FIRST_BATCH if everything else _LARGEST_BATCH)))
@@ -232,8 +234,8 @@ class Indexer:
         files = [(path, place) for path in self._index.scattered() if (place := self._index.place(path)) is not None]
         if files:
             self._found += len(files)
-            known = [(SourceFile(path, place.file.name), self._stamps.get(path)) for path, place in files]
-            self._batches.append([Seen(file, stamp or (-1, -1)) for file, stamp in known])
+            stamps = [(SourceFile(path, place.file.name), self._stamps.get(path)) for path, place in files]
+            self._batches.append([Seen(file, stamp or (-1, -1)) for file, stamp in stamps])
 
     def _read_batch(self, batch: list[Seen]) -> None:
         files = [seen.file._replace(text=self._texts.get(seen.file.path)) for seen in batch]
@@ -298,13 +300,13 @@ class Indexer:
 
 def _batches(changed: Sequence[Seen], limit: int) -> list[list[Seen]]:
     """Batches of growing size, starting with `limit` files."""
-    found: list[list[Seen]] = []
+    batches: list[list[Seen]] = []
     size = 0
     for seen in changed:
-        if not found or len(found[-1]) >= limit or size + seen.stamp[1] > _BATCH_BYTES:
-            limit = min(2 * limit, _LARGEST_BATCH) if found else limit
-            found.append([])
+        if not batches or len(batches[-1]) >= limit or size + seen.stamp[1] > _BATCH_BYTES:
+            limit = min(2 * limit, _LARGEST_BATCH) if batches else limit
+            batches.append([])
             size = 0
-        found[-1].append(seen)
+        batches[-1].append(seen)
         size += seen.stamp[1]
-    return found
+    return batches

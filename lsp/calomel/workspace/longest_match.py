@@ -174,10 +174,13 @@ class LongestMatch(Listener):
             index -= 1
             part = head[starts[index] :]
         cursor, line_end = own.starts[row] + index, own.starts[row + 1]
-        known = own.stream[max(0, cursor - LONGEST) : cursor]
+        before = own.stream[max(0, cursor - LONGEST) : cursor]
 
         def places(count: int) -> Iterator[tuple[_Lines, int]]:
-            wanted, others = known[-count:], (lines for lines in reversed(self._documents.values()) if lines is not own)
+            wanted, others = (
+                before[-count:],
+                (lines for lines in reversed(self._documents.values()) if lines is not own),
+            )
             above, below = (own, 0, cursor - 1), (own, max(0, line_end - count), len(own.stream) - 1)
             for lines, first, end in (above, below, *((lines, 0, len(lines.stream) - 1) for lines in others)):
                 for at in lines.places(wanted, first, end):
@@ -185,17 +188,17 @@ class LongestMatch(Listener):
                     if word.startswith(part) and word not in {part, _LINE_END}:
                         yield lines, at
 
-        counts = range(_FEWEST, len(known) + 1)
+        counts = range(_FEWEST, len(before) + 1)
         best = _FEWEST - 1 + bisect_left(counts, True, key=lambda count: next(places(count), None) is None)
         if best < _FEWEST:
             return None
         # Whoever is asked about a document may close it.
         nearest = list(islice(places(best), _PLACES))
-        found = Counter(
+        texts = Counter(
             _behind(lines, at, part, head) for lines, at in nearest if self._shows(lines.document, lines.row(at))
         )
-        text, count = found.most_common(1)[0] if found else ("", 0)
-        return Match(text, best, count) if found else None
+        text, count = texts.most_common(1)[0] if texts else ("", 0)
+        return Match(text, best, count) if texts else None
 
     def _forget_words(self) -> None:
         """Read everything again once most words are of texts that are gone: each key in a word makes another one."""

@@ -68,7 +68,10 @@ class GitIgnore:
             path: absolute; need not exist.
             folder: the workspace folder that contains it.
         """
-        roots = self._roots(path.parent, folder)
+        # The roots of the repositories around it, the innermost first; without any, the workspace folder.
+        above = list(path.parents)[:_DEEPEST]
+        roots = [each for each in above if stamp(f"{each}/.git") is not None]
+        roots = roots or ([] if folder is None else [folder])
         # Of an outer repository, whether it ignores the inner one.
         return any(
             self._ignored_in(root, path if inner is None else inner, folder)
@@ -87,22 +90,22 @@ class GitIgnore:
             return False
         above = accumulate(parts[:-1], "{}/{}".format, initial=str(root))
         patterns = [(file, stamp(file)) for file in (f"{each}/.gitignore" for each in above)]
-        said = self._said(root, parts, opened, patterns)
-        if said is not None:
-            return said
+        verdict = self._said(root, parts, opened, patterns)
+        if verdict is not None:
+            return verdict
         # A later one overrides an earlier one.
         levels = [self._level(0, file, stamp(file)) for file in (_users_own(), f"{root}/.git/info/exclude")]
         levels += [self._level(depth, *each) for depth, each in enumerate(patterns)]
         if not any(rules for _, _, rules in levels):
             return False
         states = tuple(state for _, state, _ in levels)
-        known = self._folders.get((root, path.parent))
-        if known is None or known[0] != states:
-            known = (states, any(_excluded(parts[:d], levels, "/") for d in range(opened + 1, len(parts))))
+        entry = self._folders.get((root, path.parent))
+        if entry is None or entry[0] != states:
+            entry = (states, any(_excluded(parts[:d], levels, "/") for d in range(opened + 1, len(parts))))
             if len(self._folders) >= _KEPT_CONTENTS:
                 self._folders.clear()
-            self._folders[root, path.parent] = known
-        return known[1] or _excluded(parts, levels, "")
+            self._folders[root, path.parent] = entry
+        return entry[1] or _excluded(parts, levels, "")
 
     def _said(
         self, root: Path, parts: tuple[str, ...], opened: int, patterns: Sequence[tuple[str, Stamp]]
@@ -115,21 +118,15 @@ class GitIgnore:
             return None
         return self._git.ignores(root, "/".join(parts), patterns)
 
-    def _roots(self, place: Path, folder: Path | None) -> list[Path]:
-        """The roots of the repositories around a place, the innermost first; without any, the workspace folder."""
-        above = [place, *place.parents][:_DEEPEST]
-        found = [each for each in above if stamp(f"{each}/.git") is not None]
-        return found or ([] if folder is None else [folder])
-
     def _level(self, depth: int, file: str, state: Stamp) -> _Level:
-        known = self._files.get(file)
-        if known is None or known[0] != state:
-            self._changes += known is not None
-            known = (state, _read(file) if state is not None and is_regular(state) else ())
+        entry = self._files.get(file)
+        if entry is None or entry[0] != state:
+            self._changes += entry is not None
+            entry = (state, _read(file) if state is not None and is_regular(state) else ())
             if len(self._files) >= _KEPT_CONTENTS:
                 self._files.clear()
-            self._files[file] = known
-        return depth, *known
+            self._files[file] = entry
+        return depth, *entry
 
 
 def _excluded(parts: tuple[str, ...], levels: list[_Level], end: str) -> bool:
@@ -153,7 +150,7 @@ def _read(file: str) -> _Rules:
         text = read_regular(file, _LARGEST).decode("utf-8-sig", errors="replace")
     except OSError:
         return ()
-    lines = (_CLASS.sub(lambda found: _CLASSES.get(found[1], ""), line) for line in text.splitlines()[:_MOST_PATTERNS])
+    lines = (_CLASS.sub(lambda match: _CLASSES.get(match[1], ""), line) for line in text.splitlines()[:_MOST_PATTERNS])
     spec = GitIgnoreSpec.from_lines(filter(is_pattern, lines))
     return tuple(
         (_of_itself(_quick(each.regex.pattern)), each.include)
@@ -186,12 +183,12 @@ def _quick(pattern: str) -> str:
 
 
 def _spec(patterns: Sequence[str]) -> GitIgnoreSpec:
-    found = GitIgnoreSpec.from_lines(patterns).patterns
+    rules = GitIgnoreSpec.from_lines(patterns).patterns
     return GitIgnoreSpec([
         each
         if not isinstance(each, RegexPattern) or each.regex is None
         else type(each)(re.compile(_quick(each.regex.pattern), each.regex.flags), each.include)
-        for each in found
+        for each in rules
     ])  # fmt: skip
 
 
@@ -216,8 +213,8 @@ class _Names:
 
     def find(self, name: str) -> str | None:
         """The first pattern that matches; None when none does."""
-        found = self._any.fullmatch(name.lower())
-        return None if found is None or found.lastindex is None else self._patterns[found.lastindex - 1]
+        match = self._any.fullmatch(name.lower())
+        return None if match is None or match.lastindex is None else self._patterns[match.lastindex - 1]
 
 
 _SECRET: Final = _Names(TABLES["secret_files"]["names"])
@@ -247,9 +244,11 @@ def secret_pattern(path: Path) -> str | None:
     for version in dict.fromkeys((name, _OLDER.sub("", name))):
         names = ["/".join((*above[-count:], version)) if count else version for count in range(len(above) + 1)]
         is_code = version.lower().rpartition(".")[2] in _CODE
-        found = next(filter(None, map(_SECRET.find, names)), None) or (None if is_code else _SECRET_DATA.find(version))
-        if found is not None:
-            return found
+        pattern = next(filter(None, map(_SECRET.find, names)), None) or (
+            None if is_code else _SECRET_DATA.find(version)
+        )
+        if pattern is not None:
+            return pattern
     return None
 
 
@@ -373,9 +372,9 @@ class Privacy:
         settings, folders, patterns, spec = self._rules
         folder = next((folder for folder in folders if path.is_relative_to(folder)), None)
         # A later pattern of the user's overrides an earlier one, and `!` allows again what any rule refuses.
-        said = spec.check_file(path.relative_to(folder or path.anchor).as_posix())
-        if said.include is not None and said.index is not None:
-            return (f"excluded:{patterns[said.index]}" if said.include else None), not said.include
+        result = spec.check_file(path.relative_to(folder or path.anchor).as_posix())
+        if result.include is not None and result.index is not None:
+            return (f"excluded:{patterns[result.index]}" if result.include else None), not result.include
         pattern = secret_pattern(path)
         if pattern is None and language_id in _SECRET_LANGUAGES and not _SAMPLES.find(path.name):
             pattern = language_id
@@ -387,23 +386,23 @@ class Privacy:
 
     def _by_content(self, path: Path, *, wanted: bool) -> str | None:
         try:
-            found = path.stat()
+            status = path.stat()
         except FileNotFoundError:
             return None
         except OSError:
             return "unreadable"
-        if not stat.S_ISREG(found.st_mode):
-            return None if stat.S_ISDIR(found.st_mode) else "unreadable"
-        if found.st_size > MAX_BYTES:
+        if not stat.S_ISREG(status.st_mode):
+            return None if stat.S_ISDIR(status.st_mode) else "unreadable"
+        if status.st_size > MAX_BYTES:
             return "too_large"
-        state = (found.st_mtime_ns, found.st_size)
-        known = self._contents.get(path)
-        if known is None or known[0] != state:
+        state = (status.st_mtime_ns, status.st_size)
+        entry = self._contents.get(path)
+        if entry is None or entry[0] != state:
             if len(self._contents) >= _KEPT_CONTENTS:
                 self._contents.clear()
-            known = (state, _sniff(path))
-            self._contents[path] = known
-        return None if wanted and known[1] in {"generated", "minified"} else known[1]
+            entry = (state, _sniff(path))
+            self._contents[path] = entry
+        return None if wanted and entry[1] in {"generated", "minified"} else entry[1]
 
 
 def _refused(reason: str) -> Verdict:

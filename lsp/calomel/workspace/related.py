@@ -21,7 +21,7 @@ from calomel.workspace.candidates import Passage, Question, from_index, imports_
 from calomel.workspace.documents import Document, TextChange, file_of
 from calomel.workspace.history import Listener, Origin
 from calomel.workspace.index import Index
-from calomel.workspace.indexer import MOST_FILES, Indexer, Message, Progress
+from calomel.workspace.indexer import MOST_FILES, Indexer, ReportProgress, ShowMessage
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.segment import family_of
 from calomel.workspace.source_files import Watch, is_source
@@ -69,7 +69,9 @@ class RecentPlaces:
 
     def shift(self, uri: str, change: TextChange) -> None:
         """Lines above a place were added or removed."""
-        lines = _line_ends(change.inserted) - (change.end_line - change.start_line)
+        inserted = change.inserted
+        lines = inserted.count("\n") + inserted.count("\r") - inserted.count("\r\n")
+        lines -= change.end_line - change.start_line
         if lines == 0:
             return
         for at, place in enumerate(self._places):
@@ -84,10 +86,6 @@ class RecentPlaces:
     def news_of_others(self, uri: str) -> int:
         """A number that grows when the user comes to a new place in another document."""
         return self._news.total() - self._news[uri]
-
-
-def _line_ends(text: str) -> int:
-    return text.count("\n") + text.count("\r") - text.count("\r\n")
 
 
 # How many lines away a passage is searched after lines were added or removed above it.
@@ -114,8 +112,8 @@ def _found_again(document: Document, start: int, lines: list[str]) -> int | None
     return None
 
 
-def _alike(found: list[str], wanted: list[str]) -> bool:
-    same = sum(one.rstrip() == other.rstrip() for one, other in zip(found, wanted, strict=False))
+def _alike(lines: list[str], wanted: list[str]) -> bool:
+    same = sum(one.rstrip() == other.rstrip() for one, other in zip(lines, wanted, strict=False))
     return same >= _STILL * len(wanted)
 
 
@@ -132,7 +130,7 @@ _UNFINISHED: Final = 1.0
 
 
 @dataclass(slots=True)
-class Answer:
+class CachedExcerpts:
     """One answer, and the state in which it was made.
 
     Attributes:
@@ -179,9 +177,9 @@ def keys(scopes: Sequence[Definition]) -> tuple[tuple[str, str], ...]:
     return tuple((scope.kind, scope.name) for scope in scopes if scope.kind != "block")
 
 
-def in_order(found: Sequence[tuple[float, Excerpt]], before: Answer | None) -> tuple[Excerpt, ...]:
+def in_order(candidates: Sequence[tuple[float, Excerpt]], before: CachedExcerpts | None) -> tuple[Excerpt, ...]:
     """The best last; but those of the previous answer stay in front, in order, since the model has read them."""
-    ranked = [each for _, each in sorted(found, key=lambda pair: (pair[0], pair[1].path, pair[1].start_line))]
+    ranked = [each for _, each in sorted(candidates, key=lambda pair: (pair[0], pair[1].path, pair[1].start_line))]
     stayed = [each for each in (() if before is None else before.excerpts) if each in ranked]
     return (*stayed, *(each for each in ranked if each not in stayed))
 
@@ -205,7 +203,7 @@ class Related(Listener):
         privacy: Privacy | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
-        message: Message | None = None,
+        message: ShowMessage | None = None,
         watch: bool = True,
     ) -> None:
         """`message` is called from other threads, with messages for the user."""
@@ -221,9 +219,11 @@ class Related(Listener):
         # Those with unsaved text, and those whose text the index holds.
         self._unsaved: dict[str, Document] = {}
         self._held: set[str] = set()
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, CachedExcerpts] = {}
 
-    def start(self, folders: Sequence[Path], progress: Progress | None = None, *, most_files: int = MOST_FILES) -> None:
+    def start(
+        self, folders: Sequence[Path], progress: ReportProgress | None = None, *, most_files: int = MOST_FILES
+    ) -> None:
         """Index the folders in the background, and watch them; call it again for other folders, or none.
 
         `progress` gets the numbers of files read and found, once more when all are read. It is called from another
@@ -245,7 +245,9 @@ class Related(Listener):
         now = self._clock()
         line = document.line_of(offset)
         scopes = keys(self._syntax.scopes(document, offset))
-        elsewhere = self._elsewhere(document.uri)
+        # What the user did in other documents, as numbers that only grow.
+        revisions = sum(each.revision for each in self._documents.values() if each.uri != document.uri)
+        elsewhere = self._recent.news_of_others(document.uri), revisions
         complete = self.indexer.ready
         before = self._answers.get(document.uri)
         if (
@@ -258,9 +260,9 @@ class Related(Listener):
         self._give_unsaved(document)
         deadline = now + budget_seconds
         generation = self.index.generation
-        found, taken = self._find(document, offset, lambda: self._clock() > deadline)
-        answer = Answer(
-            in_order(found, before), taken, scopes, line, now, generation, complete, elsewhere,
+        results, taken = self._find(document, offset, lambda: self._clock() > deadline)
+        answer = CachedExcerpts(
+            in_order(results, before), taken, scopes, line, now, generation, complete, elsewhere,
             whole=self._clock() <= deadline,
         )  # fmt: skip
         self._answers[document.uri] = answer
@@ -316,7 +318,7 @@ class Related(Listener):
         """Excerpts with scores, comparable only within one answer, and the lines they were made of."""
         indexed = map(self._live, from_index(self.index, self._question(document, offset), late))
         candidates = [*self._recent_places(document.uri), *(each for each in indexed if each is not None)]
-        found: list[tuple[float, Excerpt]] = []
+        results: list[tuple[float, Excerpt]] = []
         taken: list[tuple[str, int, list[str]]] = []
         texts: set[str] = set()
         for each in merge(candidates):
@@ -330,20 +332,20 @@ class Related(Listener):
                 taken.append((each.path, each.start, lines))
             # The end of a file may lack its line end; an excerpt has whole lines.
             whole = text if text.endswith(("\n", "\r")) else text + "\n"
-            found.append((round(each.score, 6), Excerpt(name, each.start, whole)))
-            if len(found) == _LIMIT or late():
+            results.append((round(each.score, 6), Excerpt(name, each.start, whole)))
+            if len(results) == _LIMIT or late():
                 break
-        return found, taken
+        return results, taken
 
     def _question(self, document: Document, offset: int) -> Question:
         path = file_of(document.uri)
         grammar = grammar_of(document.language_id, document.path)
-        known = str(path) if path is not None else document.path or ""
-        family = family_of(known if grammar is None else f"x{grammar.suffixes[0]}")
+        name = str(path) if path is not None else document.path or ""
+        family = family_of(name if grammar is None else f"x{grammar.suffixes[0]}")
         imported: dict[str, None] = {}
         for each in imports_in(document.text, family) if path is not None else ():
             imported.update(dict.fromkeys(resolve(each, str(path), self.index.named)))
-        imported.pop(known, None)
+        imported.pop(name, None)
         line = document.line_of(offset)
         return Question(
             path=str(path) if path is not None else None,
@@ -389,11 +391,6 @@ class Related(Listener):
         lines = place.segment.lines(place.number, each.start, each.end)
         shown = place.segment.masked_lines(place.number, each.start, each.end) if masks else lines
         return place.file.name, lines, shown
-
-    def _elsewhere(self, uri: str) -> tuple[int, int]:
-        """What the user did in other documents, as numbers that only grow."""
-        revisions = sum(document.revision for document in self._documents.values() if document.uri != uri)
-        return self._recent.news_of_others(uri), revisions
 
     def _give_unsaved(self, current: Document) -> None:
         """Give the index what was typed in other documents: it is part of the workspace too."""

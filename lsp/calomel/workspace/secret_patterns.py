@@ -22,9 +22,9 @@ TABLES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("priva
 
 def _compiled(patterns: Mapping[str, str]) -> dict[str, re.Pattern[str]]:
     """Expressions of a table, in which `<<name>>` stands for any of some words, or for another pattern."""
-    known = {**TABLES["patterns"], **{name: "|".join(words.split()) for name, words in TABLES["names"].items()}}
+    tables = {**TABLES["patterns"], **{name: "|".join(words.split()) for name, words in TABLES["names"].items()}}
     return {
-        name: re.compile(re.sub("<<([a-z_]+)>>", lambda found: known[found[1]], text))
+        name: re.compile(re.sub("<<([a-z_]+)>>", lambda match: tables[match[1]], text))
         for name, text in patterns.items()
     }
 
@@ -67,7 +67,7 @@ def _has_upper(text: str) -> bool:
     return text[0].isupper()
 
 
-Found = tuple[int, int, str]
+SecretMatch = tuple[int, int, str]
 
 # No known secret is longer; the bound keeps the cost of a megabyte-long line linear.
 _LONGEST: Final = 4096
@@ -109,7 +109,7 @@ _RANDOM_PHRASES: Final = _compiled(TABLES["random_phrases"])
 _PHRASES: Final = _RANDOM_PHRASES | _compiled(TABLES["phrases"])
 
 
-def find_shapes(text: str) -> Iterator[Found]:
+def find_shapes(text: str) -> Iterator[SecretMatch]:
     """Everything in `text` with a known shape, as (start, end, kind); in any order, may overlap."""
     # Every shape is in a long word, and there are far fewer different long words than text. A text that consists of
     # several quoted strings is one word.
@@ -127,29 +127,29 @@ def find_shapes(text: str) -> Iterator[Found]:
             at = text.find(shape.literal, end)
     for kind, literal, pattern in _MIDDLES:
         if literal in words and pattern.search(words):
-            yield from ((*found.span(), kind) for found in pattern.finditer(text))
+            yield from ((*match.span(), kind) for match in pattern.finditer(text))
     if "eyJ" in text:
         yield from (
-            (*found.span(), "jwt") for found in PATTERNS["jwt"].finditer(text) if not _goes_on_from(text, found.start())
+            (*match.span(), "jwt") for match in PATTERNS["jwt"].finditer(text) if not _goes_on_from(text, match.start())
         )
     if "://" in text:
-        yield from ((*found.span("secret"), "url_password") for found in PATTERNS["url_password"].finditer(text))
+        yield from ((*match.span("secret"), "url_password") for match in PATTERNS["url_password"].finditer(text))
 
 
-def find_phrases(text: str, lower: str) -> Iterator[Found]:
+def find_phrases(text: str, lower: str) -> Iterator[SecretMatch]:
     """Credentials after what announces them; `lower` is `text` in lower case."""
     for phrase in filter(lower.__contains__, _PHRASES):
         pattern = _PHRASES[phrase]
         at, patience = lower.find(phrase), Patience()
         while at >= 0:
-            found = pattern.match(text, at + len(phrase))
-            if found and (
-                looks_random(found["secret"])
-                or (phrase not in _RANDOM_PHRASES and not found["secret"].isalpha())
-                or found["secret"].lower() in _COMMON
+            match = pattern.match(text, at + len(phrase))
+            if match and (
+                looks_random(match["secret"])
+                or (phrase not in _RANDOM_PHRASES and not match["secret"].isalpha())
+                or match["secret"].lower() in _COMMON
             ):
-                yield (*found.span("secret"), "credential")
-            at = lower.find(phrase, patience.next(at + len(phrase), found.end() if found else 0))
+                yield (*match.span("secret"), "credential")
+            at = lower.find(phrase, patience.next(at + len(phrase), match.end() if match else 0))
 
 
 class Patience:
@@ -174,15 +174,15 @@ def _end(text: str, at: int, shape: Shape) -> tuple[int, bool]:
     if _goes_on_from(text, at):
         return at + 1, False
     joint = PATTERNS["joint"].match(text, behind)
-    found = shape.body.match(text, joint.end() if joint else behind)
-    if found is None:
+    match = shape.body.match(text, joint.end() if joint else behind)
+    if match is None:
         return behind, False
-    body = found[0]
+    body = match[0]
     if len(body) >= _FEWEST_DISTINCT > len(set(body)) or PATTERNS["words"].fullmatch(body):
         # No part of it is anything else.
-        return found.end(), False
+        return match.end(), False
     if len(body) >= shape.full or (shape.early and len(body) >= shape.early and looks_random(body)):
-        return found.end(), True
+        return match.end(), True
     return behind, False
 
 
@@ -214,7 +214,7 @@ _SHORTEST_HEX: Final = 24
 _TELLING: Final = 256
 
 
-def find_values(text: str, lower: str) -> Iterator[Found]:
+def find_values(text: str, lower: str) -> Iterator[SecretMatch]:
     """Every value in `text` of a name that sounds secret, as (start, end, kind); may overlap.
 
     If `start` is `end`, the value is on lines below, see `find_below`. `lower` is `text` in lower case, of the same
@@ -240,22 +240,22 @@ def find_values(text: str, lower: str) -> Iterator[Found]:
                     yield (*part.span("secret"), "connection_string")
             at = lower.find(keyword, behind)
     if any(map(lower.__contains__, _SERVICES)):
-        for found in PATTERNS["generated"].finditer(text):
-            if is_key(found[0]) and PATTERNS["service"].search(text, max(0, found.start() - _NEAR), found.start()):
-                yield (*found.span(), "key")
+        for match in PATTERNS["generated"].finditer(text):
+            if is_key(match[0]) and PATTERNS["service"].search(text, max(0, match.start() - _NEAR), match.start()):
+                yield (*match.span(), "key")
 
 
 def _named(text: str, keyword: str, at: int) -> tuple[str, int]:
     """What a name with this keyword holds: `password`, `key`, or nothing; and where the keyword ends."""
     end = at + len(keyword)
     if keyword in {"pass", "pwd", "pw", "psk"}:
-        found = PATTERNS["password_name"].match(text, at)
-        if not found or (found.end() == end and keyword == "pass" and text[end : end + 1].isalpha()):
+        match = PATTERNS["password_name"].match(text, at)
+        if not match or (match.end() == end and keyword == "pass" and text[end : end + 1].isalpha()):
             return "", end
-        return "password", found.end()
+        return "password", match.end()
     if keyword == "auth":
-        found = PATTERNS["auth_name"].match(text, at)
-        return ("key", found.end()) if found else ("", end)
+        match = PATTERNS["auth_name"].match(text, at)
+        return ("key", match.end()) if match else ("", end)
     if keyword in {"key", "phrase", "mnemonic"}:
         kind, name = ("key", "key_name") if keyword == "key" else ("phrase", "phrase_name")
         return kind if PATTERNS[name].search(text, max(0, at - _BEFORE), end) else "", end
@@ -265,7 +265,7 @@ def _named(text: str, keyword: str, at: int) -> tuple[str, int]:
     return "secret", end
 
 
-def _along(text: str, end: int, kind: str) -> Iterator[Found]:
+def _along(text: str, end: int, kind: str) -> Iterator[SecretMatch]:
     """What stands farther behind a name on its line: a default, an item of a list, a value within a text of JSON.
 
     What was surely generated, whatever else is between them; in a list or a call, what may be a password.
@@ -278,10 +278,10 @@ def _along(text: str, end: int, kind: str) -> Iterator[Found]:
     tail = PATTERNS["tail"].match(text, end)
     if tail and PATTERNS["harmless_tail"].search(tail[0]):
         return
-    for found in PATTERNS["generated"].finditer(text, end, stop):
-        called = text[found.end() : found.end() + 1] in {"(", "[", "."} or text[found.start() - 1] in {".", "*", "&"}
-        if not called and is_key(found[0]):
-            yield (*found.span(), kind)
+    for match in PATTERNS["generated"].finditer(text, end, stop):
+        called = text[match.end() : match.end() + 1] in {"(", "[", "."} or text[match.start() - 1] in {".", "*", "&"}
+        if not called and is_key(match[0]):
+            yield (*match.span(), kind)
     opens = PATTERNS["opens"].match(text, end, stop)
     if opens:
         for item in PATTERNS["strings"].finditer(text, opens.end(), stop):
@@ -296,7 +296,7 @@ def find_below(lines: Sequence[str], announced: Sequence[tuple[int, str]]) -> li
         lines: of the text, without their ends.
         announced: the numbers of those lines, and what they name.
     """
-    found: list[tuple[int, int, int]] = []
+    spans: list[tuple[int, int, int]] = []
     done = -1
     for number, kind in announced:
         # Every secret leads to the next one: a list may have any number of them.
@@ -304,12 +304,12 @@ def find_below(lines: Sequence[str], announced: Sequence[tuple[int, str]]) -> li
         while below < min(len(lines), last + 1 + _FARTHEST_BELOW) and not PATTERNS["over"].match(lines[below]):
             value = PATTERNS["below"].fullmatch(lines[below])
             if value is not None and _is_below(value, kind):
-                found.append((below, *value.span("secret")))
+                spans.append((below, *value.span("secret")))
                 last = done = below
             if value is not None and value["only"]:
                 break
             below += 1
-    return found
+    return spans
 
 
 def _is_below(value: re.Match[str], kind: str) -> bool:
@@ -320,7 +320,7 @@ def _is_below(value: re.Match[str], kind: str) -> bool:
 
 def find_unannounced(lines: Iterable[str]) -> list[tuple[int, int, int]]:
     """The values in the first lines of a text that was cut, as in `find_below`: their name may stand above the cut."""
-    found: list[tuple[int, int, int]] = []
+    spans: list[tuple[int, int, int]] = []
     left = _FARTHEST_BELOW
     for number, line in enumerate(lines):
         if not left or PATTERNS["over"].match(line):
@@ -330,18 +330,18 @@ def find_unannounced(lines: Iterable[str]) -> list[tuple[int, int, int]]:
             value = PATTERNS[name].fullmatch(line)
             only = value is not None and value.groupdict().get("only")
             if value is not None and _is_secret(value["secret"], "password" if only else "key"):
-                found.append((number, *value.span("secret")))
+                spans.append((number, *value.span("secret")))
                 left = _FARTHEST_BELOW
                 break
-    return found
+    return spans
 
 
-def _is_announcement(text: str, at: int, found: re.Match[str]) -> bool:
-    if PATTERNS["harmless_tail"].search(found["tail"]):
+def _is_announcement(text: str, at: int, match: re.Match[str]) -> bool:
+    if PATTERNS["harmless_tail"].search(match["tail"]):
         return False
     start = max(0, at - _BEFORE * 4)
     start = max(start, text.rfind("\n", start, at) + 1)
-    return found["named"] is None or PATTERNS["naming"].search(text, start, at) is not None
+    return match["named"] is None or PATTERNS["naming"].search(text, start, at) is not None
 
 
 def _is_secret(value: str, kind: str) -> bool:
@@ -370,7 +370,7 @@ def _parts(text: str, given: re.Match[str]) -> list[tuple[int, int]]:
     return spans
 
 
-def _judged(text: str, at: int, given: re.Match[str], kind: str) -> Iterator[Found]:
+def _judged(text: str, at: int, given: re.Match[str], kind: str) -> Iterator[SecretMatch]:
     if PATTERNS["harmless_tail"].search(given["tail"]) or (given["passed"] and given["tail"]):
         return
     near = max(0, at - _FARTHEST)
@@ -397,31 +397,31 @@ def _bare(text: str, name: tuple[int, int], given: re.Match[str], kind: str, *, 
         return given.span("bare")
     start = given.start("bare")
     if kind == "phrase" and (words := PATTERNS["phrase_line"].match(text, start)):
-        found: re.Match[str] | None = words
+        match: re.Match[str] | None = words
     elif given["apart"] or option:
-        found = PATTERNS["word"].match(text, start)
+        match = PATTERNS["word"].match(text, start)
     elif given["element"]:
-        found = PATTERNS["element"].match(text, start)
+        match = PATTERNS["element"].match(text, start)
     else:
-        found = _bare_setting(text, *name, given)
-    return found.span() if found and _is_secret(found[0], kind) else None
+        match = _bare_setting(text, *name, given)
+    return match.span() if match and _is_secret(match[0], kind) else None
 
 
 def _bare_setting(text: str, line_start: int, at: int, given: re.Match[str]) -> re.Match[str] | None:
     """The value on a line of settings or of a shell, which may contain characters that end a value in code."""
     if given["sign"] not in {"=", ":"} or not PATTERNS["setting_line"].fullmatch(text, line_start, at):
         return None
-    found = PATTERNS["rest"].match(text, given.start("bare"))
-    if found is None:
+    match = PATTERNS["rest"].match(text, given.start("bare"))
+    if match is None:
         return None
-    value = found[0]
+    value = match[0]
     # A command may follow the value of a shell variable.
-    is_whole = not found["more"] or PATTERNS["shell"].fullmatch(text, line_start, found.start())
+    is_whole = not match["more"] or PATTERNS["shell"].fullmatch(text, line_start, match.start())
     if value[-1] in ",;" or PATTERNS["call"].match(value) or not is_whole:
         return None
-    spaced = given["sign"] == "=" and text[found.start() - 1].isspace()
+    spaced = given["sign"] == "=" and text[match.start() - 1].isspace()
     named = value.isidentifier() and PATTERNS["namelike"].search(value) and not _is_strong(value)
-    return None if spaced and named else found
+    return None if spaced and named else match
 
 
 def _is_strong(value: str) -> bool:

@@ -64,7 +64,7 @@ def find_blocks(lines: Sequence[str], marks: Sequence[tuple[int, Mark]]) -> list
         lines: of the text, without their ends.
         marks: of the lines that have one, ascending.
     """
-    found: list[tuple[int, int, int]] = []
+    spans: list[tuple[int, int, int]] = []
     bodies: list[int] = []
     done = -1
     for number, kind in marks:
@@ -73,84 +73,84 @@ def find_blocks(lines: Sequence[str], marks: Sequence[tuple[int, Mark]]) -> list
         if number <= done:
             continue
         if kind is Mark.BOTH:
-            found += _within(lines[number], number)
+            spans += _within(lines[number], number)
         elif kind is Mark.BEGIN:
             begin = PATTERNS["begin"].search(lines[number])
             start = 0 if begin is None else begin.start()
-            found.append((number, start, len(lines[number].rstrip("\r"))))
-            done = _down(lines, number + 1, found)
+            spans.append((number, start, len(lines[number].rstrip("\r"))))
+            done = _down(lines, number + 1, spans)
         elif kind is Mark.END:
-            _up(lines, number, done, found)
-    return found + _runs(lines, bodies)
+            _up(lines, number, done, spans)
+    return spans + _runs(lines, bodies)
 
 
 def _within(line: str, number: int) -> list[tuple[int, int, int]]:
-    found = []
+    spans = []
     begin = PATTERNS["begin"].search(line)
     while begin is not None:
         end = PATTERNS["end"].search(line, begin.end())
         stop = len(line) if end is None else end.end()
-        found.append((number, begin.start(), stop))
+        spans.append((number, begin.start(), stop))
         begin = PATTERNS["begin"].search(line, stop)
-    return found
+    return spans
 
 
-def _down(lines: Sequence[str], first: int, found: list[tuple[int, int, int]]) -> int:
+def _down(lines: Sequence[str], first: int, spans: list[tuple[int, int, int]]) -> int:
     """Add what follows the line that begins a block; returns its last line."""
     for number in range(first, min(len(lines), first + _LONGEST_BLOCK)):
         line = lines[number]
         end = PATTERNS["end"].search(line)
         if end is not None:
-            found.append((number, _indent(line), end.end()))
+            spans.append((number, _indent(line), end.end()))
             return number
         inside = PATTERNS["inside"].fullmatch(line)
         if inside is not None:
-            found.append((number, *inside.span("secret")))
+            spans.append((number, *inside.span("secret")))
         elif not PATTERNS["between"].fullmatch(line):
             return number - 1
     return min(len(lines), first + _LONGEST_BLOCK) - 1
 
 
-def _up(lines: Sequence[str], last: int, done: int, found: list[tuple[int, int, int]]) -> None:
+def _up(lines: Sequence[str], last: int, done: int, spans: list[tuple[int, int, int]]) -> None:
     """Add the line that ends a block without a beginning, and the lines above it."""
     end = PATTERNS["end"].search(lines[last])
-    found.append((last, 0, len(lines[last]) if end is None else end.end()))
+    spans.append((last, 0, len(lines[last]) if end is None else end.end()))
     for number in range(last - 1, max(done, last - _LONGEST_BLOCK), -1):
         inside = PATTERNS["inside"].fullmatch(lines[number])
         if inside is None or PATTERNS["begin"].search(lines[number]):
             return
-        found.append((number, *inside.span("secret")))
+        spans.append((number, *inside.span("secret")))
 
 
 def _runs(lines: Sequence[str], bodies: Sequence[int]) -> list[tuple[int, int, int]]:
     """The middle of a block that lost both ends: some full lines, and the shorter one below them."""
-    found: list[tuple[int, int, int]] = []
+    spans: list[tuple[int, int, int]] = []
     run: list[int] = []
     for number in [*bodies, -2]:
         if run and (number != run[-1] + 1 or _width(lines[number]) > _width(lines[run[0]])):
             if len(run) >= _FEWEST_LINES:
-                found += [(each, *_secret(lines[each])) for each in run]
+                spans += [(each, *_secret(lines[each])) for each in run]
                 below = run[-1] + 1
                 inside = PATTERNS["inside"].fullmatch(lines[below]) if below < len(lines) else None
                 if inside is not None:
-                    found.append((below, *inside.span("secret")))
+                    spans.append((below, *inside.span("secret")))
             run = []
         if number >= 0:
             run.append(number)
-    return found
+    return spans
 
 
 def _is_body(line: str) -> bool:
-    found = PATTERNS["body"].fullmatch(line)
-    if found is None:
+    match = PATTERNS["body"].fullmatch(line)
+    if match is None:
         return False
-    body = found["secret"]
+    body = match["secret"]
     return not PATTERNS["hex"].fullmatch(body) and not body.isalpha() and not body.islower() and not body.isupper()
 
 
 def _secret(line: str) -> tuple[int, int]:
-    found = PATTERNS["body"].fullmatch(line)
-    return (0, len(line)) if found is None else found.span("secret")
+    match = PATTERNS["body"].fullmatch(line)
+    return (0, len(line)) if match is None else match.span("secret")
 
 
 def _width(line: str) -> int:
@@ -164,10 +164,10 @@ def _indent(line: str) -> int:
 
 Span = tuple[int, int, str]
 # What is known about a line: its own secrets, and its role in a block.
-_Known = tuple[tuple[Span, ...], Mark | None]
+_LineSecrets = tuple[tuple[Span, ...], Mark | None]
 
 _ANNOUNCED: Final = frozenset({Mark.KEY, Mark.PASSWORD, Mark.SECRET, Mark.PHRASE})
-_CLEAN: Final[_Known] = ((), None)
+_CLEAN: Final[_LineSecrets] = ((), None)
 _MASK: Final = "*"
 # About four large files; a line is kept once however often it occurs.
 _KEPT_LINES: Final = 16_000
@@ -197,9 +197,9 @@ class SecretFinder:
 
     def __init__(self, pause: Callable[[], None] | None = None) -> None:
         self._pause = pause or (lambda: None)
-        self._lines: dict[str, _Known] = {}
+        self._lines: dict[str, _LineSecrets] = {}
         # How many lines a part of a text has, and what is known about them.
-        self._parts: dict[str, tuple[int, list[tuple[int, _Known]]]] = {}
+        self._parts: dict[str, tuple[int, list[tuple[int, _LineSecrets]]]] = {}
         self._texts: OrderedDict[str, tuple[Span, ...]] = OrderedDict()
 
     def spans(self, text: str) -> tuple[Span, ...]:
@@ -223,17 +223,17 @@ class SecretFinder:
     def mask_part(self, text: str) -> str:
         """The same for a part of an unknown text: what announces its first lines may stand above them."""
         lines = text.replace("\r", "\n").split("\n")
-        found = list(self.spans(text))
+        spans = list(self.spans(text))
         unannounced = find_unannounced(lines)
         if unannounced:
             starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
-            found += [(starts[number] + start, starts[number] + end, "key") for number, start, end in unannounced]
-        return masked(text, joined(found))
+            spans += [(starts[number] + start, starts[number] + end, "key") for number, start, end in unannounced]
+        return masked(text, joined(spans))
 
     def _find(self, text: str) -> tuple[Span, ...]:
         text = text.replace("\r", "\n") if "\r" in text else text
         rows = 0
-        known: list[tuple[int, _Known]] = []
+        results: list[tuple[int, _LineSecrets]] = []
         for chunk in _chunks(text):
             part = self._parts.get(chunk)
             if part is None:
@@ -242,37 +242,37 @@ class SecretFinder:
                     self._parts.clear()
                 if len(chunk) <= _CHUNK:
                     self._parts[chunk] = part
-            known += [(rows + number, each) for number, each in part[1]]
+            results += [(rows + number, each) for number, each in part[1]]
             rows += part[0]
-        if not known:
+        if not results:
             return ()
         lines = text.split("\n")
         starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
-        found = [
+        spans = [
             (starts[number] + start, starts[number] + end, kind)
-            for number, (secrets, _) in known
+            for number, (secrets, _) in results
             for start, end, kind in secrets
         ]
-        marks = [(number, at) for number, (_, at) in known if at is not None]
+        marks = [(number, at) for number, (_, at) in results if at is not None]
         if marks:
             announced = [(number, at.value) for number, at in marks if at in _ANNOUNCED]
             for kind, parts in (("private_key", find_blocks(lines, marks)), ("key", find_below(lines, announced))):
-                found += [(starts[number] + start, starts[number] + end, kind) for number, start, end in parts]
-        return joined(found + list(_again(text, found)))
+                spans += [(starts[number] + start, starts[number] + end, kind) for number, start, end in parts]
+        return joined(spans + list(_again(text, spans)))
 
-    def _known(self, lines: list[str]) -> list[tuple[int, _Known]]:
+    def _known(self, lines: list[str]) -> list[tuple[int, _LineSecrets]]:
         """What is known about those lines that are not clean."""
         cache = self._lines
         each = list(map(cache.get, lines))
         if each.count(_CLEAN) == len(each):
             return []
-        notable = [(number, known) for number, known in enumerate(each) if known is not _CLEAN]
-        learned = learn(dict.fromkeys(lines[number] for number, known in notable if known is None), self._pause)
+        notable = [(number, value) for number, value in enumerate(each) if value is not _CLEAN]
+        learned = learn(dict.fromkeys(lines[number] for number, value in notable if value is None), self._pause)
         if len(cache) + len(learned) > _KEPT_LINES:
             cache.clear()
-        cache.update((line, known) for line, known in learned.items() if len(line) <= _LONGEST_KEPT)
-        whole = ((number, learned[lines[number]] if known is None else known) for number, known in notable)
-        return [(number, known) for number, known in whole if known is not _CLEAN]
+        cache.update((line, value) for line, value in learned.items() if len(line) <= _LONGEST_KEPT)
+        whole = ((number, learned[lines[number]] if value is None else value) for number, value in notable)
+        return [(number, value) for number, value in whole if value is not _CLEAN]
 
 
 _FINDER: Final = SecretFinder()
@@ -314,9 +314,9 @@ def _hidden(one: str, other: str) -> str:
     return "".join(_MASK if _MASK in pair else pair[0] for pair in zip(one, other, strict=True))
 
 
-def _again(text: str, found: Sequence[Span]) -> Iterator[Span]:
+def _again(text: str, spans: Sequence[Span]) -> Iterator[Span]:
     """Where else a generated value stands: what is a secret in one place is one in every other."""
-    values = {text[start:end]: kind for start, end, kind in found if end - start >= _SHORTEST_REPEATED}
+    values = {text[start:end]: kind for start, end, kind in spans if end - start >= _SHORTEST_REPEATED}
     for value, kind in [*values.items()][:_MOST_REPEATED]:
         at = text.find(value)
         while at >= 0:
@@ -324,10 +324,10 @@ def _again(text: str, found: Sequence[Span]) -> Iterator[Span]:
             at = text.find(value, at + len(value))
 
 
-def joined(found: list[Span]) -> tuple[Span, ...]:
+def joined(parts: list[Span]) -> tuple[Span, ...]:
     """Spans in order, overlapping and touching ones joined; the first kind names them."""
     spans: list[Span] = []
-    for start, end, kind in sorted(found):
+    for start, end, kind in sorted(parts):
         if spans and start <= spans[-1][1]:
             if end > spans[-1][1]:
                 spans[-1] = (spans[-1][0], end, spans[-1][2])
@@ -336,36 +336,36 @@ def joined(found: list[Span]) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def learn(lines: Iterable[str], pause: Callable[[], None] = lambda: None) -> dict[str, _Known]:
+def learn(lines: Iterable[str], pause: Callable[[], None] = lambda: None) -> dict[str, _LineSecrets]:
     """What is known about lines, each seen alone; `pause` is called after every piece but the last."""
-    known: dict[str, _Known] = {}
+    results: dict[str, _LineSecrets] = {}
     batch: list[str] = []
     size = 0
     for line in lines:
         if len(line) > _PIECE:
-            known[line] = _learn_long(line, pause)
+            results[line] = _learn_long(line, pause)
             continue
         if size + len(line) > _PIECE:
-            known.update(_learn(batch))
+            results.update(_learn(batch))
             batch, size = [], 0
             pause()
         batch.append(line)
         size += len(line)
-    return known | _learn(batch)
+    return results | _learn(batch)
 
 
-def _learn_long(line: str, pause: Callable[[], None]) -> _Known:
+def _learn_long(line: str, pause: Callable[[], None]) -> _LineSecrets:
     """Like `learn`, for one line in pieces: an edge may cut a secret, which the next piece has whole."""
-    found: list[Span] = []
+    spans: list[Span] = []
     for start in range(0, len(line), _PIECE - _OVERLAP):
         piece = line[start : start + _PIECE]
         own, at = _learn([piece])[piece]
         blocks = () if at is None else find_blocks([piece], [(0, at)])
-        found += [(start + first, start + end, kind) for first, end, kind in own]
-        found += [(start + first, start + end, "private_key") for _, first, end in blocks]
+        spans += [(start + first, start + end, kind) for first, end, kind in own]
+        spans += [(start + first, start + end, "private_key") for _, first, end in blocks]
         pause()
     # Nothing continues after the end of such a line.
-    return joined(found), None
+    return joined(spans), None
 
 
 def _chunks(text: str) -> Iterator[str]:
@@ -381,24 +381,24 @@ def _chunks(text: str) -> Iterator[str]:
     yield text[at:]
 
 
-def _learn(lines: list[str]) -> dict[str, _Known]:
-    known = dict.fromkeys(lines, _CLEAN)
+def _learn(lines: list[str]) -> dict[str, _LineSecrets]:
+    results = dict.fromkeys(lines, _CLEAN)
     text = "\n".join(lines)
     lower = text.replace("\u0130", "I").lower()  # the only letter whose lower case has another length
-    found = [*find_shapes(text), *find_phrases(text, lower), *find_values(text, lower)]
+    spans = [*find_shapes(text), *find_phrases(text, lower), *find_values(text, lower)]
     own: dict[int, list[Span]] = {}
     announced: dict[int, Mark] = {}
-    if found:
+    if spans:
         starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
-        for start, end, kind in found:
+        for start, end, kind in spans:
             number = bisect_right(starts, start) - 1
             if start == end:
                 announced[number] = Mark(kind)
             else:
                 own.setdefault(number, []).append((start - starts[number], end - starts[number], kind))
     for number in own.keys() | announced.keys():
-        known[lines[number]] = (joined(own.get(number, [])), announced.get(number))
+        results[lines[number]] = (joined(own.get(number, [])), announced.get(number))
     for line in lines:
         if len(line) >= SHORTEST_MARKED and (at := mark(line)):
-            known[line] = (known[line][0], at)
-    return known
+            results[line] = (results[line][0], at)
+    return results

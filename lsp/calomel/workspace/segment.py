@@ -56,11 +56,11 @@ def words_in(text: str) -> Counter[str]:
 def count_numbers(words: Mapping[str, int] | Iterable[str]) -> dict[int, int]:
     """How often the numbers of some words occur."""
     counted = words if isinstance(words, Mapping) else dict.fromkeys(words, 1)
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for word, count in counted.items():
         for number in numbers_of(word):
-            found[number] = found.get(number, 0) + count
-    return found
+            counts[number] = counts.get(number, 0) + count
+    return counts
 
 
 # Long enough to hold a function, short enough to be about one thing (Zed's retrieval uses the same).
@@ -72,7 +72,7 @@ _KINDS: Final = ("other", "class", "enum", "function", "interface", "method", "m
 
 
 # Some lines of a file: the first, the one after the last, and how often the number of each word occurs.
-Chunk = tuple[int, int, dict[int, int]]
+IndexedChunk = tuple[int, int, dict[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Analysis:
 
     lines: list[str]
     starts: tuple[int, ...]
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[IndexedChunk, ...]
     definitions: tuple[Definition, ...]
     secrets: tuple[tuple[int, int], ...]
 
@@ -109,9 +109,9 @@ def _structure(text: str, path: str) -> tuple[tuple[int, ...], tuple[Definition,
     return block_starts_by_lines(text), outline_by_lines(Document("", "", None, text))
 
 
-def _chunks(lines: list[str], starts: tuple[int, ...]) -> tuple[Chunk, ...]:
+def _chunks(lines: list[str], starts: tuple[int, ...]) -> tuple[IndexedChunk, ...]:
     """Runs of at most `CHUNK_LINES` lines that begin at good places if there are any."""
-    found: list[Chunk] = []
+    chunks: list[IndexedChunk] = []
     line, at = 0, 0
     while line < len(lines):
         end = min(line + CHUNK_LINES, len(lines))
@@ -119,9 +119,9 @@ def _chunks(lines: list[str], starts: tuple[int, ...]) -> tuple[Chunk, ...]:
             at += 1
         if end < len(lines) and at > 0 and starts[at - 1] >= line + _SHORTEST_CHUNK:
             end = starts[at - 1]
-        found.append((line, end, count_numbers(words_in("".join(lines[line:end])))))
+        chunks.append((line, end, count_numbers(words_in("".join(lines[line:end])))))
         line = end
-    return tuple(found)
+    return tuple(chunks)
 
 
 def kind_name(number: int) -> str:
@@ -182,7 +182,7 @@ class IndexedFile:
     secrets: tuple[tuple[int, int], ...] = ()
 
 
-class Found(NamedTuple):
+class IndexedDefinition(NamedTuple):
     """A definition in a file of a segment; `line` is its first, `end` after its last, `body` after its signature."""
 
     name: int
@@ -220,15 +220,18 @@ class Segment:
         """For each number of a name, the index of its first definition and that after its last."""
         return self._names.searchsorted(numbers), self._names.searchsorted(numbers, side="right")
 
-    def definitions(self, first: int, end: int, within: Sequence[int] | None = None) -> list[Found]:
+    def definitions(self, first: int, end: int, within: Sequence[int] | None = None) -> list[IndexedDefinition]:
         """Definitions by their indices from `defined`, ordered by file and line; only those `within` some files."""
         rows = self._definitions[first:end]
-        return [Found(*row) for row in (rows if within is None else rows[np.isin(rows["file"], within)]).tolist()]
+        return [
+            IndexedDefinition(*row)
+            for row in (rows if within is None else rows[np.isin(rows["file"], within)]).tolist()
+        ]
 
-    def definitions_of(self, file: int) -> list[Found]:
+    def definitions_of(self, file: int) -> list[IndexedDefinition]:
         """The definitions in a file, by line."""
         rows = self._definitions[self._definitions["file"] == file].tolist()
-        return sorted((Found(*row) for row in rows), key=lambda found: (found.line, -found.end))
+        return sorted((IndexedDefinition(*row) for row in rows), key=lambda each: (each.line, -each.end))
 
     def postings(self, number: int) -> Numbers:
         """The chunks that contain a word, ascending."""
@@ -242,13 +245,13 @@ class Segment:
 
     def lines(self, file: int, start: int, end: int) -> list[str]:
         """Lines of a file from `start` up to `end`, as they were when it was read."""
-        known = self._lines.get(file)
-        if known is None:
-            known = split_lines(self._text(file))
+        lines = self._lines.get(file)
+        if lines is None:
+            lines = split_lines(self._text(file))
             if len(self._lines) >= _KEPT:
                 self._lines.clear()
-            self._lines[file] = known
-        return known[start:end]
+            self._lines[file] = lines
+        return lines[start:end]
 
     def masked_lines(self, file: int, start: int, end: int) -> list[str]:
         """The same without secrets."""

@@ -234,8 +234,8 @@ def load_settings(
         if path in more_tomls:
             values = {name: value for name, value in values.items() if name == "privacy"}
         settings = _merged(settings, values, label, problems, trusted=trusted)
-    for said, label in ((initialization_options, "initializationOptions"), (configuration, "the editor's settings")):
-        settings = _merged(settings, said or {}, label, problems, trusted=True)
+    for options, label in ((initialization_options, "initializationOptions"), (configuration, "the editor's settings")):
+        settings = _merged(settings, options or {}, label, problems, trusted=True)
     return settings, problems[:_MOST_PROBLEMS]
 
 
@@ -269,8 +269,8 @@ def _said(path: Path, *, trusted: bool) -> tuple[Mapping[str, Any], str]:
     if len(data) > _MAX_BYTES:
         return {}, f"larger than {_MAX_BYTES // 1024} KB, so Calomel did not read it"
     values = tomllib.loads(data.decode("utf-8"))
-    found = path.stat()
-    if not rights_of_others(found, _OTHERS_WRITE) and (is_own(found) or found.st_uid == 0):
+    status = path.stat()
+    if not rights_of_others(status, _OTHERS_WRITE) and (is_own(status) or status.st_uid == 0):
         return values, ""
     if trusted:
         return {}, "other users can change it, so Calomel did not read it; use `chmod o-w` or `chown`"
@@ -328,12 +328,12 @@ def chosen(server: ServerSettings, choice: Mapping[str, Any]) -> ServerSettings:
 def _checked(
     section: Any, name: str, values: Mapping[str, Any], label: str, problems: list[SettingProblem], *, trusted: bool
 ) -> Iterator[tuple[str, Any]]:
-    known = {each.name: each.metadata for each in fields(section)}
+    metadata = {each.name: each.metadata for each in fields(section)}
     types = get_type_hints(type(section), include_extras=True)
     for key, value in values.items():
         full = f"{name}.{key}"
-        if key not in known:
-            problems.append(SettingProblem(label, full, f"unknown; there are {', '.join(known)}"))
+        if key not in metadata:
+            problems.append(SettingProblem(label, full, f"unknown; there are {', '.join(metadata)}"))
             continue
         if value is None:
             # Editors send null for what is not set.
@@ -342,7 +342,7 @@ def _checked(
             checked = _value(value, types[key])
             if not trusted:
                 most = allowed(types[key]).high
-                checked = _allowed_to_workspace(checked, known[key], most, getattr(section, key))
+                checked = _allowed_to_workspace(checked, metadata[key], most, getattr(section, key))
         except ValueError as error:
             problems.append(SettingProblem(label, full, str(error)))
         else:
@@ -381,13 +381,13 @@ def allowed(kind: Any) -> Allowed:
     """The words and the numbers of a setting's type; of a table's, those of its values."""
     if get_origin(kind) is Mapping:
         return allowed(get_args(kind)[1])
-    found = Allowed()
+    result = Allowed()
     for each in get_args(kind) if get_origin(kind) in {Union, UnionType} else (kind,):
         if get_origin(each) is Literal:
-            found = found._replace(words=get_args(each))
+            result = result._replace(words=get_args(each))
         elif get_origin(each) is Annotated and (rules := get_args(each)[1]).ge is not None:
-            found = found._replace(number=get_args(each)[0], low=rules.ge, high=rules.le)
-    return found
+            result = result._replace(number=get_args(each)[0], low=rules.ge, high=rules.le)
+    return result
 
 
 def _wanted(kind: Any) -> str:

@@ -77,10 +77,10 @@ def walk(top: Path, folders: Sequence[Path], permission: Privacy | None, breathe
         folder, depth = left.popleft()
         try:
             with os.scandir(folder) as entries:
-                found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+                names = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
         except OSError:
             continue
-        for name, is_folder in found:
+        for name, is_folder in names:
             if not breathe():
                 return
             path = folder / name

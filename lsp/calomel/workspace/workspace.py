@@ -56,7 +56,11 @@ _EXPECTED_SECONDS: Final = 3.0
 
 
 class Workspace:
-    """Folders, open documents and the diff stream of one editor. Used from one thread."""
+    """Folders, open documents and the diff stream of one editor. Used from one thread.
+
+    Attributes:
+        mask: the text without secrets, of the same length; the same object when it has none.
+    """
 
     def __init__(
         self,
@@ -69,6 +73,7 @@ class Workspace:
     ) -> None:
         self.folders = tuple(folders)
         self.documents = Documents()
+        self.mask: Callable[[str], str] = (lambda text: text) if privacy is None else privacy.mask
         self.history = History(self.mask)
         self.privacy = privacy
         self.syntax = syntax
@@ -204,6 +209,8 @@ class Workspace:
         if document is None or not shown:
             return None
         text = self.mask(document.text)
+        related = () if self.related is None else self.related.excerpts(document, offset)
+        permitted = {name for name in {each.path for each in related} if self.permits(name)}
         return Situation(
             uri=uri,
             path=document.path,
@@ -213,16 +220,12 @@ class Workspace:
             revision=document.revision,
             hunks=self.masked(self.history.settled()),
             hops=self.history.hops,
-            related=() if self.related is None else self._permitted(self.related.excerpts(document, offset)),
+            related=tuple(each for each in related if each.path in permitted),
             blocks=() if self.syntax is None else self.syntax.block_starts(document),
             masked=() if self.privacy is None else tuple(span[:2] for span in self.privacy.spans(document.text)),
             withdrawals=self._withdrawals,
             permits=self.permits,
         )
-
-    def mask(self, text: str) -> str:
-        """The text without secrets, of the same length; the same object when it has none."""
-        return text if self.privacy is None else self.privacy.mask(text)
 
     def masked(self, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
         """Hunks of the history as a model may see them: cut from the whole texts before and after, without secrets."""
@@ -234,10 +237,6 @@ class Workspace:
             return False
         start, end = document.line_start(number), document.line_start(number + 1)
         return self.mask(document.text)[start:end] == document.text[start:end]
-
-    def _permitted(self, found: Sequence[Excerpt]) -> tuple[Excerpt, ...]:
-        permitted = {name for name in {each.path for each in found} if self.permits(name)}
-        return tuple(each for each in found if each.path in permitted)
 
     def look_again(self) -> None:
         """Forget edits that no model may see any more: rules, names and links may have changed.

@@ -22,7 +22,7 @@ from calomel.cli.train import corpus, edits, train
 
 if TYPE_CHECKING:
     from calomel.cli.checks import Finding
-    from calomel.server.settings import ServerSettings
+    from calomel.server.settings import ServeSettings
 
 
 class Step(NamedTuple):
@@ -54,7 +54,7 @@ def show_steps() -> None:
     print("\ncalomel --help lists every command.")
 
 
-def steps(settings: ServerSettings) -> Iterator[Step]:
+def steps(settings: ServeSettings) -> Iterator[Step]:
     """Steps for the editor, for the model, and to look at the result."""
     from calomel.cli.checks import check_upstream
     from calomel.cli.editor import here
@@ -131,8 +131,8 @@ def _print_version(wanted: bool) -> None:
 
 def program() -> Any:
     """The whole tree, whose help names values in a reader's words, not by Python's types."""
-    found = typer.main.get_command(app)
-    todo = [found]
+    command = typer.main.get_command(app)
+    todo = [command]
     while todo:
         each: Any = todo.pop()
         todo += getattr(each, "commands", {}).values()
@@ -144,7 +144,7 @@ def program() -> Any:
                 kind = parameter.type_descriptor
                 named = "PATH" if kind.is_path else _VALUES.get(parameter.bare_type())
                 parameter.metavar = "N" if kind.is_ranged else named
-    return found
+    return command
 
 
 _VALUES: Final = {"int": "N", "float": "N", "str": "NAME", "list[str]": "NAME", "list[int]": "N", "list[Path]": "FILE"}

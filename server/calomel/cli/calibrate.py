@@ -49,21 +49,21 @@ def calibrate(
         return
     info = model_info(model, upstream)
     # A user's own fit starts from the calibrator beside the weights each time, so that no outcome counts twice.
-    known = Calibrator() if info.tokenizer is None else Calibrator.of_folder(Path(info.tokenizer).parent)
-    found = _read(samples or [], log, info)
+    shipped = Calibrator() if info.tokenizer is None else Calibrator.of_folder(Path(info.tokenizer).parent)
+    outcomes = _read(samples or [], log, info)
     printed = console(wrap=True)
     fits: dict[str, Fit] = {}
     for kind in _KINDS:
         try:
-            start = known.kinds.get(kind)
+            start = shipped.kinds.get(kind)
             if fresh and start is not None:
                 start = replace(start, weights={}, bias=0.0)
-            fits[kind] = fit(usable(found, kind), start)
+            fits[kind] = fit(usable(outcomes, kind), start)
         except TooFewError as error:
             printed.print(f"{kind}: not fitted. {error}.")
             continue
         _show(kind, fits[kind])
-    made = _made(found, fits, known)
+    made = _made(outcomes, fits, shipped)
     for kind in made.kinds:
         named = ", ".join(f"{name} {threshold:.3f}" for name, threshold in made.thresholds(kind).items())
         printed.print(f"{kind}: {named}")
@@ -98,22 +98,22 @@ def _fit_recall(documents: Path, model: Path | None, out: Path | None, holes: in
         printed.print(f"written to {out / 'recall.json'}")
 
 
-def _made(found: Sequence[Sample], fits: Mapping[str, Fit], known: Calibrator) -> Calibrator:
+def _made(outcomes: Sequence[Sample], fits: Mapping[str, Fit], shipped: Calibrator) -> Calibrator:
     """The calibrator of the fits; kinds without one get scale and offset corrected together, if that is possible."""
     from calomel.selectivity.calibrator import Calibrator
     from calomel.selectivity.fit import TooFewError, corrected_together, usable
 
     kinds = {kind: made.calibrator for kind, made in fits.items()}
-    rest = Calibrator({kind: each for kind, each in known.kinds.items() if kind not in fits})
+    rest = Calibrator({kind: each for kind, each in shipped.kinds.items() if kind not in fits})
     try:
-        left = [sample for kind in rest.kinds for sample in usable(found, kind)]
+        left = [sample for kind in rest.kinds for sample in usable(outcomes, kind)]
         kinds |= corrected_together(left, rest).kinds
         console().print(f"{', '.join(sorted(rest.kinds))}: scale and offset corrected together.")
     except TooFewError as error:
         if not fits:
             message = f"no new calibrator; the present one stays in use: {error}"
             raise CommandError(message) from error
-    return Calibrator({**known.kinds, **kinds})
+    return Calibrator({**shipped.kinds, **kinds})
 
 
 def _read(paths: Sequence[Path], log: Path | None, info: ModelInfo) -> list[Sample]:
@@ -142,9 +142,9 @@ def _show(kind: str, made: Fit) -> None:
         (name, f"{each.ece:.4f}", f"{each.auroc:.4f}", f"{each.log_loss:.4f}")
         for name, each in (("before", made.before), ("after", made.after))
     ]
-    said = [
+    lines = [
         (f"{each['probability']:.2f}", f"{each['count']:,}", f"{each['accepted']:.2f}")
         for each in report["reliability"]
     ]
     printed.print(Table("", ("", "ECE", "AUROC", "log-loss"), worth).to_rich())
-    printed.print(Table("", ("said", "count", "accepted"), said).to_rich())
+    printed.print(Table("", ("said", "count", "accepted"), lines).to_rich())

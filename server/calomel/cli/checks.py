@@ -20,18 +20,17 @@ from calomel.infer.upstream.running import USUAL_PORTS, Running, running
 from calomel.prompts.fim_tokens import format_named
 from calomel.server import tokens
 from calomel.server.errors import StartError
-from calomel.server.settings import Layered, ServerSettings
+from calomel.server.settings import Layered, ServeSettings
 from calomel.storage import load_average, processors
 from calomel.weights import nano_path
 from calomel.weights.folders import ModelNameError, folder_of, is_model, weights_bytes
-from calomel.workspace.settings import ServerSettings as EditorServer
-from calomel.workspace.settings import Settings
+from calomel.workspace.settings import ServerSettings, Settings
 
 if TYPE_CHECKING:
     import httpx
 
 
-def check_upstream(settings: ServerSettings, ports: Sequence[tuple[str, int]] = USUAL_PORTS) -> Iterator[Finding]:
+def check_upstream(settings: ServeSettings, ports: Sequence[tuple[str, int]] = USUAL_PORTS) -> Iterator[Finding]:
     """Whether the named server answers, and where its confidences come from; else what runs at the default ports."""
     if settings.upstream is None:
         yield from map(_found, asyncio.run(running(ports)))
@@ -63,8 +62,8 @@ def _found(server: Running) -> Finding:
 
 def _likely(names: Sequence[str]) -> str:
     """The model that fills holes, judging by the names."""
-    known = [name for name in names if format_named(name)]
-    return next((name for name in known if "code" in name.lower()), (known or names)[0])
+    likely = [name for name in names if format_named(name)]
+    return next((name for name in likely if "code" in name.lower()), (likely or names)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,37 +102,37 @@ def check_server(layered: Layered) -> Iterator[Finding]:
     yield ok("settings", str(layered.path) if there else none)
     yield _token(settings)
     yield _reach(settings)
-    record, found = _running(settings.runtime_file or runtime_file.default_path(), "runtime file")
-    yield from found
+    record, finding = _running(settings.runtime_file or runtime_file.default_path(), "runtime file")
+    yield from finding
     if record is not None:
         yield _answer(record)
-    elif not found:
+    elif not finding:
         yield ok("runtime file", "no server is running")
     # Servers that editors started themselves.
     for path in sorted(runtime_file.runtime_folder().glob("engine-*.json")):
-        shared, found = _running(path, "editors' server")
-        yield from found
+        shared, finding = _running(path, "editors' server")
+        yield from finding
         if shared is not None:
             yield ok("editors' server", f"process {shared.pid} at {shared.url}")
     yield _port(settings, record)
 
 
-def _token(settings: ServerSettings) -> Finding:
+def _token(settings: ServeSettings) -> Finding:
     if settings.no_auth:
         return warn("token", "no-auth: every program and user of this machine has access", "drop no-auth")
     if settings.token is not None:
         return ok("token", "from the settings")
     path = settings.token_file or tokens.default_path()
     try:
-        found = tokens.read(path)
+        content = tokens.read(path)
     except FileNotFoundError:
         return ok("token", f"none yet; the first start creates {path}")
     except StartError as error:
         return fail("token", str(error), f"chmod 600 {path}, or remove it: the next start creates another")
-    return ok("token", f"{len(found.by_name)} in {path}")
+    return ok("token", f"{len(content.by_name)} in {path}")
 
 
-def _reach(settings: ServerSettings) -> Finding:
+def _reach(settings: ServeSettings) -> Finding:
     if is_loopback(settings.host):
         return ok("address", f"{settings.host}: only this machine can connect")
     if settings.tls_cert is None:
@@ -158,22 +157,22 @@ def _answer(record: ServerRecord) -> Finding:
     """Ask the running server for its state."""
     import httpx
 
-    told = f"process {record.pid} at {record.url}"
+    place = f"process {record.pid} at {record.url}"
     try:
         with _client(record) as client:
             health = client.get("/health")
             allowed = client.get("/v1/models")
             state = health.json()["status"]
     except (httpx.HTTPError, ValueError, KeyError) as error:
-        return fail("running server", f"{told} does not answer ({type(error).__name__})", f"kill {record.pid}")
+        return fail("running server", f"{place} does not answer ({type(error).__name__})", f"kill {record.pid}")
     if allowed.status_code != httpx.codes.OK:
-        return fail("running server", f"{told} rejects its own token", "restart the server")
+        return fail("running server", f"{place} rejects its own token", "restart the server")
     if state != "ok":
-        return warn("running server", f"{told}: {state}", "wait a moment, then see the server's log")
-    return ok("running server", told)
+        return warn("running server", f"{place}: {state}", "wait a moment, then see the server's log")
+    return ok("running server", place)
 
 
-def _port(settings: ServerSettings, running: ServerRecord | None) -> Finding:
+def _port(settings: ServeSettings, running: ServerRecord | None) -> Finding:
     if settings.port == 0:
         return ok("port", "the system chooses one")
     if running is not None and running.url.endswith(f":{settings.port}"):
@@ -196,10 +195,10 @@ def _status(record: ServerRecord) -> dict[str, Any]:
     try:
         with _client(record) as client:
             answer = client.get("/calomel/v1/status")
-            found: dict[str, Any] = answer.json() if answer.status_code == httpx.codes.OK else {}
+            body: dict[str, Any] = answer.json() if answer.status_code == httpx.codes.OK else {}
     except (httpx.HTTPError, ValueError):
         return {}
-    return found
+    return body
 
 
 def _client(record: ServerRecord) -> httpx.Client:
@@ -223,7 +222,7 @@ def writable(folder: Path) -> Finding:
 MIB: Final = 1024 * 1024
 
 
-def check_model(settings: ServerSettings) -> Iterator[Finding]:
+def check_model(settings: ServeSettings) -> Iterator[Finding]:
     """Everything that suggestions need."""
     try:
         folder = folder_of(settings.model) or nano_path()
@@ -261,7 +260,7 @@ def _folder(folder: Path) -> Finding:
     return ok("model", f"{folder} ({', '.join(info.kinds)}; {info.max_context} positions)")
 
 
-def _memory(folder: Path, settings: ServerSettings) -> Iterator[Finding]:
+def _memory(folder: Path, settings: ServeSettings) -> Iterator[Finding]:
     """Whether the device has the memory that the server would take, estimated as the server does before it loads."""
     import torch
 
@@ -299,14 +298,14 @@ def _device(device: str) -> Finding:
 
     if device.startswith("mps"):
         there = torch.backends.mps.is_available()
-        told = f"{device}: PyTorch {torch.__version__} sees {'an' if there else 'no'} Apple GPU"
-        return ok("device", told) if there else fail("device", told, "use --device cpu")
+        text = f"{device}: PyTorch {torch.__version__} sees {'an' if there else 'no'} Apple GPU"
+        return ok("device", text) if there else fail("device", text, "use --device cpu")
     if not device.startswith("cuda"):
         return ok("device", f"{device}, {processors()} processors, PyTorch {torch.__version__}")
     index = torch.device(device).index or 0
     if index >= torch.cuda.device_count():
-        found = f"{device}: PyTorch {torch.__version__} sees {torch.cuda.device_count()} GPUs"
-        return fail("device", found, "use --device cpu, or repair the driver")
+        text = f"{device}: PyTorch {torch.__version__} sees {torch.cuda.device_count()} GPUs"
+        return fail("device", text, "use --device cpu, or repair the driver")
     free, total = torch.cuda.mem_get_info(index)
     return ok("device", f"{torch.cuda.get_device_name(index)}, {free // MIB} of {total // MIB} MiB free")
 
@@ -348,14 +347,14 @@ def check_speed(settings: Settings, measure: Callable[[Settings], Pace | None] |
         return warn("speed", f"not measured: {error}", "fix the problems above first")
     if pace is None:
         return ok("speed", f"not measured: the model is large; calomel bench speed does it; {others}")
-    told = (
+    text = (
         f"{pace.next * 1000:.0f} ms for the next keystroke, {pace.fresh * 1000:.0f} ms at a new place with "
         f"{pace.tokens} tokens of context; {others}"
     )
     if pace.next < LATE_SECONDS and pace.fresh < 2 * LATE_SECONDS:
-        return ok("speed", told)
+        return ok("speed", text)
     busy = "stop other programs that keep the processors busy, " if wanted is not None and wanted > processors() else ""
-    return warn("speed", f"too slow: {told}", f"{busy}set suggest.context_tokens = 512, or choose a smaller model")
+    return warn("speed", f"too slow: {text}", f"{busy}set suggest.context_tokens = 512, or choose a smaller model")
 
 
 def measured(settings: Settings, clock: Callable[[], float] = time.perf_counter) -> Pace | None:
@@ -375,7 +374,7 @@ async def _measured(settings: Settings, folder: Path, clock: Callable[[], float]
     from calomel.infer.launch import connect
     from calomel.prompts.parts import PromptParts
 
-    async def opened(server: EditorServer) -> Completer:
+    async def opened(server: ServerSettings) -> Completer:
         return open_completer(folder, server.device) if server.url is None else await connect(server)
 
     client = ModelClient(opened, settings.server)
@@ -387,8 +386,8 @@ async def _measured(settings: Settings, folder: Path, clock: Callable[[], float]
             text = text[: tokens * _TOKEN_CHARACTERS] + "\n\n\ndef "
             seconds = []
             # The first answer of a process includes one-time work.
-            for asked in ("warm", text, text + "t"):
-                parts = PromptParts(prefix=asked, suffix="\n")
+            for prompt in ("warm", text, text + "t"):
+                parts = PromptParts(prefix=prompt, suffix="\n")
                 request = CompleteRequest("fill", parts, max_tokens=_ANSWER_TOKENS, stop=("\n",), max_context=tokens)
                 began = clock()
                 await client.complete(request)

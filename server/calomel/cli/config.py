@@ -94,22 +94,22 @@ def _editors() -> Iterator[tuple[str, ...]]:
 
 
 def _server() -> Iterator[tuple[str, ...]]:
-    from calomel.server.settings import ServerSettings
+    from calomel.server.settings import ServeSettings
 
-    prefix = ServerSettings.model_config.get("env_prefix", "")
-    for name, each in ServerSettings.model_fields.items():
+    prefix = ServeSettings.model_config.get("env_prefix", "")
+    for name, each in ServeSettings.model_fields.items():
         names, why = (f"`{name}`", f"`{prefix}{name.upper()}`"), " ".join((each.description or "").split())
         yield (*names, _type(each.annotation), _default(each.default), _bounds(each), why)
 
 
 def _bounds(field: FieldInfo) -> str:
-    told = [
+    bounds = [
         shape.format(f"{getattr(rule, name):,}")
         for rule in field.metadata
         for name, shape in _BOUNDS.items()
         if getattr(rule, name, None) is not None
     ]
-    return " ".join(told)
+    return " ".join(bounds)
 
 
 def _type(kind: Any) -> str:

@@ -23,7 +23,7 @@ import typer
 from calomel.cli.output import Config, InputError
 
 if TYPE_CHECKING:
-    from calomel.server.settings import ServerSettings
+    from calomel.server.settings import ServeSettings
 
 _LARGEST: Final = 1024 * 1024
 # Strings first: what looks like a comment or a comma inside one is none.
@@ -75,10 +75,10 @@ def read(path: Path) -> str | None:
 def settings_of(path: Path) -> Mapping[str, Any] | None:
     """The content of a settings file, empty if it does not exist; None when it cannot be read as an object."""
     try:
-        found = _loads(read(path) or "{}")
+        settings = _loads(read(path) or "{}")
     except (ValueError, RecursionError, InputError):
         return None
-    return found if isinstance(found, Mapping) else None
+    return settings if isinstance(settings, Mapping) else None
 
 
 def _loads(text: str) -> Any:
@@ -120,7 +120,7 @@ class Here:
         return self.home / "Library" / "Application Support" if self.mac else self.config
 
 
-def here(settings: ServerSettings, environment: Mapping[str, str] = os.environ) -> Here:
+def here(settings: ServeSettings, environment: Mapping[str, str] = os.environ) -> Here:
     """This machine, for the server that these settings describe or that is already running."""
     home = Path(environment.get("HOME") or Path.home())
     return Here(
@@ -134,7 +134,7 @@ def here(settings: ServerSettings, environment: Mapping[str, str] = os.environ) 
     )
 
 
-def configured(settings: ServerSettings) -> str | None:
+def configured(settings: ServeSettings) -> str | None:
     """The address that clients on this machine use."""
     if settings.port == 0:
         return None
@@ -145,7 +145,7 @@ def configured(settings: ServerSettings) -> str | None:
     return f"{'http' if settings.tls_cert is None else 'https'}://{host}:{settings.port}"
 
 
-def _running(settings: ServerSettings) -> str | None:
+def _running(settings: ServeSettings) -> str | None:
     from calomel.infer import runtime_file
     from calomel.infer.runtime_file import RuntimeFileError
 
@@ -156,7 +156,7 @@ def _running(settings: ServerSettings) -> str | None:
     return record.url if record is not None and record.alive() else None
 
 
-def _token(settings: ServerSettings) -> Path | None:
+def _token(settings: ServeSettings) -> Path | None:
     from calomel.server import tokens
 
     if settings.no_auth or settings.token is not None:
@@ -166,8 +166,8 @@ def _token(settings: ServerSettings) -> Path | None:
 
 def _program() -> str:
     beside = Path(sys.executable).with_name("calomel")
-    found = str(beside) if beside.is_file() else shutil.which("calomel")
-    return os.path.abspath(found) if found else "calomel"  # noqa: PTH100 (a link in ~/.local/bin outlives its target)
+    path = str(beside) if beside.is_file() else shutil.which("calomel")
+    return os.path.abspath(path) if path else "calomel"  # noqa: PTH100 (a link in ~/.local/bin outlives its target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,19 +199,19 @@ def vscode(here: Here, only: str = "") -> Plan:
     `only` is the command of the one that the user named; otherwise it is for all that are here.
     """
     named = [each for each in VS_CODES if each.command == only]
-    found = named or [each for each in VS_CODES if (here.support / each.folder).is_dir()] or VS_CODES[:1]
+    editors = named or [each for each in VS_CODES if (here.support / each.folder).is_dir()] or VS_CODES[:1]
     # Editors that are started from a menu have another PATH than a shell.
     setting = json.dumps({"calomel.path": here.program}, indent=4)
     snippets = tuple(
         Snippet(f"in {path}, the settings of {each.name}", setting)
-        for each in found
+        for each in editors
         if (settings_of(path := each.settings(here)) or {}).get("calomel.path") != here.program
     )
     packed = None if here.plugins is None else here.plugins / "calomel.vsix"
     file_or_built = packed if packed is not None and packed.is_file() else "dist/calomel.vsix"
     commands = "\n".join(
         f"    {each.command} --install-extension {file_or_built}"
-        for each in found
+        for each in editors
         if not any((here.home / each.extensions / "extensions").glob("calomel.calomel-*/package.json"))
     )
     how = "The extension:" if file_or_built == packed else "The extension (after `make vsix` in the clone):"
@@ -243,8 +243,8 @@ def neovim(here: Here) -> Plan:
     lazy = Snippet("with lazy.nvim, in your list of plugins instead of that file", _LAZY.format(**names))
     if here.plugins is None:
         return Plan((lazy,), ("The plugin is the folder editors/neovim of Calomel's source: clone it first.",))
-    if found := mentioned(folder, path):
-        return Plan((lazy,), (f"{found} already sets up Calomel; nothing to write.",))
+    if place := mentioned(folder, path):
+        return Plan((lazy,), (f"{place} already sets up Calomel; nothing to write.",))
     notes = (":checkhealth calomel lists what is missing.", f"To undo: rm {path}")
     return Plan((lazy,), notes, (path, _NEOVIM.format(**names)))
 
@@ -434,13 +434,13 @@ def setup(
 
 def _editor(name: str) -> str:
     """The editor that is meant. Raises InputError."""
-    found = _SAME.get(name.lower(), name.lower())
-    if found in PLANS:
-        return found
-    known = ", ".join(PLANS)
-    if found in _WITHOUT:
-        raise InputError(f"Calomel has no plugin for {name}", _WITHOUT[found])
-    raise InputError(f"{name} is not a known editor", f"{known}, or start `calomel lsp` as its language server")
+    key = _SAME.get(name.lower(), name.lower())
+    if key in PLANS:
+        return key
+    names = ", ".join(PLANS)
+    if key in _WITHOUT:
+        raise InputError(f"Calomel has no plugin for {name}", _WITHOUT[key])
+    raise InputError(f"{name} is not a known editor", f"{names}, or start `calomel lsp` as its language server")
 
 
 # By the names of VS Code's relatives, their commands.
@@ -469,9 +469,9 @@ _WITHOUT: Final = {
 def _here(config: Path | None, url: str | None) -> Here:
     from calomel.server.settings import load
 
-    found = here(load({}, config).settings)
+    settings = here(load({}, config).settings)
     if url is None:
-        return found
+        return settings
     try:
         parts = urlsplit(url)
         sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -481,7 +481,7 @@ def _here(config: Path | None, url: str | None) -> Here:
         raise InputError(
             "--url is not the address of a server", "an address without a path, such as http://127.0.0.1:8017"
         )
-    return replace(found, url=url)
+    return replace(settings, url=url)
 
 
 def _agreed(*, yes: bool) -> bool:

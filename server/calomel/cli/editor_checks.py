@@ -54,17 +54,17 @@ def sides(user_toml: Path, editors: Mapping[str, Mapping[str, Any]], folder: Pat
     """
     workspace = None if folder is None else folder / "calomel.toml"
     settings, problems = load_settings(user_toml=user_toml, workspace_toml=workspace)
-    found = [Side(user_toml.name, settings, tuple(problems))]
+    layers = [Side(user_toml.name, settings, tuple(problems))]
     for name, values in editors.items():
         settings, problems = load_settings(user_toml=user_toml, workspace_toml=workspace, configuration=_nested(values))
-        if settings != found[0].settings or len(problems) > len(found[0].problems):
-            found.append(Side(name, settings, tuple(problems[len(found[0].problems) :])))
-    return found
+        if settings != layers[0].settings or len(problems) > len(layers[0].problems):
+            layers.append(Side(name, settings, tuple(problems[len(layers[0].problems) :])))
+    return layers
 
 
-def check_sides(found: list[Side]) -> Iterator[Finding]:
+def check_sides(layers: list[Side]) -> Iterator[Finding]:
     """Whether settings are valid, suggestions are on, and the model that editors ask is there."""
-    for side in found:
+    for side in layers:
         for problem in side.problems:
             yield warn(
                 "editors' settings",
@@ -75,7 +75,7 @@ def check_sides(found: list[Side]) -> Iterator[Finding]:
         yield _model(side)
 
 
-def check_file(file: Path, found: list[Side], folder: Path | None) -> Iterator[Finding]:
+def check_file(file: Path, layers: list[Side], folder: Path | None) -> Iterator[Finding]:
     """Whether suggestions are allowed in a file, and which rule or setting forbids them."""
     from calomel.code.languages import grammar_of
     from calomel.workspace.privacy import Privacy
@@ -86,7 +86,7 @@ def check_file(file: Path, found: list[Side], folder: Path | None) -> Iterator[F
     grammar = grammar_of(None, str(file))
     languages = (file.suffix.removeprefix("."),) if grammar is None else grammar.ids
     found_one = False
-    for side in found:
+    for side in layers:
         verdict = Privacy(() if folder is None else (folder,), side.settings.privacy).allowed(file)
         off = [each for each in languages if not side.settings.suggest.language_enabled(each)]
         found_one = found_one or not verdict.allowed or bool(off)
@@ -163,16 +163,16 @@ async def _asked(side: Side) -> str:
 
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     """The entries `calomel.a.b` of an editor's flat settings, as sections."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, value in values.items():
         head, _, rest = key.partition(".")
         section, _, name = rest.partition(".")
         if head == "calomel" and section and section not in _NONE_OF_OURS:
             if name:
-                found.setdefault(section, {})[name] = value
+                result.setdefault(section, {})[name] = value
             elif isinstance(value, Mapping):
-                found.setdefault(section, {}).update(value)
-    return found
+                result.setdefault(section, {}).update(value)
+    return result
 
 
 # Prompt formats in Zed's `edit_predictions` that our server understands.
@@ -185,8 +185,8 @@ _BROKEN: Final = "open it in the editor to see the mistake"
 
 def vs_code_settings(here: Here) -> dict[str, Mapping[str, Any]]:
     """The user's settings of VS Code and its relatives, as far as they exist and can be read."""
-    found = {each.name: settings_of(each.settings(here)) for each in VS_CODES}
-    return {name: values for name, values in found.items() if values}
+    settings = {each.name: settings_of(each.settings(here)) for each in VS_CODES}
+    return {name: values for name, values in settings.items() if values}
 
 
 def check_editors(here: Here) -> Iterator[Finding]:
@@ -197,16 +197,16 @@ def check_editors(here: Here) -> Iterator[Finding]:
             "`calomel` is not on the PATH: editors need its full path",
             "calomel editor setup EDITOR prints it",
         )
-    found = [*_neovim(here.config / "nvim"), *_vs_codes(here), *_zed(here)]
-    yield from found
-    if not found:
+    findings = [*_neovim(here.config / "nvim"), *_vs_codes(here), *_zed(here)]
+    yield from findings
+    if not findings:
         yield ok("editors", "no Neovim, VS Code or Zed configuration found")
 
 
 def _neovim(folder: Path) -> Iterator[Finding]:
-    found = mentioned(folder)
-    if found is not None:
-        yield ok("Neovim", f"set up in {found}; for details: :checkhealth calomel")
+    mention = mentioned(folder)
+    if mention is not None:
+        yield ok("Neovim", f"set up in {mention}; for details: :checkhealth calomel")
     elif folder.is_dir():
         yield warn("Neovim", "Calomel is not set up", "calomel editor setup neovim")
 

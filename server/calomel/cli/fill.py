@@ -91,13 +91,13 @@ KINDS: Final = {"near": "the surrounding lines show what follows", "far": "the s
 
 def bundled_samples() -> tuple[Hole, ...]:
     """All samples of the package, by kind and name."""
-    found = []
+    samples = []
     # The mark around the hole makes them invalid code: their extension hides them from compilers and linters.
     for kind in KINDS:
         for entry in sorted(files("calomel.cli").joinpath("samples", kind).iterdir(), key=lambda entry: entry.name):
             prefix, expected, suffix = re.split("[⟦⟧]", entry.read_text(encoding="utf-8"))
-            found.append(Hole(entry.name.removesuffix(".hole"), prefix, suffix, expected, kind))
-    return tuple(found)
+            samples.append(Hole(entry.name.removesuffix(".hole"), prefix, suffix, expected, kind))
+    return tuple(samples)
 
 
 _FIELDS: Final = (
@@ -217,8 +217,8 @@ def _play(out: Console, completer: Completer, info: ModelInfo, seconds: float) -
     rejected = next((each for each in withheld if each.outcome == "rejected"), None)
     if rejected is not None:
         out.print("\n".join(rejected.lines()), markup=False, highlight=False)
-    told = ", ".join(f"{count} {word}" for name, word in _TOLD.items() if (count := tour.outcomes[name]))
-    out.print(f"\nShown: {told or 'nothing'}. Silent at {tour.silent} other pauses.\n")
+    text = ", ".join(f"{count} {word}" for name, word in _TOLD.items() if (count := tour.outcomes[name]))
+    out.print(f"\nShown: {text or 'nothing'}. Silent at {tour.silent} other pauses.\n")
 
 
 _TOLD: Final = {
@@ -253,10 +253,10 @@ def _point_to_larger(out: Console, device: str) -> None:
     """The models that would do more, judging by published figures."""
     from calomel.cli.models import recommended
 
-    found = recommended(device)
-    if not found:
+    larger = recommended(device)
+    if not larger:
         return
     out.print("\nnano is small. Larger models that fit this machine (we have not measured them):")
-    for checkpoint, _ in found:
+    for checkpoint, _ in larger:
         out.print(f"  {checkpoint.name}: {checkpoint.figures or 'no published figure on filling gaps'}")
     out.print("To get one: calomel models recommend\n")

@@ -61,12 +61,12 @@ def info(name: _Name) -> None:
     if family not in {"calomel", "unknown"}:
         from calomel.families.table import find
 
-        known = find(folder)
-        facts = known.facts
+        entry = find(folder)
+        facts = entry.facts
         rows += [
             ("attention", facts.attention),
             ("mask", f"{facts.mask}; {'shifted logits' if facts.shift else 'no shift'}"),
-            ("asked by", _ways_of(folder, known)),
+            ("asked by", _ways_of(folder, entry)),
             *(("published", f"{each.name}, {each.licence}") for each in facts.checkpoints),
             ("compared", facts.parity or "without a reference yet"),
         ]
@@ -119,10 +119,10 @@ def estimate(
         memory_limit=room,
     )
     try:
-        found = plan_of(_folder(name, weights=False), options)
+        plan = plan_of(_folder(name, weights=False), options)
     except OutOfMemoryRefusedError as error:
         raise CommandError(str(error)) from None
-    process, taken, chosen = program_bytes(device, numbers), found.estimate, found.options
+    process, taken, chosen = program_bytes(device, numbers), plan.estimate, plan.options
     kind = str(numbers).removeprefix("torch.")
     rows = [
         ("weights", taken.weights, f"({quantize or kind})"),
@@ -170,14 +170,14 @@ def recommend(
     rows = recommended(there, free, cores)
     if rows and there == "cpu":
         print(f"\n{FASTER_ON_A_CPU}")
-    for checkpoint, found in rows:
-        quantize, name = found.options.quantize, checkpoint.name.replace("/", "--")
+    for checkpoint, plan in rows:
+        quantize, name = plan.options.quantize, checkpoint.name.replace("/", "--")
         how = "" if quantize is None else f" --quantize {quantize}"
         chosen = {"model": name, **({} if there == "cpu" else {"device": there}), "quantize": quantize}
         settings = ", ".join(f'{key} = "{value}"' for key, value in chosen.items() if value)
         print(
             f"\n{checkpoint.name}, {checkpoint.licence}, {_gigabytes(checkpoint.billions * 2)} to download, "
-            f"{found.estimate.total / _GIB:.1f} GiB of memory with weights and prompt cache\n"
+            f"{plan.estimate.total / _GIB:.1f} GiB of memory with weights and prompt cache\n"
             f"  known: {checkpoint.figures}\n"
             f"  calomel models fetch {checkpoint.name}\n"
             f"  in editors: server = {{ {settings} }}\n"
@@ -209,7 +209,7 @@ def recommended(device: str, free: int | None = None, cores: int | None = None) 
     from calomel.families.table import FAMILIES
 
     fitting = guide(FAMILIES, device, free_bytes(device) if free is None else free)
-    rows = [(checkpoint, found) for checkpoint, found in fitting if checkpoint.rank and found]
+    rows = [(checkpoint, plan) for checkpoint, plan in fitting if checkpoint.rank and plan]
     if device == "cpu":
         rows = [row for row in rows if row[0].billions <= _BILLIONS_ON_A_CORE * (cores or processors())]
     return sorted(rows, key=lambda row: row[0].rank or 0)[:_RECOMMENDED]
@@ -281,8 +281,8 @@ def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[P
         _keep_data_only(draft)
         if not is_model(draft):
             raise CommandError(f"{repository} has no config.json with .safetensors weights")
-        said = {"repository": repository, "revision": commit}
-        (draft / _SOURCE_FILE).write_text(json.dumps(said) + "\n", encoding="utf-8")
+        source = {"repository": repository, "revision": commit}
+        (draft / _SOURCE_FILE).write_text(json.dumps(source) + "\n", encoding="utf-8")
         draft.rename(place)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -292,8 +292,8 @@ def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[P
 def _source_of(folder: Path) -> str:
     """Where a fetched model came from; empty for one that was not fetched."""
     try:
-        said = json.loads((folder / _SOURCE_FILE).read_text(encoding="utf-8"))
-        return f"{said['repository']}@{said['revision']}"
+        source = json.loads((folder / _SOURCE_FILE).read_text(encoding="utf-8"))
+        return f"{source['repository']}@{source['revision']}"
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 
@@ -306,11 +306,11 @@ def _download(repository: str, revision: str | None, draft: Path) -> str:
         raise CommandError("the package huggingface_hub is missing", "install Calomel's extra `hub`") from None
     try:
         # A branch or a tag may move between this query and the download; a commit does not.
-        found = HfApi().model_info(repository, revision=revision)
-        commit = str(found.sha)
+        info = HfApi().model_info(repository, revision=revision)
+        commit = str(info.sha)
         if len(commit) != _COMMIT:
             raise CommandError("the hub did not report a commit")  # noqa: TRY301 (said as it is)
-        _check_names([file.rfilename for file in found.siblings or ()], repository)
+        _check_names([file.rfilename for file in info.siblings or ()], repository)
         draft.mkdir(mode=0o755, parents=True)
         snapshot_download(repository, revision=commit, local_dir=draft, allow_patterns=list(_WANTED))
     except HfHubHTTPError as error:

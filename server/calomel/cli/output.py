@@ -115,9 +115,9 @@ def model_info(folder: Path | None, upstream: str | None = None) -> ModelInfo:
         from calomel.infer.upstream.completer import UpstreamCompleter
         from calomel.infer.upstream.exchange import Target
 
-        found = UpstreamCompleter(Target.named(upstream))
-        found.look()
-        return found.model
+        completer = UpstreamCompleter(Target.named(upstream))
+        completer.look()
+        return completer.model
     from calomel.infer.in_process import describe
 
     try:

@@ -37,16 +37,16 @@ _LONGEST_LATENCY = 60_000.0
 
 
 def _latency(text: str) -> str | float:
-    found = word_or_number("--latency", ("measured",), _LONGEST_LATENCY, text)
-    return found if isinstance(found, str) else found / 1e3
+    latency = word_or_number("--latency", ("measured",), _LONGEST_LATENCY, text)
+    return latency if isinstance(latency, str) else latency / 1e3
 
 
 def _kinds(text: str) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(text.split(",")))
-    for name in found:
+    kinds = tuple(dict.fromkeys(text.split(",")))
+    for name in kinds:
         if name not in {"fill", "edit"}:
             raise InputError(f"--kinds {text!r}: {name!r} is not fill or edit")
-    return found
+    return kinds
 
 
 def replay(
@@ -146,18 +146,18 @@ def _read(paths: Sequence[Path], git: Path | None, commits: int) -> list[ReplayL
         raise InputError("nothing to replay", "name a LOG, or a repository with --git")
     from calomel.replay.logs import read_logs
 
-    found = [log for path in paths for log in read_logs(path)]
+    logs = [log for path in paths for log in read_logs(path)]
     if git is not None:
-        found += _commits(git, commits)
-    for log in found:
+        logs += _commits(git, commits)
+    for log in logs:
         for problem in log.problems[:_PROBLEMS]:
             typer.echo(f"{log.name}, entry {problem.entry}: {problem.message}", err=True)
         more = len(log.problems) - _PROBLEMS
         if more > 0:
             typer.echo(f"{log.name}: {more} more problems; see --json", err=True)
-    if not found:
+    if not logs:
         raise InputError(f"nothing to replay in the last {commits} commits of {git}", "a higher --commits")
-    return found
+    return logs
 
 
 def _some(logs: list[ReplayLog], count: int | None, seed: int) -> list[ReplayLog]:

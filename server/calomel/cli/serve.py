@@ -147,8 +147,8 @@ def _findings(config: Path | None, file: Path | None) -> Iterator[Finding]:
     place = here(layered.settings)
     yield from check_editors(place)
     folder = None if file is None else around(file.absolute())
-    found = sides(layered.path or user_settings_path(), vs_code_settings(place), folder)
-    yield from check_sides(found)
-    yield check_speed(found[0].settings)
+    layers = sides(layered.path or user_settings_path(), vs_code_settings(place), folder)
+    yield from check_sides(layers)
+    yield check_speed(layers[0].settings)
     if file is not None:
-        yield from check_file(file.absolute(), found, folder)
+        yield from check_file(file.absolute(), layers, folder)

@@ -47,15 +47,15 @@ def stats(
             elif begin is None or each.time >= begin:
                 yield each
 
-    found = stories(wanted())
+    items = stories(wanted())
     sources = [] if log is not None or since is not None else _sources()
-    whole = {"log": str(path), "since_days": since, "bad_lines": bad, **_document(found), "sources": sources}
+    whole = {"log": str(path), "since_days": since, "bad_lines": bad, **_document(items), "sources": sources}
     if json is not None:
         write_whole(json, encoder.dumps(whole, indent=1, allow_nan=False) + "\n")
     if bad:
         console(stderr=True).print(f"{bad:,} damaged lines do not count.")
     out = console(wrap=True)
-    if not found and not sources:
+    if not items and not sources:
         out.print(_nothing(path, since, bad))
         return
     for table in _tables(whole):
@@ -92,7 +92,7 @@ def _nothing(path: Path, since: float | None, bad: int) -> str:
     )
 
 
-def _document(found: Sequence[Story]) -> dict[str, Any]:
+def _document(items: Sequence[Story]) -> dict[str, Any]:
     """Every figure, for JSON and for the tables."""
     from calomel.suggest.outcome_history import day_of, grouped, total
 
@@ -102,10 +102,10 @@ def _document(found: Sequence[Story]) -> dict[str, Any]:
         "makers": lambda each: each.maker,
         "kinds": lambda each: each.kind,
     }
-    held_back = grouped((each for each in found if not each.shown), lambda each: each.reason)
+    held_back = grouped((each for each in items if not each.shown), lambda each: each.reason)
     return {
-        "total": _figures(total(found)),
-        **{group: {name: _figures(each) for name, each in grouped(found, of).items()} for group, of in groups.items()},
+        "total": _figures(total(items)),
+        **{group: {name: _figures(each) for name, each in grouped(items, of).items()} for group, of in groups.items()},
         "withheld": {
             reason: _with_shares({"times": each.withheld}, typed=(each.withheld_typed, each.withheld))
             for reason, each in sorted(held_back.items(), key=lambda item: -item[1].withheld)

@@ -111,16 +111,16 @@ class Tour(Player):
         await super().step(position, event)
 
     def _tell(self, opportunity: Opportunity) -> None:
-        text, found = self.editor.texts.get(opportunity.path), opportunity.candidate
+        text, candidate = self.editor.texts.get(opportunity.path), opportunity.candidate
         if text is None or opportunity.silence == SilenceReason.SUPERSEDED:
             return
         withheld = None if opportunity.silence is None else SilenceReason(opportunity.silence)
         if withheld is not None:
             self.silent += 1
-        elif found is not None:
-            self.outcomes[found.outcome] += 1
-        if found is not None and found.edits:
-            self._show(Scene(opportunity.path, text, found.edits, found.outcome, withheld))
+        elif candidate is not None:
+            self.outcomes[candidate.outcome] += 1
+        if candidate is not None and candidate.edits:
+            self._show(Scene(opportunity.path, text, candidate.edits, candidate.outcome, withheld))
 
 
 def bundled_log() -> ReplayLog:

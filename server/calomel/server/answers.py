@@ -16,10 +16,10 @@ from calomel.prompts.edit_prompt import EditPrompt, ForeignPromptError
 from calomel.prompts.fim_tokens import parse_fim
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.zeta import ZetaPrompt, is_zeta, parse_zeta, zeta_answer
-from calomel.server.door import Visit, Wording, visit, while_there
+from calomel.server.app_state import AnswerFormat, RequestContext, request_context, while_there
 from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
-from calomel.server.wire import Chunk, Completion, FinishReason, Usage
+from calomel.server.wire import Chunk, Completion, OpenAIFinishReason, Usage
 from calomel.suggest.candidates import context_tokens
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.stateless import RegionAnswer, language_of, names_no_secret
@@ -47,18 +47,18 @@ def nearest(prefix: str, suffix: str, tokens: int) -> tuple[str, str]:
     return prefix[before:], suffix[: len(suffix) - behind]
 
 
-async def fill_of(visiting: Visit, shown: PromptParts, asked: FillRequest) -> FillRequest:
+async def fill_of(context: RequestContext, shown: PromptParts, request: FillRequest) -> FillRequest:
     """The request for a hole as a client shows it; secrets are masked."""
-    most = context_tokens(visiting.info, visiting.door.settings.context_tokens, asked.max_tokens)
+    most = context_tokens(context.info, context.app_state.settings.context_tokens, request.max_tokens)
     prefix, suffix = nearest(shown.prefix, shown.suffix, most)
     beside = [each for each in shown.related if names_no_secret(each.path)]
     texts = (prefix + suffix, *(each.text for each in beside))
-    text, *others = [await visiting.prepare(None, visiting.door.mask, each) for each in texts]
+    text, *others = [await context.prepare(None, context.app_state.mask, each) for each in texts]
     related = tuple(replace(each, text=hidden) for each, hidden in zip(beside, others, strict=True))
     at = len(prefix)
     parts = PromptParts(related=related, path=shown.path, prefix=text[:at], suffix=text[at:])
-    parts = parts.with_paths(visiting.door.mask)
-    return replace(asked, parts=parts, max_context=most, fitted=True)
+    parts = parts.with_paths(context.app_state.mask)
+    return replace(request, parts=parts, max_context=most, fitted=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Ended:
 
     text: str
     usage: Usage
-    finish: FinishReason = "stop"
+    finish: OpenAIFinishReason = "stop"
     warning: str | None = None
     seconds: float = 0.0
     reading: float = 0.0
@@ -84,13 +84,13 @@ class Ended:
 def published(
     head: Mapping[str, Any],
     answer: type[Completion[Any]],
-    choice: Callable[[str, FinishReason], BaseModel],
+    choice: Callable[[str, OpenAIFinishReason], BaseModel],
     chunk: type[Chunk[Any]],
-    delta: Callable[[str, FinishReason | None], BaseModel],
+    delta: Callable[[str, OpenAIFinishReason | None], BaseModel],
     *,
     usage: bool,
     canvases: bool = False,
-) -> Wording[Ended]:
+) -> AnswerFormat[Ended]:
     """Answers in the form of the published routes and of OpenAI.
 
     Args:
@@ -112,34 +112,44 @@ def published(
         if usage:
             yield chunk(**head, choices=[], usage=ending.usage)
 
-    return Wording(
+    return AnswerFormat(
         whole, lambda text, canvas: chunk(**head, choices=[delta(text, None)], calomel=canvas), last, done=DONE
     )
 
 
 async def filled(
-    visiting: Visit, wording: Wording[Ended], wanted: FillRequest, *, stream: bool | None, canvases: bool | None = False
+    context: RequestContext,
+    answer_format: AnswerFormat[Ended],
+    wanted: FillRequest,
+    *,
+    stream: bool | None,
+    canvases: bool | None = False,
 ) -> Response:
     """Fill a hole and answer with it, whole or streamed."""
     if not stream:
-        return visiting.whole(wording.whole(answered(visiting, await visiting.fill(wanted))))
+        return context.whole(answer_format.whole(answered(context, await context.fill(wanted))))
     items: AsyncGenerator[str | CanvasText | Fill]
-    items = visiting.filler.canvases(wanted) if canvases else visiting.filler.stream(wanted)
-    return visiting.stream(wording, _counted(visiting, await visiting.begun(items)))
+    items = context.filler.canvases(wanted) if canvases else context.filler.stream(wanted)
+    return context.stream(answer_format, _counted(context, await context.begun(items)))
 
 
 async def _counted(
-    visiting: Visit, items: AsyncIterator[str | CanvasText | Fill]
+    context: RequestContext, items: AsyncIterator[str | CanvasText | Fill]
 ) -> AsyncIterator[str | CanvasText | Ended]:
     async for item in items:
         if not isinstance(item, str | CanvasText):
-            yield answered(visiting, item)
+            yield answered(context, item)
         elif item:
             yield item
 
 
 def known(
-    visiting: Visit, wording: Wording[Ended], ending: Ended, parts: Iterable[str], *, stream: bool | None
+    context: RequestContext,
+    answer_format: AnswerFormat[Ended],
+    ending: Ended,
+    parts: Iterable[str],
+    *,
+    stream: bool | None,
 ) -> Response:
     """Answer with a finished result, whole, or as these parts of it and its end."""
 
@@ -148,13 +158,13 @@ def known(
             yield part
         yield ending
 
-    return visiting.stream(wording, items()) if stream else visiting.whole(wording.whole(ending))
+    return context.stream(answer_format, items()) if stream else context.whole(answer_format.whole(ending))
 
 
-def answered(visiting: Visit, fill: Fill) -> Ended:
+def answered(context: RequestContext, fill: Fill) -> Ended:
     """Count a fill, and remember it for feedback."""
-    visiting.answered(Spent.of(fill))
-    visiting.door.deliveries.remember(visiting.id, "fill", visiting.info.id, fill.confidence, fill.text)
+    context.answered(Spent.of(fill))
+    context.app_state.deliveries.remember(context.id, "fill", context.info.id, fill.confidence, fill.text)
     return Ended(
         text=fill.text,
         usage=Usage.count(fill.prompt_tokens, fill.completion_tokens, fill.cached_tokens),
@@ -166,10 +176,10 @@ def answered(visiting: Visit, fill: Fill) -> Ended:
     )
 
 
-async def rewritten(visiting: Visit, prompt: EditPrompt) -> RegionAnswer:
+async def rewritten(context: RequestContext, prompt: EditPrompt) -> RegionAnswer:
     """The rewritten region of a prompt."""
-    work = visiting.door.edits.rewrite(visiting.filler.complete, visiting.info, prompt, client=visiting.client)
-    return await while_there(visiting.request, work)
+    work = context.app_state.edits.rewrite(context.filler.complete, context.info, prompt, client=context.client)
+    return await while_there(context.request, work)
 
 
 async def completed(
@@ -178,54 +188,54 @@ async def completed(
     prompt: str,
     suffix: str | None,
     stop: Sequence[str] | None,
-    asked: Callable[[], FillRequest],
-    wording: Callable[[Visit], Wording[Ended]],
+    request_of: Callable[[], FillRequest],
+    answer_format: Callable[[RequestContext], AnswerFormat[Ended]],
     *,
     stream: bool | None,
 ) -> Response:
     """Fill the hole of a prompt in any known format, or rewrite the region of one of Zed's.
 
     Raises:
-        DoorError: the prompt is malformed, there is no place, no model, or the engine refused.
+        ApiError: the prompt is malformed, there is no place, no model, or the engine refused.
     """
     if not is_zeta(prompt) or suffix:
-        async with visit(request, route) as visiting:
+        async with request_context(request, route) as context:
             hole = await asyncio.to_thread(parse_fim, prompt, suffix)
-            wanted = await fill_of(visiting, hole, asked())
-            return await filled(visiting, wording(visiting), wanted, stream=stream)
+            wanted = await fill_of(context, hole, request_of())
+            return await filled(context, answer_format(context), wanted, stream=stream)
     try:
         zeta = await asyncio.to_thread(parse_zeta, prompt)
     except ForeignPromptError as error:
         raise InvalidParameterError(str(error), "prompt") from None
-    async with visit(request, "zeta") as visiting:
-        ending = await _zed_answer(visiting, zeta, stop or ())
-        return known(visiting, wording(visiting), ending, [ending.text] if ending.text else [], stream=stream)
+    async with request_context(request, "zeta") as context:
+        ending = await _zed_answer(context, zeta, stop or ())
+        return known(context, answer_format(context), ending, [ending.text] if ending.text else [], stream=stream)
 
 
-async def _zed_answer(visiting: Visit, zeta: ZetaPrompt, stop: Sequence[str]) -> Ended:
-    answer = await rewritten(visiting, zeta.edit)
+async def _zed_answer(context: RequestContext, zeta: ZetaPrompt, stop: Sequence[str]) -> Ended:
+    answer = await rewritten(context, zeta.edit)
     silent = zeta_answer(zeta, None, stop)
     text = silent if answer.reason else zeta_answer(zeta, answer.text, stop)
     if text == silent and not answer.reason:
         # The text contains words of the format, so the editor would misread it.
         answer = replace(answer, text=zeta.edit.region, found=(), edits=(), reason=SilenceReason.PROMPT_MARKER)
-    return Ended(text, decided(visiting, answer, zeta.edit.path))
+    return Ended(text, decided(context, answer, zeta.edit.path))
 
 
-def decided(visiting: Visit, answer: RegionAnswer, path: str | None) -> Usage:
+def decided(context: RequestContext, answer: RegionAnswer, path: str | None) -> Usage:
     """Count an answer, and remember what it offers for feedback. Every route that answers edits calls it."""
     work = answer.work
     verdict = "shown" if answer.reason is None else str(answer.reason)
-    visiting.answered(
+    context.answered(
         Spent(work.context_tokens, work.cached_tokens, work.answer_tokens, work.steps, work.seconds, verdict)
     )
-    visiting.door.metrics.verdicts[verdict] += 1
+    context.app_state.metrics.verdicts[verdict] += 1
     if answer.found:
         best = answer.found[0]
-        visiting.door.deliveries.remember(
-            visiting.id,
+        context.app_state.deliveries.remember(
+            context.id,
             best.kind,
-            visiting.info.id,
+            context.info.id,
             best.probability,
             "".join(edit.text for edit in answer.edits),
             language_id=language_of(path),

@@ -20,12 +20,12 @@ from starlette.responses import Response
 
 from calomel.infer.in_process import describe
 from calomel.infer.launch import version
-from calomel.server.door import Door, FillerFactory, InfoFactory, ModelLoader
-from calomel.server.errors import DoorError, OriginError, StartError, response_to
+from calomel.server.app_state import AppState, FillerFactory, InfoFactory, ModelLoader
+from calomel.server.errors import ApiError, OriginError, StartError, response_to
 from calomel.server.metrics import Deliveries, Metrics
 from calomel.server.middleware import Admission, Boundary, Gate, protected_router, public_paths
 from calomel.server.routes import chat, complete, completions, edit, llama, status
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 from calomel.server.tokens import Tokens
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
@@ -80,12 +80,12 @@ ROUTERS: Final = (
 
 
 def create_app(
-    settings: ServerSettings,
+    settings: ServeSettings,
     filler_factory: FillerFactory,
     tokens: Tokens | None = None,
     describing: InfoFactory | None = None,
 ) -> FastAPI:
-    """The HTTP door to one model.
+    """The HTTP server of one model.
 
     Args:
         settings: with a token, unless `no_auth` is set.
@@ -139,10 +139,10 @@ def create_app(
             Middleware(Gate, tokens=tokens, origins=origins),
             Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_body_bytes),
         ],
-        exception_handlers=dict.fromkeys((DoorError, HTTPException, RequestValidationError), response_to),
+        exception_handlers=dict.fromkeys((ApiError, HTTPException, RequestValidationError), response_to),
     )
     outcomes = OutcomeLog(outcome_log_path(), version=version()) if settings.outcome_log else None
-    app.state.door = Door(
+    app.state.app_state = AppState(
         settings=settings,
         loader=loader,
         admission=admission,

@@ -1,4 +1,4 @@
-"""What the door refuses, and how: one tree of errors in the published shape.
+"""What the server refuses, and how: one tree of errors in the published shape.
 
 The shape is `{"error": {"message", "type", "param", "code"}}` (ErrorResponse of the published OpenAPI document). No
 message repeats what the client sent: neither the user's text nor a token can come back through an error.
@@ -29,7 +29,7 @@ RETRY_RESTART = 5
 RETRY_GUESS = 60
 
 
-class DoorError(Exception):
+class ApiError(Exception):
     """A request that gets an error response.
 
     Attributes:
@@ -68,14 +68,14 @@ class DoorError(Exception):
         return shape(str(self), self.type, self.code, self.param)
 
 
-class RefusedError(DoorError):
+class RefusedError(ApiError):
     """The request cannot be served as it is."""
 
     status = 400
     type = "invalid_request_error"
 
 
-class UnavailableError(DoorError):
+class UnavailableError(ApiError):
     """The server cannot serve the request now, but can later."""
 
     status = 503
@@ -105,7 +105,7 @@ class ContextLengthError(RefusedError):
     )
 
 
-class InvalidTokenError(DoorError):
+class InvalidTokenError(ApiError):
     """The token is missing or wrong."""
 
     status = 401
@@ -120,7 +120,7 @@ class LoginError(InvalidTokenError):
     challenge = 'Basic realm="Calomel", charset="UTF-8"'
 
 
-class GuessingError(DoorError):
+class GuessingError(ApiError):
     """Too many wrong tokens from one address."""
 
     status = 429
@@ -130,7 +130,7 @@ class GuessingError(DoorError):
     message = "Too many requests with a wrong token. Please wait, and check the token."
 
 
-class OriginError(DoorError):
+class OriginError(ApiError):
     """A web page of another address sent the request."""
 
     status = 403
@@ -155,7 +155,7 @@ class OverloadedError(UnavailableError):
     message = "Engine overloaded: too many requests are waiting. Please try again shortly."
 
 
-class RateLimitError(DoorError):
+class RateLimitError(ApiError):
     """One client asks too often, or for too much at once; others are still served."""
 
     status = 429
@@ -213,7 +213,7 @@ class StartError(Exception):
 
 
 # The first that fits counts.
-_ENGINE_ERRORS: Final[tuple[tuple[type[errors.EngineError], type[DoorError]], ...]] = (
+_ENGINE_ERRORS: Final[tuple[tuple[type[errors.EngineError], type[ApiError]], ...]] = (
     (errors.ContextTooLongError, ContextLengthError),
     (errors.InvalidRequestError, InvalidParameterError),
     # A schema that nothing fits, or that exceeds its budget during decoding.
@@ -226,8 +226,8 @@ _ENGINE_ERRORS: Final[tuple[tuple[type[errors.EngineError], type[DoorError]], ..
 )
 
 
-def from_engine(error: Exception) -> DoorError | None:
-    """A refusal of the engine or of an upstream server as a DoorError; None for any other error."""
+def from_engine(error: Exception) -> ApiError | None:
+    """A refusal of the engine or of an upstream server as a ApiError; None for any other error."""
     if isinstance(error, CompleterError):
         return UpstreamFailedError(str(error))
     kind = next((kind for refusal, kind in _ENGINE_ERRORS if isinstance(error, refusal)), None)
@@ -237,7 +237,7 @@ def from_engine(error: Exception) -> DoorError | None:
     return kind(str(error)) if kind is InvalidParameterError else kind()
 
 
-def from_validation(error: RequestValidationError) -> DoorError:
+def from_validation(error: RequestValidationError) -> ApiError:
     """The error for the first invalid field."""
     first = error.errors()[0]
     if first["type"] == "json_invalid":
@@ -260,7 +260,7 @@ _STATUS_CODES: Mapping[int, tuple[str, str]] = {
 def from_status(status: int, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """A status that a library chose, in the published shape."""
     if status not in _STATUS_CODES:
-        return JSONResponse(DoorError().body(), status, headers)
+        return JSONResponse(ApiError().body(), status, headers)
     code, message = _STATUS_CODES[status]
     return JSONResponse(shape(message, "invalid_request_error", code, None), status, headers)
 
@@ -274,7 +274,7 @@ async def response_to(_: Request, error: Exception) -> Response:
         error = from_validation(error)
     if isinstance(error, HTTPException):
         return from_status(error.status_code, error.headers)
-    return (error if isinstance(error, DoorError) else DoorError()).response()
+    return (error if isinstance(error, ApiError) else ApiError()).response()
 
 
 def shape(message: str, kind: str, code: str | None, param: str | None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from calomel.server.door import ModelLoader
+from calomel.server.app_state import ModelLoader
 from calomel.server.errors import RETRY_OVERLOAD, OverloadedError, shape
 from calomel.server.middleware import Admission
 from calomel.storage import ENDING

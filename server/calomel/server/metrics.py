@@ -35,7 +35,7 @@ _OUTCOMES: Final[dict[Action, OutcomeKind]] = {
 
 
 @dataclass(slots=True)
-class _Known:
+class _RecentAnswer:
     """One answer, and its decisions so far. `shown` holds the user's text: it stays in memory."""
 
     shown: Outcome
@@ -54,7 +54,7 @@ class Deliveries:
     def __init__(self, outcomes: OutcomeSink | None = None, kept: int = _REMEMBERED) -> None:
         self._outcomes = outcomes
         self._kept = kept
-        self._by_id: OrderedDict[str, _Known] = OrderedDict()
+        self._by_id: OrderedDict[str, _RecentAnswer] = OrderedDict()
 
     def remember(
         self,
@@ -97,14 +97,14 @@ class Deliveries:
             signals=signals,
             maker=maker,
         )
-        self._by_id[completion_id] = _Known(shown)
+        self._by_id[completion_id] = _RecentAnswer(shown)
         while len(self._by_id) > self._kept:
             self._by_id.popitem(last=False)
 
     def find(self, completion_id: str) -> Outcome | None:
         """The answer with this id, as it was shown, unless it is forgotten."""
-        known = self._by_id.get(completion_id)
-        return None if known is None else known.shown
+        answer = self._by_id.get(completion_id)
+        return None if answer is None else answer.shown
 
     def decided(self, completion_id: str, action: Action, accepted_length: int = 0) -> None:
         """Record what became of an answer; nothing for an unknown one, and nothing twice.
@@ -116,17 +116,17 @@ class Deliveries:
             action: what the user did.
             accepted_length: for `partial`, how much was accepted, in UTF-16 units.
         """
-        known = self._by_id.get(completion_id)
-        if known is None or self._outcomes is None or known.decisions >= _DECISIONS:
+        answer = self._by_id.get(completion_id)
+        if answer is None or self._outcomes is None or answer.decisions >= _DECISIONS:
             return
-        shown = known.shown
+        shown = answer.shown
         taken = shown.length if action == "accept" else min(accepted_length, shown.length) if action == "partial" else 0
-        if known.last == (action, taken):
+        if answer.last == (action, taken):
             return
-        if known.last is None:
+        if answer.last is None:
             self._outcomes.record(shown)
-        known.last = action, taken
-        known.decisions += 1
+        answer.last = action, taken
+        answer.decisions += 1
         self._outcomes.record(replace(shown, outcome=_OUTCOMES[action], reason=_REASON, accepted_length=taken))
 
 

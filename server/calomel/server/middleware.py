@@ -27,8 +27,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from calomel.server.errors import (
+    ApiError,
     ClientGoneError,
-    DoorError,
     DrainingError,
     GuessingError,
     InvalidTokenError,
@@ -103,7 +103,7 @@ class Admission:
 
     @contextmanager
     def place(self, client: str) -> Iterator[None]:
-        """Hold one place while the context is open. Raises DoorError when there is none for this client.
+        """Hold one place while the context is open. Raises ApiError when there is none for this client.
 
         Args:
             client: the client that asks.
@@ -122,7 +122,7 @@ class Admission:
             if not self._held[client]:
                 del self._held[client]
 
-    def _refusal(self, client: str) -> DoorError | None:
+    def _refusal(self, client: str) -> ApiError | None:
         if self.draining:
             return DrainingError()
         if self.taken >= self._limit:
@@ -149,7 +149,7 @@ class Boundary:
         reply = _Reply(scope, receive, send)
         try:
             await self._app(scope, receive, reply.send)
-        except DoorError as error:
+        except ApiError as error:
             await reply.fail(error)
         except asyncio.CancelledError:
             # Nothing else cancels a request from outside: the server ends, and the time for running requests is over.
@@ -158,7 +158,7 @@ class Boundary:
             _log.debug("the client closed the connection")
         except Exception as error:  # noqa: BLE001 (nothing is outside to catch it)
             log_failure(error)
-            await reply.fail(DoorError())
+            await reply.fail(ApiError())
 
 
 class _Reply:
@@ -182,7 +182,7 @@ class _Reply:
             return
         await self._send(message)
 
-    async def fail(self, error: DoorError) -> None:
+    async def fail(self, error: ApiError) -> None:
         """Send an error, unless a response has begun: then the connection just ends."""
         if not self._began:
             await error.response()(self._scope, self._receive, self.send)
@@ -256,7 +256,7 @@ class Gate:
         self._wrong = Rates(_WRONG_PER_MINUTE, _WRONG_AT_ONCE, clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or raise a DoorError for the boundary outside."""
+        """Pass the request on, or raise a ApiError for the boundary outside."""
         if scope["type"] == "http":
             self._check_page(scope, Headers(scope=scope))
             if self._tokens is not None:
@@ -328,7 +328,10 @@ class JsonRoute(APIRoute):
 
         async def checked(request: Request) -> Response:
             if request.method == "POST":
-                _require_json(request)
+                # Pages of other origins may send the simple types.
+                kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+                if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+                    raise MediaTypeError
                 body = await request.body()
                 if len(body) > _SHORT and await asyncio.to_thread(has_too_many_values, body):
                     raise TooManyValuesError
@@ -339,13 +342,6 @@ class JsonRoute(APIRoute):
 
 class PublicRoute(JsonRoute):
     """A route that everyone may call: it must neither reveal nor change any of the user's text."""
-
-
-def _require_json(request: Request) -> None:
-    """Raise MediaTypeError unless the body is declared as JSON: pages of other origins may send the simple types."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
-        raise MediaTypeError
 
 
 def has_too_many_values(body: bytes) -> bool:

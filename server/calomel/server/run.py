@@ -27,11 +27,11 @@ from calomel.infer.upstream.exchange import Target
 from calomel.prompts.parts import PromptParts
 from calomel.server import tokens
 from calomel.server.app import create_app
-from calomel.server.door import Door
+from calomel.server.app_state import AppState
 from calomel.server.errors import StartError
 from calomel.server.lifetime import DrainingServer, ended_by_signals, timed, waiting_for_no_model
 from calomel.server.logs import log_to, say
-from calomel.server.settings import ServerSettings, is_sendable
+from calomel.server.settings import ServeSettings, is_sendable
 from calomel.server.tokens import EDITORS, Tokens
 from calomel.storage import start_of
 from calomel.storage.failures import dead_threads_logged
@@ -52,7 +52,7 @@ _KEEP_ALIVE_SECONDS: Final = 60
 _WARM_UP: Final = "def add(a, b):\n    return "
 
 
-def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
+def serve(settings: ServeSettings, out: TextIO = sys.stdout) -> None:
     """Serve until the process is told to stop (SIGINT, SIGTERM).
 
     The address, and where the token is, are written to `out` once; a new token is shown only on a terminal, since
@@ -76,9 +76,9 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
 
     app = create_app(settings, opened, allowed, describing=None if upstream is None else lambda: upstream.model)
     idle_seconds = None if settings.idle_minutes is None else settings.idle_minutes * 60
-    door: Door = app.state.door
-    server = DrainingServer(config(settings, app), door.admission, door.loader, idle_seconds)
-    with waiting_for_no_model(door.loader), listen(settings.host, settings.port) as listener:
+    app_state: AppState = app.state.app_state
+    server = DrainingServer(config(settings, app), app_state.admission, app_state.loader, idle_seconds)
+    with waiting_for_no_model(app_state.loader), listen(settings.host, settings.port) as listener:
         url = address(listener, secure=settings.tls_cert is not None)
         path = settings.runtime_file or _runtime_path()
         with ended_by_signals(server), _published(path, _record(settings, url, editors)):
@@ -88,11 +88,11 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
             say(out, words.format(runtime_file=path))
             with dead_threads_logged(logging.getLogger("calomel.server")):
                 server.run(sockets=[listener])
-    if door.loader.failure is not None:
-        raise StartError(door.loader.failure)
+    if app_state.loader.failure is not None:
+        raise StartError(app_state.loader.failure)
 
 
-def open_model(settings: ServerSettings) -> Filler:
+def open_model(settings: ServeSettings) -> Filler:
     """Open the model in this process, and run its first forwards, which are slow: better now than at a keystroke."""
     from calomel.families.family import OpenOptions  # these import torch
     from calomel.infer.completer import FillRequest
@@ -116,7 +116,7 @@ def open_model(settings: ServerSettings) -> Filler:
     return filler
 
 
-def upstream_of(settings: ServerSettings) -> UpstreamCompleter | None:
+def upstream_of(settings: ServeSettings) -> UpstreamCompleter | None:
     """The client of the upstream server that has the model; None for a model in this process. Raises StartError."""
     if settings.upstream is None:
         return None
@@ -140,7 +140,7 @@ def upstream_of(settings: ServerSettings) -> UpstreamCompleter | None:
     return UpstreamCompleter(target)
 
 
-def is_own(url: str, settings: ServerSettings) -> bool:
+def is_own(url: str, settings: ServeSettings) -> bool:
     """Whether this server will listen at an address: as its own upstream, it would ask itself for ever."""
     parts = urlsplit(url)
     return is_loopback(parts.hostname or "") and parts.port == settings.port
@@ -178,7 +178,7 @@ def address(listener: socket.socket, *, secure: bool = False) -> str:
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-def config(settings: ServerSettings, app: FastAPI) -> uvicorn.Config:
+def config(settings: ServeSettings, app: FastAPI) -> uvicorn.Config:
     """How uvicorn serves the application."""
     return uvicorn.Config(
         app,
@@ -202,7 +202,7 @@ def config(settings: ServerSettings, app: FastAPI) -> uvicorn.Config:
     )
 
 
-def allowed_tokens(settings: ServerSettings, *, terminal: bool) -> tuple[Tokens | None, str | None, str]:
+def allowed_tokens(settings: ServeSettings, *, terminal: bool) -> tuple[Tokens | None, str | None, str]:
     """The valid tokens, the token for the user's own editors, and the message about it."""
     if settings.no_auth:
         return None, None, "No token: every program of this machine may ask. Runtime file: {runtime_file}"
@@ -213,19 +213,19 @@ def allowed_tokens(settings: ServerSettings, *, terminal: bool) -> tuple[Tokens 
         token = tokens.new_token()
         return Tokens({"": token}), token, "Token: in {runtime_file}"
     path = settings.token_file or tokens.default_path()
-    found, made = tokens.read_or_make(path)
+    names, made = tokens.read_or_make(path)
     shown = str(path).replace("{", "{{").replace("}", "}}")
-    only = found.by_name.get("") if len(found.by_name) == 1 else None
+    only = names.by_name.get("") if len(names.by_name) == 1 else None
     if only is None:
         # None of the tokens is the user's own: their editors get one for this run.
         token = tokens.new_token()
-        count = len(found.by_name)
-        return Tokens({**found.by_name, EDITORS: token}), token, f"Tokens: {count} in {shown}"
+        count = len(names.by_name)
+        return Tokens({**names.by_name, EDITORS: token}), token, f"Tokens: {count} in {shown}"
     words = f"Token: {only} (kept in {shown})" if made and terminal else f"Token: in {shown}"
-    return found, only, words
+    return names, only, words
 
 
-def _check_tls(settings: ServerSettings) -> None:
+def _check_tls(settings: ServeSettings) -> None:
     """Raise StartError for an unusable certificate, before anything is opened."""
     if settings.tls_cert is None or settings.tls_key is None:
         return
@@ -260,7 +260,7 @@ def _published(path: Path, record: ServerRecord) -> Iterator[None]:
         raise StartError(str(error)) from error
 
 
-def _record(settings: ServerSettings, url: str, token: str | None) -> ServerRecord:
+def _record(settings: ServeSettings, url: str, token: str | None) -> ServerRecord:
     pid = os.getpid()
     try:
         weights = weights_id(settings.model or nano_path()) if settings.upstream is None else upstream_id(settings)

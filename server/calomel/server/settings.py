@@ -40,13 +40,13 @@ def _split(value: Any) -> Any:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
-Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+NameList = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 
 
-class ServerSettings(BaseSettings):
+class ServeSettings(BaseSettings):
     """How `calomel serve` listens, whom it lets in, which model it opens and where it stops.
 
-    Raises `pydantic.ValidationError` (a `ValueError`) for a combination that would leave the door open by accident.
+    Raises `pydantic.ValidationError` (a `ValueError`) for a combination that would leave the server open by accident.
     """
 
     model_config = SettingsConfigDict(
@@ -64,9 +64,9 @@ class ServerSettings(BaseSettings):
     """Port to listen on; 0 lets the system choose a free one."""
     allow_remote: bool = False
     """Allow a `host` that other machines can reach."""
-    allowed_hosts: Names = ()
+    allowed_hosts: NameList = ()
     """Extra names to accept in the Host header. Other names are rejected, to prevent DNS rebinding."""
-    allowed_origins: Names = ()
+    allowed_origins: NameList = ()
     """Origins of web pages that may use the server, e.g. `https://name:port`."""
     token: SecretStr | None = None
     """Token that clients send as `Authorization: Bearer`. Unset: the one in `token_file`."""
@@ -237,7 +237,7 @@ class Layered:
         path: the file that was looked for; None if none was to be read.
     """
 
-    settings: ServerSettings
+    settings: ServeSettings
     origins: Mapping[str, str]
     path: Path | None
 
@@ -261,13 +261,13 @@ def load(options: Mapping[str, Any], config: Path | None = None, *, use_config: 
     """
     path = (config or named_path()) if use_config else None
     in_file = {} if path is None else read(path, must_exist=config is not None or bool(os.environ.get(_NAMED)))
-    in_environment = {name: value for name, value in EnvSettingsSource(ServerSettings)().items() if value is not None}
-    origins = dict.fromkeys(ServerSettings.model_fields, DEFAULT)
+    in_environment = {name: value for name, value in EnvSettingsSource(ServeSettings)().items() if value is not None}
+    origins = dict.fromkeys(ServeSettings.model_fields, DEFAULT)
     origins.update(dict.fromkeys(in_file, str(path)))
     origins.update({name: _PREFIX + name.upper() for name in in_environment})
     origins.update({name: option(name) for name in options})
     try:
-        settings = ServerSettings(**{**in_file, **in_environment, **options})
+        settings = ServeSettings(**{**in_file, **in_environment, **options})
     except ValidationError as error:
         raise SettingsError("; ".join(_sentence(entry, origins) for entry in error.errors())) from None
     return Layered(settings, origins, path)
@@ -321,13 +321,13 @@ def option(name: str) -> str:
     return "--" + name.replace("_", "-").removesuffix("s" if name in {"allowed_hosts", "allowed_origins"} else "")
 
 
-def _check_names(path: Path, found: Mapping[str, Any], table: str = "") -> None:
-    known = [TABLE, *_OTHER_TABLES] if not table else list(ServerSettings.model_fields)
-    for name in found:
-        if name in known:
+def _check_names(path: Path, values: Mapping[str, Any], table: str = "") -> None:
+    names = [TABLE, *_OTHER_TABLES] if not table else list(ServeSettings.model_fields)
+    for name in values:
+        if name in names:
             continue
-        near = difflib.get_close_matches(name.replace("-", "_"), known, 1)
-        if not table and not near and name.replace("-", "_") in ServerSettings.model_fields:
+        near = difflib.get_close_matches(name.replace("-", "_"), names, 1)
+        if not table and not near and name.replace("-", "_") in ServeSettings.model_fields:
             raise SettingsError(f"{path}: {name} belongs in the table [{TABLE}]")
         hint = f"; did you mean {near[0]}?" if near else ""
         where = f"[{table}] " if table else ""

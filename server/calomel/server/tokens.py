@@ -39,11 +39,11 @@ class Tokens:
 
     def owner(self, offered: bytes) -> str | None:
         """The name of the token's owner; None for a wrong token. Takes the same time for every wrong one."""
-        found = None
+        owner = None
         for name, token in self.by_name.items():
             if hmac.compare_digest(offered, token.encode()):
-                found = name
-        return found
+                owner = name
+        return owner
 
 
 def new_token() -> str:
@@ -119,7 +119,7 @@ def modes(status: os.stat_result) -> str | None:
 
 def parse(text: str, path: Path) -> Tokens:
     """The tokens in a file's text. Raises StartError, which names the line but not its content."""
-    found: dict[str, str] = {}
+    tokens: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
@@ -127,12 +127,12 @@ def parse(text: str, path: Path) -> Tokens:
         name, token = ("", words[0]) if len(words) == 1 else (words[0], words[1])
         if len(words) > 2 or not is_sendable(token) or (name and not _NAME.fullmatch(name)):  # noqa: PLR2004
             raise StartError(f"{path}, line {number}: each line has a token, or a name and a token")
-        if name in found or token in found.values() or name == EDITORS:
+        if name in tokens or token in tokens.values() or name == EDITORS:
             raise StartError(f"{path}, line {number}: duplicate name or token")
-        found[name] = token
-    if not found:
+        tokens[name] = token
+    if not tokens:
         raise StartError(f"the token file {path} has no token: remove it, and the next start creates one")
-    return Tokens(found)
+    return Tokens(tokens)
 
 
 def _make(path: Path) -> None:

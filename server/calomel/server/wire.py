@@ -72,7 +72,7 @@ Stops = Annotated[
     BeforeValidator(_one_or_many),
     Field(max_length=MAX_STOPS),
 ]
-FinishReason = Literal["stop", "length"]
+OpenAIFinishReason = Literal["stop", "length"]
 
 
 class StreamOptions(BaseModel):

@@ -118,6 +118,7 @@ def visit_vscode(
         workbench.go(1, column)
         workbench.press("Control+Shift+ArrowRight")
         workbench.type(hour.new)
+        workbench.until_saved(hour.typed)
         accepted = 0
         while workbench.saved() != hour.done and accepted < _MOST_TABS:
             before = workbench.saved()

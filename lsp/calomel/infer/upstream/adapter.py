@@ -110,11 +110,11 @@ class Adapter(ABC):
         """The model that was named, or the only one."""
         wanted, shown = self._target.model, ", ".join(names[:_NAMES_SHOWN])
         if wanted is not None:
-            found = next((name for name in names if name in {wanted, f"{wanted}:latest"}), None)
-            if found is None:
+            model = next((name for name in names if name in {wanted, f"{wanted}:latest"}), None)
+            if model is None:
                 there = f"it has {shown}" if names else "it has no models"
                 raise UpstreamError("refused", f"the server at {self._target.base} has no {wanted}: {there}")
-            return found
+            return model
         if len(names) != 1:
             message = (
                 f"the server at {self._target.base} has several models: name one with upstream-model ({shown})"
@@ -132,12 +132,12 @@ def prompt_of(ask: Ask, form: FimFormat | None) -> str:
 
 def drawn(drawing: Drawing, **names: str) -> dict[str, Any]:
     """The sampling parameters that differ from the defaults, under the server's `names`; an empty name drops one."""
-    usual, found = Drawing(), {"temperature": drawing.temperature}
+    usual, fields = Drawing(), {"temperature": drawing.temperature}
     for name in ("top_p", "top_k", "frequency_penalty", "presence_penalty", "repetition_penalty", "seed"):
-        value, said = getattr(drawing, name), names.get(name, name)
-        if value != getattr(usual, name) and said:
-            found[said] = value
-    return found
+        value, key = getattr(drawing, name), names.get(name, name)
+        if value != getattr(usual, name) and key:
+            fields[key] = value
+    return fields
 
 
 def record(value: Any) -> dict[str, Any]:

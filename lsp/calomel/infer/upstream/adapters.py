@@ -92,17 +92,17 @@ class OpenAi(Adapter):
         finish: FinishReason | None = None
         mute = True
         async with aclosing(self._exchange.events("/v1/completions", body, patience)) as events:
-            async for found in events:
-                said, mute = record(found), False
-                choice = record(next(iter(items(said.get("choices"))), None))
-                known = items(record(choice.get("logprobs")).get("token_logprobs"))
+            async for event in events:
+                data, mute = record(event), False
+                choice = record(next(iter(items(data.get("choices"))), None))
+                numbers = items(record(choice.get("logprobs")).get("token_logprobs"))
                 if choice.get("finish_reason"):
                     finish = "length" if choice["finish_reason"] == "length" else "stop"
-                usage = record(said.get("usage"))
+                usage = record(data.get("usage"))
                 cached = record(usage.get("prompt_tokens_details")).get("cached_tokens")
                 yield Piece(
                     text(choice.get("text")),
-                    tuple(map(number, known)),
+                    tuple(map(number, numbers)),
                     None,
                     whole(usage.get("prompt_tokens")),
                     whole(cached),
@@ -185,11 +185,11 @@ class Mercury(Adapter):
         }  # fmt: skip
         finish: FinishReason | None = None
         async with aclosing(self._exchange.events("/v1/fim/completions", body, patience)) as events:
-            async for found in events:
-                choice = record(next(iter(items(record(found).get("choices"))), None))
+            async for event in events:
+                choice = record(next(iter(items(record(event).get("choices"))), None))
                 if choice.get("finish_reason"):
                     finish = "length" if choice["finish_reason"] == "length" else "stop"
-                usage = record(record(found).get("usage"))
+                usage = record(record(event).get("usage"))
                 yield Piece(text(choice.get("text")), prompt_tokens=whole(usage.get("prompt_tokens")))
         if finish is None:
             raise self._exchange.broken()
@@ -204,10 +204,10 @@ class Mercury(Adapter):
         region = "" if ask.parts.region is None else ask.parts.region.text
         if not isinstance(content, str):
             raise self._exchange.nonsense()
-        found = read_answer(content, region)
-        if found is None:
+        answer = read_answer(content, region)
+        if answer is None:
             raise self._exchange.broken()
-        return found
+        return answer
 
 
 _ADAPTERS: Final[Mapping[str, type[LlamaCpp | Ollama | OpenAi | Mercury]]] = {
@@ -235,7 +235,7 @@ async def _detected(exchange: Exchange) -> Any:
         ("/v1/models", "data", "openai"),
     ):
         try:
-            found = record(await exchange.get(path))
+            data = record(await exchange.get(path))
         except UpstreamError as error:
             if error.gone or error.code in {"timeout", "loading"} or (error.code == "refused" and not error.status):
                 raise
@@ -244,7 +244,7 @@ async def _detected(exchange: Exchange) -> Any:
             if name == "openai" and _lists_nothing(error, exchange.target.model):
                 return name
             continue
-        if only in found and "error" not in found:
+        if only in data and "error" not in data:
             return name
     message = (
         f"the server at {exchange.target.base} speaks no known API: if it is llama.cpp, Ollama, vLLM or "

@@ -27,12 +27,12 @@ from calomel.infer.completer import (
     CompleteAnswer,
     CompleteRequest,
     Drawing,
+    EngineTimings,
     Fill,
     FillRequest,
     FinishReason,
     ModelInfo,
     Occupancy,
-    Timings,
     UnsupportedError,
     with_ends,
     with_ends_of,
@@ -107,12 +107,12 @@ class _Answer:
     @property
     def own_pieces(self) -> list[tuple[int, Piece]]:
         """The pieces that say anything beyond what is owed, and where they begin in `text`."""
-        found, at = [], -len(self.owed)
+        pieces, at = [], -len(self.owed)
         for piece in self.pieces:
             if piece.text and at + len(piece.text) > 0:
-                found.append((at, piece))
+                pieces.append((at, piece))
             at += len(piece.text)
-        return found
+        return pieces
 
     @property
     def tokens(self) -> int:
@@ -121,13 +121,13 @@ class _Answer:
 
     def log_probs(self, length: int) -> tuple[float, ...]:
         """Those of the tokens that start in the first `length` characters; empty if any is missing or NaN."""
-        found: list[float] = []
+        values: list[float] = []
         for at, piece in self.own_pieces:
             if at < length:
                 if not piece.log_probs or not all(math.isfinite(value) for value in piece.log_probs):
                     return ()
-                found += [min(0.0, value) for value in piece.log_probs]
-        return tuple(found)
+                values += [min(0.0, value) for value in piece.log_probs]
+        return tuple(values)
 
 
 class UpstreamCompleter:
@@ -164,13 +164,13 @@ class UpstreamCompleter:
     @property
     def model(self) -> ModelInfo:
         """What is known of the model so far, without waiting."""
-        known, form = self._last, self._trained
+        last, form = self._last, self._trained
         source: SourceClass = "edits" if form is not None else "small" if self._continues else "fim"
-        source = "hosted" if known.edits else source
-        identity = hashlib.sha256(f"{self.target.base}\0{known.model}".encode()).hexdigest()[:16]
-        window = min(known.window, MAX_CONTEXT)
+        source = "hosted" if last.edits else source
+        identity = hashlib.sha256(f"{self.target.base}\0{last.model}".encode()).hexdigest()[:16]
+        window = min(last.window, MAX_CONTEXT)
         return ModelInfo(
-            id=known.model[:256],
+            id=last.model[:256],
             weights=identity,
             kinds=("fill", "edit"),
             max_context=window,
@@ -178,7 +178,7 @@ class UpstreamCompleter:
             default_context=min(_EDITS_CONTEXT if source in {"edits", "hosted"} else DEFAULT_CONTEXT, window),
             tokenizer=None,
             version=version(),
-            region=MERCURY_REGION if known.edits else RegionBounds() if form is None else form.region,
+            region=MERCURY_REGION if last.edits else RegionBounds() if form is None else form.region,
             source=source,
             through=self._through,
         )
@@ -205,9 +205,9 @@ class UpstreamCompleter:
         """One sentence for people: which server and model, and where confidences come from; or what is wrong."""
         if self._adapter is None:
             return self._trouble or f"the server at {self.target.base} has no answer yet"
-        known = "it gives log-probabilities" if self._last.log_probs else _NONE
-        known += "; it has no fill-in-the-middle tokens and continues the text before a gap" if self._continues else ""
-        return f"{self._adapter.name} at {self.target.base} with {self._last.model}; {known}"
+        text = "it gives log-probabilities" if self._last.log_probs else _NONE
+        text += "; it has no fill-in-the-middle tokens and continues the text before a gap" if self._continues else ""
+        return f"{self._adapter.name} at {self.target.base} with {self._last.model}; {text}"
 
     @property
     def _through(self) -> str:
@@ -243,7 +243,7 @@ class UpstreamCompleter:
             context_tokens=answer.prompt_tokens,
             cached_tokens=answer.cached_tokens,
             model=self.model.id,
-            timings=Timings(total=time.monotonic() - began),
+            timings=EngineTimings(total=time.monotonic() - began),
             judged=False,
         )
 
@@ -345,8 +345,8 @@ class UpstreamCompleter:
         room = min(request.max_context, max(window // 2, window - request.max_tokens))
         whole = request.kind == "fill" or not (self._last.edits or self._trained)
         parts = fitted(request.parts, room, whole=whole)
-        asked = drawing if isinstance(drawing, Drawing) else Drawing()
-        return Ask(parts, max(1, min(request.max_tokens, window - room)), request.stop, asked)
+        sampling = drawing if isinstance(drawing, Drawing) else Drawing()
+        return Ask(parts, max(1, min(request.max_tokens, window - room)), request.stop, sampling)
 
     @property
     def _trained(self) -> EditFormat | None:
@@ -511,8 +511,8 @@ def fitted(parts: PromptParts, room: int, *, whole: bool) -> PromptParts:
             break
         related.insert(0, excerpt)
     if whole and edits:
-        told = "".join(f"--- {hunk.path}\n{diff_text(hunk)}" for hunk in edits)
-        related.append(Excerpt(_EDITS_PATH, 0, told))
+        text = "".join(f"--- {hunk.path}\n{diff_text(hunk)}" for hunk in edits)
+        related.append(Excerpt(_EDITS_PATH, 0, text))
     kept = () if whole else tuple(edits)
     return replace(parts.with_window(before, behind), related=tuple(related), far=(), edits=kept)
 

@@ -75,12 +75,12 @@ class Target:
         problem = problem_of(url)
         if problem is not None:
             raise UpstreamError("refused", problem)
-        said = {
+        words = {
             name: value
             for name in ("format", "model", "key", "fim", "edit")
             if (value := os.environ.get(f"CALOMEL_UPSTREAM_{name.upper()}"))
         }
-        return cls(url, **said)  # type: ignore[arg-type]
+        return cls(url, **words)  # type: ignore[arg-type]
 
     @property
     def base(self) -> str:
@@ -215,10 +215,10 @@ class Exchange:
                     continue  # a proxy that keeps the connection open
                 if data == b"[DONE]":
                     return
-                found = self._read(data)
-                if isinstance(found, dict) and found.get("error"):
-                    raise self._refusal(_status(found), data)
-                yield found
+                items = self._read(data)
+                if isinstance(items, dict) and items.get("error"):
+                    raise self._refusal(_status(items), data)
+                yield items
 
     def _read(self, data: bytes) -> Any:
         try:
@@ -253,39 +253,39 @@ class Exchange:
             raise self.broken() from None
 
     def _unreachable(self, error: Exception) -> UpstreamError:
-        found = _tls(error)
-        if found is None:
+        problem = _tls(error)
+        if problem is None:
             message = f"no server answers at {self.target.base}: start it, or correct upstream"
             return UpstreamError("unreachable", message, gone=True)
-        if isinstance(found, ssl.SSLCertVerificationError):
-            why = f"has no trusted certificate ({found.verify_message}): "
+        if isinstance(problem, ssl.SSLCertVerificationError):
+            why = f"has no trusted certificate ({problem.verify_message}): "
             why += "set SSL_CERT_FILE to its authority"
         else:
-            why = f"does not support TLS, or its version ({found.reason or 'no TLS'}): on this machine, use http://"
+            why = f"does not support TLS, or its version ({problem.reason or 'no TLS'}): on this machine, use http://"
         return UpstreamError("refused", f"{self._place} {why}")
 
     def _refusal(self, status: int, data: bytes) -> UpstreamError:
         """The error for a status; never repeats the body, which may quote the prompt."""
-        said = data.decode("utf-8", "replace").lower()
+        text = data.decode("utf-8", "replace").lower()
         if status in _UNAUTHORISED:
             does = "requires a key" if self.target.key is None else "rejects the key"
             message = f"{self._place} {does}: put it into upstream-key-file or CALOMEL_UPSTREAM_KEY"
-            return UpstreamError("refused", message, status, said)
+            return UpstreamError("refused", message, status, text)
         if 300 <= status < 400:  # noqa: PLR2004 (RFC 9110)
             message = f"{self._place} redirects elsewhere, which Calomel does not follow: set upstream to that address"
-            return UpstreamError("refused", message, status, said)
+            return UpstreamError("refused", message, status, text)
         if status == _BUSY:
-            return UpstreamError("overloaded", f"{self._place} is overloaded: try again shortly", status, said)
+            return UpstreamError("overloaded", f"{self._place} is overloaded: try again shortly", status, text)
         if status == _LOADING:
             return UpstreamError(
                 "loading", f"{self._place} is not ready yet: wait until it has loaded its model", status
             )
-        window = _WINDOW.search(said)
+        window = _WINDOW.search(text)
         if window:
             message = f"{self._place} has room for {window[1]} tokens: try again, or enlarge its context"
-            return UpstreamError("failed", message, status, said, window=int(window[1]))
+            return UpstreamError("failed", message, status, text, window=int(window[1]))
         message = f"{self._place} answered with an error ({status or 'in its answer'}): see its log"
-        return UpstreamError("failed", message, status, said)
+        return UpstreamError("failed", message, status, text)
 
     async def open(self) -> AsyncClient:
         """What sends: made at the first question, or before it by whoever counts the time of an answer."""
@@ -333,16 +333,16 @@ async def _lines(response: Response) -> AsyncGenerator[bytes]:
 
 async def _beginning(response: Response) -> bytes:
     """The start of an error's body, enough to tell cases apart."""
-    found = b""
+    body = b""
     async for chunk in response.aiter_bytes():
-        found += chunk
-        if len(found) > _MOST_ERROR_BYTES:
+        body += chunk
+        if len(body) > _MOST_ERROR_BYTES:
             break
-    return found
+    return body
 
 
-def _status(found: dict[str, Any]) -> int:
+def _status(fields: dict[str, Any]) -> int:
     """The status code in an error inside a stream."""
-    error = found["error"]
+    error = fields["error"]
     code = error.get("code") if isinstance(error, dict) else None
     return code if isinstance(code, int) and 100 <= code < 600 else 0  # noqa: PLR2004 (RFC 9110)

@@ -85,19 +85,19 @@ class LlamaCpp(Adapter):
             more = {"prompt": prompt_of(ask, form), "stop": (*ask.stop, *(form.ends if form else ()))}
             events = self._exchange.events("/completion", {**body, **more}, patience)
         async with aclosing(events):
-            async for found in events:
-                said = record(found)
+            async for event in events:
+                data = record(event)
                 log_probs = tuple(
-                    number(record(each).get("logprob")) for each in items(said.get("completion_probabilities"))
+                    number(record(each).get("logprob")) for each in items(data.get("completion_probabilities"))
                 )
-                over = said.get("stop") is True
-                cut = said.get("stop_type") == "limit" or said.get("stopped_limit") is True
+                over = data.get("stop") is True
+                cut = data.get("stop_type") == "limit" or data.get("stopped_limit") is True
                 yield Piece(
-                    text(said.get("content")),
+                    text(data.get("content")),
                     log_probs,
                     ("length" if cut else "stop") if over else None,
-                    whole(said.get("tokens_evaluated")),
-                    whole(record(said.get("timings")).get("cache_n")),
+                    whole(data.get("tokens_evaluated")),
+                    whole(record(data.get("timings")).get("cache_n")),
                 )
                 if over:
                     return
@@ -140,9 +140,9 @@ class Ollama(Adapter):
         """The model, its window and, from its template, its tokens."""
         self._model = self._one_of(await self.names())
         shown = record(await self._exchange.post("/api/show", {"model": self._model}))
-        known = format_named(f"{self._model} {shown.get('template')}") if self._target.fim is None else self._form
-        self._form = known
-        if known is None and "insert" not in items(shown.get("capabilities")):
+        format_name = format_named(f"{self._model} {shown.get('template')}") if self._target.fim is None else self._form
+        self._form = format_name
+        if format_name is None and "insert" not in items(shown.get("capabilities")):
             self._form = LEFT_TO_RIGHT
         return Known(self._model, _num_ctx(str(shown.get("parameters") or "")), await self._try())
 
@@ -158,14 +158,14 @@ class Ollama(Adapter):
             body |= {"prompt": prompt_of(ask, form), "raw": True}
             options["stop"] = (*ask.stop, *(form.ends if form else ()))
         async with aclosing(self._exchange.events("/api/generate", {**body, "options": options}, patience)) as events:
-            async for found in events:
-                said = record(found)
-                over = said.get("done") is True
+            async for event in events:
+                data = record(event)
+                over = data.get("done") is True
                 yield Piece(
-                    text(said.get("response")),
-                    tuple(number(record(each).get("logprob")) for each in items(said.get("logprobs"))),
-                    ("length" if said.get("done_reason") == "length" else "stop") if over else None,
-                    whole(said.get("prompt_eval_count")),
+                    text(data.get("response")),
+                    tuple(number(record(each).get("logprob")) for each in items(data.get("logprobs"))),
+                    ("length" if data.get("done_reason") == "length" else "stop") if over else None,
+                    whole(data.get("prompt_eval_count")),
                 )
                 if over:
                     return
@@ -175,5 +175,5 @@ class Ollama(Adapter):
 def _num_ctx(parameters: str) -> int:
     """`num_ctx` among a Modelfile's parameters, one per line."""
     lines = (line.split() for line in parameters.splitlines())
-    found = next((line[1] for line in lines if len(line) > 1 and line[0] == "num_ctx"), "")
-    return int(found) if found.isdecimal() and len(found) < len(str(2**31)) else DEFAULT_WINDOW
+    number = next((line[1] for line in lines if len(line) > 1 and line[0] == "num_ctx"), "")
+    return int(number) if number.isdecimal() and len(number) < len(str(2**31)) else DEFAULT_WINDOW

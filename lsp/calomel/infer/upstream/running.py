@@ -34,8 +34,8 @@ class Running:
 
 async def running(ports: Sequence[tuple[str, int]] | None = None) -> list[Running]:
     """Those of this machine that answer within seconds, in the order of the ports (None: the usual ones)."""
-    found = await asyncio.gather(*(_at(title, port) for title, port in (USUAL_PORTS if ports is None else ports)))
-    return [each for each in found if each is not None]
+    servers = await asyncio.gather(*(_at(title, port) for title, port in (USUAL_PORTS if ports is None else ports)))
+    return [each for each in servers if each is not None]
 
 
 async def _at(usual: str, port: int) -> Running | None:

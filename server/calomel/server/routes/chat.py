@@ -22,7 +22,7 @@ from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
 from calomel.prompts.grammar import GrammarError
 from calomel.server import wire
 from calomel.server.answers import DONE
-from calomel.server.door import Visit, Wording, door_of, visit, while_there
+from calomel.server.app_state import AnswerFormat, RequestContext, app_state_of, request_context, while_there
 from calomel.server.errors import InvalidParameterError, ModelFailedError, RefusedError
 from calomel.server.metrics import Spent
 from calomel.server.middleware import protected_router
@@ -228,21 +228,21 @@ router = protected_router()
 @router.post("/v1/chat/completions", response_model=ChatCompletion)
 async def create_chat_completion(body: ChatRequestBody, request: Request) -> Response:
     """Answer a conversation; with `stream` as server-sent events, with `diffusing` too as whole canvas states."""
-    template = _template(door_of(request).settings.model)
+    template = _template(app_state_of(request).settings.model)
     if template is None:
         raise NoChatError(param="model")
-    async with visit(request, "chat") as visiting:
-        if not isinstance(visiting.filler, Filler):
+    async with request_context(request, "chat") as context:
+        if not isinstance(context.filler, Filler):
             raise NoChatError(param="model")
-        chat = Chat(visiting.filler, template, lambda: f"call_{uuid.uuid4().hex[:24]}")
-        wanted = await asyncio.to_thread(chat_request, visiting, body)
+        chat = Chat(context.filler, template, lambda: f"call_{uuid.uuid4().hex[:24]}")
+        wanted = await asyncio.to_thread(chat_request, context, body)
         try:
-            wording = _wording(visiting, body)
+            answer_format = _wording(context, body)
             if body.stream:
                 items: AsyncGenerator[str | Reply] | AsyncGenerator[CanvasText | Reply]
                 items = chat.canvases(wanted) if body.diffusing else chat.stream(wanted)
-                return visiting.stream(wording, await visiting.begun(items))
-            return visiting.whole(wording.whole(await while_there(visiting.request, chat.reply(wanted))))
+                return context.stream(answer_format, await context.begun(items))
+            return context.whole(answer_format.whole(await while_there(context.request, chat.reply(wanted))))
         except GrammarError as error:
             param = "tools" if wanted.schema is None and wanted.pattern is None else "response_format"
             raise InvalidParameterError(f"{param}: {error}", param) from None
@@ -250,10 +250,10 @@ async def create_chat_completion(body: ChatRequestBody, request: Request) -> Res
             raise InvalidParameterError(f"messages: {error}", "messages") from None
 
 
-def chat_request(visiting: Visit, body: ChatRequestBody) -> ChatRequest:
+def chat_request(context: RequestContext, body: ChatRequestBody) -> ChatRequest:
     """The client's request in our own type, with the published defaults; secrets in messages are masked."""
     named = body.tool_choice.function.name if isinstance(body.tool_choice, ToolParam) else None
-    form, mask = body.response_format, visiting.door.mask
+    form, mask = body.response_format, context.app_state.mask
     return ChatRequest(
         messages=tuple(each.told(mask) for each in body.messages),
         functions=tuple(tool.function.told() for tool in body.tools or ()),
@@ -285,16 +285,16 @@ def _temperature(body: ChatRequestBody) -> tuple[float, str | None]:
     return DEFAULT_TEMPERATURE, RESET
 
 
-def _wording(visiting: Visit, body: ChatRequestBody) -> Wording[Reply]:
+def _wording(context: RequestContext, body: ChatRequestBody) -> AnswerFormat[Reply]:
     # The published ids of this route have another prefix.
-    head = {**visiting.head(body.model), "id": visiting.id.replace("cmpl-", "chatcmpl-", 1)}
+    head = {**context.head(body.model), "id": context.id.replace("cmpl-", "chatcmpl-", 1)}
     warning = _temperature(body)[1]
 
     def chunk(delta: ChatDelta, reason: ChatFinishReason | None = None, **more: Any) -> ChatChunk:
         return ChatChunk(**head, choices=[ChatChunkChoice(delta=delta, finish_reason=reason)], **more)
 
     def whole(reply: Reply) -> ChatCompletion:
-        visiting.answered(Spent.of(reply))
+        context.answered(Spent.of(reply))
         message = ChatMessage(content=reply.content or (None if reply.calls else ""), tool_calls=_calls(reply))
         choices = [ChatChoice(message=message, finish_reason=_finish(reply))]
         return ChatCompletion(
@@ -302,7 +302,7 @@ def _wording(visiting: Visit, body: ChatRequestBody) -> Wording[Reply]:
         )
 
     def last(reply: Reply) -> Iterator[ChatChunk]:
-        visiting.answered(Spent.of(reply))
+        context.answered(Spent.of(reply))
         # A canvas replaces the one before, so the last has to be the whole answer.
         delta = ChatDelta(content=reply.content if body.diffusing else None)
         if reply.calls:
@@ -312,7 +312,7 @@ def _wording(visiting: Visit, body: ChatRequestBody) -> Wording[Reply]:
         if body.wants_usage:
             yield ChatChunk(**head, choices=[], usage=_usage(reply))
 
-    return Wording(
+    return AnswerFormat(
         whole,
         lambda text, canvas: chunk(ChatDelta(content=text), calomel=canvas),
         last,

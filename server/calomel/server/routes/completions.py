@@ -18,7 +18,7 @@ from calomel.prompts.grammar import GrammarError, json_form, pattern_form
 from calomel.prompts.parts import PromptParts
 from calomel.server import wire
 from calomel.server.answers import DEFAULT_MAX_TOKENS, Ended, completed, fill_of, filled, published
-from calomel.server.door import Visit, Wording, visit
+from calomel.server.app_state import AnswerFormat, RequestContext, request_context
 from calomel.server.errors import InvalidParameterError
 from calomel.server.middleware import protected_router
 
@@ -64,7 +64,7 @@ class FimChoice(BaseModel):
     index: int = 0
     text: str
     message: FimMessage
-    finish_reason: wire.FinishReason
+    finish_reason: wire.OpenAIFinishReason
 
 
 class FimCompletion(wire.Completion[FimChoice]):
@@ -78,7 +78,7 @@ class FimChunkChoice(BaseModel):
 
     index: int = 0
     text: str
-    finish_reason: wire.FinishReason | None = None
+    finish_reason: wire.OpenAIFinishReason | None = None
 
 
 class FimChunk(wire.Chunk[FimChunkChoice]):
@@ -87,11 +87,11 @@ class FimChunk(wire.Chunk[FimChunkChoice]):
     object: Literal["text_completion"] = "text_completion"
 
 
-def _fim_choice(text: str, reason: wire.FinishReason) -> FimChoice:
+def _fim_choice(text: str, reason: wire.OpenAIFinishReason) -> FimChoice:
     return FimChoice(text=text, message=FimMessage(content=text), finish_reason=reason)
 
 
-def _fim_delta(text: str, reason: wire.FinishReason | None) -> FimChunkChoice:
+def _fim_delta(text: str, reason: wire.OpenAIFinishReason | None) -> FimChunkChoice:
     return FimChunkChoice(text=text, finish_reason=reason)
 
 
@@ -102,10 +102,10 @@ router = protected_router()
 @router.post("/api/fim/completions", response_model=FimCompletion)  # a gateway's
 async def create_fim_completion(body: FimRequest, request: Request) -> Response:
     """Fill the hole; with `stream`, as server-sent events."""
-    async with visit(request, "fim") as visiting:
+    async with request_context(request, "fim") as context:
         # Requested JSON may contain a blank line.
         stop = DEFAULT_STOP if body.response_format is None or body.response_format.type == "text" else ()
-        asked = FillRequest(
+        fill_request = FillRequest(
             "fill",
             PromptParts(),
             max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
@@ -113,11 +113,11 @@ async def create_fim_completion(body: FimRequest, request: Request) -> Response:
             stop=stop if body.stop is None else tuple(body.stop),
             sampling=body.sampling(),
             max_steps=body.max_steps,
-            constraint=await _constraint(visiting.filler, body.response_format),
+            constraint=await _constraint(context.filler, body.response_format),
         )
-        wanted = await fill_of(visiting, PromptParts(prefix=body.prompt, suffix=body.suffix or ""), asked)
-        wording = published(
-            visiting.head(body.model),
+        wanted = await fill_of(context, PromptParts(prefix=body.prompt, suffix=body.suffix or ""), fill_request)
+        answer_format = published(
+            context.head(body.model),
             FimCompletion,
             _fim_choice,
             FimChunk,
@@ -125,21 +125,21 @@ async def create_fim_completion(body: FimRequest, request: Request) -> Response:
             usage=body.wants_usage,
             canvases=bool(body.diffusing),
         )
-        return await filled(visiting, wording, wanted, stream=body.stream, canvases=body.diffusing)
+        return await filled(context, answer_format, wanted, stream=body.stream, canvases=body.diffusing)
 
 
-async def _constraint(model: Answerer, asked: wire.ResponseFormat | None) -> Constraint | None:
+async def _constraint(model: Answerer, response_format: wire.ResponseFormat | None) -> Constraint | None:
     """The constraint on the answer; None for any text.
 
     Raises:
         InvalidParameterError: the schema or pattern is malformed, too large, or uses an unsupported feature.
     """
-    if asked is None or asked.type == "text":
+    if response_format is None or response_format.type == "text":
         return None
-    schema = asked.schema_of()
+    schema = response_format.schema_of()
 
     def compiled() -> Constraint:
-        return model.constraint(pattern_form(asked.pattern or "") if schema is None else json_form(schema))
+        return model.constraint(pattern_form(response_format.pattern or "") if schema is None else json_form(schema))
 
     try:
         return await asyncio.wait_for(asyncio.to_thread(compiled), _COMPILE_SECONDS)
@@ -185,7 +185,7 @@ class CompletionChoice(BaseModel):
     index: int = 0
     text: str
     logprobs: None = None
-    finish_reason: wire.FinishReason | None
+    finish_reason: wire.OpenAIFinishReason | None
 
 
 class TextCompletion(wire.Completion[CompletionChoice]):
@@ -214,14 +214,14 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
             sampling=body.sampling(),
         )
 
-    def wording(visiting: Visit) -> Wording[Ended]:
-        head = visiting.head(body.model)
+    def answer_format(context: RequestContext) -> AnswerFormat[Ended]:
+        head = context.head(body.model)
         return published(head, TextCompletion, _choice, CompletionChunk, _choice, usage=body.wants_usage)
 
     return await completed(
-        request, "completions", body.prompt, body.suffix, body.stop, asked, wording, stream=body.stream
+        request, "completions", body.prompt, body.suffix, body.stop, asked, answer_format, stream=body.stream
     )
 
 
-def _choice(text: str, reason: wire.FinishReason | None) -> CompletionChoice:
+def _choice(text: str, reason: wire.OpenAIFinishReason | None) -> CompletionChoice:
     return CompletionChoice(text=text, finish_reason=reason)

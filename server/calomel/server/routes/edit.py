@@ -20,7 +20,7 @@ from calomel.prompts.edit_prompt import ForeignPromptError
 from calomel.prompts.mercury import mercury_answer, parse_mercury
 from calomel.server import wire
 from calomel.server.answers import Ended, decided, known, published, rewritten
-from calomel.server.door import Visit, visit, while_there
+from calomel.server.app_state import RequestContext, request_context, while_there
 from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
 from calomel.server.middleware import protected_router
@@ -76,7 +76,7 @@ class EditChoice(BaseModel):
 
     index: int = 0
     message: AssistantMessage
-    finish_reason: wire.FinishReason
+    finish_reason: wire.OpenAIFinishReason
 
 
 class EditCompletion(wire.Completion[EditChoice]):
@@ -103,7 +103,7 @@ class EditChunkChoice(BaseModel):
 
     index: int = 0
     delta: Delta
-    finish_reason: wire.FinishReason | None = None
+    finish_reason: wire.OpenAIFinishReason | None = None
 
 
 class EditChunk(wire.Chunk[EditChunkChoice]):
@@ -129,13 +129,13 @@ async def create_edit_completion(body: EditRequest, request: Request) -> Respons
         prompt = await asyncio.to_thread(parse_mercury, body.messages[0].content)
     except ForeignPromptError as error:
         raise InvalidParameterError(str(error), "messages") from None
-    async with visit(request, "edit") as visiting:
-        answer = await rewritten(visiting, prompt)
-        ending = Ended(mercury_answer(answer.text), decided(visiting, answer, prompt.path))
-        wording = published(
-            visiting.head(body.model), EditCompletion, _choice, EditChunk, _delta, usage=body.wants_usage
+    async with request_context(request, "edit") as context:
+        answer = await rewritten(context, prompt)
+        ending = Ended(mercury_answer(answer.text), decided(context, answer, prompt.path))
+        answer_format = published(
+            context.head(body.model), EditCompletion, _choice, EditChunk, _delta, usage=body.wants_usage
         )
-        return known(visiting, wording, ending, [ending.text], stream=body.stream)
+        return known(context, answer_format, ending, [ending.text], stream=body.stream)
 
 
 @router.post("/v1/apply/completions", response_model=ApplyCompletion)
@@ -145,34 +145,34 @@ async def create_apply_completion(body: ApplyRequest, request: Request) -> Respo
         prompt = await asyncio.to_thread(parse_apply, body.messages[0].content)
     except ApplyPromptError as error:
         raise InvalidParameterError(f"messages: {error}", "messages") from None
-    async with visit(request, "apply") as visiting:
-        ending = await while_there(visiting.request, _merged(visiting, prompt))
-        wording = published(
-            visiting.head(body.model), ApplyCompletion, _choice, EditChunk, _delta, usage=body.wants_usage
+    async with request_context(request, "apply") as context:
+        ending = await while_there(context.request, _merged(context, prompt))
+        answer_format = published(
+            context.head(body.model), ApplyCompletion, _choice, EditChunk, _delta, usage=body.wants_usage
         )
 
         def last(_: Ended) -> Iterable[BaseModel]:
-            end, *usage = wording.last(ending)
+            end, *usage = answer_format.last(ending)
             return ApplyLastChunk(**end.model_dump(), warning=ending.warning), *usage
 
-        return known(visiting, replace(wording, last=last), ending, [ending.text], stream=body.stream)
+        return known(context, replace(answer_format, last=last), ending, [ending.text], stream=body.stream)
 
 
-async def _merged(visiting: Visit, prompt: ApplyPrompt) -> Ended:
+async def _merged(context: RequestContext, prompt: ApplyPrompt) -> Ended:
     """The merged file; no model is asked."""
     began = time.monotonic()
-    # Seconds of work for the largest files: in a thread, so that the door can answer others meanwhile; only a few at
+    # Seconds of work for the largest files: in a thread, so that the server can answer others meanwhile; only a few at
     # a time, which leaves the processor to the engine. A merge that has not begun when its client leaves never does.
-    merged = await visiting.prepare(_MERGES, merge, prompt.original, prompt.update)
-    visiting.answered(Spent(seconds=time.monotonic() - began))
+    merged = await context.prepare(_MERGES, merge, prompt.original, prompt.update)
+    context.answered(Spent(seconds=time.monotonic() - began))
     return Ended(merged.text, wire.Usage.count(0, 0, 0), warning=merged.warning)
 
 
-def _choice(content: str, reason: wire.FinishReason) -> EditChoice:
+def _choice(content: str, reason: wire.OpenAIFinishReason) -> EditChoice:
     return EditChoice(message=AssistantMessage(content=content), finish_reason=reason)
 
 
-def _delta(content: str, reason: wire.FinishReason | None) -> EditChunkChoice:
+def _delta(content: str, reason: wire.OpenAIFinishReason | None) -> EditChunkChoice:
     """The first delta has the role, and the whole answer."""
     delta = Delta(role=None if reason else "assistant", content=content)
     return EditChunkChoice(delta=delta, finish_reason=reason)

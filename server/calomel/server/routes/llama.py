@@ -21,7 +21,7 @@ from calomel.infer.launch import version
 from calomel.prompts.fim_tokens import parse_fim
 from calomel.prompts.parts import Excerpt, PromptParts
 from calomel.server.answers import Ended, answered, completed, fill_of, filled, known
-from calomel.server.door import Visit, Wording, door_of, visit
+from calomel.server.app_state import AnswerFormat, RequestContext, app_state_of, request_context
 from calomel.server.middleware import protected_router
 from calomel.server.wire import MAX_TOKENS, MOST_ASKED, Flag, Integer, Name, Number, SampledBody, Text, Usage
 
@@ -127,20 +127,22 @@ _TAB: Final = 4
 @router.post("/infill", response_model=InfillResponse)
 async def infill(body: InfillRequest, request: Request) -> Response:
     """Fill the hole after `input_prefix` and `prompt`; with `stream`, as server-sent events."""
-    async with visit(request, "infill") as visiting:
-        answer = partial(_response, visiting.door.model.id)
+    async with request_context(request, "infill") as context:
+        answer = partial(_response, context.app_state.model.id)
         if body.n_predict == 0:
-            return _fields(body, InfillResponse(content="", model=visiting.door.model.id, stop_type="limit"))
-        wanted = await _fill_request(visiting, body)
+            return _fields(body, InfillResponse(content="", model=context.app_state.model.id, stop_type="limit"))
+        wanted = await _fill_request(context, body)
         if body.stream:
-            wording = Wording(answer, lambda text, _: InfillChunk(content=text), lambda end: [answer(end, "")])
-            return await filled(visiting, wording, wanted, stream=True)
+            answer_format = AnswerFormat(
+                answer, lambda text, _: InfillChunk(content=text), lambda end: [answer(end, "")]
+            )
+            return await filled(context, answer_format, wanted, stream=True)
         try:
-            fill = await visiting.fill(wanted)
+            fill = await context.fill(wanted)
         except DeadlineExceededError:
             # Not even the context was encoded in time: there is no answer, but that is no error of the plugin.
-            return _fields(body, InfillResponse(content="", model=visiting.door.model.id, stop_type="limit"))
-        ending, text = answered(visiting, fill), indented(fill.text, body.n_indent or 0)
+            return _fields(body, InfillResponse(content="", model=context.app_state.model.id, stop_type="limit"))
+        ending, text = answered(context, fill), indented(fill.text, body.n_indent or 0)
         if text != fill.text and wanted.hole is not None:
             text = await asyncio.to_thread(wanted.hole.fitted, text, truncated=False)
         return _fields(body, answer(ending, text))
@@ -156,7 +158,7 @@ def indented(text: str, least: int) -> str:
     return text
 
 
-async def _fill_request(visiting: Visit, body: InfillRequest) -> FillRequest:
+async def _fill_request(context: RequestContext, body: InfillRequest) -> FillRequest:
     extras = (Excerpt(each.filename or "", 0, each.text) for each in body.input_extra or ())
     if body.input_prefix is None and body.input_suffix is None:
         hole = await asyncio.to_thread(
@@ -166,7 +168,7 @@ async def _fill_request(visiting: Visit, body: InfillRequest) -> FillRequest:
         hole = PromptParts(prefix=(body.input_prefix or "") + (body.prompt or ""), suffix=body.input_suffix or "")
     hole = replace(hole, related=(*hole.related, *(extra for extra in extras if extra.text.strip())))
     limit = body.t_max_predict_ms or 0
-    asked = FillRequest(
+    fill_request = FillRequest(
         "fill",
         PromptParts(),
         max_tokens=min(body.n_predict, MAX_TOKENS) if body.n_predict and body.n_predict > 0 else DEFAULT_TOKENS,
@@ -174,7 +176,7 @@ async def _fill_request(visiting: Visit, body: InfillRequest) -> FillRequest:
         sampling=body.sampling(),
         deadline=_CONTEXT_SECONDS + limit / 1000 if limit > 0 else None,
     )
-    return await fill_of(visiting, hole, asked)
+    return await fill_of(context, hole, fill_request)
 
 
 def _response(model: str, ending: Ended, text: str | None = None) -> InfillResponse:
@@ -209,7 +211,7 @@ def _fields(body: InfillRequest, answer: InfillResponse) -> Response:
     """The answer, or only the fields that the plugin names: `timings/prompt_ms` is a nested one."""
     values: dict[str, Any] = answer.model_dump()
     if body.response_fields:
-        values = {name: found for name in body.response_fields if (found := _field(values, name)) is not None}
+        values = {name: value for name in body.response_fields if (value := _field(values, name)) is not None}
     return JSONResponse(values)
 
 
@@ -317,7 +319,7 @@ async def ollama_version() -> OllamaVersion:
 @router.get("/api/tags")
 async def ollama_tags(request: Request) -> Tags:
     """The model that answers, whatever a request names."""
-    model = door_of(request).model
+    model = app_state_of(request).model
     changed = datetime.fromtimestamp(model.created, UTC).isoformat()
     return Tags(models=[Tag(name=model.id, model=model.id, modified_at=changed)])
 
@@ -328,22 +330,22 @@ async def ollama_generate(body: GenerateRequest, request: Request) -> Response:
     prompt, options, stream = body.prompt or "", body.options or Options(), body.stream is not False
     if not prompt and not body.suffix:
         # This request only loads the model.
-        async with visit(request, "generate") as visiting:
+        async with request_context(request, "generate") as context:
             nothing = Ended("", Usage.count(0, 0, 0))
-            return known(visiting, _wording(body, "load", visiting), nothing, [], stream=stream)
+            return known(context, _wording(body, "load", context), nothing, [], stream=stream)
 
     def asked() -> FillRequest:
         stop = tuple(options.stop or ())
         return FillRequest("fill", PromptParts(), max_tokens=_most(options), stop=stop, sampling=options.sampling())
 
-    wording = partial(_wording, body, None)
-    return await completed(request, "generate", prompt, body.suffix, options.stop, asked, wording, stream=stream)
+    answer_format = partial(_wording, body, None)
+    return await completed(request, "generate", prompt, body.suffix, options.stop, asked, answer_format, stream=stream)
 
 
-def _wording(body: GenerateRequest, reason: Literal["load"] | None, visiting: Visit) -> Wording[Ended]:
+def _wording(body: GenerateRequest, reason: Literal["load"] | None, context: RequestContext) -> AnswerFormat[Ended]:
     """Lines of JSON; `reason` replaces the text's own reason to end."""
-    created = datetime.fromtimestamp(visiting.created, UTC).isoformat()
-    head: dict[str, Any] = {"model": body.model or visiting.door.model.id, "created_at": created}
+    created = datetime.fromtimestamp(context.created, UTC).isoformat()
+    head: dict[str, Any] = {"model": body.model or context.app_state.model.id, "created_at": created}
 
     def whole(ending: Ended) -> GenerateResponse:
         return GenerateResponse(
@@ -357,7 +359,7 @@ def _wording(body: GenerateRequest, reason: Literal["load"] | None, visiting: Vi
             eval_duration=int(ending.making * _SECOND),
         )
 
-    return Wording(
+    return AnswerFormat(
         whole,
         lambda text, _: GenerateChunk(**head, response=text),
         lambda ending: [whole(replace(ending, text=""))],

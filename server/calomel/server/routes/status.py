@@ -22,11 +22,11 @@ from starlette.responses import JSONResponse, Response
 
 from calomel.infer.completer import Occupancy
 from calomel.infer.launch import version
-from calomel.server.door import Door, door_of
-from calomel.server.errors import DoorError, DrainingError
+from calomel.server.app_state import AppState, app_state_of
+from calomel.server.errors import ApiError, DrainingError
 from calomel.server.metrics import PaceStatus, RecentStatus
 from calomel.server.middleware import protected_router, public_router
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 from calomel.server.wire import MAX_TOKENS, Integer, ModelObject, Name
 from calomel.storage import resident_bytes
 from calomel.weights import nano_path
@@ -65,16 +65,18 @@ class Models(BaseModel):
 @models_router.get("/v1/chat/completions/models")
 async def list_models(request: Request) -> Models:
     """The model that answers, whatever model id a request names."""
-    return Models(data=[door_of(request).model])
+    return Models(data=[app_state_of(request).model])
 
 
 def describe(folder: Path | None) -> ModelObject:
     """The model in a checkpoint folder (None: the shipped one), from its config.json alone; loads no weights."""
     config = (folder or nano_path()) / "config.json"
     try:
-        said = json.loads(config.read_text(encoding="utf-8"))
+        fields = json.loads(config.read_text(encoding="utf-8"))
         # Multimodal models nest it under `text_config`.
-        positions = int((said if "max_position_embeddings" in said else said["text_config"])["max_position_embeddings"])
+        positions = int(
+            (fields if "max_position_embeddings" in fields else fields["text_config"])["max_position_embeddings"]
+        )
         created = int(config.stat().st_mtime)
     except (OSError, ValueError, KeyError, TypeError):
         # The loader reports what is wrong with the folder; this list must not fail before it.
@@ -94,7 +96,7 @@ def describe(folder: Path | None) -> ModelObject:
     )
 
 
-def behind(settings: ServerSettings) -> ModelObject:
+def behind(settings: ServeSettings) -> ModelObject:
     """The model behind an upstream server, before the server was asked."""
     name = settings.upstream_model or "upstream"
     return ModelObject(
@@ -146,7 +148,7 @@ class FeedbackAnswer(BaseModel):
 @feedback_router.post("/feedback")
 async def take_feedback(body: FeedbackRequest, request: Request) -> FeedbackAnswer:
     """Record feedback. Without a token, as clients send it; the response does not reveal whether the id is known."""
-    door_of(request).deliveries.decided(body.request_id, body.user_action, body.accepted_length or 0)
+    app_state_of(request).deliveries.decided(body.request_id, body.user_action, body.accepted_length or 0)
     return FeedbackAnswer()
 
 
@@ -216,28 +218,28 @@ router = protected_router()
 )
 async def health(request: Request) -> Response:
     """200 `{"status": "ok"}` when fills are served; else 503 with `status` "loading", "failed" or "draining"."""
-    door = door_of(request)
+    app_state = app_state_of(request)
     try:
-        if door.admission.draining:
+        if app_state.admission.draining:
             raise DrainingError
-        door.loader.filler()
-    except DoorError as error:
-        return error.response(status="draining" if isinstance(error, DrainingError) else door.loader.state)
+        app_state.loader.filler()
+    except ApiError as error:
+        return error.response(status="draining" if isinstance(error, DrainingError) else app_state.loader.state)
     return JSONResponse({"status": "ok"})
 
 
 @router.get("/calomel/v1/status", response_model=Status)
 async def status(request: Request) -> Status:
     """Model, queue, speed in the last minute, cache, suggestions, and the newest answers in numbers."""
-    door = door_of(request)
-    metrics, engine = door.metrics, look_at_engine(door)
+    app_state = app_state_of(request)
+    metrics, engine = app_state.metrics, look_at_engine(app_state)
     return Status(
         version=version(),
         uptime_seconds=metrics.uptime,
-        model=_model(door),
+        model=_model(app_state),
         queue=QueueStatus(
-            running=door.admission.taken,
-            limit=door.settings.max_requests,
+            running=app_state.admission.taken,
+            limit=app_state.settings.max_requests,
             engine_running=engine.running,
             engine_waiting=engine.waiting,
             refused=metrics.refused,
@@ -257,18 +259,18 @@ async def status(request: Request) -> Status:
     )
 
 
-def _model(door: Door) -> ModelStatus:
-    state, device = door.loader.state, door.settings.device
-    with contextlib.suppress(DoorError):
-        info = door.loader.info()
+def _model(app_state: AppState) -> ModelStatus:
+    state, device = app_state.loader.state, app_state.settings.device
+    with contextlib.suppress(ApiError):
+        info = app_state.loader.info()
         return ModelStatus(
             state=state,
             id=info.id,
             weights=info.weights,
             kinds=info.kinds,
             context=info.max_context,
-            device=device if door.settings.upstream is None else "upstream",
-            note=door.loader.filler().note if state == "ready" else None,
+            device=device if app_state.settings.upstream is None else "upstream",
+            note=app_state.loader.filler().note if state == "ready" else None,
         )
     return ModelStatus(state=state, device=device)
 
@@ -318,6 +320,6 @@ def _hashes(pattern: re.Pattern[bytes], content: bytes) -> str:
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
 
 
-def look_at_engine(door: Door) -> Occupancy:
+def look_at_engine(app_state: AppState) -> Occupancy:
     """The engine of the loaded model."""
-    return door.loader.filler().occupancy() if door.loader.state == "ready" else Occupancy()
+    return app_state.loader.filler().occupancy() if app_state.loader.state == "ready" else Occupancy()

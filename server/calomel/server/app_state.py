@@ -1,4 +1,4 @@
-"""What all routes share: the model, opened in its own thread, and `Visit`: one admitted request, up to its answer."""
+"""What all routes share: the model, opened in its own thread, and one admitted request, up to its answer."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from starlette.types import Receive, Scope, Send
 
 from calomel.infer.completer import Answerer, CanvasText, Fill, FillRequest, ModelInfo
 from calomel.server.errors import (
+    ApiError,
     ClientGoneError,
-    DoorError,
     DrainingError,
     EngineStoppedError,
     ModelFailedError,
@@ -33,7 +33,7 @@ from calomel.server.errors import (
 )
 from calomel.server.metrics import Deliveries, Metrics, Spent
 from calomel.server.middleware import CLIENT_STATE, Admission, log_failure
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 from calomel.server.wire import Canvas, ErrorResponse, ModelObject
 from calomel.suggest.stateless import EditService
 
@@ -138,7 +138,7 @@ class ModelLoader:
             self._let_go()
 
 
-Answer = TypeVar("Answer")
+AnswerT = TypeVar("AnswerT")
 Item = TypeVar("Item")
 
 
@@ -148,7 +148,7 @@ def event(data: BaseModel) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Wording(Generic[Answer]):
+class AnswerFormat(Generic[AnswerT]):
     """How one route formats an answer, whole or streamed.
 
     Attributes:
@@ -160,9 +160,9 @@ class Wording(Generic[Answer]):
         media_type: of a stream.
     """
 
-    whole: Callable[[Answer], BaseModel]
+    whole: Callable[[AnswerT], BaseModel]
     part: Callable[[str, Canvas | None], BaseModel]
-    last: Callable[[Answer], Iterable[BaseModel]]
+    last: Callable[[AnswerT], Iterable[BaseModel]]
     first: Sequence[BaseModel] = ()
     frame: Callable[[BaseModel], bytes] = event
     done: bytes = b""
@@ -187,7 +187,7 @@ class _EventStream(StreamingResponse):
 
 
 @dataclass(slots=True)
-class Door:
+class AppState:
     """The parts of one server.
 
     Attributes:
@@ -201,7 +201,7 @@ class Door:
         turns: a lock per client whose texts are being prepared.
     """
 
-    settings: ServerSettings
+    settings: ServeSettings
     loader: ModelLoader
     admission: Admission
     metrics: Metrics
@@ -214,9 +214,9 @@ class Door:
         """`text` with every character of a secret replaced; the same length."""
         return self.edits.secrets.mask_part(text)
 
-    def refusal(self, error: Exception) -> DoorError | None:
+    def refusal(self, error: Exception) -> ApiError | None:
         """The error response for `error`; None for an error that nothing declares."""
-        if isinstance(error, DoorError):
+        if isinstance(error, ApiError):
             return error
         refusal = from_engine(error)
         if isinstance(refusal, EngineStoppedError):
@@ -225,11 +225,11 @@ class Door:
 
 
 @dataclass(slots=True)
-class Visit:
+class RequestContext:
     """One admitted request.
 
     Attributes:
-        door: of the server.
+        app_state: of the server.
         route: its short name in logs and counters.
         request: as received.
         filler: the model, asked in the client's name.
@@ -238,7 +238,7 @@ class Visit:
         created: seconds since 1970.
     """
 
-    door: Door
+    app_state: AppState
     route: str
     request: Request
     filler: Answerer
@@ -254,14 +254,14 @@ class Visit:
 
     def head(self, model: str | None) -> dict[str, Any]:
         """The fields that every answer and every chunk begins with; `model` as the client calls it."""
-        return {"id": self.id, "created": self.created, "model": model or self.door.model.id}
+        return {"id": self.id, "created": self.created, "model": model or self.app_state.model.id}
 
-    async def prepare(self, pool: Executor | None, work: Callable[..., Answer], *of: Any) -> Answer:
+    async def prepare(self, pool: Executor | None, work: Callable[..., AnswerT], *of: Any) -> AnswerT:
         """Run `work` in a thread of `pool` (None: the default one).
 
         One call at a time per client, so that one client's long texts do not keep others out of the pool.
         """
-        turn = self.door.turns.setdefault(self.client, asyncio.Lock())
+        turn = self.app_state.turns.setdefault(self.client, asyncio.Lock())
         async with turn:
             return await asyncio.get_running_loop().run_in_executor(pool, work, *of)
 
@@ -282,16 +282,18 @@ class Visit:
         """An answer that is not streamed."""
         return JSONResponse(answer.model_dump())
 
-    def stream(self, wording: Wording[Answer], items: AsyncIterator[str | CanvasText | Answer]) -> Response:
+    def stream(
+        self, answer_format: AnswerFormat[AnswerT], items: AsyncIterator[str | CanvasText | AnswerT]
+    ) -> Response:
         """A streamed answer, which keeps its place until it ends; an error in it becomes its last event.
 
         `items` are deltas or canvases, and then the result of the whole answer.
         """
-        return _EventStream(self._events(wording, items), self._stack.pop_all().aclose, wording.media_type)
+        return _EventStream(self._events(answer_format, items), self._stack.pop_all().aclose, answer_format.media_type)
 
     def answered(self, spent: Spent) -> None:
         """Count and log the work behind the answer; the log gets numbers, never text."""
-        self.door.metrics.answered(self.id, self.route, spent)
+        self.app_state.metrics.answered(self.id, self.route, spent)
         _log.info(
             "%s %s: %d prompt tokens (%d cached), %d tokens in %d steps, %.0f ms, %s",
             self.route,
@@ -305,29 +307,29 @@ class Visit:
         )
 
     async def _events(
-        self, wording: Wording[Answer], items: AsyncIterator[str | CanvasText | Answer]
+        self, answer_format: AnswerFormat[AnswerT], items: AsyncIterator[str | CanvasText | AnswerT]
     ) -> AsyncIterator[bytes]:
         try:
-            for each in wording.first:
-                yield wording.frame(each)
+            for each in answer_format.first:
+                yield answer_format.frame(each)
             async for item in items:
                 if isinstance(item, CanvasText):
-                    yield wording.frame(wording.part(item.text, Canvas.of(item)))
+                    yield answer_format.frame(answer_format.part(item.text, Canvas.of(item)))
                 elif isinstance(item, str):
-                    yield wording.frame(wording.part(item, None))
+                    yield answer_format.frame(answer_format.part(item, None))
                 else:
-                    for each in wording.last(item):
-                        yield wording.frame(each)
-            if wording.done:
-                yield wording.done
+                    for each in answer_format.last(item):
+                        yield answer_format.frame(each)
+            if answer_format.done:
+                yield answer_format.done
         except Exception as error:  # noqa: BLE001 (the status has been sent; the error can only be one more event)
-            refusal = self.door.refusal(error)
+            refusal = self.app_state.refusal(error)
             if refusal is None:
                 log_failure(error)
-            yield wording.frame(ErrorResponse.model_validate((refusal or DoorError()).body()))
+            yield answer_format.frame(ErrorResponse.model_validate((refusal or ApiError()).body()))
 
 
-async def while_there(request: Request, work: Coroutine[Any, Any, Answer]) -> Answer:
+async def while_there(request: Request, work: Coroutine[Any, Any, AnswerT]) -> AnswerT:
     """Await `work`; when the client disconnects first, cancel it and raise ClientGoneError.
 
     ASGI servers cancel a streamed response then, but let a plain one run to its end; an editor that drops a request at
@@ -361,10 +363,10 @@ async def _chained(first: Item, items: AsyncIterator[Item]) -> AsyncIterator[Ite
         raise DrainingError from None
 
 
-def door_of(request: Request) -> Door:
+def app_state_of(request: Request) -> AppState:
     """The server's parts."""
-    door: Door = request.app.state.door
-    return door
+    app_state: AppState = request.app.state.app_state
+    return app_state
 
 
 def client_of(request: Request) -> str:
@@ -376,20 +378,20 @@ def client_of(request: Request) -> str:
 
 
 @asynccontextmanager
-async def visit(request: Request, route: str) -> AsyncIterator[Visit]:
+async def request_context(request: Request, route: str) -> AsyncIterator[RequestContext]:
     """Admit one request, until the context and the stream that it made have ended.
 
     Raises:
-        DoorError: there is no place, no model, or the engine refused.
+        ApiError: there is no place, no model, or the engine refused.
     """
-    door, client = door_of(request), client_of(request)
+    app_state, client = app_state_of(request), client_of(request)
     async with AsyncExitStack() as stack:
-        stack.enter_context(door.admission.place(client))
-        filler = door.loader.filler()
+        stack.enter_context(app_state.admission.place(client))
+        filler = app_state.loader.filler()
         try:
-            yield Visit(door, route, request, filler.for_client(client), door.loader.info(), stack)
+            yield RequestContext(app_state, route, request, filler.for_client(client), app_state.loader.info(), stack)
         except Exception as error:
-            refusal = door.refusal(error)
+            refusal = app_state.refusal(error)
             if refusal is None or refusal is error:
                 raise
             raise refusal from error
