@@ -16,7 +16,7 @@ from calomel.code.languages import RESERVED, TYPES
 from calomel.code.lines import Rows
 from calomel.code.names import Names, parts, respelled, spellings
 from calomel.code.scopes import around, binds, block_end, function_rows, is_inline, parameter_head
-from calomel.code.tokens import is_name, is_prose, is_quoted
+from calomel.code.tokens import is_comment, is_name, is_quoted
 from calomel.suggest.drafts.evidence import EditDraft, Evidence, LineEdit
 
 MAKER: Final = "rename"
@@ -199,7 +199,7 @@ def _uses(rows: Rows, edit: LineEdit, name: str) -> tuple[_Use, ...]:
 def _is_rename(names: Names, edit: LineEdit, pair: tuple[str, str]) -> bool:
     """Whether a line is the same except for names; a comment, except for this one."""
     one, other = names.pieces(edit.old), names.pieces(edit.new)
-    if is_prose(edit.new):
+    if is_comment(edit.new):
         return len(one) == len(other) and [pair[1] if word == pair[0] else word for word in one] == other
     changed_places = pair[0] in other and pair[1] in one
     return not changed_places and SequenceMatcher(None, one, other, autojunk=False).ratio() >= _SAME
