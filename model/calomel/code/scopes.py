@@ -58,8 +58,12 @@ def field_of(node: Node) -> tuple[Node | None, str]:
     parent = node.parent
     if parent is None:
         return None, ""
-    at = next((number for number, child in enumerate(parent.children) if child == node), -1)
-    return parent, (parent.field_name_for_child(at) or "") if at >= 0 else ""
+    # Not by the list of all children: there may be ten thousand.
+    cursor = parent.walk()
+    cursor.goto_first_child_for_byte(node.start_byte)
+    while cursor.node != node and cursor.goto_next_sibling():
+        pass
+    return parent, cursor.field_name or ""
 
 
 def declares(node: Node) -> bool:

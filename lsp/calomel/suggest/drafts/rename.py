@@ -240,13 +240,14 @@ def declares(rows: Rows, row: int, name: str | None = None) -> bool:
     return begins is not None and function_rows(rows, row) is None
 
 
-# Before the name of a function where it is defined.
+# Before the name of a function where it is defined, and how many characters before it.
+_NEAR: Final = 200
 _DEFINES: Final = re.compile(r"\b(?:def|fn|func|function)\s+(?:\([^)]*\)\s*)?$")
 
 
 def _is_function(before: str, after: str) -> bool:
     """Whether a name stands between them as a function's."""
-    return after.lstrip().startswith("(") or _DEFINES.search(before) is not None
+    return after.lstrip().startswith("(") or _DEFINES.search(before[-_NEAR:]) is not None
 
 
 def _has_other(rows: Rows, name: str, *, called: bool) -> bool:
@@ -255,7 +256,7 @@ def _has_other(rows: Rows, name: str, *, called: bool) -> bool:
         before, after, row = rows.before(match.start()), rows.behind(match.end()), rows.row(match.start())
         sets = before.endswith(("self.", "this.")) and re.match(r"\s*(?::[^=]*)?=(?!=)", after) is not None
         field = sets or (_declares_field(rows.lines[row], name) and function_rows(rows, row) is None)
-        if field if called else _DEFINES.search(before):
+        if field if called else _DEFINES.search(before[-_NEAR:]):
             return True
     return False
 
@@ -263,8 +264,12 @@ def _has_other(rows: Rows, name: str, *, called: bool) -> bool:
 def _is_variable(rows: Rows, row: int, name: str) -> bool:
     """Whether a name is a parameter or a variable of the function around a line."""
     inside = function_rows(rows, row)
-    if inside is None:
-        return False
+    return inside is not None and _is_variable_in(rows, name, inside)
+
+
+@lru_cache(maxsize=4)
+def _is_variable_in(rows: Rows, name: str, inside: range) -> bool:
+    """The same for the lines of a function; remembered, since one asks for each of its uses."""
     low, high = rows.start(inside.start), rows.end(inside.stop - 1)
     uses = rows.names.uses(rows.text[low:high], name)
     return any(_is_bound(rows, low + match.start(), name, inside) for match in uses)
