@@ -87,6 +87,22 @@ async def test_text_of_one_key_is_given_only_on_request() -> None:
         assert suggestion(await editor.inline(Trigger.EXPLICIT)).edits[0].text == ")"
 
 
+async def test_of_what_is_typed_along_the_last_key_stays_and_does_not_come_anew() -> None:
+    async with editing("x = |\n", "ab") as editor:
+        shown = suggestion(await editor.inline())
+        editor.type("a")
+        assert suggestion(await editor.inline()).id == shown.id
+    hold = asyncio.Event()
+    async with editing("x = |\n", "ab", model=ScriptedModel(hold=hold)) as editor:
+        first = asyncio.ensure_future(editor.suggester.inline(URI, editor.cursor, Trigger.EDIT))
+        await editor.time.advance(1.0)
+        editor.type("a")
+        second = asyncio.ensure_future(editor.suggester.inline(URI, editor.cursor, Trigger.EDIT))
+        await settle()
+        hold.set()
+        assert (reason(await first), reason(await second)) == ("superseded", "saves_nothing")
+
+
 async def test_an_automatic_question_waits_for_a_pause_and_an_explicit_one_does_not() -> None:
     async with editing("x = |\n") as editor:
         editor.type("c")

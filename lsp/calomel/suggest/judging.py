@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -271,8 +271,6 @@ class SuggestionFilter:
         if doubts and not sure and self._probability(subject, ()) >= least:
             refused = (self._gravest(subject, doubts),)
         reason = SilenceReason(refused[0]) if refused else None if sure else SilenceReason.LOW_CONFIDENCE
-        if reason is None and not wanted and kind == "fill" and _is_one_key(edits):
-            reason = SilenceReason.SAVES_NOTHING
         signals = replace(signals, doubts=doubts, likely=probability)
         seconds = time.perf_counter() - began
         decision = Decision(proposed, kind, signals, probability, reason, refused, seconds)
@@ -298,11 +296,6 @@ class SuggestionFilter:
 
     def _gravest(self, subject: Subject, doubts: tuple[str, ...]) -> str:
         return min(doubts, key=lambda doubt: self._probability(subject, (doubt,)))
-
-
-def _is_one_key(edits: Sequence[Planned]) -> bool:
-    """Whether typing it takes no more keys than accepting it does."""
-    return len(edits) == 1 and not edits[0].removed and len(edits[0].text) == 1
 
 
 def _signals(kind: Kind, snapshot: Snapshot, proposed: Proposed) -> OutcomeSignals:

@@ -62,6 +62,8 @@ class Offering:
         if stays and visible is not None and not _gives_way(request, visible, chosen):
             chosen = chosen if _against_past(request, past, visible.edits) else visible.edits
         against = _against_past(request, past, chosen)
+        if against is None and visible is None and _saves_nothing(request, chosen):
+            against = SilenceReason.SAVES_NOTHING
         if against is not None:
             return against
         delivered = edits_of(chosen)
@@ -236,3 +238,9 @@ def _around(text: str, chosen: tuple[Planned, ...], selected: Selected) -> TextE
     end = max(edit.end, selected.end)
     whole = text[selected.start : edit.start] + edit.text + text[edit.end : end]
     return TextEdit(selected.start, end, whole) if whole.startswith(selected.text) else None
+
+
+def _saves_nothing(request: Request, edits: tuple[Planned, ...]) -> bool:
+    """Whether typing what appears unasked takes no more keys than accepting it does."""
+    unasked = request.kind == "fill" and not request.explicit and request.selected is None
+    return unasked and len(edits) == 1 and not edits[0].removed and len(edits[0].text) == 1
