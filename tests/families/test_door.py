@@ -1,4 +1,4 @@
-"""Every family behind the HTTP door, on a tiny random checkpoint in its published layout."""
+"""Every family behind the HTTP server, on a tiny random checkpoint in its published layout."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EDIT = (
 
 
 @pytest.fixture(scope="module", params=sorted(WRITERS))
-def app_state(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     folder = tmp_path_factory.mktemp("published") / request.param
     WRITERS[request.param](folder)
     assert find(folder).name == request.param
@@ -50,16 +50,16 @@ def app_state(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         yield client
 
 
-def post(app_state: TestClient, route: str, **body: Any) -> Any:
-    return app_state.post(f"/v1/{route}/completions", json={"model": "m", **body})
+def post(client: TestClient, route: str, **body: Any) -> Any:
+    return client.post(f"/v1/{route}/completions", json={"model": "m", **body})
 
 
 def test_every_family_but_our_own_has_a_published_layout_to_be_tried_with() -> None:
     assert sorted({family.name for family in FAMILIES} - set(WRITERS)) == ["calomel"]
 
 
-def test_a_hole_is_filled(app_state: TestClient) -> None:
-    first, again = (post(app_state, "fim", temperature=0.0, **FILL) for _ in range(2))
+def test_a_hole_is_filled(client: TestClient) -> None:
+    first, again = (post(client, "fim", temperature=0.0, **FILL) for _ in range(2))
 
     assert first.status_code == 200, first.text
     answer = first.json()
@@ -69,8 +69,8 @@ def test_a_hole_is_filled(app_state: TestClient) -> None:
     assert answer["usage"]["prompt_tokens"] > 8
 
 
-def test_a_canvas_is_shown_while_it_is_denoised(app_state: TestClient) -> None:
-    answer = post(app_state, "fim", stream=True, diffusing=True, **FILL)
+def test_a_canvas_is_shown_while_it_is_denoised(client: TestClient) -> None:
+    answer = post(client, "fim", stream=True, diffusing=True, **FILL)
 
     assert answer.status_code == 200, answer.text
     *states, done = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
@@ -80,7 +80,7 @@ def test_a_canvas_is_shown_while_it_is_denoised(app_state: TestClient) -> None:
 
 
 def test_a_region_is_rewritten_and_a_draft_is_judged_where_the_model_can(
-    app_state: TestClient, request: pytest.FixtureRequest
+    client: TestClient, request: pytest.FixtureRequest
 ) -> None:
     parts = PromptParts(
         edits=(Hunk("shape.py", 0, "def area(w, height):\n", "def area(width, height):\n"),),
@@ -91,24 +91,24 @@ def test_a_region_is_rewritten_and_a_draft_is_judged_where_the_model_can(
     )
     asked = CompleteRequest("edit", parts, max_tokens=24, drafts=(Draft(REGION, "rename"),))
 
-    answer = app_state.post("/calomel/v1/complete", content=encode(asked), headers=JSON)
+    answer = client.post("/calomel/v1/complete", content=encode(asked), headers=JSON)
 
     assert answer.status_code == 200, answer.text
     told = decode(answer.content, CompleteAnswer)
     by_maker = {each.maker: each for each in told.candidates}
     draft = by_maker.pop("rename")
     assert (draft.text, draft.log_prob is not None) == (REGION, told.judged)
-    assert told.judged == (request.node.callspec.params["door"] in JUDGES)
+    assert told.judged == (request.node.callspec.params["client"] in JUDGES)
     # In the format it was trained on a model sees the region, and random weights doubt it.
-    assert CANVAS in by_maker or request.node.callspec.params["door"] not in NEXT_EDIT
+    assert CANVAS in by_maker or request.node.callspec.params["client"] not in NEXT_EDIT
     if not told.judged:
         assert told.candidates[-1] == draft
         assert by_maker[CANVAS].steps > 0
 
 
 @pytest.mark.slow
-def test_a_next_edit_is_asked_for_in_the_published_form(app_state: TestClient) -> None:
-    answer = post(app_state, "edit", messages=[{"role": "user", "content": EDIT}])
+def test_a_next_edit_is_asked_for_in_the_published_form(client: TestClient) -> None:
+    answer = post(client, "edit", messages=[{"role": "user", "content": EDIT}])
 
     assert answer.status_code == 200, answer.text
     assert answer.json()["usage"]["prompt_tokens"] > 8
@@ -116,10 +116,10 @@ def test_a_next_edit_is_asked_for_in_the_published_form(app_state: TestClient) -
     assert answer.json()["choices"][0]["message"]["content"].startswith("```\n")
 
 
-def test_a_conversation_goes_on_where_the_checkpoint_brings_a_template(app_state: TestClient) -> None:
+def test_a_conversation_goes_on_where_the_checkpoint_brings_a_template(client: TestClient) -> None:
     messages = [{"role": "user", "content": "Name a colour."}]
 
-    answer = post(app_state, "chat", messages=messages, max_tokens=8, temperature=0.0)
+    answer = post(client, "chat", messages=messages, max_tokens=8, temperature=0.0)
 
     if answer.status_code == 200:
         assert answer.json()["usage"]["prompt_tokens"] > 0

@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calomel.code.languages import builtin_names
+from calomel.code.trees import error_count
 from calomel.prompts.parts import Edit
 from calomel.prompts.tokenizer import SPECIAL_TOKENS
 from calomel.selectivity.filters import FILTERS, QUICK, fired
 from calomel.selectivity.proposal import Proposal, Recent
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.secrets import mask
-from calomel.workspace.syntax import SyntaxTrees
 
 _TIMES = re.compile(r"⟪(.*?)·(\d+)⟫")
 _LETTER = re.compile(r"\\u([0-9a-f]{4})|\\\\")
@@ -41,7 +41,7 @@ def proposal(case: str, language_id: str = "python", line_end: str = "\n") -> Pr
     def errors(behind: str) -> tuple[int, int] | None:
         start, end, new = made.edits[-1]
         more = replace(made, edits=(*made.edits[:-1], Edit(start, end, new + behind)))
-        before, after = (SyntaxTrees().error_count(text, language_id, seconds=60.0) for text in (made.text, more.after))
+        before, after = (error_count(text, language_id, 60.0) for text in (made.text, more.after))
         return None if before is None or after is None else (before, after)
 
     return replace(made, errors=errors)

@@ -79,9 +79,9 @@ calomel.infer.in_process.open_folder = open_folder
 sys.modules["calomel.families.family"] = types.SimpleNamespace(OpenOptions=Any)
 from calomel.server.errors import StartError
 from calomel.server.run import serve
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServeSettings
 try:
-    serve(ServerSettings(**json.loads(sys.argv[1])))
+    serve(ServeSettings(**json.loads(sys.argv[1])))
 except StartError as error:
     sys.exit(f"StartError: {error}")
 """

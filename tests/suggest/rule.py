@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from calomel.workspace.syntax import SyntaxTrees
+from calomel.code.trees import error_count
 
 _SAMPLES = Path(__file__).parents[2] / "server" / "calomel" / "cli" / "samples"
 _SCRIPT = """import { read } from "./files";
@@ -103,7 +103,7 @@ def _worse(case: Case, text: str) -> str:
 
 def errors(case: Case, text: str) -> int:
     """Of a text in the language of a case."""
-    return SyntaxTrees().error_count(text, case.language_id, seconds=60.0) or 0
+    return error_count(text, case.language_id, 60.0) or 0
 
 
 def _blocks(text: str) -> str:

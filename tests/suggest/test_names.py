@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import unicodedata
 from dataclasses import dataclass
 
@@ -131,3 +132,25 @@ def test_a_name_in_a_text_of_several_lines_is_a_change_of_its_own() -> None:
     after = before.replace("size", "area", 1)
     found = drafts(after, text_hunks("a.py", before, after), 0, "a.py")
     assert [(after[: each.start].count("\n"), each.alone) for each in found] == [(4, False), (2, True)]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.ts", "const % = () =>\n  Math.random()\n    .toString();\n\nexport const A = `a${%()}`;\nconst b = %();\n"),
+        ("a.go", "func f() {\n\tall := []struct {\n\t\t% int\n\t}{{%: 1}}\n\tuse(all[0].%)\n}\n"),
+        ("a.py", "def f():\n    def %(a):\n        return a\n\n    return %(1)\n"),
+    ],
+)  # fmt: skip
+def test_what_is_no_parameter_and_no_variable_is_renamed_outside_of_a_function_too(path: str, text: str) -> None:
+    before, after = text.replace("%", "size"), text.replace("%", "area", 1).replace("%", "size")
+    assert renamed(path, before, after) == text.replace("%", "area")
+
+
+def test_a_name_that_a_line_uses_a_thousand_times_takes_no_longer_than_a_person_waits() -> None:
+    many = ", ".join(["size"] * 1000)
+    before = f"class A {{\n  size = 1;\n  m() {{\n    this.size = 2;\n    use(size);\n    all = [{many}];\n  }}\n}}\n"
+    after = before.replace("this.size", "this.area")
+    began = time.process_time()
+    drafts(after, text_hunks("a.ts", before, after), 0, "a.ts")
+    assert time.process_time() - began <= 3.0

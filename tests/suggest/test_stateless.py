@@ -67,7 +67,7 @@ async def test_without_an_edit_to_go_on_with_text_for_the_cursor_is_tried() -> N
     answer = await rewritten(liking("width * height"), prompt(text, region="    return \n", cursor="return "))
 
     assert answer.text == "    return width * height\n"
-    assert answer.found[0].kind == "fill"
+    assert answer.decisions[0].kind == "fill"
 
 
 async def test_the_model_sees_edits_and_snippets_of_this_client_alone() -> None:

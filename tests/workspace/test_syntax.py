@@ -13,7 +13,7 @@ from tree_sitter import Language, Node, Parser
 
 from calomel.code.definitions import Definition, definitions_in
 from calomel.code.languages import GRAMMARS, grammar_of, load, parser_for
-from calomel.code.trees import parse_within, parser_text
+from calomel.code.trees import error_count, parse_within, parser_text
 from calomel.workspace.documents import Document
 from calomel.workspace.syntax import LONGEST_TEXT, SyntaxTrees
 
@@ -194,9 +194,9 @@ def test_blocks_begin_at_definitions_members_and_runs_of_statements() -> None:
 def test_errors_are_counted_before_and_after_an_edit() -> None:
     syntax = patient()
     editor = Editor("x = (1)\ny = 2\n", "python", [syntax])
-    assert syntax.error_count("x = (1)\n", "python") == 0
-    assert syntax.error_count("x = (\n\n", "python") == 1
-    assert syntax.error_count("x = (", "cobol") is None
+    assert error_count("x = (1)\n", "python", 60.0) == 0
+    assert error_count("x = (\n\n", "python", 60.0) == 1
+    assert error_count("x = (", "cobol", 60.0) is None
     before, after = syntax.errors_after(editor.document, 6, 7, "") or (-1, -1)
     assert before == 0
     assert after > 0
@@ -205,7 +205,7 @@ def test_errors_are_counted_before_and_after_an_edit() -> None:
 
 @pytest.mark.parametrize("text", ["return def f():\n", "return import os\n", "return for i in x:\n    pass\n"])
 def test_a_statement_within_another_is_an_error(text: str) -> None:
-    assert SyntaxTrees().error_count(text, "python", seconds=60.0)
+    assert error_count(text, "python", 60.0)
 
 
 @pytest.mark.parametrize("grammar", GRAMMARS, ids=lambda grammar: grammar.name)
@@ -226,7 +226,7 @@ def test_grammars_know_the_kinds_of_nodes_that_are_asked_for(grammar: object) ->
     ],
 )
 def test_a_statement_where_the_language_has_none_is_an_error(language_id: str, text: str, count: int) -> None:
-    assert patient().error_count(text, language_id) == count
+    assert error_count(text, language_id, 60.0) == count
 
 
 async def test_a_tree_is_made_ready_in_turns_with_others_and_for_no_longer_than_that() -> None:

@@ -14,7 +14,6 @@ from typing import Final
 from tree_sitter import Node
 
 from calomel.code.languages import Grammar, builtin_names, grammar_of
-from calomel.code.scopes import declares, field_of
 from calomel.code.trees import errors, parse
 from calomel.prompts.parts import Edit, edited
 from calomel.report.result import Table, Value
@@ -37,7 +36,10 @@ _PIECE: Final = re.compile(r"\w+|\s+|[^\w\s]")
 _EDITS: Final = 16
 # Nothing that a person edits takes longer to parse.
 _SECONDS: Final = 60.0
+# A node's fields that hold the names it declares.
+_DECLARING: Final = frozenset({"name", "left", "pattern", "declarator", "alias", "parameter", "parameters"})
 _MEMBERS: Final = frozenset({"attribute", "property", "field"})
+_PATTERNS: Final = ("pattern", "parameter", "_list", "tuple", "declarator")
 # Node types whose `name` belongs to something else, such as the callee.
 _OTHERS: Final = frozenset({"keyword_argument", "scoped_identifier", "scoped_type_identifier", "qualified_type"})
 _OWN: Final = ("self", "this")
@@ -128,7 +130,7 @@ def unknown_names(offered: Offered, grammar: Grammar) -> tuple[str, ...]:
     used, declared = [], set()
     for node in _identifiers(tree.root_node):
         name = text[node.start_byte // 2 : node.end_byte // 2]
-        if declares(node):
+        if _declares(node):
             declared.add(name)
         elif not _is_anothers(node, text) and any(
             low < node.end_byte and node.start_byte < high for low, high in ranges
@@ -185,9 +187,32 @@ def _identifiers(root: Node) -> Iterator[Node]:
         stack += node.children
 
 
+def _field(node: Node) -> tuple[Node | None, str]:
+    """The parent and the field that a node is in."""
+    parent = node.parent
+    if parent is None:
+        return None, ""
+    at = next((number for number, child in enumerate(parent.children) if child == node), -1)
+    return parent, (parent.field_name_for_child(at) or "") if at >= 0 else ""
+
+
+def _declares(node: Node) -> bool:
+    """Whether this node declares its name: as a parameter, a variable, a function, an import."""
+    parent, field = _field(node)
+    while parent is not None:
+        if parent.type in _OTHERS:
+            return False
+        if field in _DECLARING or "import" in parent.type or parent.type.startswith(("use_", "for_", "parameter")):
+            return field not in {"right", "value", "type", "body"}
+        if not parent.type.endswith(_PATTERNS):
+            return False
+        parent, field = _field(parent)
+    return False
+
+
 def _is_anothers(node: Node, text: str) -> bool:
     """Whether a name is a member of anything but the object itself, or a callee's parameter."""
-    parent, field = field_of(node)
+    parent, field = _field(node)
     if parent is None:
         return False
     if parent.type in {"keyword_argument", "pair", "field_initializer", "keyed_element", "property_signature"}:

@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from calomel.code.trees import Work, error_count
 from calomel.replay.events import shared_ends
 from calomel.replay.opportunity import LogResult, Opportunity, Shown
 from calomel.report.result import Floats, Interval, Items, Resampling, wilson
 from calomel.selectivity.sample import auroc, ece
-from calomel.workspace.syntax import SyntaxTrees
 
 ORDERS: Final = range(1, 7)
 BETA: Final = 2.0
@@ -109,9 +109,7 @@ _SECONDS = 2.0
 
 def parse_error_delta(before: str, after: str, language_id: str) -> int | None:
     """Syntax errors in the whole text after a suggestion, minus those before it; None without a grammar."""
-    trees = SyntaxTrees()
-    earlier = trees.error_count(before, language_id, seconds=_SECONDS)
-    later = trees.error_count(after, language_id, seconds=_SECONDS)
+    earlier, later = (error_count(text, language_id, _SECONDS, Work()) for text in (before, after))
     return None if earlier is None or later is None else later - earlier
 
 

@@ -143,7 +143,7 @@ class Reply:
 class _Prepared:
     """A request prepared for the engine, and when it began; `lead` is the start of the answer given by the prompt."""
 
-    asked: ChatRequest
+    request: ChatRequest
     context: tuple[int, ...]
     constraint: Constraint | None
     lead: str
@@ -238,7 +238,7 @@ class Chat:
         return tuple(context), None if form is None else self._model.grammars.compile(form)
 
     def _request(self, prepared: _Prepared) -> Request:
-        chat, config = prepared.asked, self._model.engine.config
+        chat, config = prepared.request, self._model.engine.config
         # If there is no room, the engine raises the error.
         room = max(1, min(chat.max_tokens, config.max_position_embeddings - len(prepared.context)))
         longest, generation = config.diffusion.max_canvas, self._model.whole
@@ -263,12 +263,12 @@ class Chat:
         )
 
     def _shown(self, prepared: _Prepared, ids: Sequence[int]) -> str:
-        request = prepared.asked
+        request = prepared.request
         text, stopped = cut_at_stop(self._model.tokenizer.decode(ids), request.stop)
         return shown_so_far(prepared.lead + (text if stopped else settled(text, request.stop)), request.callable)
 
     def _finish(self, prepared: _Prepared, result: Result) -> Reply:
-        request, tokenizer = prepared.asked, self._model.tokenizer
+        request, tokenizer = prepared.request, self._model.tokenizer
         text, stopped = cut_at_stop(tokenizer.decode(result.ids), request.stop)
         reading = read_reply(prepared.lead + text, request.callable)
         calls = tuple(replace(call, id=self._new_id()) for call in reading.calls)

@@ -68,7 +68,7 @@ _SHARED: Final = tuple(each.name for each in fields(CompleteRequest))
 class _Copy:
     """A copied text, its number of tokens, and whether it is so sure that the model's own answer is not needed."""
 
-    found: CopyCandidate
+    candidate: CopyCandidate
     tokens: int
     sure: bool
 
@@ -292,7 +292,7 @@ class Filler:
         own = self._request(request, prompt, record=record)
         if copied is None:
             return _Asked(request, prompt, (own,), None, 0, began)
-        judging, owed = self.judging(request, copied.found.text, prompt)
+        judging, owed = self.judging(request, copied.candidate.text, prompt)
         return _Asked(request, prompt, (judging,) if copied.sure else (judging, own), copied, owed, began)
 
     def _copy(self, request: FillRequest) -> _Copy | None:
@@ -433,11 +433,11 @@ class Filler:
             if judged is None:
                 return own
         judged = told(judged, slice(job.owed, len(judged.ids)))
-        probability = scorer.of_draft(copied.found, judged.log_probs, judged.end_log_prob)
+        probability = scorer.of_draft(copied.candidate, judged.log_probs, judged.end_log_prob)
         if own is not None and scorer.of_own(own.result.log_probs, own.result.end_log_prob) > probability:
             return own
         return Fill(
-            text=copied.found.text,
+            text=copied.candidate.text,
             finish_reason="stop",
             confidence=probability,
             prompt_tokens=judged.cached_tokens + judged.computed_tokens,

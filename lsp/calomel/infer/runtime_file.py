@@ -149,10 +149,10 @@ def published(path: Path, record: ServerRecord) -> Iterator[None]:
 def holds(path: Path, record: ServerRecord) -> bool:
     """Whether the file is still this server's."""
     try:
-        content = read(path)
+        current = read(path)
     except RuntimeFileError:
         return False
-    return content is not None and (content.pid, content.started, content.url) == (
+    return current is not None and (current.pid, current.started, current.url) == (
         record.pid,
         record.started,
         record.url,

@@ -95,7 +95,7 @@ class LikelihoodScorer:
         self._group = group
         self._like = like
         self._first = Judged((), (), 0.0)
-        self._known: dict[tuple[int, ...], Judged] = {}
+        self._judgements: dict[tuple[int, ...], Judged] = {}
 
     async def first(self, ids: tuple[int, ...]) -> tuple[Result, Judged]:
         """Judge a text with which most others start: its context and the text itself stay in the cache for them.
@@ -112,7 +112,7 @@ class LikelihoodScorer:
         A text that misses the deadline stays unknown. Returns the results of `beside`, None for one that missed it.
         Raises EngineError.
         """
-        new = [ids for ids in dict.fromkeys(texts) if ids not in self._known]
+        new = [ids for ids in dict.fromkeys(texts) if ids not in self._judgements]
         common = [self._common(ids) for ids in new]
         requests = [
             replace(self._like, context=(*self._like.context, *ids[:count]), given=ids[count:])
@@ -126,7 +126,7 @@ class LikelihoodScorer:
 
     def judged(self, ids: tuple[int, ...]) -> Judged | None:
         """The judgement of a text; None if it has none."""
-        return self._known.get(ids)
+        return self._judgements.get(ids)
 
     def _common(self, ids: Sequence[int]) -> int:
         first = self._first.ids
@@ -134,7 +134,7 @@ class LikelihoodScorer:
         return next((at for at, (ours, theirs) in enumerate(pairs) if ours != theirs), min(len(first), len(ids)))
 
     def _keep(self, ids: tuple[int, ...], log_probs: tuple[float, ...], end: float | None) -> Judged:
-        self._known[ids] = value = Judged(ids, log_probs, 0.0 if end is None else end)
+        self._judgements[ids] = value = Judged(ids, log_probs, 0.0 if end is None else end)
         return value
 
 

@@ -46,7 +46,7 @@ class Configuration(FileSystemEventHandler):
         self._folders = editor.client.folders
         self._user_file = user_settings_path()
         self._answered: Mapping[str, Any] = {}
-        self._said: Mapping[str, Any] = settings_in(editor.client.options)
+        self._initial: Mapping[str, Any] = settings_in(editor.client.options)
         self._loop = asyncio.get_running_loop()
         self._observer: Any = None
         # What the user chose in this session, and the settings that said otherwise.
@@ -69,7 +69,7 @@ class Configuration(FileSystemEventHandler):
                 self._answered = answer if isinstance(answer, dict) else {}
                 if client.configuration_replaces and isinstance(answer, dict):
                     # Otherwise a setting that the user removes would stay.
-                    self._said = {}
+                    self._initial = {}
         self._apply()
 
     async def changed(self, params: types.DidChangeConfigurationParams) -> None:
@@ -139,7 +139,7 @@ class Configuration(FileSystemEventHandler):
             user_toml=self._user_file,
             workspace_toml=self._folders[0] / FILE_NAME if self._folders else None,
             more_tomls=[folder / FILE_NAME for folder in self._folders[1:]],
-            initialization_options=self._said,
+            initialization_options=self._initial,
             configuration=settings_in(self._answered),
         )
         if settings.suggest.show == "hint" and not self._editor.client.extensions:

@@ -6,10 +6,10 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from calomel.lsp.connection import CHUNK_BYTES, Connection, Transport, claim_stdio
 
@@ -47,8 +47,8 @@ class Server:
         with dead_threads_logged(logging.getLogger("calomel.lsp")):
             return asyncio.run(self.serve(transport, connection))
 
-    async def serve(self, transport: Transport, connection: Connection | None = None) -> int:
-        """Like `run`, inside a running event loop; `connection` has greeted the client already."""
+    def serve(self, transport: Transport, connection: Connection | None = None) -> Coroutine[Any, Any, int]:
+        """Like `run`, for an event loop; `connection` has greeted the client already."""
         # Imported objects stay. Full garbage collections over them delayed the start, and keystrokes by 20 to 40 ms;
         # the garbage that imports leave behind is young.
         usual = gc.get_threshold()
@@ -57,7 +57,7 @@ class Server:
 
         gc.freeze()
         gc.set_threshold(*usual)
-        return await session.serve(
+        return session.serve(
             connection or Connection(transport.write), transport, self.completer_factory, self.clock, self.log
         )
 

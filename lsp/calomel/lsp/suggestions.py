@@ -52,7 +52,7 @@ class Suggestions:
         self._sync = sync
         self._suggester = suggester
         self._reports: dict[Kind, bool] = {"fill": editor.client.extensions, "edit": editor.client.extensions}
-        self._asked: WeakKeyDictionary[Document, int] = WeakKeyDictionary()  # the revision of the last request
+        self._revisions: WeakKeyDictionary[Document, int] = WeakKeyDictionary()  # the revision of the last request
         self._last: Suggestion | None = None  # of the next edits
         # Whether the client has a better way to ask for edits, and to show them.
         self._spoken = editor.client.extensions and editor.client.inline_completion
@@ -168,8 +168,8 @@ class Suggestions:
             return None
         document = cursor.document
         # The protocol marks explicit invocations; the revision tells an edit from a mere cursor move.
-        moved = self._asked.get(document) == document.revision
-        self._asked[document] = document.revision
+        moved = self._revisions.get(document) == document.revision
+        self._revisions[document] = document.revision
         trigger = Trigger.EXPLICIT if invoked else Trigger.CURSOR if moved else Trigger.EDIT
         selected = None if chosen is None else Selected(*_span(document, chosen.range), chosen.text)
         asking = self._suggester.inline(uri, cursor.offset, trigger, selected=selected)

@@ -14,7 +14,7 @@ from typing import Final
 from calomel.code.languages import grammar_of
 from calomel.code.lines import Rows
 from calomel.code.names import names_of
-from calomel.code.tokens import is_prose
+from calomel.code.tokens import is_comment
 from calomel.prompts.parts import Hunk
 from calomel.suggest.drafts.evidence import EditDraft, evidence
 from calomel.suggest.drafts.propose import drafts
@@ -96,7 +96,7 @@ def drafts_elsewhere(
     def holds(draft: EditDraft) -> bool:
         _, line, new = draft.changed(rows)
         pairs = set(renamed_words(line, new, rows.names))
-        renamed = draft.maker == RENAME and not draft.alone and draft.likeness >= _SURE and not is_prose(line)
+        renamed = draft.maker == RENAME and not draft.alone and draft.likeness >= _SURE and not is_comment(line)
         return renamed and bool(pairs) and pairs <= defined and not any(own(old) for old, _ in pairs)
 
     return tuple(filter(holds, candidates))

@@ -223,7 +223,7 @@ class Withheld:
         since: time of the clock at which it would have been shown.
         keys: changes that the user typed into the document since.
         noticed: it would have been visible for long enough.
-        told: `withheld` was recorded.
+        is_recorded: `withheld` was recorded.
         typed: the user typed it.
         is_over: nothing can change its outcome any more.
     """
@@ -234,7 +234,7 @@ class Withheld:
     since: float
     keys: int = 0
     noticed: bool = False
-    told: bool = False
+    is_recorded: bool = False
     typed: bool = False
     is_over: bool = False
 
@@ -306,7 +306,7 @@ class SuppressedTracker:
         self._notice(item)
         self._tell(item)
         self._followed.remove(item)
-        return item.outcome.id if item.told else None
+        return item.outcome.id if item.is_recorded else None
 
     def changed(self, uri: str, change: TextChange, origin: Origin) -> None:
         """Follow a change of a document. Writes nothing: this runs on every keystroke."""
@@ -353,8 +353,8 @@ class SuppressedTracker:
     def _tell(self, item: Withheld) -> None:
         if not item.noticed:
             return
-        if not item.told:
-            item.told = True
+        if not item.is_recorded:
+            item.is_recorded = True
             self._send(item.outcome)
         if item.typed:
             # Its signals are in the `withheld` line.

@@ -135,14 +135,14 @@ class RegionAnswer:
 
     Attributes:
         text: of the region; unchanged if there is nothing to offer.
-        found: what is offered, best first; empty for a silence.
+        decisions: what is offered, best first; empty for a silence.
         edits: of the file that the client sent, sorted and not adjacent.
         reason: why there is nothing; None if there is something.
         work: what it took.
     """
 
     text: str
-    found: tuple[Decision, ...] = ()
+    decisions: tuple[Decision, ...] = ()
     edits: tuple[TextEdit, ...] = ()
     reason: SilenceReason | None = None
     work: ModelWork = field(default_factory=ModelWork)

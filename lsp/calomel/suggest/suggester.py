@@ -326,19 +326,19 @@ class ReadAhead:
         self._answering = answering
         self._task: asyncio.Task[None] | None = None
         self._place: tuple[str, int] | None = None
-        self._known: tuple[str, int, int] | None = None
+        self._last_key: tuple[str, int, int] | None = None
 
     def rests(self, uri: str, offset: int) -> None:
         """The cursor is at `offset`: prefetch there once it has rested, unless that is done already."""
         self.stop()
         self._place = (uri, offset)
         info, wanted = self._model.info, self._answering.permission.settings.read_ahead != "never"
-        if wanted and info is not None and info.reads_ahead and self._key(uri, offset) not in {None, self._known}:
+        if wanted and info is not None and info.reads_ahead and self._key(uri, offset) not in {None, self._last_key}:
             self._task = asyncio.ensure_future(self._read(uri, offset, info))
 
     def again(self) -> None:
         """Prompts will be different from now on: forget what was prefetched. Nothing is prefetched without a model."""
-        self._known = None
+        self._last_key = None
         if self._place is not None:
             self.rests(*self._place)
 
@@ -367,7 +367,7 @@ class ReadAhead:
                 snapshot = await answering.snapshot(place, info)
                 if snapshot is not None:
                     await self._source.read_ahead(snapshot)
-                    self._known = self._key(uri, offset)
+                    self._last_key = self._key(uri, offset)
         except Exception as error:  # noqa: BLE001 (nobody waits for it: it must not end the session)
             LOG.error("reading ahead ended with %s", type(error).__name__)  # noqa: TRY400 (an error may quote the text)
 

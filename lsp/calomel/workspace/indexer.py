@@ -74,7 +74,7 @@ class Indexer:
         self._stamps: dict[str, tuple[int, int] | None] = {}
         self._deaths = 0
         self._read = 0
-        self._found = 0
+        self._total = 0
         # Whether everything has been read once; later changes do not reset it.
         self.ready = False
         self._complete = threading.Event()
@@ -225,9 +225,9 @@ class Indexer:
             self._stamps.pop(each, None)
         if everything:
             self._batches.clear()
-            self._read = self._found = 0
+            self._read = self._total = 0
         changed = [each for path, each in files.items() if path in self._texts or self._stamps.get(path) != each.stamp]
-        self._found += len(changed)
+        self._total += len(changed)
         # A file that the user has just saved comes before files that have not been read yet.
         self._batches.extendleft(reversed(_batches(changed, _FIRST_BATCH if everything else _LARGEST_BATCH)))
 
@@ -235,7 +235,7 @@ class Indexer:
         """Have the files of many small segments read again, into one."""
         files = [(path, place) for path in self._index.scattered() if (place := self._index.place(path)) is not None]
         if files:
-            self._found += len(files)
+            self._total += len(files)
             stamps = [(SourceFile(path, place.file.name), self._stamps.get(path)) for path, place in files]
             self._batches.append([Seen(file, stamp or (-1, -1)) for file, stamp in stamps])
 
@@ -265,7 +265,7 @@ class Indexer:
         if self._deaths > _DEATHS:
             self._say(f"Suggestions cannot use other files: the indexing process keeps failing ({ended or why}).")
             self._batches.clear()
-            self._tell(self._found - self._read)
+            self._tell(self._total - self._read)
             return
         # One death is no proof against a file: somebody may have killed the process.
         if len(batch) == 1 and self._deaths > 1:
@@ -284,7 +284,7 @@ class Indexer:
         if self._progress is not None:
             with contextlib.suppress(RuntimeError):
                 # The receiver may be gone already.
-                self._progress(self._read, self._found)
+                self._progress(self._read, self._total)
 
     def _breathing(self) -> Callable[[], bool]:
         """A function that lets the other threads run now and then, and returns whether to go on."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from calomel.code.definitions import Definition, block_starts, block_starts_by_lines, definitions_in
 from calomel.code.languages import COMMON_KEYWORDS, Grammar, grammar_of
 from calomel.code.lines import split_lines
+from calomel.code.names import parts
 from calomel.code.trees import parse
 from calomel.workspace.documents import Document
 from calomel.workspace.ngrams import Ngrams, Numbers
@@ -28,8 +29,6 @@ from calomel.workspace.secrets import masked, spans
 from calomel.workspace.syntax import outline_by_lines
 
 _WORD: Final = re.compile(r"[^\W\d]\w+")
-# fooBar, FOOBar, foo_bar and foo2bar are two words each.
-_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+")
 _SHORTEST_PART: Final = 3
 # Longer words are data, such as encoded keys.
 _LONGEST_WORD: Final = 64
@@ -45,8 +44,8 @@ def numbers_of(word: str) -> tuple[int, ...]:
     """The numbers of a word and of its parts in lower case; none for a keyword."""
     if word in COMMON_KEYWORDS or len(word) > _LONGEST_WORD:
         return ()
-    parts = {part.lower() for part in _PART.findall(word) if len(part) >= _SHORTEST_PART}
-    return tuple(word_number(each) for each in sorted({word, *(parts - COMMON_KEYWORDS)}))
+    words = {part for part in parts(word) if len(part) >= _SHORTEST_PART and part.isalpha()}
+    return tuple(word_number(each) for each in sorted({word, *(words - COMMON_KEYWORDS)}))
 
 
 def words_in(text: str) -> Counter[str]:

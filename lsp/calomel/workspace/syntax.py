@@ -23,7 +23,7 @@ from calomel.code.languages import (
     parser_for,
 )
 from calomel.code.lines import columns
-from calomel.code.trees import Inside, Work, begins_unclosed_string, errors, in_error, inside, parse
+from calomel.code.trees import Inside, Work, begins_unclosed_string, errors, in_error, inside
 from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.history import Listener, Origin
 from calomel.workspace.lazy_tree import LazyTree
@@ -180,8 +180,6 @@ _PARSE_SECONDS: Final = 0.008
 _PATIENCE: Final = 0.150
 # Beyond this a tree costs more memory and time than a suggestion is worth: about 30,000 lines.
 LONGEST_TEXT: Final = 1_000_000
-# The same for a text that is parsed once, such as a file with a suggestion in it.
-_LONGEST_ONCE: Final = 200_000
 
 
 @dataclass(slots=True)
@@ -317,16 +315,10 @@ class SyntaxTrees(Listener):
             return "string" if kind == "string" and begins_unclosed_string(tree, opened) else None
         return found
 
-    def error_count(self, text: str, language_id: str, *, seconds: float = 0.050) -> int | None:
-        """How many places in `text` its grammar does not understand; None without a grammar or out of time."""
-        grammar = grammar_of(language_id)
-        tree = None if len(text) > _LONGEST_ONCE else parse(text, grammar, seconds, self._clock)
-        return None if tree is None or grammar is None else errors(tree.root_node, grammar)
-
     def errors_after(self, document: Document, start: int, end: int, text: str) -> tuple[int, int] | None:
         """Errors of the document, before and after replacing its characters from `start` to `end` by `text`.
 
-        Costs a small part of two calls of `error_count`, since the tree exists. None in the same cases.
+        Costs a small part of `error_count` of both, since the tree exists. None in the same cases.
         """
         tree, grammar = self.tree(document), self._state(document).grammar
         parser = None if tree is None or grammar is None else parser_for(grammar)

@@ -110,7 +110,7 @@ def is_word(character: str) -> bool:
     return character.isalnum() or character == "_" or unicodedata.category(character or " ").startswith("M")
 
 
-_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
 
 
 def parts(name: str) -> list[str]:

@@ -41,7 +41,11 @@ _NAMED: Final = frozenset({"function", "method"})
 # A node's fields that hold the names it declares, and those that hold none.
 _DECLARING: Final = frozenset({"name", "left", "pattern", "declarator", "alias", "parameter", "parameters"})
 _VALUES: Final = frozenset({"right", "value", "type", "body", "return_type"})
-_PATTERNS: Final = ("pattern", "parameter", "parameters", "_list", "_target", "tuple", "declarator")
+_PATTERNS: Final = ("pattern", "parameter", "parameters", "_list", "_target", "tuple", "dotted_name", "declarator")
+# Fields of members of a value, and nodes whose key or name is one.
+_MEMBERS: Final = frozenset({"attribute", "property", "field"})
+_FIELDS: Final = frozenset({"field_identifier", "property_identifier"})
+_PAIRS: Final = frozenset({"pair", "field_initializer", "keyed_element", "property_signature"})
 # Node types whose `name` belongs to something else, such as the callee, or whose `left` is used.
 _OTHERS: Final = frozenset({
     "binary_expression", "binary_operator", "boolean_operator", "keyword_argument", "method_invocation",
@@ -54,8 +58,12 @@ def field_of(node: Node) -> tuple[Node | None, str]:
     parent = node.parent
     if parent is None:
         return None, ""
-    at = next((number for number, child in enumerate(parent.children) if child == node), -1)
-    return parent, (parent.field_name_for_child(at) or "") if at >= 0 else ""
+    # Not by the list of all children: there may be ten thousand.
+    cursor = parent.walk()
+    cursor.goto_first_child_for_byte(node.start_byte)
+    while cursor.node != node and cursor.goto_next_sibling():
+        pass
+    return parent, cursor.field_name or ""
 
 
 def declares(node: Node) -> bool:
@@ -72,13 +80,22 @@ def declares(node: Node) -> bool:
     return False
 
 
+def is_foreign(node: Node, text: str) -> bool:
+    """Whether a name is a member of anything but the object itself, or a parameter of a callee."""
+    parent, field = field_of(node)
+    if parent is None or parent.type in _OTHERS or parent.type in _PAIRS:
+        return parent is not None and field in {"name", "key", "field"}
+    whole = text[parent.start_byte // 2 : parent.end_byte // 2]
+    return field in _MEMBERS and (not whole.startswith(("self.", "this.")) or whole.count(".") > 1)
+
+
 def binds(rows: Rows, offset: int) -> bool | None:
     """Whether the name at an offset is a parameter or a variable declared there; None where no tree tells."""
     node, grammar = rows.node(offset), rows.names.grammar
     if node is None or grammar is None:
         return None
     parent, field = field_of(node)
-    if parent is None or parent.type == "function_declarator":
+    if parent is None or parent.type == "function_declarator" or node.type in _FIELDS:
         return False
     named = field == "name" and parent.type in grammar.definitions and parent.type not in VARIABLES
     return not named and declares(node)
@@ -144,34 +161,23 @@ def parameter_head(rows: Rows, row: int, column: int) -> int | None:
         function = _function_around(rows, node.start_byte // 2) if node.parent is not None else None
         return None if function is None or function.parent is None else function.start_point.row
     at = rows.opening(rows.start(row) + column, rows.start(max(0, row - _HEAD)))
-    found = None if at is None or rows.text[at] != "(" else read_list(rows.text, at)
-    if at is None or found is None:
-        return None
-    head, after = rows.row(at), rows.behind(found.end + 1)
-    named = re.sub(r"[\w$]*(?:<[^>]*>)?\s*$", "", rows.before(at), count=1)
-    lambdas = re.match(r"\s*(?::[^{=;]+)?=>", after)
-    defines = is_function(rows.lines[head]) or is_definition(named, after)
-    return head if defines or lambdas else None
+    head = None if at is None or rows.text[at] != "(" else rows.row(at)
+    return head if head is not None and begins_function(rows, head) else None
 
 
-def function_rows(rows: Rows, row: int) -> range | None:
-    """The lines of the innermost function around a line; None outside of all functions."""
-    node = _function_around(rows, max(rows.start(row), rows.start(row) + len(rows.lines[row].rstrip()) - 1))
+def function_rows(rows: Rows, row: int, at: int | None = None) -> range | None:
+    """The lines of the innermost function around a line; None outside of all functions.
+
+    With an offset `at` in the line, the function around that: a variable that holds a function is not in it.
+    """
+    last = max(rows.start(row), rows.start(row) + len(rows.lines[row].rstrip()) - 1)
+    node = _function_around(rows, last if at is None else at)
     if node is not None:
         return None if node.parent is None else range(node.start_point.row, node.end_point.row + 1)
-    width = len(indent_of(rows.lines[row])) + begins_function(rows, row)
-    for above in range(row, -1, -1):
-        line = rows.lines[above].strip()
-        indent = len(indent_of(rows.lines[above]))
-        # The last line of a multi-line head belongs to a start above with this indentation.
-        if not line or indent >= width or line[0] in ")]" or line == "{":
-            continue
-        if begins_function(rows, above):
-            return range(above, block_end(rows, above))
-        width = indent
-        if not width:
-            return None
-    return None
+    head: int | None = row
+    while head is not None and not begins_function(rows, head):
+        head = outer(rows, head)
+    return None if head is None else range(head, block_end(rows, head))
 
 
 def _head_end(rows: Rows, row: int) -> int:
@@ -288,7 +294,10 @@ def may_be(rows: Rows, at: int, owner: str | None) -> bool:
 
 
 def outer(rows: Rows, row: int) -> int | None:
-    """The nearest line above with less indentation."""
+    """The nearest line above with less indentation that begins something, unlike the last line of a head."""
     width = len(indent_of(rows.lines[row]))
-    lines = ((at, rows.lines[at]) for at in range(row - 1, -1, -1))
-    return next((at for at, line in lines if line.strip() and len(indent_of(line)) < width), None)
+    for at in range(row - 1, -1, -1):
+        line = rows.lines[at].strip()
+        if line and len(indent_of(rows.lines[at])) < width and line[0] not in ")]" and line != "{":
+            return at
+    return None

@@ -25,7 +25,11 @@ _TOKEN: Final = regex.compile(
     regex.VERBOSE | regex.DOTALL,
 )
 _NAME: Final = regex.compile(r"[^\W\d]\w*")
-_IMPORT: Final = re.compile(r"\s*(?:import\b|from\s+\S+\s+import\b|(?:pub\s+)?use\s|export\s.*\bfrom\b)")
+_COMMENT: Final = re.compile(r"\s*(?://|#(?!!?\[|include|define|if|endif|pragma)|--|/\*|\*|<!--|;|%|\"\"\")")
+_IMPORT: Final = re.compile(
+    r"\s*(?:(?:from\s+\S+\s+)?import\b|#\s*include\b|(?:pub\s+)?use\s+[\w:{]|using\s+[\w.]+\s*;|require(?:_relative)?\b"
+    r"|(?:const|let|var)\s+.{1,200}=\s*require\(|export\s.*\bfrom\b)"
+)
 _BRIEF: Final = 3
 
 
@@ -76,9 +80,9 @@ def is_distinctive(text: str) -> bool:
     )
 
 
-def is_prose(line: str) -> bool:
-    """Whether a line is a comment or other prose, whose edits are not repeated elsewhere."""
-    return line.lstrip().startswith(("#", "//", "*", "/*", "<!--", '"""', "--")) and not line.lstrip().startswith("#[")
+def is_comment(line: str) -> bool:
+    """Whether a line looks like a comment or other prose, whose edits are not repeated elsewhere."""
+    return _COMMENT.match(line) is not None
 
 
 def is_import(line: str) -> bool:

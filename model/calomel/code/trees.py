@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from tree_sitter import Node, Parser, Point, Tree
 
-from calomel.code.languages import Grammar, is_comment, is_interpolation, is_string, parser_for
+from calomel.code.languages import Grammar, grammar_of, is_comment, is_interpolation, is_string, parser_for
 
 # Bytes at a time. One view of the buffer is kept for each length that a last piece may have: the parser keeps every
 # object that it was given.
@@ -104,6 +104,13 @@ def parse(
     """The tree of a text that is parsed once; None without a grammar, or when it takes longer."""
     parser = None if grammar is None else parser_for(grammar)
     return None if parser is None else parse_within(parser, parser_text(text), None, clock() + seconds, clock)
+
+
+def error_count(text: str, language_id: str, seconds: float, clock: Callable[[], float] = time.monotonic) -> int | None:
+    """How many places in `text` its grammar does not understand; None without a grammar, or when it takes longer."""
+    grammar = grammar_of(language_id)
+    tree = parse(text, grammar, seconds, clock)
+    return None if tree is None else errors(tree.root_node, grammar)
 
 
 # A text that takes longer is read without a tree.

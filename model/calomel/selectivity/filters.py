@@ -18,6 +18,7 @@ from rapidfuzz.distance import Levenshtein
 
 from calomel.code.lines import LINE_END, above, below, filled, head_of, rest_of
 from calomel.code.names import is_word
+from calomel.code.tokens import is_comment
 from calomel.prompts.parts import Edit
 from calomel.selectivity.analogy import names_neighbour
 from calomel.selectivity.intent import deletes_typed, reinserts_deleted, resumes_undone, reverts_edit, unknown_name
@@ -151,7 +152,6 @@ def prompt_marker(proposal: Proposal, edit: Edit) -> bool:
 
 # A mark that opens or closes a comment of several lines is meaningful, even alone.
 _WORDLESS: Final = re.compile(r"\s*(?:#+|//+!?|--+|;+|%+|/\*+\s*\*+/|<!--\s*-->)\s*")
-_STARTS: Final = ("#", "//", "--", ";", "%", "/*", "*", "<!--")
 
 
 def empty_comment(proposal: Proposal) -> bool:
@@ -167,7 +167,7 @@ def empty_comment(proposal: Proposal) -> bool:
         return False
     if head.strip() and _WORDLESS.fullmatch(head):  # the user began it: the model only continues a ruler
         return False
-    return not "".join(above(proposal.text, start)[-1:]).strip().startswith(_STARTS)
+    return not is_comment("".join(above(proposal.text, start)[-1:]))
 
 
 _PATH_LINE: Final = re.compile(

@@ -7,7 +7,6 @@ written, and those it inserts where they were just deleted. Completing a word, o
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
@@ -15,8 +14,10 @@ from typing import Final
 import regex
 from rapidfuzz.distance import LCSseq, Levenshtein
 
-from calomel.code.names import is_word
-from calomel.prompts.parts import Edit, common_prefix, common_suffix
+from calomel.code.lines import Rows
+from calomel.code.names import is_word, names_of
+from calomel.code.scopes import declares, is_foreign
+from calomel.prompts.parts import Edit, changed_span
 from calomel.selectivity.proposal import Proposal, Recent
 
 # Whitespace characters between a deletion and the place where the text comes back.
@@ -38,26 +39,6 @@ _TIMES: Final = 4
 _SLIP: Final = 2
 
 _NAME: Final = regex.compile(r"(?<![\w$@#])[^\W\d]\w*")
-# With the prefix of the quote: r"", f"".
-_STRING: Final = re.compile(r"(?:(?<!\w)[A-Za-z]{1,2}(?=[\"']))?(?:\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`)")
-# A comment, a string that continues from above or below, documentation text.
-# An attribute of Rust names what its macros know, not what the file has.
-_PROSE: Final = re.compile(r"\s*(?:#|//|/?\*)|[^\"'`]*[\"'`]|.*\s(?:#|//)\s")
-_MEMBER: Final = re.compile(r"(?:\.|->|::)\s*\Z")
-_OWN: Final = re.compile(r"(?<![\w.])(?:self|this)\.\Z")
-# Where a name on the line is declared rather than used.
-_DECLARING: Final = re.compile(
-    r"\s*(?:(?:from|import|use|package|using|#include)\s|(?:\w+\s+)*(?:def|class|func|fn|function|type|struct|enum|"
-    r"interface|trait|impl|mod|namespace)\b)"
-)
-_DECLARED_BEHIND: Final = re.compile(r"\s*(?:,[\w\s,]*)?(?::=|=(?![=>])|:(?!:))|[^()]*\)?\s*=>|\s*\bin\b|\s+of\b")
-_KEY: Final = re.compile(r"\s*[:=](?![=:])")
-_WORD_BEFORE: Final = re.compile(r"([^\W\d]\w*)[\])>]*[\s*&]+\Z")
-# Keywords that a use follows; after any other word comes a declaration.
-_USING: Final = (
-    "and assert await case del delete do elif else extends finally from go if implements in instanceof is new not or "
-    "raise return throw typeof until while with yield match defer switch throws super print"
-)
 
 
 def reverts_edit(proposal: Proposal) -> bool:
@@ -137,22 +118,41 @@ def unknown_name(proposal: Proposal) -> bool:
     """
     if proposal.kind != "edit" or proposal.builtins is None:
         return False
-    names = tuple(_names(proposal))
-    made = {name for name, _, declared in names if declared}
-    return any(
-        not (declared or near or name in made or name in proposal.builtins)
-        and regex.search(rf"(?<!\w){regex.escape(name)}(?!\w)", proposal.text) is None
-        for name, near, declared in names
-    )
+    text, after, by = proposal.text, proposal.after, 0
+    written: list[tuple[int, int]] = []
+    for start, end, new in words_changed(text, proposal.edits):
+        low, high = text.rfind("\n", 0, start) + 1, text.find("\n", end)
+        if not low <= proposal.cursor <= (len(text) if high < 0 else high):
+            written.append((start + by, start + by + len(new)))
+        by += len(new) - (end - start)
+    names = {name for low, high in written for name in _NAME.findall(after, low, high)} - proposal.builtins
+    unknown = [name for name in names if _whole(name).search(text) is None]
+    rows = Rows(after, names_of(proposal.language_id)) if unknown else None
+    if rows is None or rows.tree is None:
+        return False
+    root = rows.tree.root_node
+    for name in unknown:
+        places = (found.start() for found in _whole(name).finditer(after))
+        nodes = [(at, root.descendant_for_byte_range(2 * at, 2 * at + 2)) for at in places]
+        named = [(at, node) for at, node in nodes if node is not None and "identifier" in node.type]
+        used = [at for at, node in named if not (is_foreign(node, after) or rows.is_quoted(at))]
+        declared = any(declares(node) for _, node in named)
+        if not declared and any(low <= at < high for at in used for low, high in written):
+            return True
+    return False
+
+
+def _whole(name: str) -> regex.Pattern[str]:
+    return regex.compile(rf"(?<!\w){regex.escape(name)}(?!\w)")
 
 
 def _trimmed(text: str, edits: Sequence[tuple[int, int, str]]) -> list[Edit]:
     """The edits without the parts that they leave unchanged."""
     bare = []
     for start, end, new in edits:
-        front, back = _shared(text[start:end], new)
-        if start + front < end - back or front < len(new) - back:
-            bare.append(Edit(start + front, end - back, new[front : len(new) - back]))
+        first, last, new_last = changed_span(text[start:end], new)
+        if first < max(last, new_last):
+            bare.append(Edit(start + first, start + last, new[first:new_last]))
     return bare
 
 
@@ -203,8 +203,8 @@ def _bare(removed: str, inserted: str) -> tuple[tuple[int, str, str], ...]:
     found: list[tuple[int, str, str]] = []
     by = 0
     for start, end, new in words_changed(removed, [(0, len(removed), inserted)]):
-        front, back = _shared(removed[start:end], new)
-        found.append((start + by + front, removed[start + front : end - back], new[front : len(new) - back]))
+        first, last, new_last = changed_span(removed[start:end], new)
+        found.append((start + by + first, removed[start + first : start + last], new[first:new_last]))
         by += len(new) - (end - start)
     return tuple(found)
 
@@ -233,8 +233,8 @@ def _near(proposal: Proposal, at: int, place: int) -> bool:
 def _common(one: str, other: str) -> int:
     """Characters that two texts have in the same order, counted only if they are most of one of them."""
     if len(one) > _LONGEST or len(other) > _LONGEST:
-        front, back = _shared(one, other)
-        return front + back
+        first, last, _ = changed_span(one, other)
+        return first + len(one) - last
     # A third of unrelated code is common by chance.
     length = int(LCSseq.similarity(one, other))
     return length if 2 * length > min(len(one), len(other)) else 0
@@ -243,40 +243,3 @@ def _common(one: str, other: str) -> int:
 def _joins(beside: str, gone: str, came: str) -> bool:
     """Whether a change at the edge of a word changes that word."""
     return is_word(beside) and (is_word(gone) or is_word(came))
-
-
-def _shared(one: str, other: str) -> tuple[int, int]:
-    """Lengths of the common beginning, and of the common end after it."""
-    front = common_prefix(one, other)
-    return front, common_suffix(one[front:], other[front:])
-
-
-def _names(proposal: Proposal) -> Iterator[tuple[str, bool, bool]]:
-    """The names that an edit writes: whether on the cursor's line, and whether it declares them."""
-    text, after, by = proposal.text, proposal.after, 0
-    edits = words_changed(text, proposal.edits)
-    for start, end, new in edits:
-        low, high = text.rfind("\n", 0, start) + 1, text.find("\n", end)
-        near = low <= proposal.cursor <= (len(text) if high < 0 else high)
-        first, last = start + by, start + by + len(new)
-        by += len(new) - (end - start)
-        at = after.rfind("\n", 0, first) + 1
-        while at <= last:
-            line_end = after.find("\n", at)
-            line_end = len(after) if line_end < 0 else line_end
-            line = _STRING.sub(lambda found: " " * len(found[0]), after[at:line_end])
-            if _PROSE.match(line) is None:
-                for found in _NAME.finditer(line, max(0, first - at), max(0, min(last, line_end) - at)):
-                    before, behind = line[: found.start()], line[found.end() :]
-                    if _KEY.match(behind) and before.count("(") > before.count(")") and not _DECLARING.match(before):
-                        continue  # a keyword argument of the callee
-                    if _MEMBER.search(before) is None or _OWN.search(before) is not None:
-                        yield found[0], near, _is_declared(before, behind)
-            at = line_end + 1
-
-
-def _is_declared(before: str, behind: str) -> bool:
-    if _DECLARING.match(before) is not None or _DECLARED_BEHIND.match(behind) is not None:
-        return True
-    word = _WORD_BEFORE.search(before)
-    return word is not None and word[1] not in _USING.split()

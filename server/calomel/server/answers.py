@@ -218,7 +218,7 @@ async def _zed_answer(context: RequestContext, zeta: ZetaPrompt, stop: Sequence[
     text = silent if answer.reason else zeta_answer(zeta, answer.text, stop)
     if text == silent and not answer.reason:
         # The text contains words of the format, so the editor would misread it.
-        answer = replace(answer, text=zeta.edit.region, found=(), edits=(), reason=SilenceReason.PROMPT_MARKER)
+        answer = replace(answer, text=zeta.edit.region, decisions=(), edits=(), reason=SilenceReason.PROMPT_MARKER)
     return Ended(text, decided(context, answer, zeta.edit.path))
 
 
@@ -230,8 +230,8 @@ def decided(context: RequestContext, answer: RegionAnswer, path: str | None) -> 
         Spent(work.context_tokens, work.cached_tokens, work.answer_tokens, work.steps, work.seconds, verdict)
     )
     context.app_state.metrics.verdicts[verdict] += 1
-    if answer.found:
-        best = answer.found[0]
+    if answer.decisions:
+        best = answer.decisions[0]
         context.app_state.deliveries.remember(
             context.id,
             best.kind,

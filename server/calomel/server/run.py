@@ -213,16 +213,16 @@ def allowed_tokens(settings: ServeSettings, *, terminal: bool) -> tuple[Tokens |
         token = tokens.new_token()
         return Tokens({"": token}), token, "Token: in {runtime_file}"
     path = settings.token_file or tokens.default_path()
-    names, made = tokens.read_or_make(path)
+    allowed, made = tokens.read_or_make(path)
     shown = str(path).replace("{", "{{").replace("}", "}}")
-    only = names.by_name.get("") if len(names.by_name) == 1 else None
+    only = allowed.by_name.get("") if len(allowed.by_name) == 1 else None
     if only is None:
         # None of the tokens is the user's own: their editors get one for this run.
         token = tokens.new_token()
-        count = len(names.by_name)
-        return Tokens({**names.by_name, EDITORS: token}), token, f"Tokens: {count} in {shown}"
+        count = len(allowed.by_name)
+        return Tokens({**allowed.by_name, EDITORS: token}), token, f"Tokens: {count} in {shown}"
     words = f"Token: {only} (kept in {shown})" if made and terminal else f"Token: in {shown}"
-    return names, only, words
+    return allowed, only, words
 
 
 def _check_tls(settings: ServeSettings) -> None:

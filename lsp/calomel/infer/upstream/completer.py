@@ -80,7 +80,7 @@ class _Answer:
     """
 
     owed: str = ""
-    said: str = ""
+    whole: str = ""
     pieces: list[Piece] = field(default_factory=list)
     finish: FinishReason | None = None
     prompt_tokens: int = 0
@@ -88,7 +88,7 @@ class _Answer:
     trimmed: bool = False
 
     def take(self, piece: Piece) -> None:
-        self.said += piece.text
+        self.whole += piece.text
         self.pieces.append(piece)
         self.finish = piece.finish or self.finish
         self.prompt_tokens = piece.prompt_tokens or self.prompt_tokens
@@ -97,12 +97,12 @@ class _Answer:
     @property
     def text(self) -> str:
         """Beyond what it owes; empty while that is incomplete."""
-        return self.said[len(self.owed) :] if self.said.startswith(self.owed) else ""
+        return self.whole[len(self.owed) :] if self.whole.startswith(self.owed) else ""
 
     @property
     def strays(self) -> bool:
         """Whether it begins otherwise than it must."""
-        return not self.said.startswith(self.owed) and (bool(self.finish) or not self.owed.startswith(self.said))
+        return not self.whole.startswith(self.owed) and (bool(self.finish) or not self.owed.startswith(self.whole))
 
     @property
     def own_pieces(self) -> list[tuple[int, Piece]]:
@@ -388,7 +388,7 @@ class UpstreamCompleter:
             async for _ in states:
                 yield
         if answer.strays:
-            answer.owed, answer.said, answer.finish = "", "", None
+            answer.owed, answer.whole, answer.finish = "", "", None
             answer.pieces.clear()
             async with aclosing(self._written(adapter, request, answer, until, ask)) as states:
                 async for _ in states:

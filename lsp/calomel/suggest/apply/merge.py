@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from rapidfuzz import fuzz
 
 from calomel.suggest.apply.snippet import read_snippet
-from calomel.suggest.apply.source import Source, dialects, grammar_for, read_source
+from calomel.suggest.apply.source import Source, grammar_for, read_source
 from calomel.suggest.edit import line_end_of, with_line_ends_of
 
 NO_PLACE: Final = "The update does not match a place in the original code. Here is the original code, unchanged."
@@ -94,7 +94,7 @@ class _Item(NamedTuple):
     head: int
 
 
-class _Piece(NamedTuple):
+class _Replacement(NamedTuple):
     """Lines `start` to `end` of the file become these lines."""
 
     start: int
@@ -110,7 +110,7 @@ class _Merge:
         self._snippet, runs = read_snippet(update, self._file, self._grammar)
         # Without markers, every top-level run is by itself.
         self._apart = {run.start for run in runs} if not self._snippet.left_out else set()
-        self._pieces: list[_Piece] = []
+        self._pieces: list[_Replacement] = []
 
     def merged(self) -> str:
         """The merged text. Raises _RefusedError."""
@@ -141,8 +141,7 @@ class _Merge:
     def _check(self, text: str) -> None:
         """Raise _RefusedError if a text parses worse than the file, or defines twice what was defined once."""
         found = read_source(text, self._grammar)
-        # A grammar other than the one found for the file may parse it.
-        if found.errors > self._file.errors and all(read_source(text, each).errors for each in dialects(self._grammar)):
+        if found.errors > self._file.errors:
             raise _RefusedError(BREAKS)
         allowed = _definitions(self._file) | _definitions(self._snippet)
         if any(count > max(1, allowed[key]) for key, count in _definitions(found).items()):
@@ -179,16 +178,16 @@ class _Merge:
             self._item(run[index], there[found])
         for (index, found), (following, after) in pairwise(anchors):
             between = lines[run[index].end : run[following].start]
-            self._pieces.append(_Piece(there[found].end, there[after].start, between))
+            self._pieces.append(_Replacement(there[found].end, there[after].start, between))
         (first, top), (last, bottom) = anchors[0], anchors[-1]
         if first:
             is_version = top > place and self._is_version(run[first - 1], there[top - 1])
             start = there[top - 1].start if is_version else there[top].start
-            self._pieces.append(_Piece(start, there[top].start, lines[run[0].start : run[first].start]))
+            self._pieces.append(_Replacement(start, there[top].start, lines[run[0].start : run[first].start]))
         if last + 1 < len(run):
             is_version = bottom + 1 < len(there) and self._is_version(run[last + 1], there[bottom + 1])
             end = there[bottom + 1].end if is_version else there[bottom].end
-            self._pieces.append(_Piece(there[bottom].end, end, lines[run[last].end : run[-1].end]))
+            self._pieces.append(_Replacement(there[bottom].end, end, lines[run[last].end : run[-1].end]))
 
     def _anchored(self, here: Sequence[_Item], there: Sequence[_Item]) -> dict[_Item, int]:
         """The place in the file's block of each item of the snippet that is there exactly once."""
@@ -209,12 +208,12 @@ class _Merge:
         lines = self._snippet.lines[run[0].start : run[-1].end]
         end = there[-1].end if there else high
         if first:
-            self._pieces.append(_Piece(low, low, [*lines, *["\n"] * _blank_after(self._snippet, run[-1].end)]))
+            self._pieces.append(_Replacement(low, low, [*lines, *["\n"] * _blank_after(self._snippet, run[-1].end)]))
         elif last:
             apart = _blank_before(self._snippet, run[0].start)
             if len(there) > 1 and self._snippet.defines(run[0].head):
                 apart = max(apart, there[-1].start - there[-2].end)
-            self._pieces.append(_Piece(end, end, [*["\n"] * apart, *lines]))
+            self._pieces.append(_Replacement(end, end, [*["\n"] * apart, *lines]))
         else:
             raise _RefusedError(NO_PLACE)
 
@@ -225,17 +224,17 @@ class _Merge:
         lines = self._snippet.lines
         if mine.end == mine.head + 1 in self._snippet.left_out and self._file.ends[theirs.head] > theirs.head + 1:
             # A head with a marker below it that is not indented: the block stays.
-            self._pieces.append(_Piece(start, _body(self._file, theirs)[0], lines[mine.start : mine.end]))
+            self._pieces.append(_Replacement(start, _body(self._file, theirs)[0], lines[mine.start : mine.end]))
             return
         if not any(mine.head < at < mine.end for at in self._snippet.left_out):
             if (mine.end - mine.head) < _LEAST_SHARE * (theirs.end - theirs.head) > _LEAST_SHARE * _SHORT_BLOCK:
                 raise _RefusedError(UNDECIDED)
-            self._pieces.append(_Piece(start, theirs.end, lines[mine.start : mine.end]))
+            self._pieces.append(_Replacement(start, theirs.end, lines[mine.start : mine.end]))
             return
         (ours, body), (old, old_body) = _body(self._snippet, mine), _body(self._file, theirs)
-        self._pieces.append(_Piece(start, old, lines[mine.start : ours]))
+        self._pieces.append(_Replacement(start, old, lines[mine.start : ours]))
         self._block(mine.head, theirs.head, old, old_body)
-        self._pieces.append(_Piece(old_body, theirs.end, lines[body : mine.end]))
+        self._pieces.append(_Replacement(old_body, theirs.end, lines[body : mine.end]))
 
     def _is_version(self, mine: _Item, theirs: _Item) -> bool:
         """Whether an item of the snippet is a new version of one of the file that has another text.

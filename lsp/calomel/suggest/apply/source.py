@@ -13,6 +13,7 @@ from tree_sitter import Node, Tree
 from calomel.code.definitions import definitions_in
 from calomel.code.languages import GRAMMARS, Grammar
 from calomel.code.lines import columns, split_lines
+from calomel.code.tokens import is_comment, is_import
 from calomel.code.trees import errors, parse
 
 # A line that closes or continues the block of the last line with the same indentation.
@@ -28,12 +29,7 @@ _ASSIGNED: Final = re.compile(
     r"^(?:(?:export|const|let|var|local|static|public|private|final|readonly|pub)\s+)*"
     r"([\w.$\-\"']+)\s*(?::[^=]+)?[:=](?!=)"
 )
-_COMMENT: Final = re.compile(r"//|#(?!\[|!\[|include|define|if|endif|pragma)|--|/\*|\*|<!--|;|%|\"\"\"")
 _DECORATION: Final = re.compile(r"@\w|\#!?\[|\[[A-Z]\w*[\](]")
-_IMPORT: Final = re.compile(
-    r"(?:from\s+\S+\s+)?import\b|#\s*include\b|(?:pub\s+)?use\s+[\w:{]|using\s+[\w.]+\s*;|require(?:_relative)?\b"
-    r"|(?:const|let|var)\s+.{1,200}=\s*require\("
-)
 _MODULE: Final = re.compile(r"^from (\S+) import\b|\bfrom\s*[\"']([^\"']+)[\"']")
 
 
@@ -92,11 +88,11 @@ class Source:
 
     def is_comment(self, line: int) -> bool:
         """Whether a line looks like a comment."""
-        return _COMMENT.match(self.keys[line]) is not None
+        return is_comment(self.keys[line])
 
     def is_import(self, line: int) -> bool:
         """Whether a line is an import."""
-        return _IMPORT.match(self.keys[line]) is not None
+        return is_import(self.keys[line])
 
     def is_above(self, line: int) -> bool:
         """Whether a line is a decorator or a comment, which belong to the definition below them."""
@@ -178,8 +174,6 @@ _ORDER: Final = (
     "python", "go", "rust", "java", "c_sharp", "typescript", "tsx", "javascript", "c", "cpp", "ruby", "json", "css",
     "bash", "html",
 )  # fmt: skip
-# Within these groups, added code may turn a text into another language.
-_DIALECTS: Final = (("typescript", "tsx", "javascript"), ("c", "cpp"))
 _BY_NAME: Final = {grammar.name: grammar for grammar in GRAMMARS}
 # Characters at the start of a file that show its language.
 _LOOKED_AT: Final = 20_000
@@ -211,12 +205,6 @@ def grammar_for(text: str) -> Grammar | None:
         if defined and not wrong:
             break
     return None if best is None or best[0][0] > _MOST_ERRORS * lines else best[1]
-
-
-def dialects(grammar: Grammar | None) -> tuple[Grammar, ...]:
-    """The other languages that a text may turn out to be with more code."""
-    names = next((names for names in _DIALECTS if grammar is not None and grammar.name in names), ())
-    return tuple(_BY_NAME[name] for name in names if grammar is not _BY_NAME[name])
 
 
 def _error_count(tree: Tree, grammar: Grammar) -> int:

@@ -11,7 +11,7 @@ from typing import Final
 from rapidfuzz import fuzz
 
 from calomel.code.lines import Rows, split_lines
-from calomel.code.tokens import is_import, is_prose
+from calomel.code.tokens import is_comment, is_import
 from calomel.prompts.parts import Hunk
 
 
@@ -120,7 +120,7 @@ class Evidence:
 
     def telling(self) -> tuple[LineEdit, ...]:
         """The changed lines of code; comments and imports only if several of them changed."""
-        aside = [edit for edit in self.edits if is_prose(edit.new) or is_import(edit.new)]
+        aside = [edit for edit in self.edits if is_comment(edit.new) or is_import(edit.new)]
         return self.edits if len(aside) > 1 else tuple(edit for edit in self.edits if edit not in aside)
 
 

@@ -16,7 +16,7 @@ from calomel.code.languages import RESERVED, TYPES
 from calomel.code.lines import Rows
 from calomel.code.names import Names, parts, respelled, spellings
 from calomel.code.scopes import around, binds, block_end, function_rows, is_inline, parameter_head
-from calomel.code.tokens import is_name, is_prose, is_quoted
+from calomel.code.tokens import is_comment, is_name, is_quoted
 from calomel.suggest.drafts.evidence import EditDraft, Evidence, LineEdit
 
 MAKER: Final = "rename"
@@ -199,7 +199,7 @@ def _uses(rows: Rows, edit: LineEdit, name: str) -> tuple[_Use, ...]:
 def _is_rename(names: Names, edit: LineEdit, pair: tuple[str, str]) -> bool:
     """Whether a line is the same except for names; a comment, except for this one."""
     one, other = names.pieces(edit.old), names.pieces(edit.new)
-    if is_prose(edit.new):
+    if is_comment(edit.new):
         return len(one) == len(other) and [pair[1] if word == pair[0] else word for word in one] == other
     changed_places = pair[0] in other and pair[1] in one
     return not changed_places and SequenceMatcher(None, one, other, autojunk=False).ratio() >= _SAME
@@ -240,13 +240,14 @@ def declares(rows: Rows, row: int, name: str | None = None) -> bool:
     return begins is not None and function_rows(rows, row) is None
 
 
-# Before the name of a function where it is defined.
+# Before the name of a function where it is defined, and how many characters before it.
+_NEAR: Final = 200
 _DEFINES: Final = re.compile(r"\b(?:def|fn|func|function)\s+(?:\([^)]*\)\s*)?$")
 
 
 def _is_function(before: str, after: str) -> bool:
     """Whether a name stands between them as a function's."""
-    return after.lstrip().startswith("(") or _DEFINES.search(before) is not None
+    return after.lstrip().startswith("(") or _DEFINES.search(before[-_NEAR:]) is not None
 
 
 def _has_other(rows: Rows, name: str, *, called: bool) -> bool:
@@ -255,7 +256,7 @@ def _has_other(rows: Rows, name: str, *, called: bool) -> bool:
         before, after, row = rows.before(match.start()), rows.behind(match.end()), rows.row(match.start())
         sets = before.endswith(("self.", "this.")) and re.match(r"\s*(?::[^=]*)?=(?!=)", after) is not None
         field = sets or (_declares_field(rows.lines[row], name) and function_rows(rows, row) is None)
-        if field if called else _DEFINES.search(before):
+        if field if called else _DEFINES.search(before[-_NEAR:]):
             return True
     return False
 
@@ -263,8 +264,12 @@ def _has_other(rows: Rows, name: str, *, called: bool) -> bool:
 def _is_variable(rows: Rows, row: int, name: str) -> bool:
     """Whether a name is a parameter or a variable of the function around a line."""
     inside = function_rows(rows, row)
-    if inside is None:
-        return False
+    return inside is not None and _is_variable_in(rows, name, inside)
+
+
+@lru_cache(maxsize=4)
+def _is_variable_in(rows: Rows, name: str, inside: range) -> bool:
+    """The same for the lines of a function; remembered, since one asks for each of its uses."""
     low, high = rows.start(inside.start), rows.end(inside.stop - 1)
     uses = rows.names.uses(rows.text[low:high], name)
     return any(_is_bound(rows, low + match.start(), name, inside) for match in uses)
@@ -274,7 +279,7 @@ def _is_bound(rows: Rows, offset: int, name: str, inside: range) -> bool:
     """Whether a name at an offset is declared there as a parameter or a variable of a function."""
     bound = binds(rows, offset)
     if bound is not None:
-        return bound
+        return bound and function_rows(rows, rows.row(offset), offset) == inside
     row, before = rows.row(offset), rows.before(offset)
     parameter = parameter_head(rows, row, len(before)) == inside.start and _NAMED.search(before) is not None
     return parameter or (
@@ -351,7 +356,7 @@ def _local(rows: Rows, edits: Sequence[LineEdit], old: str, new: str) -> range |
         if _CAUGHT.search(edit.new[:start]):
             return range(edit.row, block_end(rows, edit.row))
         head = parameter_head(rows, edit.row, start)
-        inside = function_rows(rows, edit.row if head is None else head)
+        inside = function_rows(rows, edit.row if head is None else head, rows.start(edit.row) + start)
         if inside is None:
             continue
         if rows.names.interpolated and new.startswith("$"):

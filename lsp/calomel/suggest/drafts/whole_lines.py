@@ -10,7 +10,7 @@ from typing import Final
 
 from calomel.code.lines import Rows, indent_of, split_lines
 from calomel.code.scopes import is_function
-from calomel.code.tokens import is_distinctive, is_import, is_prose
+from calomel.code.tokens import is_comment, is_distinctive, is_import
 from calomel.prompts.parts import common_prefix
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
 
@@ -66,7 +66,7 @@ def _alike(neighbours: Sequence[str]) -> str | None:
     """The common prefix of all; None if it is not distinctive."""
     first, *others = [line.strip() for line in neighbours] or [""]
     text = first[: min((common_prefix(first, each) for each in others), default=len(first))]
-    return text if len(text) >= _SHORTEST and is_distinctive(text) and not is_prose(text) else None
+    return text if len(text) >= _SHORTEST and is_distinctive(text) and not is_comment(text) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def _block(rows: Rows, before: str, after: str, near: int) -> _Block | None:
     old, new = one[first : len(one) - last], other[first : len(other) - last]
     at += first
     told = [line for line in (*old, *new) if line.strip()]
-    if not told or len(new) > _MOST or any(is_import(line) or is_prose(line) or is_function(line) for line in told):
+    if not told or len(new) > _MOST or any(is_import(line) or is_comment(line) or is_function(line) for line in told):
         return None
     # Changes of a part of a line, or of a list of parameters or arguments, have their own rules.
     opened = None if old else rows.opening(rows.start(at), rows.start(max(0, at - _LIST)))
