@@ -61,10 +61,18 @@ async def test_every_text_has_its_exact_likelihood_beside_that_of_the_current_on
 async def test_cancelling_the_question_cancels_everything_it_asked_the_engine(
     filler: Filler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent, second = watched(filler, monkeypatch)
+    sent: list[Any] = []
+    submit_all = filler.engine.submit_all
+
+    def submit(requests: Any) -> Any:
+        handles = submit_all(requests)
+        sent.extend(handles)
+        if len(handles) > 1:  # at once: the engine would be done soon
+            task.cancel()
+        return handles
+
+    monkeypatch.setattr(filler.engine, "submit_all", submit)
     task = asyncio.create_task(filler.complete(QUESTION))
-    await second.wait()
-    task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert len(sent) > len(DRAFTS)
@@ -82,20 +90,3 @@ async def test_what_the_deadline_leaves_unjudged_comes_last(filler: Filler, monk
     monkeypatch.setattr(filler.engine, "submit_all", late)
     answer = await filler.complete(replace(QUESTION, drafts=DRAFTS[:2]))
     assert {candidate.maker for candidate in answer.candidates} == {"rename", "substitution"}
-
-
-def watched(filler: Filler, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], asyncio.Event]:
-    """All handles that the engine gives out from now on, and when it gave out several at once."""
-    sent: list[Any] = []
-    several = asyncio.Event()
-    submit_all = filler.engine.submit_all
-
-    def submit(requests: Any) -> Any:
-        handles = submit_all(requests)
-        sent.extend(handles)
-        if len(handles) > 1:
-            several.set()
-        return handles
-
-    monkeypatch.setattr(filler.engine, "submit_all", submit)
-    return sent, several
