@@ -325,8 +325,8 @@ def test_a_bare_machine_gets_three_steps(run: Runner, machine: Path) -> None:
     assert done.status == 0
     assert [line[:3] for line in done.out.splitlines() if line[:1].isdigit()] == ["1. ", "2. ", "3. "]
     commands = [line.strip() for line in done.out.splitlines() if line.startswith("   ")]
-    assert commands == ["calomel editor setup --help", "calomel models recommend", "calomel try"]
-    assert "Calomel found no GPU or model server" in done.out
+    assert commands == ["calomel try", "calomel editor setup --help", "calomel models recommend"]
+    assert "Calomel uses its small model `nano`" in done.out
 
 
 def test_an_editor_that_is_there_is_named_with_its_command(run: Runner, machine: Path) -> None:

@@ -248,7 +248,7 @@ def test_three_models_are_recommended_that_fit_and_how_to_get_them(run: Runner, 
     assert not re.search(r"fetch \S*-[78]B", laptop)
     assert "No model larger than nano fits" in nothing
     # What is published of each, or why it stands there.
-    assert len(re.findall(r"known: .+ \(.+\)|known: .+ in the suite of ", card + laptop)) == len(
+    assert len(re.findall(r"score: .+ \(.+\)|score: .+ in the suite of ", card + laptop)) == len(
         re.findall("calomel models fetch", card + laptop)
     )
 

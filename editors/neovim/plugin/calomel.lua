@@ -30,6 +30,6 @@ vim.api.nvim_create_user_command("CalomelInstall", function(command)
 end, {
     nargs = "?",
     bang = true,
-    desc = "Calomel: install the server for Neovim only, from a WHEEL or the package index; with ! stop it",
+    desc = "Calomel: install the server for Neovim only, from a WHEEL; with ! stop the installation",
     complete = "file",
 })

@@ -27,8 +27,7 @@ LOG: Final = logging.getLogger(__name__)
 # Characters. Up to here a document is kept in sync, so that one that shrinks is usable again at once.
 MOST: Final = 2 * MAX_BYTES
 LOST: Final = (
-    "Calomel lost track of a document and is silent there until its text is sent again:"
-    " close and open it, or reload it from its file."
+    "Calomel lost track of this document and suggests nothing in it: close and reopen it, or reload it from its file."
 )
 
 

@@ -62,12 +62,12 @@ def steps(settings: ServeSettings) -> Iterator[Step]:
 
     editors = [each for each in check_editors(here(settings)) if each.subject in _NAMES.values()]
     ready = [each for each in editors if each.level == "ok"]
+    if not ready:
+        yield Step("Try it on sample files:", "calomel try")
     yield _editor(editors, ready)
     yield _model(next(check_upstream(settings), None))
     if ready:
         yield Step("If no suggestion appears, find out why:", "calomel doctor")
-    else:
-        yield Step("Or try the model on small files first:", "calomel try")
 
 
 def _editor(editors: list[Finding], ready: list[Finding]) -> Step:
@@ -92,7 +92,7 @@ def _model(served: Finding | None) -> Step:
     gpu = _gpu()
     if gpu is not None:
         return Step(f"This machine has {gpu}. See which larger models fit it:", "calomel models recommend")
-    none = "Calomel found no GPU or model server, so the small model `nano` answers. See which larger ones fit:"
+    none = "Calomel uses its small model `nano`. See which larger ones fit:"
     return Step(none, "calomel models recommend")
 
 

@@ -126,7 +126,7 @@ def _token(settings: ServeSettings) -> Finding:
     try:
         content = tokens.read(path)
     except FileNotFoundError:
-        return ok("token", f"none yet; the first start creates {path}")
+        return ok("token", f"none yet; the first `calomel serve` creates {path}")
     except StartError as error:
         return fail("token", str(error), f"chmod 600 {path}, or remove it: the next start creates another")
     return ok("token", f"{len(content.by_name)} in {path}")

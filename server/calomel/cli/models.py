@@ -178,7 +178,7 @@ def recommend(
         print(
             f"\n{checkpoint.name}, {checkpoint.licence}, {_gigabytes(checkpoint.billions * 2)} to download, "
             f"{plan.estimate.total / _GIB:.1f} GiB of memory with weights and prompt cache\n"
-            f"  known: {checkpoint.figures}\n"
+            f"  published score: {checkpoint.figures}\n"
             f"  calomel models fetch {checkpoint.name}\n"
             f"  in editors: server = {{ {settings} }}\n"
             f"  for others: calomel serve --model {name} --device {there}{how}"
