@@ -76,7 +76,7 @@ def test_one_on_the_path_is_taken_and_another_version_of_ours_is_offered_to_be_u
     assert workbench.toasts() == []
     onpath.unlink()
     workbench.command("Calomel: Restart")
-    workbench.until_toast("The server of Calomel has version 0.0.9; it should have version 7.0.")
+    workbench.until_toast("The Calomel server has version 0.0.9, but this extension needs 7.0.")
     workbench.until_status("Calomel")
     (before,) = workbench.server_pids()
     uv.installs(SCRIPTED)

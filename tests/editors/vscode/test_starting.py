@@ -21,7 +21,7 @@ def test_without_the_program_one_message_says_how_to_get_it_and_a_virtual_enviro
     workbench.until(workbench.toasts, "a message")
     (message,) = workbench.toasts()
     assert message.startswith(ABSENT)
-    assert "Calomel can install it for itself alone" in message
+    assert "Install it for this extension only?" in message
     assert ABSENT in workbench.status()[1]
     workbench.command("Calomel: Open the Guide")
     workbench.until(lambda: "Install the program" in workbench.see("guide"), "the guide says how, too")
