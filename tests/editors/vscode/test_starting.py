@@ -22,7 +22,7 @@ def test_without_the_program_one_message_says_how_to_get_it_and_a_virtual_enviro
     (message,) = workbench.toasts()
     assert message.startswith(ABSENT)
     assert "Install it for this extension only?" in message
-    assert ABSENT in workbench.status()[1]
+    workbench.until(lambda: ABSENT in workbench.status()[1], "the status says so, too")
     workbench.command("Calomel: Open the Guide")
     workbench.until(lambda: "Install the program" in workbench.see("guide"), "the guide says how, too")
     # The workspace gets a virtual environment with the program in it.
