@@ -235,10 +235,8 @@ class LongestMatch(Listener):
         before = own.stream[max(0, cursor - LONGEST) : cursor]
 
         def places(count: int) -> Iterator[_InDocument]:
-            wanted, others = (
-                before[-count:],
-                (lines for lines in reversed(self._documents.values()) if lines is not own),
-            )
+            wanted = before[-count:]
+            others = (lines for lines in reversed(self._documents.values()) if lines is not own)
             above, below = (own, 0, cursor - 1), (own, max(0, line_end - count), len(own.stream) - 1)
             for lines, first, end in (above, below, *((lines, 0, len(lines.stream) - 1) for lines in others)):
                 for at in lines.places(wanted, first, end):

@@ -192,7 +192,7 @@ class Ngrams:
         line = int(np.searchsorted(self.lines, place, side="right"))
         end = int(self.lines[line]) if line < len(self.lines) else len(self.tokens)
         rest = self.tokens[place:end]
-        # Behind the last line of a file are zeros.
+        # Zeros follow the last line of a file.
         return bytes(rest[rest != 0])
 
 
@@ -226,7 +226,7 @@ def _hash(numbers: Sequence[int]) -> int:
 def _askable(line: str, tokens: Sequence[str]) -> bytes:
     """For each token of a line, whether somebody may ask for the text from there on.
 
-    Behind a name with nothing between, its end is not known; and one character is typed as fast as accepted.
+    Directly after a name, nobody knows that it has ended; and one character is typed as fast as accepted.
     """
     askable = bytearray()
     at, last = 0, len(tokens) - 2

@@ -10,7 +10,8 @@ from typing import Final
 from calomel.code.scan import CLOSING
 
 _QUOTES: Final = "\"'`"
-_ARROW: Final = re.compile(r"\s*(?::[^={;]*)?=>")
+# After the parameters of a function without a name.
+ARROW: Final = re.compile(r"\s*(?::[^={;]*)?=>")
 # Types between angle brackets, nested up to three deep.
 _GENERIC: Final = re.compile(r"<(?:[\w\s,:&'.*?|\[\]]|<(?:[\w\s,:&'.*?|\[\]]|<[^<>()]*>)*>)*>")
 # Nobody edits a longer argument list by hand.
@@ -46,7 +47,7 @@ def calls(text: str, name: str | None = None) -> Iterator[Listed]:
     for match in re.finditer(rf"({pattern})(?:\s?(?:::)?(?:<[\w, :&']*>)?!?|\s*=\s*(?:async\s*)?)\(", text):
         found = read_list(text, match.end() - 1, match.group(1), match.start())
         bound = match.group().rstrip("(").rstrip().endswith(("=", "async"))
-        if found is not None and (not bound or _ARROW.match(text, found.end + 1)):
+        if found is not None and (not bound or ARROW.match(text, found.end + 1)):
             yield found
 
 

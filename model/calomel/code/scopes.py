@@ -7,7 +7,7 @@ from typing import Final
 
 from tree_sitter import Node
 
-from calomel.code.calls import read_list
+from calomel.code.calls import ARROW, read_list
 from calomel.code.languages import VARIABLES
 from calomel.code.lines import Rows, indent_of
 
@@ -27,7 +27,6 @@ _DEFINITION: Final = re.compile(
     r"(?:def|func|fn|function\*?)\s+(?:\([^)]*\)\s*)?$"
 )
 _BOUND: Final = re.compile(r"^\s*(?:export\s+)?(?:const|let|var)\s+$")
-_ARROW: Final = re.compile(r"\s*(?::[^={;]*)?=>")
 _METHOD: Final = re.compile(r"^\s*(?:(?:async|public|private|protected|static|abstract|override|get|set)\s+)*$")
 
 
@@ -147,7 +146,7 @@ def is_definition(before: str, after: str) -> bool:
         before: the line before the name.
         after: what follows the list on its last line.
     """
-    if _DEFINITION.match(before) or (_BOUND.match(before) and _ARROW.match(after)):
+    if _DEFINITION.match(before) or (_BOUND.match(before) and ARROW.match(after)):
         return True
     return bool(_METHOD.match(before)) and re.match(r"\s*(?::[^{;=]+)?\{\s*$", after) is not None
 

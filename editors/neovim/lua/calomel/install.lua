@@ -199,7 +199,7 @@ local function begin(version)
 end
 
 --- Install the server, and start it.
----@param wheel string A file or an https address; empty for the version of this plugin from the package index.
+---@param wheel string A file or an https address; empty for the newest one built in the plugin's clone.
 function M.run(wheel)
     if running then
         say("an installation is running; :CalomelInstall! stops it", vim.log.levels.WARN)
