@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Request, Result, Transformer
-from calomel.engine.cache import PrefixCache
+from calomel.engine.cache import PageTable, PrefixCache
 from calomel.engine.decoder import Decoder
 from calomel.engine.memory import MemoryConfig
 
@@ -90,7 +90,8 @@ def run() -> Iterator[Start]:
     for engine in engines:
         engine.close()
         if isinstance(engine.decoder, BlockCausal):
-            check(engine.decoder.cache)
+            tables = [job.buffer for job in engine.decoder._begun]
+            check(engine.decoder.cache, *(table for table in tables if table is not None))
 
 
 @pytest.fixture
@@ -99,7 +100,7 @@ def start(device: torch.device, run: Start) -> Start:
 
     def build(model: Transformer, **options: Any) -> Engine:
         own = {name: options.pop(name) for name in ("max_batch", "prefill_seconds") if name in options}
-        common = {"cache_tokens": 2048, "spare_tokens": 1 << 20, **options}
+        common = {"cache_tokens": 1 << 16, "page_size": 16, **options}
         return run(BlockCausal(model.to(device), **common), **own)
 
     return build
@@ -112,7 +113,7 @@ def ask(model: Transformer, start: Start, context: Context) -> Ask:
     return lambda **fields: engine.submit(Request(**{"context": context, **fields})).result(60)
 
 
-def check(cache: PrefixCache) -> None:
+def check(cache: PrefixCache, *served: PageTable) -> None:
     """Fail where a page is lost or held twice, a node is misplaced, or an idle page is not evictable."""
     held: list[int] = []
     idle = {(used, id(node)) for used, _, node in cache._idle}
@@ -121,13 +122,15 @@ def check(cache: PrefixCache) -> None:
         node = waiting.pop()
         waiting.extend(node.children.values())
         held.append(node.page)
-        assert 0 < len(node.tokens) <= cache.page_size
-        assert not node.children or len(node.tokens) == cache.page_size
+        assert 0 < len(node.tokens) <= cache.pool.size
+        assert not node.children or len(node.tokens) == cache.pool.size
         assert node.parent is not None
         assert node.parent.children.get(node.tokens) is node
         assert node.pins >= 0
         assert node.pins or node.children or (node.used, id(node)) in idle, f"page {node.page} can not be evicted"
-    assert sorted(held + cache._free) == list(range(cache.pages)), f"{len(held)} held, {len(cache._free)} free"
+    free = cache.pool.free
+    own = [page for table in served for page in table.pages[table.shared :]]
+    assert sorted([*held, *own, *free]) == list(range(cache.pool.count)), f"{len(held)} held, {len(free)} free"
 
 
 def explicit_mask(context: int, canvas: int, window: int | None, device: torch.device) -> Tensor:

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from calomel.engine import ModelConfig, Transformer
 from calomel.engine.attention import Piece, flash_attention, forward
-from calomel.engine.cache import KeyValueBuffer
+from calomel.engine.cache import Pages, PageTable
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "shifted"])
@@ -23,18 +23,27 @@ def config(request: pytest.FixtureRequest) -> ModelConfig:
     return replace(CONFIG, diffusion=replace(CONFIG.diffusion, logit_shift=request.param))
 
 
-def encode(model: Transformer, tokens: Sequence[int], chunk: int = 1000, flash: Any = None) -> KeyValueBuffer:
-    weight = model.embed_tokens.weight
-    buffer = KeyValueBuffer(model.config, len(tokens) + 140, dtype=weight.dtype, device=weight.device)
+def room(model: Transformer, tokens: int, *, size: int = 16, tables: int = 1) -> list[PageTable]:
+    """Tables with room for `tokens` each, in pages of one pool that neither lie side by side nor in order."""
+    weight, each = model.embed_tokens.weight, -(-tokens // size)
+    pool = Pages(model.config, pages=tables * each, size=size, dtype=weight.dtype, device=weight.device)
+    return [PageTable(pool, list(range(pool.count))[number::tables][::-1]) for number in range(tables)]
+
+
+def encode(
+    model: Transformer, tokens: Sequence[int], chunk: int = 1000, flash: Any = None, table: PageTable | None = None
+) -> PageTable:
+    """The keys and values of `tokens`, with room for 140 more if there is no `table` yet."""
+    table = table or room(model, len(tokens) + 140)[0]
     for first in range(0, len(tokens), chunk):
         part = tokens[first : first + chunk]
-        forward(model, [Piece(part, buffer, first, causal=True)], flash)
-        buffer.length += len(part)
-    return buffer
+        forward(model, [Piece(part, table, first, causal=True)], flash)
+        table.length += len(part)
+    return table
 
 
-def canvas(buffer: KeyValueBuffer, ids: Sequence[int]) -> Piece:
-    return Piece(ids, buffer, buffer.length, causal=False, read=range(len(ids)))
+def canvas(table: PageTable, ids: Sequence[int]) -> Piece:
+    return Piece(ids, table, table.length, causal=False, read=range(len(ids)))
 
 
 @pytest.mark.parametrize(("cached", "size"), [(61, 3), (61, 12), (61, 40), (50, 4), (20, 0)])
@@ -42,23 +51,33 @@ def test_rows_behind_cached_chunks_equal_the_whole_forward(
     model: Transformer, context: Context, naive: Naive, cached: int, size: int
 ) -> None:
     ids = [95] * (size - 1) + [17] * bool(size)
-    buffer = encode(model, context[:cached], chunk=7)
-    pieces = [Piece(context[cached:], buffer, cached, causal=True, read=range(61 - cached))] if cached < 61 else []
-    buffer.length = 61
+    table = encode(model, context[:cached], chunk=7)
+    pieces = [Piece(context[cached:], table, cached, causal=True, read=range(61 - cached))] if cached < 61 else []
+    table.length = 61
 
-    actual = forward(model, [*pieces, canvas(buffer, ids)] if size else pieces)
+    actual = forward(model, [*pieces, canvas(table, ids)] if size else pieces)
 
     torch.testing.assert_close(actual, naive(model, context, ids)[cached:], atol=1e-5, rtol=1e-5)
 
 
 def test_rows_behind_a_context_too_long_for_a_mask_equal_the_whole_forward(model: Transformer, naive: Naive) -> None:
     tokens = torch.randint(0, 90, (2400,), generator=torch.Generator().manual_seed(2)).tolist()
-    buffer = encode(model, tokens[:1300])
-    buffer.reserve(2400)
+    table = encode(model, tokens[:1300], table=room(model, 2400)[0])
 
-    actual = forward(model, [Piece(tokens[1300:], buffer, 1300, causal=True, read=range(1100))])
+    actual = forward(model, [Piece(tokens[1300:], table, 1300, causal=True, read=range(1100))])
 
     torch.testing.assert_close(actual, naive(model, tokens, [])[1300:], atol=1e-4, rtol=1e-4)
+
+
+def test_canvases_of_several_lengths_at_one_place_do_not_see_each_other(
+    model: Transformer, context: Context, naive: Naive
+) -> None:
+    table, lengths = encode(model, context), (9, 3, 30)
+
+    actual = forward(model, [canvas(table, [95] * length) for length in lengths])
+
+    whole = [naive(model, context, [95] * length)[len(context) :] for length in lengths]
+    torch.testing.assert_close(actual, torch.cat(whole), atol=1e-5, rtol=1e-5)
 
 
 class Counting(TorchDispatchMode):
@@ -73,6 +92,8 @@ class Counting(TorchDispatchMode):
             self.largest = max(self.largest, out.numel())
         if func is torch.ops.aten.copy_.default:
             self.written += out.numel()
+        if func is torch.ops.aten.index_copy_.default:
+            self.written += args[3].numel()
         return out
 
 
@@ -89,58 +110,79 @@ def test_a_step_copies_nothing_of_the_contexts_before_it(model: Transformer) -> 
 
 
 class FakeFlash:
-    """`flash_attn_with_kvcache`, written out; causal masks and windows are aligned at the end of the keys."""
+    """`flash_attn_varlen_func`, written out; causal masks and windows are aligned at the end of the keys."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[bool, tuple[int, int], int]] = []
+        self.calls: list[tuple[bool, tuple[int, int], list[int]]] = []
 
     def __call__(
         self,
         q: Tensor,
-        k_cache: Tensor,
-        v_cache: Tensor,
+        k: Tensor,
+        v: Tensor,
+        cu_seqlens_q: Tensor,
+        cu_seqlens_k: Tensor,
+        max_seqlen_q: int,
+        max_seqlen_k: int,
         *,
-        cache_seqlens: int,
         causal: bool,
         window_size: tuple[int, int],
+        block_table: Tensor | None,
     ) -> Tensor:
-        batch, rows, heads, width = q.shape
-        assert batch == 1
-        assert k_cache.shape == v_cache.shape == (batch, k_cache.shape[1], k_cache.shape[2], width)
-        assert all(part.stride(-1) == 1 for part in (q, k_cache, v_cache))
-        assert rows <= cache_seqlens <= k_cache.shape[1]
+        rows, seen = cu_seqlens_q.diff().tolist(), cu_seqlens_k.diff().tolist()
+        assert all(part.stride(-1) == 1 for part in (q, k, v))
+        assert {each.dtype for each in (cu_seqlens_q, cu_seqlens_k)} == {torch.int32}
+        assert (sum(rows), max(rows), max(seen)) == (len(q), max_seqlen_q, max_seqlen_k)
         self.calls.append((causal, window_size, rows))
-        keys, values = (
-            part[0, :cache_seqlens].repeat_interleave(heads // part.shape[2], 1) for part in (k_cache, v_cache)
-        )
-        place_q = torch.arange(rows)[:, None] + len(keys) - rows
+        outs = []
+        for number, own in enumerate(q.split(rows)):
+            keys, values = (self._of(part, number, cu_seqlens_k, block_table) for part in (k, v))
+            outs.append(self._attend(own, keys, values, causal=causal, window=window_size))
+        return torch.cat(outs)
+
+    def _of(self, held: Tensor, number: int, ends: Tensor, pages: Tensor | None) -> Tensor:
+        """The keys of one run of rows [S, Hkv, D]."""
+        if pages is None:
+            return held[ends[number] : ends[number + 1]]
+        assert pages.dtype == torch.int32
+        assert held.shape[1] % 256 == 0
+        return held[pages[number].long()].flatten(0, 1)[: ends[number + 1] - ends[number]]
+
+    def _attend(self, q: Tensor, keys: Tensor, values: Tensor, *, causal: bool, window: tuple[int, int]) -> Tensor:
+        keys, values = (part.repeat_interleave(q.shape[1] // part.shape[1], 1) for part in (keys, values))
+        place_q = torch.arange(len(q))[:, None] + len(keys) - len(q)
         place_k = torch.arange(len(keys))[None]
-        left, right = window_size
-        seen = torch.ones(rows, len(keys), dtype=torch.bool)
+        left, right = window
+        seen = torch.ones(len(q), len(keys), dtype=torch.bool)
         if causal or right >= 0:
             seen &= place_k <= place_q + max(right, 0)
         if left >= 0:
             seen &= place_k >= place_q - left
-        scores = torch.einsum("qhd,khd->hqk", q[0], keys) / width**0.5
-        return torch.einsum("hqk,khd->qhd", scores.masked_fill(~seen, -torch.inf).softmax(-1), values)[None]
+        scores = torch.einsum("qhd,khd->hqk", q, keys) / q.shape[-1] ** 0.5
+        return torch.einsum("hqk,khd->qhd", scores.masked_fill(~seen, -torch.inf).softmax(-1), values)
 
 
 @pytest.mark.parametrize("size", [5, 20])  # within and beyond the sliding window
 def test_the_flash_backend_equals_the_reference(model: Transformer, context: Context, size: int) -> None:
     if model.embed_tokens.weight.is_cuda:
         pytest.skip("the fake of flash-attn is for the CPU")
-    flash = FakeFlash()
-    outs = []
+    flash, outs = FakeFlash(), list[Tensor]()
     for backend in (None, flash):
-        first, second = encode(model, context, flash=backend), encode(model, context[:30], flash=backend)
-        typed = Piece(context[30:40], second, 30, causal=True, read=range(10))
-        pieces = [canvas(first, [95] * size), typed, Piece([95] * 4, second, 40, causal=False, read=range(4))]
-        outs.append(torch.cat([forward(model, each, backend) for each in (pieces, [canvas(first, [95] * 6)])]))
+        tables = room(model, 1024, size=256, tables=2)
+        first, second = (
+            encode(model, context * 9, 60, backend, tables[0]),
+            encode(model, context, 30, backend, tables[1]),
+        )
+        typed = Piece(context[:10], second, 61, causal=True, read=range(10))
+        pieces = [canvas(first, [95] * size), typed, Piece([95] * 4, second, 71, causal=False, read=range(4))]
+        flash.calls.clear()
+        outs.append(forward(model, pieces, backend))
 
     torch.testing.assert_close(outs[1], outs[0], atol=1e-5, rtol=1e-5)
-    assert (True, (-1, 0), 10) in flash.calls
-    assert {(False, (-1, -1), size), (False, (-1, -1), 4)} <= set(flash.calls)
-    assert ((False, (11, -1), size) in flash.calls) == (size <= 12)
+    # One call a layer for all canvases, whoever's they are, and one for what is read causally.
+    full = [(False, (-1, -1), [size, 4]), (True, (-1, 0), [10])]
+    sliding = [(False, (11, -1), [size, 4] if size <= 12 else [4]), (True, (11, 0), [10])]
+    assert sorted(flash.calls) == sorted(full + 2 * sliding)
 
 
 @pytest.mark.gpu
@@ -151,7 +193,10 @@ def test_flash_attn_equals_the_reference_on_cuda(config: ModelConfig) -> None:
     torch.manual_seed(0)
     model = Transformer(config).requires_grad_(requires_grad=False).to("cuda", torch.bfloat16)
     tokens = torch.randint(0, 90, (300,)).tolist()
-    outs = [forward(model, [canvas(encode(model, tokens, flash=each), [95] * 8)], each) for each in (None, flash)]
+    outs = [
+        forward(model, [canvas(encode(model, tokens, 1000, each, room(model, 512, size=256)[0]), [95] * 8)], each)
+        for each in (None, flash)
+    ]
 
     torch.testing.assert_close(outs[1], outs[0], atol=3e-2, rtol=3e-2)
 
@@ -161,7 +206,7 @@ def test_flash_attn_is_used_on_a_gpu_where_it_is_installed(
     monkeypatch: pytest.MonkeyPatch, *, cuda: bool, package: bool
 ) -> None:
     flash = FakeFlash()
-    there = SimpleNamespace(flash_attn_with_kvcache=flash) if package else None
+    there = SimpleNamespace(flash_attn_varlen_func=flash) if package else None
     monkeypatch.setitem(sys.modules, "flash_attn", there)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from tests.engine.conftest import CONFIG, END, MASK, Context, Start
-from tests.engine.test_attention import FakeFlash, canvas, encode
+from tests.engine.test_attention import FakeFlash, canvas, encode, room
 from tests.families.reference.dense import whole_logits
 
 from calomel.engine import DiffusionConfig, ModelConfig, Request, Transformer
@@ -56,13 +56,16 @@ def test_flash_attention_takes_the_canvases_and_leaves_long_contexts(model: Tran
     ids = [*context[:48], *[MASK] * BLOCK]
 
     plain = encode(model, context[:48])
-    buffer = encode(model, context[:48], flash=flash)
+    (table,) = room(model, 256, size=256)
+    encode(model, context[:48], flash=flash, table=table)
     assert not flash.calls
-    typed = Piece(context[40:48], buffer, 40, causal=True, read=[7])
-    actual = forward(model, [typed, canvas(buffer, ids[48:])], flash)
+    typed = Piece(context[40:48], table, 40, causal=True, read=[7])
+    actual = forward(model, [typed, canvas(table, ids[48:])], flash)
 
     assert {causal for causal, _, _ in flash.calls} == {False}
-    torch.testing.assert_close(buffer.keys[:, :, :48], plain.keys[:, :, :48], atol=1e-5, rtol=1e-5)
+    for here, there in ((table.pool.keys, plain.pool.keys), (table.pool.values, plain.pool.values)):
+        own, other = here[:, :, :48], [there[:, :, run] for run in plain.runs(0, 48)]
+        torch.testing.assert_close(own, torch.cat(other, dim=2), atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(actual, whole_logits(model, ids, BLOCK)[47:], atol=1e-5, rtol=1e-5)
 
 
@@ -71,9 +74,9 @@ def test_a_row_that_is_read_sees_its_own_block_however_long_blocks_are(model: Tr
     diffusion = replace(model.config.diffusion, block=block, max_canvas=2 * block)
     model.config = replace(model.config, diffusion=diffusion)
     ids = torch.randint(0, 90, (3 * block,), generator=torch.Generator().manual_seed(2)).tolist()
-    buffer = encode(model, ids[:block])
+    table = encode(model, ids[:block])
 
-    actual = forward(model, [Piece(ids[block:], buffer, block, causal=False, read=[0, 2 * block - 1])])
+    actual = forward(model, [Piece(ids[block:], table, block, causal=False, read=[0, 2 * block - 1])])
 
     torch.testing.assert_close(actual, whole_logits(model, ids, block)[[block, -1]], atol=1e-5, rtol=1e-5)
 

@@ -101,18 +101,18 @@ def test_a_waiting_request_is_cancelled_without_a_forward(gated: Gated, gate: Ga
     assert len(gate.reports) <= 1 + 3
 
 
-def test_a_full_cache_refuses_one_request_and_the_others_go_on(gated: Gated, gate: Gate, context: Context) -> None:
-    engine = gated(cache_tokens=64, page_size=4, prefill_chunk=64)
-    other, later = Request(context[::-1], 4, (4,)), list[Handle]()
-    held = engine.submit(slowly(context, 20))
-    gate.before[3] = lambda: later.extend((engine.submit(other), engine.submit(Request(context[:30], 4, (4,)))))
+def test_a_request_that_the_cache_has_no_room_for_is_refused_and_the_others_go_on(
+    gated: Gated, gate: Gate, context: Context
+) -> None:
+    engine = gated(cache_tokens=160, page_size=4, prefill_chunk=64)
+    ask = Request(context, 4, (4,))
+    large, others = engine.submit(replace(ask, context=context * 3)), list[Handle]()
+    gate.before[2] = lambda: others.extend(engine.submit(replace(ask, context=context[start:])) for start in range(3))
     gate.open()
 
-    assert len(held.result(60).ids) == 20
-    with pytest.raises(CacheFullError, match="all 16 pages"):
-        later[0].result(60)
-    later[1].result(60)
-    assert engine.submit(other).result(60).finish_reason in {"stop", "length"}
+    with pytest.raises(CacheFullError, match="holds 160 tokens"):
+        large.result(60)
+    assert all(other.result(60).finish_reason in {"stop", "length"} for other in others)
 
 
 def test_a_failing_thread_reaches_every_waiting_request(gated: Gated, gate: Gate, context: Context) -> None:
@@ -194,20 +194,12 @@ def test_of_very_many_canvas_states_the_last_ones_are_kept(monkeypatch: pytest.M
     assert list(handle.states()) == states[3:]
 
 
-def test_contexts_that_are_laid_out_keep_to_their_room_whoever_asks(
+def test_requests_keep_to_the_room_of_the_cache_whoever_asks(
     model: Any, start: Start, gate: Gate, context: Context
 ) -> None:
     """What waits for room waits; a client that has none there is given what is kept for such."""
-    laid = list[int]()
-
-    def observe(report: StepReport) -> None:
-        gate(report)
-        decoder: Any = engine.decoder
-        spare = (buffer for _, buffer in decoder._spares._kept)
-        laid.append(sum(buffer.capacity for buffer in (*spare, *(job.buffer for job in decoder._begun))))
-
     need = len(context) + 20 + model.config.diffusion.max_canvas
-    engine = start(model, observe=observe, cache_tokens=4096, spare_tokens=4 * need, max_batch=16)
+    engine = start(model, observe=gate, cache_tokens=4 * need, page_size=5, max_batch=16)
     ask = slowly(context, 20, client="one")
     crowd = [engine.submit(replace(ask, context=(*context[1:], number))) for number in range(8)]
     started: list[tuple[int, int]] = []
@@ -218,12 +210,11 @@ def test_contexts_that_are_laid_out_keep_to_their_room_whoever_asks(
 
     assert all(len(handle.result(60).ids) == 20 for handle in crowd)
     assert started == [(3, 5), (4, 5)]
-    assert max(laid) <= 4 * need
 
 
 def test_a_context_that_takes_all_the_room_holds_up_nobody_else(gated: Gated, gate: Gate, context: Context) -> None:
     need = 4 + 2 + 64
-    engine = gated(cache_tokens=4096, spare_tokens=4 * need)
+    engine = gated(cache_tokens=5 * need, page_size=5)
     ask = replace(slowly(context, 20, client="one"), max_new_tokens=4 * need - len(context) - 64)
     long, asked, ended_first = engine.submit(ask), list[Handle](), list[bool]()
     gate.before[2] = lambda: asked.append(engine.submit(slowly(context[:4], 2, client="two")))

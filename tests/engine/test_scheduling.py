@@ -181,7 +181,7 @@ def wide(scripted: Script) -> Any:
 
 
 def on(device: Device, start: Start, wide: Any, **options: Any) -> Engine:
-    return start(wide, clock=lambda: device.now, observe=device.observe, cache_tokens=40_000, **options)
+    return start(wide, clock=lambda: device.now, observe=device.observe, cache_tokens=50_000, **options)
 
 
 def ask(size: int, answer: int = 1, **options: Any) -> Request:

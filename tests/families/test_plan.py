@@ -91,7 +91,7 @@ def test_a_refusal_has_the_figures_and_what_it_recommends_opens(tmp_path: Path) 
     writers()["sdar"](folder)
     (folder / "tokenizer_config.json").write_text("{")  # nothing but headers is read
     least = plan_of(folder, OpenOptions(dtype="float32", memory_limit=GIB)).estimate
-    options = OpenOptions(dtype="float32", cache_tokens=65_536, max_batch=64, memory_limit=least.total)
+    options = OpenOptions(dtype="float32", cache_tokens=1 << 21, max_batch=64, memory_limit=least.total)
 
     with pytest.raises(OutOfMemoryRefusedError) as caught:
         plan_of(folder, options)

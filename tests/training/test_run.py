@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from calomel.engine.attention import Piece, forward, text_of
-from calomel.engine.cache import KeyValueBuffer
+from calomel.engine.cache import table_of
 from calomel.engine.transformer import Attend, Transformer
 from calomel.families.loading import load_checkpoint
 from calomel.prompts.parts import Edit, RegionBounds
@@ -194,15 +194,15 @@ def test_the_engine_gives_the_logits_that_training_gave_of_answers_and_of_both_c
         asked = torch.cat((torch.arange(int(batch.limit[0, start])), rows_of(start, head_rows(shape))))
         context = batch.ids[0, asked].tolist()
         known = len(context) - shift  # with shifted logits the canvas begins with the last token of the context
-        buffer = KeyValueBuffer(model.config, len(context) + shape.canvas, dtype=torch.float32, device=device)
+        table = table_of(model.config, len(context) + shape.canvas, dtype=torch.float32, device=device)
         with torch.inference_mode():
             for first, last in pairwise((0, known // 2, known)):  # in two chunks, as a long prompt is
-                forward(model, [read(Piece(context[first:last], buffer, first, causal=True), context)])
-                buffer.length = last
+                forward(model, [read(Piece(context[first:last], table, first, causal=True), context)])
+                table.length = last
             for begin in (answer + shape.canvas, answer + 2 * shape.canvas):
                 canvas = rows_of(begin, shape.canvas)
                 ids = batch.ids[0, canvas].tolist()
-                live = forward(model, [read(Piece(ids, buffer, known, causal=False, read=range(len(ids))), context)])
+                live = forward(model, [read(Piece(ids, table, known, causal=False, read=range(len(ids))), context)])
                 torch.testing.assert_close(live, expected[canvas], atol=1e-4, rtol=1e-4)
             causal = torch.cat((asked, rows_of(answer, shape.canvas)))
             ids = batch.ids[0, causal].tolist()

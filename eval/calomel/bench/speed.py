@@ -116,10 +116,10 @@ def measure_steps(model: OpenModel) -> dict[str, Value]:
     for context, rows in product(STEP_CONTEXTS, STEP_ROWS):
         if context + rows > config.max_position_embeddings or decoder.device.type != "cpu":
             continue
-        buffer, times = decoder.new_buffer(context + rows), list[float]()
-        buffer.keys.normal_()
-        buffer.values.normal_()
-        piece = Piece(range(rows), buffer, context, causal=False, read=range(rows))
+        table, times = decoder.new_table(context + rows), list[float]()
+        table.pool.keys.normal_()
+        table.pool.values.normal_()
+        piece = Piece(range(rows), table, context, causal=False, read=range(rows))
         with torch.inference_mode():
             for _ in range(STEP_ROUNDS):
                 began = time.thread_time()

@@ -259,8 +259,7 @@ class Filler:
         cache = self.engine.decoder.cache
         if cache is None:
             return Occupancy(running, waiting)
-        held = (cache.pages - cache.free_pages) * cache.page_size
-        return Occupancy(running, waiting, held, cache.pages * cache.page_size)
+        return Occupancy(running, waiting, cache.held_tokens, cache.tokens)
 
     def constraint(self, form: AnswerForm) -> Constraint:
         """What keeps an answer to `form`; compiling may take seconds. Raises GrammarError."""

@@ -42,7 +42,6 @@ def open_filler(
     threads: int | None = None,
     *,
     cache_tokens: int | None = None,
-    spare_tokens: int | None = None,
     dtype: str | None = None,
     quantize: Literal["int8", "int4"] | None = None,
 ) -> Filler:
@@ -53,7 +52,6 @@ def open_filler(
         device: `cpu`, `cuda`, `cuda:N` or `mps`.
         threads: of the engine; None for its own choice.
         cache_tokens: size of the prefix cache; None for the device's usual size, or for what fits.
-        spare_tokens: for contexts being served, or laid out for their next keystroke; None for as many.
         dtype: of weights and cache, such as `float32`; None for what the device computes fastest.
         quantize: weights to eight or four bits; None keeps `dtype`.
 
@@ -68,7 +66,6 @@ def open_filler(
         dtype=dtype,
         threads=threads,
         cache_tokens=cache_tokens,
-        spare_tokens=spare_tokens,
         quantize=quantize,
     )
     return open_folder(model or nano_path(), options)

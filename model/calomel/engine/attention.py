@@ -3,34 +3,37 @@
 A forward concatenates pieces. A piece is a run of consecutive positions of one request. It attends to the keys and
 values that its request already has and to itself: causally (context, verification), or in both directions (canvas).
 Where the checkpoint reads its context in blocks, every piece begins at a block and attends to itself block by block.
-Keys are read where they are: by three matrix operations a piece and layer, or on CUDA by flash-attn where it is
-installed, except for pieces of several blocks, whose mask it cannot express.
+Keys are read in their pages: by matrix products, one for each head, piece and run of neighbouring pages, or on CUDA by
+flash-attn where it is installed, in one call for all pieces that see alike. It has no mask for pieces of several
+blocks, nor for a canvas longer than a window.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Final
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from calomel.engine.cache import KeyValueBuffer
+from calomel.engine.cache import Pages, PageTable
 from calomel.engine.config import ModelConfig
 from calomel.engine.memory import REACH, MemoryConfig, in_threes
 from calomel.engine.transformer import Transformer
 
 # Rows that attend at a time: their scores stay in the processor's cache.
 _TILE: Final = 64
-
+# The pages that flash-attn 2 reads have a multiple of this many tokens.
+FLASH_PAGE: Final = 256
 
 Flash = Callable[..., Tensor]
-"""Attention over cached keys: `flash_attn_with_kvcache` of flash-attn 2."""
+"""Attention of runs of rows, over pages of keys if `block_table` is given: `flash_attn_varlen_func` of flash-attn 2."""
 
 
 @functools.cache
@@ -39,7 +42,7 @@ def flash_attention() -> Flash | None:
     if not torch.cuda.is_available():
         return None
     try:
-        found: Flash = importlib.import_module("flash_attn").flash_attn_with_kvcache
+        found: Flash = importlib.import_module("flash_attn").flash_attn_varlen_func
     except (ImportError, AttributeError, OSError):  # OSError: its library misses a symbol
         return None
     return found
@@ -51,21 +54,21 @@ class Piece:
 
     Attributes:
         ids: token ids [n].
-        buffer: the request's keys and values; those of the rows are written after its first `context` tokens. A canvas'
-            are scratch: they come after what the request has committed. None if nothing comes before the rows and
-            nothing of them is kept.
+        table: where the request's keys and values are; those of the rows are written after its first `context` tokens.
+            A canvas' are scratch: they come after what the request has committed. None if nothing comes before the rows
+            and nothing of them is kept.
         context: how many tokens of the request come before the first row; every row sees all of them.
         causal: a row sees the rows before it and itself; else all rows of the piece. With blocks, both see the rows
             up to the end of their own block.
         read: rows whose logits are wanted.
-        behind: how many keys after the rows' own, still in the buffer, are visible to every row. Such a piece is part
+        behind: how many keys after the rows' own, still in the table, are visible to every row. Such a piece is part
             of one block.
         text: [n, REACH + 1], what the rows look up in a model's memory, see `text_of`; None to read `ids` as a text
             that starts there.
     """
 
     ids: Sequence[int]
-    buffer: KeyValueBuffer | None
+    table: PageTable | None
     context: int
     causal: bool
     read: Sequence[int] = ()
@@ -77,11 +80,15 @@ class Piece:
         """Position after the last row."""
         return self.context + len(self.ids)
 
+    def runs(self, start: int, stop: int) -> list[slice]:
+        """Where its keys from position `start` to `stop` are: in the pool of its table, or in its own rows."""
+        return [slice(start, stop)] if self.table is None else self.table.runs(start, stop)
+
 
 def forward(model: Transformer, pieces: Sequence[Piece], flash: Flash | None = None) -> Tensor:
     """The logits [R, V] float32 of the rows that `pieces` want read, in order.
 
-    Every buffer has room for its piece, and then holds the keys and values of all rows from `context` on; `length` is
+    Every table has room for its piece, and then holds the keys and values of all rows from `context` on; `length` is
     left to the caller.
     """
     device = model.embed_tokens.weight.device
@@ -124,12 +131,73 @@ def attention_multiplications(config: ModelConfig, pieces: Sequence[Piece]) -> i
     return seen * width
 
 
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Where the keys and values of `rows` of a forward go: to the rows `places` of `pool`."""
+
+    pool: Pages
+    rows: slice | Tensor
+    places: slice | Tensor
+
+    def __call__(self, layer: int, k: Tensor, v: Tensor) -> None:
+        """Write k and v [T, Hkv, D], those of all rows."""
+        for held, made in ((self.pool.keys[layer], k), (self.pool.values[layer], v)):
+            own = made[self.rows].transpose(0, 1)
+            if isinstance(self.places, slice):
+                held[:, self.places] = own
+            else:
+                held.index_copy_(1, self.places, own)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Pieces that flash-attn takes in one call.
+
+    Attributes:
+        rows: of the forward.
+        queries: [B + 1] int32, where the rows of each piece begin, and their number; `keys` likewise.
+        most_queries: of one piece; `most_keys` likewise.
+        pool: has the keys; None if the rows see each other only.
+        pages: [B, N] int32, the pages of each piece.
+        how: `causal` and `window_size`.
+    """
+
+    rows: slice | Tensor
+    queries: Tensor
+    keys: Tensor
+    most_queries: int
+    most_keys: int
+    pool: Pages | None
+    pages: Tensor | None
+    how: tuple[bool, tuple[int, int]]
+
+    def __call__(self, flash: Flash, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Q [T, Hq, D], k and v [T, Hkv, D] of all rows to the output of `rows`."""
+        causal, window = self.how
+        keys, values = (k[self.rows], v[self.rows]) if self.pool is None else self.pool.paged(layer)
+        return flash(
+            q[self.rows],
+            keys,
+            values,
+            self.queries,
+            self.keys,
+            self.most_queries,
+            self.most_keys,
+            causal=causal,
+            window_size=window,
+            block_table=self.pages,
+        )
+
+
 class PieceAttention:
     """The `Attend` of one forward.
 
     With a sliding window w, a row sees the keys whose position is less than w before its own; a canvas row also sees
     all rows of its canvas. In the last layer, rows whose output is not read have keys and values but no queries: for a
     chunk of a long context that saves half of the attention if one layer in three sees all of it.
+
+    Canvases of one request, of which the best is to be chosen, are written to the same place: they attend one in each
+    round. What is the same in every layer is worked out once.
 
     Attributes:
         starts: the first row of every piece, then the number of rows.
@@ -140,57 +208,133 @@ class PieceAttention:
         self._pieces = pieces
         self._flash = flash
         self._tiles: dict[tuple[int, int | None], list[Tile]] = {}
-        self.starts = [0]
-        for piece in pieces:
-            self.starts.append(self.starts[-1] + len(piece.ids))
+        self._batches: dict[tuple[int, int | None, bool], tuple[list[Batch], list[int]]] = {}
+        self.starts = list(accumulate((len(piece.ids) for piece in pieces), initial=0))
+        self._own = [slice(*pair) for pair in pairwise(self.starts)]
+        self._rounds = _rounds(pieces)
+        self._writes: list[list[Write]] | None = None
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Q [T, Hq, D], k and v [T, Hkv, D] to [T, Hq, D]."""
+        if self._writes is None:
+            self._writes = [list(self._written(members, q.device)) for members in self._rounds]
         window = self._config.window(layer)
         last = layer == self._config.num_hidden_layers - 1
-        outs = []
-        for index, piece in enumerate(self._pieces):
-            own = slice(self.starts[index], self.starts[index + 1])
-            if piece.buffer is None:
-                keys, values = k[own].transpose(0, 1), v[own].transpose(0, 1)
-            else:
-                keys, values = piece.buffer.keys[layer], piece.buffer.values[layer]
-                keys[:, piece.context : piece.stop] = k[own].transpose(0, 1)
-                values[:, piece.context : piece.stop] = v[own].transpose(0, 1)
-            if last and not piece.read:
-                outs.append(q[own])
-            elif self._flash and self._plain(piece, window):
-                outs.append(self._attend_flash(self._flash, piece, q[own], keys, values, window))
-            else:
-                outs.append(self._attend(index, q[own], keys, values, window, last=last))
-        return outs[0] if len(outs) == 1 else torch.cat(outs)
+        parts, batched = dict[int, Tensor](), list[tuple[slice | Tensor, Tensor]]()
+        for number, writes in enumerate(self._writes):
+            for write in writes:
+                write(layer, k, v)
+            batches, others = self._planned(number, window, q.device, last=last)
+            batched += [(each.rows, each(self._flash, layer, q, k, v)) for each in batches if self._flash]
+            parts |= {index: self._attend(index, layer, q, k, v, window, last=last) for index in others}
+        if not batched:  # what nobody reads is anything
+            found = [parts.get(index, q[own]) for index, own in enumerate(self._own)]
+            return found[0] if len(found) == 1 else torch.cat(found)
+        out = torch.empty_like(q)
+        for rows, part in (*batched, *((self._own[index], part) for index, part in parts.items())):
+            out[rows] = part
+        return out
+
+    def _written(self, members: Sequence[int], device: torch.device) -> Iterator[Write]:
+        """What a round writes."""
+        by_pool = defaultdict[Pages, list[int]](list)
+        for index in members:
+            table = self._pieces[index].table
+            if table is not None:
+                by_pool[table.pool].append(index)
+        for pool, mine in by_pool.items():
+            pieces = [self._pieces[index] for index in mine]
+            places = [run for piece in pieces for run in piece.runs(piece.context, piece.stop)]
+            yield Write(pool, _joined([self._own[index] for index in mine], device), _joined(places, device))
+
+    def _planned(
+        self, number: int, window: int | None, device: torch.device, *, last: bool
+    ) -> tuple[list[Batch], list[int]]:
+        """The batches of a round, and the pieces in none of them; in the last layer, only what somebody reads."""
+        key = (number, window, last)
+        if key not in self._batches:
+            alike = defaultdict[tuple[Pages | None, bool, tuple[int, int]], list[int]](list)
+            others = []
+            for index in self._rounds[number]:
+                piece = self._pieces[index]
+                if last and not piece.read:
+                    continue
+                if self._flash is None or not self._plain(piece, window):
+                    others.append(index)
+                    continue
+                ordered = piece.causal and self._config.diffusion.block == 1
+                seen = (-1 if window is None else window - 1, 0 if ordered else -1)
+                pool = piece.table.pool if piece.table is not None and piece.context else None
+                alike[pool, ordered, seen].append(index)
+            batches = [
+                self._batch(mine, pool, (ordered, seen), device) for (pool, ordered, seen), mine in alike.items()
+            ]
+            self._batches[key] = (batches, others)
+        return self._batches[key]
 
     def _plain(self, piece: Piece, window: int | None) -> bool:
         """Whether flash-attn can express what `piece` sees: no blocks, and no window that exempts a canvas."""
         block, rows = self._config.diffusion.block, len(piece.ids)
-        if block > 1 or piece.behind:
-            return rows <= block and not piece.behind
-        return piece.causal or window is None or rows <= window
+        if piece.behind or (piece.table is not None and piece.context and piece.table.pool.size % FLASH_PAGE):
+            return False
+        return rows <= block if block > 1 else piece.causal or window is None or rows <= window
 
-    def _attend_flash(
-        self, flash: Flash, piece: Piece, q: Tensor, keys: Tensor, values: Tensor, window: int | None
+    def _batch(
+        self, mine: Sequence[int], pool: Pages | None, how: tuple[bool, tuple[int, int]], device: torch.device
+    ) -> Batch:
+        pieces = [self._pieces[index] for index in mine]
+        sizes = [len(piece.ids) for piece in pieces]
+        seen = sizes if pool is None else [piece.stop for piece in pieces]
+        pages = None
+        if pool is not None:
+            used = [[] if piece.table is None else piece.table.pages[: -(-piece.stop // pool.size)] for piece in pieces]
+            most = max(map(len, used))
+            pages = torch.tensor(
+                [[*each, *[0] * (most - len(each))] for each in used], dtype=torch.int32, device=device
+            )
+        queries, keys = (
+            torch.tensor([0, *accumulate(each)], dtype=torch.int32, device=device) for each in (sizes, seen)
+        )
+        rows = _joined([self._own[index] for index in mine], device)
+        return Batch(rows, queries, keys, max(sizes), max(seen), pool, pages, how)
+
+    def _attend(
+        self, index: int, layer: int, q: Tensor, k: Tensor, v: Tensor, window: int | None, *, last: bool
     ) -> Tensor:
-        ordered = piece.causal and self._config.diffusion.block == 1
-        reach = (-1 if window is None else window - 1, 0 if ordered else -1)
-        keys, values = (each.transpose(0, 1)[None] for each in (keys, values))
-        return flash(q[None], keys, values, cache_seqlens=piece.stop, causal=ordered, window_size=reach)[0]
-
-    def _attend(self, index: int, q: Tensor, keys: Tensor, values: Tensor, window: int | None, *, last: bool) -> Tensor:
-        piece = self._pieces[index]
+        piece, own = self._pieces[index], self._own[index]
+        q = q[own]
+        if piece.table is None:
+            keys, values = k[own].transpose(0, 1), v[own].transpose(0, 1)
+        else:
+            keys, values = piece.table.pool.keys[layer], piece.table.pool.values[layer]
         if (index, window) not in self._tiles:
             self._tiles[index, window] = list(_tiles(piece, window, self._config.diffusion.block, q.device))
         tiles = self._tiles[index, window]
-        alike = all(tile.keys == tiles[0].keys and not tile.hidden for tile in tiles)
+        alike = all(tile.runs == tiles[0].runs and not tile.hidden for tile in tiles)
         if last and len(piece.read) < len(q) and alike:
             read = torch.tensor(piece.read, device=q.device)
             return torch.empty_like(q).index_copy_(0, read, attend(q[read], keys, values, tiles[0]))
         parts = [attend(q[tile.rows], keys, values, tile) for tile in tiles]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _rounds(pieces: Iterable[Piece]) -> list[list[int]]:
+    """The pieces of each round: of those of one request that are at the same place, one."""
+    rounds, taken = list[list[int]](), Counter[tuple[int, int]]()
+    for index, piece in enumerate(pieces):
+        place = (id(piece) if piece.table is None else id(piece.table), piece.context)
+        if taken[place] == len(rounds):
+            rounds.append([])
+        rounds[taken[place]].append(index)
+        taken[place] += 1
+    return rounds
+
+
+def _joined(parts: Sequence[slice], device: torch.device) -> slice | Tensor:
+    """The rows of all `parts`, in order: one slice if they follow one another, else their indices."""
+    if all(part.stop == following.start for part, following in pairwise(parts)):
+        return slice(parts[0].start, parts[-1].stop)
+    return torch.tensor([row for part in parts for row in range(part.start, part.stop)], device=device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +343,13 @@ class Tile:
 
     Attributes:
         rows: of the piece.
-        keys: all that any of them sees, from the first key of the buffer, or of the piece if it has none.
+        runs: where the keys are that any of them sees.
         hidden: pairs of a range of those keys, counted from the first of them, and which of them, [rows, keys] bool,
             a row does not see. They are few: those around the edge of a window, and those of the rows themselves.
     """
 
     rows: slice
-    keys: slice
+    runs: list[slice]
     hidden: tuple[tuple[slice, Tensor], ...]
 
 
@@ -232,7 +376,7 @@ def _tiles(piece: Piece, window: int | None, block: int, device: torch.device) -
             key = torch.arange(start, stop, device=device)
             hidden.append((slice(base + start - first, base + stop - first), key // run > row // run))
         end = piece.stop + piece.behind if run == size else base + stop
-        yield Tile(slice(start, stop), slice(first, end), tuple(hidden))
+        yield Tile(slice(start, stop), piece.runs(first, end), tuple(hidden))
 
 
 def attend(q: Tensor, keys: Tensor, values: Tensor, tile: Tile) -> Tensor:
@@ -245,10 +389,14 @@ def attend(q: Tensor, keys: Tensor, values: Tensor, tile: Tile) -> Tensor:
     rows, heads, width = q.shape
     groups = heads // len(keys)
     folded = q.view(rows, -1, groups, width).permute(1, 2, 0, 3).reshape(-1, groups * rows, width)
-    out, nothing = torch.empty_like(folded), q.new_empty(1)
-    for own, key, value, result in zip(folded, keys[:, tile.keys], values[:, tile.keys], out, strict=True):
-        scores = torch.addmm(nothing, own, key.t(), beta=0, alpha=width**-0.5)  # [groups * T, S]
+    out, nothing, ends = torch.empty_like(folded), q.new_empty(1), [0]
+    ends += accumulate(run.stop - run.start for run in tile.runs)
+    for own, key, value, result in zip(folded, keys, values, out, strict=True):
+        parts = [torch.addmm(nothing, own, key[run].t(), beta=0, alpha=width**-0.5) for run in tile.runs]
+        scores = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)  # [groups * T, S]
         for columns, unseen in tile.hidden:
             scores.view(groups, rows, -1)[..., columns].masked_fill_(unseen, -torch.inf)
-        torch.mm(scores.softmax(dim=-1), value, out=result)
+        chances = scores.softmax(dim=-1)
+        for number, (run, pair) in enumerate(zip(tile.runs, pairwise(ends), strict=True)):
+            result.addmm_(chances[:, slice(*pair)], value[run], beta=min(number, 1))
     return out.view(-1, groups, rows, width).permute(2, 0, 1, 3).reshape(rows, heads, width)

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from calomel.engine.algorithms import Algorithm, Moment, parse_algorithm
 from calomel.engine.attention import Piece
-from calomel.engine.cache import KeyValueBuffer
+from calomel.engine.cache import PageTable
 from calomel.engine.constraint import settle
 from calomel.engine.decoder import Common, TransformerDecoder
 from calomel.engine.errors import InvalidRequestError
@@ -84,7 +84,7 @@ class WindowCanvas(Canvas):
     stop: int = 0
     step: int = 0
     began: int = 0
-    kept: KeyValueBuffer | None = None
+    kept: PageTable | None = None
     hidden: int = 0
     budget: int = 0
 
@@ -93,7 +93,7 @@ class WindowCanvas(Canvas):
         return self.masked(self.start, self.stop)
 
 
-BidirectionalJob: TypeAlias = Job[Algorithm, WindowCanvas, KeyValueBuffer]
+BidirectionalJob: TypeAlias = Job[Algorithm, WindowCanvas, PageTable]
 
 
 class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
@@ -210,7 +210,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         for length in canvas.candidates if len(canvas.candidates) > 1 else (len(canvas),):
             ids = [*job.tokens, *canvas.ids[:length], *suffix]
             read = [first + column - shift for column in columns if column < length]
-            kept = self.new_buffer(len(ids)) if self._caches(job) else None
+            kept = self.new_table(len(ids)) if self._caches(job) else None
             pieces.append(Piece(ids, kept, 0, causal=False, read=read))
         return pieces
 
@@ -235,7 +235,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         if probes:
             self._begin_block(canvas, 0)
         if self._caches(job) and canvas.kept is None:
-            canvas.kept, canvas.hidden = pieces[chosen].buffer, len(canvas.block())
+            canvas.kept, canvas.hidden = pieces[chosen].table, len(canvas.block())
         self._reveal(job, choice, first)
         job.show(canvas.ids, canvas.revealed)
         self._go_on(job)

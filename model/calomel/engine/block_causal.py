@@ -1,8 +1,8 @@
 """The decoder of checkpoints that read their context causally, or block by block, and denoise a canvas after it.
 
-The part of a request's context that is in the prefix cache is copied into its buffer; the rest is encoded in chunks and
-its pages are cached. A job's buffer holds keys and values of its first `length` tokens; the others are `uncommitted`
-and enter the buffer as causal rows of a later forward:
+What the prefix cache has of a context is read where it is; the rest is encoded in chunks, and its pages are cached. A
+job's page table has the keys and values of its first `length` tokens; the others are `uncommitted` and enter it as
+causal rows of a later forward:
 
 1. Prefill: the context, in chunks. If the causal mode predicts, or logits are shifted, all but its last token; for a
    checkpoint with blocks, whole blocks.
@@ -26,8 +26,8 @@ from typing import Final, TypeAlias, Unpack
 
 import torch
 
-from calomel.engine.attention import Piece, text_of
-from calomel.engine.cache import KeyValueBuffer, PrefixCache, Spares
+from calomel.engine.attention import FLASH_PAGE, Piece, text_of
+from calomel.engine.cache import PageTable, PrefixCache
 from calomel.engine.constraint import decide, settle
 from calomel.engine.decoder import Common, TransformerDecoder
 from calomel.engine.errors import InvalidRequestError
@@ -50,8 +50,8 @@ from calomel.engine.transformer import Transformer
 # A keystroke adds a few tokens to the cached prefix, and the near suffix follows it: they are encoded in the same
 # forward as the first denoising step.
 _WITHIN_FIRST_STEP: Final = 64
-# Tokens of an answer that get room at once: while a buffer grows it exists twice, with all of its context.
-_ROOM: Final = 1024
+# Tokens of a page: where flash-attn does not ask for more, few, since the last page of a context is its own.
+_PAGE: Final = 64
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class BlockCanvas(Canvas):
 
 
 BlockPolicy: TypeAlias = RevealPolicy | Paced | LeftToRight
-BlockJob: TypeAlias = Job[BlockPolicy, BlockCanvas, KeyValueBuffer]
+BlockJob: TypeAlias = Job[BlockPolicy, BlockCanvas, PageTable]
 
 
 class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
@@ -87,11 +87,10 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
 
     Args:
         model: the network, on its device.
-        cache_tokens: context tokens that the prefix cache has room for.
-        spare_tokens: room for contiguous buffers of contexts and answers: those being served, which bounds how many are
-            served at a time, and those of the last requests, so that their next keystrokes copy nothing. None for as
-            much as the cache has.
+        cache_tokens: tokens that the prefix cache has room for: contexts and answers of requests that are served, which
+            bounds how many are at a time, and of earlier ones.
         page_size: tokens of a cache page; at least a whole block, and a multiple of it, if the checkpoint has blocks.
+            None for what suits the device.
         end_token_ids: tokens that end an answer like its end token.
         common: see `Common`.
     """
@@ -103,24 +102,23 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         model: Transformer,
         *,
         cache_tokens: int = 65536,
-        spare_tokens: int | None = None,
-        page_size: int = 16,
+        page_size: int | None = None,
         end_token_ids: Sequence[int] = (),
         **common: Unpack[Common],
     ) -> None:
+        weight, block = model.embed_tokens.weight, model.config.diffusion.block
+        if page_size is None:
+            page_size = FLASH_PAGE if weight.is_cuda else _PAGE
         if page_size < 1:
             raise InvalidRequestError(f"page_size is {page_size}; it must be at least 1")
         if cache_tokens < page_size:
             raise InvalidRequestError(f"cache_tokens is {cache_tokens}; it must be at least a page of {page_size}")
-        weight, block = model.embed_tokens.weight, model.config.diffusion.block
         super().__init__(model, **common)
         self.ends = tuple(dict.fromkeys((*self.ends, *end_token_ids)))
         page_size += -page_size % block
         pages = max(1, cache_tokens // page_size)
         self.cache = PrefixCache(model.config, pages=pages, page_size=page_size, dtype=weight.dtype, device=self.device)
         self._begun: set[BlockJob] = set()
-        self._room = cache_tokens if spare_tokens is None else spare_tokens
-        self._spares: Spares[KeyValueBuffer] = Spares(self._room, block=block)
 
     def job(self, request: Request, handle: Handle) -> BlockJob:
         """See `Decoder`."""
@@ -132,26 +130,20 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         return Job(request, handle, self.diffusion, policy, canvas, self.ends)
 
     def fits(self, job: BlockJob) -> bool:
-        """Whether there is room for its buffer besides the others'.
-
-        A client with running requests leaves a quarter of it to others; one without may exceed it by as much.
-        """
+        """Whether there is room for it besides the others; a client with running requests leaves a quarter free."""
         others = any(other.request.client == job.request.client for other in self._begun)
-        return self._used + self._most(job) <= self._room * (3 if others else 5) // 4
+        room = self.cache.tokens * 3 // 4 if others else self.cache.tokens
+        return sum(map(self._most, self._begun)) + self._most(job) <= room
 
     def begin(self, job: BlockJob) -> None:
-        """Give `job` a buffer with what the cache has of its context."""
+        """Give `job` a page table with what the cache has of its context."""
         job.began = self.clock()
         request = job.request
         known = request.context[: self._readable(job)]
-        capacity = len(request.context) + min(job.longest, _ROOM) + self.diffusion.max_canvas
         self._begun.add(job)
-        buffer = self._spares.take(known)
-        self._trim()
-        job.buffer = self.new_buffer(capacity) if buffer is None else buffer
-        job.buffer.reserve(capacity)
-        job.lease = self.cache.acquire(known, job.buffer)
-        job.cached_tokens = job.lease.length
+        job.buffer = self.cache.acquire(known, math.inf if request.reuse is None else request.reuse)
+        self.cache.reserve(job.buffer, len(request.context) + self.diffusion.max_canvas)
+        job.cached_tokens = job.buffer.length
         left, within = len(request.context) - job.cached_tokens, 0
         if job.cached_tokens:
             within = min(_WITHIN_FIRST_STEP, self.prefill_chunk) if request.given is None else self.prefill_chunk
@@ -161,13 +153,9 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
     def end(self, job: BlockJob) -> None:
         """Release what `begin` gave; safe for a job that has not begun."""
         self._begun.discard(job)
-        if job.lease is not None:
-            self.cache.release(job.lease)
-            job.lease = None
         if job.buffer is not None:
-            self._spares.put(job.tokens[: job.buffer.length], job.buffer)
+            self.cache.release(job.buffer, job.tokens)
             job.buffer = None
-            self._trim()
 
     def take_known(self, job: BlockJob) -> None:
         """Take what the canvas knows without a gap; nothing of a draft is certain."""
@@ -181,28 +169,14 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
 
     # Room
 
-    @property
-    def _used(self) -> int:
-        return sum(map(self._most, self._begun))
-
     def _most(self, job: BlockJob) -> int:
-        """Tokens that the buffer of `job` may have to hold before it ends."""
+        """Tokens that `job` may have to hold before it ends."""
         return len(job.request.context) + job.longest + self.diffusion.max_canvas
 
-    def _trim(self) -> None:
-        """Drop unused buffers until the others have their room."""
-        self._spares.trim(self._used, least=0 if self._begun else 1)
-
     def _commit(self, job: BlockJob, length: int) -> None:
-        """The buffer holds the first `length` tokens: store those of the context that are still to be shared."""
+        """The table holds the first `length` tokens."""
         job.encoded.length = length
-        request, readable = job.request, self._readable(job)
-        stored = readable if request.given is None else len(request.context) + len(request.given)
-        if request.reuse is not None:
-            stored = self._whole(min(request.reuse, readable))
-        encoded = min(length, stored)
-        if job.lease is not None and encoded > job.lease.length:
-            self.cache.store(job.lease, job.tokens[:encoded], job.encoded)
+        self.cache.store(job.encoded, job.tokens)
 
     # Where a job is
 
@@ -300,30 +274,30 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
             self._begin_canvas(job)
         pieces = self._bare_pieces(job)
         for piece in pieces:
-            job.encoded.reserve(piece.stop)
+            self.cache.reserve(job.encoded, piece.stop)
         memory = self.model.config.memory
         if memory is None:
             return pieces
         return [replace(piece, text=text_of(piece, job.tokens, memory, self.device)) for piece in pieces]
 
     def _bare_pieces(self, job: BlockJob) -> list[Piece]:
-        buffer, canvas, head = job.encoded, job.canvas, self._head(job)
-        length = buffer.length
+        table, canvas, head = job.encoded, job.canvas, self._head(job)
+        length = table.length
         if job.prefill_rows:
-            return [Piece(job.tokens[length : length + job.prefill_rows], buffer, length, causal=True)]
+            return [Piece(job.tokens[length : length + job.prefill_rows], table, length, causal=True)]
         behind = job.tokens[length : len(job.tokens) - len(head)]
         if canvas.verifies and canvas.ids:  # a canvas that becomes a draft in this step
             rows = [*behind, *canvas.ids]
             asked = range(len(behind), min(len(rows), len(behind) + job.room - 1))
-            return [Piece(rows, buffer, length, causal=False, read=asked)]
+            return [Piece(rows, table, length, causal=False, read=asked)]
         if canvas.verifies or canvas.opening:
             rows = [*behind, *canvas.draft]
-            return [Piece(rows, buffer, length, causal=True, read=range(len(behind) - 1, len(rows)))]
-        pieces = [Piece(behind, buffer, length, causal=True)] if behind else []
+            return [Piece(rows, table, length, causal=True, read=range(len(behind) - 1, len(rows)))]
+        pieces = [Piece(behind, table, length, causal=True)] if behind else []
         first = len(head) - int(self.diffusion.logit_shift)
         for size in canvas.candidates:
             read = [first + column for column in self._columns(job, size)]
-            pieces.append(Piece([*head, *canvas.ids[:size]], buffer, length + len(behind), causal=False, read=read))
+            pieces.append(Piece([*head, *canvas.ids[:size]], table, length + len(behind), causal=False, read=read))
         return pieces
 
     def draws(self, job: BlockJob, pieces: Sequence[Piece], first: int) -> list[Draw]:

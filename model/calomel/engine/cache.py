@@ -1,25 +1,26 @@
-"""The prefix cache: keys and values of context tokens, in pages, looked up token by token.
+"""The prefix cache: keys and values of tokens in pages, looked up token by token and read where they are.
 
-A radix tree whose nodes are pages: a node holds up to `page_size` token ids and the page with their keys and values;
-its path from the root spells the tokens before it. Contexts share the pages of their common prefix; where they diverge
-within a page, the common rows are copied and each continues in a page of its own. A page that lacks only the newest
-tokens is filled up in place: the rows that others read never change.
+A request reads and writes its keys and values through a page table. Its first pages are those of the cache: a radix
+tree whose nodes are pages, in which a node's path from the root spells the tokens before it. The others are its own; as
+soon as one is full of known tokens, it becomes a node, without a copy. Where a context leaves the tree within a page,
+the common rows are copied to a page of its own: at most one page for each request.
 
 If a checkpoint reads its context in blocks, a token's keys depend on all of its block: only whole blocks are kept and
 found, and a page holds a whole number of them.
 
-A request pins the last of its pages until it ends. Only a page without successors and pins is ever evicted, the least
-recently used first, so the pages before a pinned one stay too, and a request pins one page, however long its context.
-Not thread-safe: the engine's thread owns it.
+A request pins the last node of its table until it ends. Only a page without successors and pins is ever evicted, the
+least recently used first, so the pages before a pinned one stay too. Not thread-safe: the engine's thread owns it.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Sequence
+import math
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -27,11 +28,21 @@ from torch import Tensor
 from calomel.engine.config import ModelConfig
 from calomel.engine.errors import CacheFullError, InvalidRequestError
 
-# Tokens of room in a buffer beyond its answer, for the next keystrokes.
-_SLACK: Final = 128
+# A page that was not used for this many requests may go so that others lie side by side.
+_RECENT: Final = 100
+# What is not worth keeping for other requests counts as used this many requests earlier.
+_AGED: Final = 200
+# Pages that lie side by side have room for this share of them behind them.
+_GROWTH: Final = 4
+# How many pages are evicted before their place is looked at again.
+_EVICTED: Final = 16
+# Pages that end alike but for their last tokens: a keystroke makes one, which is of use to the next ones only.
+_ENDINGS: Final = 4
+
+Tokens = tuple[int, ...]
 
 
-def common_beginning(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+def common_beginning(one: Tokens, other: Tokens) -> int:
     """How many tokens `one` and `other` have in common at their beginning.
 
     Comparing slices is far faster than comparing token by token. The first slices are short: most contexts that differ
@@ -56,148 +67,149 @@ def common_beginning(one: tuple[int, ...], other: tuple[int, ...]) -> int:
     return low
 
 
-class Encoded(Protocol):
-    """What a network has encoded of the beginning of a sequence."""
+class Pages:
+    """Room for keys and values: `keys`, `values` [layers, Hkv, pages * size, D].
 
-    @property
-    def length(self) -> int:
-        """Tokens that are encoded."""
-
-    @property
-    def capacity(self) -> int:
-        """Tokens that there is room for."""
-
-    def reaches(self, length: int) -> bool:
-        """Whether it can go back to its first `length` tokens; a sliding window forgets what is far behind."""
-
-    def cut(self, length: int) -> None:
-        """Go back to the first `length` tokens."""
-
-
-E = TypeVar("E", bound=Encoded)
-
-
-class Spares(Generic[E]):
-    """Encoded contexts that no request uses, kept for the next keystroke in the same document.
-
-    Args:
-        most: tokens that they may have room for, together; the most recently used one stays whatever its size.
-        block: only whole blocks of this many tokens are found again.
+    All rows of a head lie together, so that pages which follow one another are one slice of it.
     """
 
-    def __init__(self, most: int, *, block: int = 1) -> None:
-        self._most = most
-        self._block = block
-        # Least recently used first.
-        self._kept: list[tuple[tuple[int, ...], E]] = []
+    def __init__(self, config: ModelConfig, *, pages: int, size: int, dtype: torch.dtype, device: torch.device) -> None:
+        shape = (2, config.num_hidden_layers, config.num_key_value_heads, pages * size, config.head_dim)
+        self.keys: Tensor
+        self.values: Tensor
+        self.keys, self.values = torch.empty(shape, dtype=dtype, device=device)
+        self.size = size
+        self.count = pages
+        self.free = list(range(pages))  # in ascending order
 
-    def put(self, tokens: Sequence[int], encoded: E) -> None:
-        """Keep `encoded`, which holds `tokens`."""
-        self._kept.append((tuple(tokens), encoded))
+    def take(self, count: int, after: int) -> list[int]:
+        """`count` of the free pages: those that follow page `after`, then others in runs, with room to grow."""
+        taken: list[int] = []
+        at = bisect_left(self.free, after + 1)
+        while len(taken) < count:
+            if taken or at == len(self.free) or self.free[at] != after + 1:
+                at = self._middle(count - len(taken))
+            stop = at + 1
+            last = min(len(self.free), at + count - len(taken))
+            while stop < last and self.free[stop] == self.free[at] + stop - at:
+                stop += 1
+            taken += self.free[at:stop]
+            del self.free[at:stop]
+        return taken
 
-    def take(self, wanted: Sequence[int]) -> E | None:
-        """The one that shares most of `wanted`, cut to the shared part; None if it is better to start afresh.
+    def give(self, page: int) -> None:
+        """Take back a page."""
+        insort(self.free, page)
 
-        After a keystroke it is that of the previous answer: nothing of the context has to be copied. One that shares
-        little belongs to another context, which will want it back: it is not taken.
-        """
-        common = [self._usable(tokens, encoded, tuple(wanted)) for tokens, encoded in self._kept]
-        sizes = [(count, encoded.capacity) for count, (_, encoded) in zip(common, self._kept, strict=True)]
-        chosen = max(range(len(sizes)), key=sizes.__getitem__, default=None)
-        if chosen is None or common[chosen] * 2 < len(wanted):
-            return None
-        encoded = self._kept.pop(chosen)[1]
-        encoded.cut(common[chosen])
-        return encoded
+    def follows(self, after: int, count: int) -> bool:
+        """Whether the `count` pages that follow page `after` are free."""
+        at = bisect_left(self.free, after + 1)
+        return self.free[at : at + count] == list(range(after + 1, after + 1 + count))
 
-    def trim(self, beside: int = 0, least: int = 1) -> None:
-        """Drop all but `least`, the least recently used first, until they fit beside `beside` tokens in use."""
-        while len(self._kept) > least and beside + sum(encoded.capacity for _, encoded in self._kept) > self._most:
-            self._kept.pop(0)
+    def longest(self) -> tuple[int, int]:
+        """Where in `free` its longest run of neighbours begins and ends."""
+        starts = [at for at, page in enumerate(self.free) if not at or self.free[at - 1] != page - 1]
+        runs = zip(starts, [*starts[1:], len(self.free)], strict=True)
+        return max(runs, key=lambda run: run[1] - run[0], default=(0, 0))
 
-    def _usable(self, tokens: tuple[int, ...], encoded: E, wanted: tuple[int, ...]) -> int:
-        common = common_beginning(tokens, wanted)
-        common -= common % self._block
-        return common if encoded.reaches(common) else 0
+    def _middle(self, count: int) -> int:
+        """Where in its longest run `count` pages have most room to grow, and leave some to the pages before the run."""
+        start, stop = self.longest()
+        return max(start, min((start + stop) // 2, stop - count - count // _GROWTH))
+
+    def paged(self, layer: int) -> tuple[Tensor, Tensor]:
+        """The keys and values of a layer as pages: [pages, size, Hkv, D] each, without a copy."""
+        keys, values = (torch.unflatten(held[layer], 1, (-1, self.size)) for held in (self.keys, self.values))
+        return keys.permute(1, 2, 0, 3), values.permute(1, 2, 0, 3)
+
+    def move(self, runs: Iterable[slice], page: int) -> None:
+        """Copy `runs` of rows to `page` and those that follow it."""
+        row = page * self.size
+        for run in runs:
+            for held in (self.keys, self.values):
+                held[:, :, row : row + run.stop - run.start] = held[:, :, run]
+            row += run.stop - run.start
 
 
-class KeyValueBuffer:
-    """Room for the keys and values of a request: what it reads from the prefix cache, once, and what it computes.
+@dataclass(slots=True, eq=False)
+class PageTable:
+    """Where the keys and values of a request are: token i is in row i % size of page `pages[i // size]`.
 
     Attributes:
-        keys: [layers, Hkv, capacity, D], so that all keys of a head lie together; `values` likewise.
+        pool: has the pages.
+        pages: in the order of their tokens.
         length: how many leading tokens are committed; the rest is room, or the scratch space of a canvas.
+        node: of the last leading page that belongs to the cache; None for a table outside of a cache.
+        shared: how many leading pages do.
+        keep: how many leading tokens other requests may want; the next keystrokes at best want the others.
     """
 
-    __slots__ = ("keys", "length", "values")
+    pool: Pages
+    pages: list[int] = field(default_factory=list)
+    length: int = 0
+    node: Node | None = None
+    shared: int = 0
+    keep: float = math.inf
+    _runs: list[tuple[int, int, int]] | None = None
 
-    keys: Tensor
-    values: Tensor
-    length: int
+    def runs(self, start: int, stop: int) -> list[slice]:
+        """The rows of the pool that hold the tokens from `start` to `stop`, in order: few slices."""
+        if self._runs is None:
+            self._runs = self._joined()
+        found = []
+        for first, row, count in self._runs:
+            low, high = max(start, first), min(stop, first + count)
+            if low < high:
+                found.append(slice(row + low - first, row + high - first))
+        return found
 
-    def __init__(self, config: ModelConfig, capacity: int, *, dtype: torch.dtype, device: torch.device) -> None:
-        shape = (config.num_hidden_layers, config.num_key_value_heads, capacity, config.head_dim)
-        self.keys = torch.empty(shape, dtype=dtype, device=device)
-        self.values = torch.empty_like(self.keys)
-        self.length = 0
+    def moved(self) -> None:
+        """`pages` has changed."""
+        self._runs = None
 
-    @property
-    def capacity(self) -> int:
-        """The number of tokens that there is room for."""
-        return self.keys.shape[2]
-
-    def reserve(self, capacity: int) -> None:
-        """Make room for `capacity` tokens, keeping what is committed. Grows by at least an eighth, so rarely."""
-        if capacity <= self.capacity:
-            return
-        capacity = max(capacity + _SLACK, self.capacity * 9 // 8)
-        # One after the other: a tensor that grows exists twice, which is much for a long context.
-        self.keys = self._grown(self.keys, capacity)
-        self.values = self._grown(self.values, capacity)
-
-    def _grown(self, old: Tensor, capacity: int) -> Tensor:
-        layers, heads, _, width = old.shape
-        grown = old.new_empty((layers, heads, capacity, width))
-        grown[:, :, : self.length] = old[:, :, : self.length]
-        return grown
-
-    def reaches(self, length: int) -> bool:
-        """Whether the first `length` tokens are there."""
-        return length <= self.length
-
-    def cut(self, length: int) -> None:
-        """Go back to the first `length` tokens."""
-        self.length = length
+    def _joined(self) -> list[tuple[int, int, int]]:
+        """Runs of neighbouring pages: first token, its row, and the number of tokens."""
+        size, joined = self.pool.size, list[tuple[int, int, int]]()
+        for place, page in enumerate(self.pages):
+            if joined and sum(joined[-1][1:]) == page * size:
+                joined[-1] = (*joined[-1][:2], joined[-1][2] + size)
+            else:
+                joined.append((place * size, page * size, size))
+        return joined
 
 
-Tokens = tuple[int, ...]
+def table_of(config: ModelConfig, tokens: int, *, dtype: torch.dtype, device: torch.device) -> PageTable:
+    """A table outside of any cache, with one page for all of its `tokens`."""
+    return PageTable(Pages(config, pages=1, size=tokens, dtype=dtype, device=device), [0])
 
 
 @dataclass(slots=True, eq=False)
 class Node:
     """A page in the tree: `tokens` (full unless it is a leaf) after those of `parent`, None once it was evicted.
 
-    It is the last page of `pins` requests, and was last used at `used`, unless a page after it was used later.
+    It is the last page of `pins` requests, and was last used by request number `used`, unless a page after it was used
+    later. `aged`: only the next keystrokes want it.
     """
 
     tokens: Tokens
     page: int
     parent: Node | None
     children: dict[Tokens, Node] = field(default_factory=dict)
+    aged: bool = False
     pins: int = 0
     used: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Lease:
-    """The pages that one request holds: `nodes` cover the first `length` tokens of its context, the last is pinned."""
-
-    nodes: list[Node]
-    length: int
-
-
 class PrefixCache:
-    """Pages of keys and values: `keys`, `values` [layers, Hkv, pages, page_size, D]."""
+    """The tree of pages, and the tables of the requests that are served.
+
+    Args:
+        config: of the model.
+        pages: of `page_size` tokens.
+        page_size: a multiple of the checkpoint's block.
+        dtype: of keys and values.
+        device: where they are.
+    """
 
     def __init__(
         self, config: ModelConfig, *, pages: int, page_size: int, dtype: torch.dtype, device: torch.device
@@ -205,189 +217,226 @@ class PrefixCache:
         self._block = config.diffusion.block
         if page_size % self._block:
             raise InvalidRequestError(f"page_size is {page_size}; it must be a multiple of the block, {self._block}")
-        shape = (2, config.num_hidden_layers, config.num_key_value_heads, pages, page_size, config.head_dim)
-        self.keys: Tensor
-        self.values: Tensor
-        self.keys, self.values = torch.empty(shape, dtype=dtype, device=device)
-        self.page_size = page_size
-        self.pages = pages
+        self.pool = Pages(config, pages=pages, size=page_size, dtype=dtype, device=device)
         self._root = Node((), -1, None)
-        self._free = list(range(pages - 1, -1, -1))  # taken from the end, so pages are contiguous
-        self._clock = itertools.count(1)
+        self._nodes: dict[int, Node] = {}  # by their pages
+        self._requests = 0
+        self._ties = itertools.count()
         # (used, tie, node) of nodes that were evictable when they were pushed; checked again when popped.
         self._idle: list[tuple[int, int, Node]] = []
 
     @property
-    def free_pages(self) -> int:
-        """Pages that hold nothing."""
-        return len(self._free)
+    def tokens(self) -> int:
+        """How many there is room for."""
+        return self.pool.count * self.pool.size
 
-    def acquire(self, tokens: Sequence[int], buffer: KeyValueBuffer) -> Lease:
-        """Pin what the cache has of the beginning of `tokens` and copy it, once, to the beginning of `buffer`.
+    @property
+    def held_tokens(self) -> int:
+        """The room of pages that hold something."""
+        return self.tokens - len(self.pool.free) * self.pool.size
 
-        The first `buffer.length` tokens are there already; afterwards `buffer.length` is that of the lease.
-        """
-        size, node, start = self.page_size, self._root, 0
-        nodes: list[Node] = []
-        while (child := node.children.get(tuple(tokens[start : start + size]))) is not None:
-            nodes.append(child)
-            node, start = child, start + len(child.tokens)
-            if len(child.tokens) < size:
-                break
-        length = start
-        if start % size == 0 and start < len(tokens):
-            child, common = _closest(node, tuple(tokens[start : start + size]))
-            common -= common % self._block
-            if child is not None and common:
-                nodes.append(child)
-                length += common
-        lease = Lease(nodes, length)
-        if nodes:
-            self._pin(nodes[-1])
-        self._read(lease, buffer)
-        return lease
-
-    def store(self, lease: Lease, tokens: Sequence[int], buffer: KeyValueBuffer) -> None:
-        """Make the pages of `lease` cover all of `tokens`, whole blocks, whose keys and values begin `buffer`.
+    def acquire(self, tokens: Sequence[int], keep: float = math.inf) -> PageTable:
+        """A table with what the cache has of the beginning of `tokens`, as its first `length`; see `PageTable.keep`.
 
         Raises:
-            CacheFullError: all pages are in use; what fitted is kept.
+            CacheFullError: there is no page for the rows that have to be copied.
         """
-        size = self.page_size
-        if len(tokens) <= lease.length:
-            return
-        if lease.length % size:  # its last page may be shared or be filled up: look again
-            last = lease.nodes.pop()
-            if lease.nodes:
-                self._pin(lease.nodes[-1])
-            self._unpin(last)
-            lease.length -= lease.length % size
-        fresh: list[tuple[int, int]] = []
+        self._requests += 1
+        size, node, table = self.pool.size, self._root, PageTable(self.pool, keep=keep)
+        while (child := node.children.get(tuple(tokens[table.length : table.length + size]))) is not None:
+            if len(child.tokens) < size:
+                break
+            table.pages.append(child.page)
+            node, table.length = child, table.length + size
+        table.node, table.shared = node, len(table.pages)
+        self._pin(node)
+        child, common = _closest(node, tuple(tokens[table.length : table.length + size]))
+        common -= common % self._block
+        if child is None or not common:
+            return table
+        self._pin(child)
         try:
-            while lease.length < len(tokens):
-                wanted = tuple(tokens[lease.length : lease.length + size])
-                parent = lease.nodes[-1] if lease.nodes else self._root
-                node = self._find(parent, wanted, lease.length, buffer)
-                if node is None:
-                    node = Node(wanted, self._allocate(), parent)
-                    parent.children[wanted] = node
-                    if len(wanted) == size:
-                        fresh.append((node.page, lease.length))
-                    else:
-                        self._write(node, 0, lease.length, buffer)
-                self._pin(node)
-                if lease.nodes:
-                    self._unpin(lease.nodes[-1])
-                lease.nodes.append(node)
-                lease.length += len(wanted)
+            self.reserve(table, table.length + common)
+        except CacheFullError:
+            self._unpin(node)
+            raise
         finally:
-            self._write_full(fresh, buffer)
+            self._unpin(child)
+        self._copy(child.page, table.pages[-1], common)
+        table.length += common
+        return table
 
-    def release(self, lease: Lease) -> None:
-        """Unpin the pages of a request that ended; their contents stay until the room is needed."""
-        if lease.nodes:
-            self._unpin(lease.nodes[-1])
-        lease.nodes = []
-        lease.length = 0
+    def reserve(self, table: PageTable, tokens: int) -> None:
+        """Give `table` room for `tokens` tokens.
 
-    def _find(self, parent: Node, wanted: Tokens, start: int, buffer: KeyValueBuffer) -> Node | None:
-        """The child of `parent` that begins with `wanted`, or that can be filled up to do so."""
-        exact = parent.children.get(wanted)
-        if exact is not None:
-            return exact
-        child, common = _closest(parent, wanted)
-        if child is None:
-            return None
-        if common == len(wanted):
-            return child
-        if common == len(child.tokens):
-            self._write(child, common, start, buffer, tokens=wanted)
-            return child
-        return None
+        Raises:
+            CacheFullError: all pages are in use.
+        """
+        missing = -(-tokens // self.pool.size) - len(table.pages)
+        if missing <= 0:
+            return
+        after = table.pages[-1] if table.pages else -2
+        self._clear(range(after + 1, after + 1 + missing))
+        if not self.pool.follows(after, missing):
+            self._evict(missing)
+        if missing > len(self.pool.free):
+            raise CacheFullError(
+                f"the prefix cache holds {self.tokens} tokens, and more are in use at a time: try again when a request "
+                "has ended, or raise cache-tokens"
+            )
+        table.pages += self.pool.take(missing, after)
+        table.moved()
 
-    def _allocate(self) -> int:
-        if self._free:
-            return self._free.pop()
-        while self._idle:
-            used, _, node = heapq.heappop(self._idle)
-            parent = node.parent
-            if parent is None or node.pins or node.children or node.used != used:
+    def store(self, table: PageTable, tokens: Sequence[int]) -> None:
+        """Share the pages of `table` that are full of committed tokens; `tokens` begins with these."""
+        size, last = self.pool.size, table.node
+        whole = table.length // size
+        if last is None or whole <= table.shared:
+            return
+        node = last
+        for place in range(table.shared, whole):
+            wanted = tuple(tokens[place * size : (place + 1) * size])
+            held = node.children.get(wanted)
+            if held is None:
+                held = self._add(node, wanted, table.pages[place], aged=place * size >= table.keep)
+            else:
+                self.pool.give(table.pages[place])
+                table.pages[place] = held.page
+                table.moved()
+            node = held
+        self._pin(node)
+        self._unpin(last)
+        table.node, table.shared = node, whole
+
+    def release(self, table: PageTable, tokens: Sequence[int]) -> None:
+        """End the use of `table`; what it has of `tokens` is kept while there is room."""
+        self.store(table, tokens)
+        node, begin = table.node, table.shared * self.pool.size
+        if node is None:
+            return
+        own, rest = table.pages[table.shared :], tuple(tokens[begin : table.length])
+        for page in own:
+            self.pool.give(page)
+        if rest and _closest(node, rest)[1] < len(rest):
+            # Out of the way: the next request grows where this one did.
+            self._evict(len(own) + 1)
+            page = next((page for page in reversed(self.pool.free) if page not in own), own[0])
+            self.pool.free.remove(page)
+            self._copy(own[0], page, len(rest))
+            self._offer(self._add(node, rest, page, aged=table.length > table.keep))
+        self._unpin(node, aged=begin > table.keep)
+        if len(table.runs(0, begin)) > 1:
+            self._straighten(node, table)
+        table.pages, table.node = [], None
+        table.moved()
+
+    def _straighten(self, node: Node, table: PageTable) -> None:
+        """Move the pages of `table` up to that of `node`, its last, side by side, unless others are using them."""
+        path = [node]
+        while path[0].parent is not None and path[0].parent is not self._root:
+            path.insert(0, path[0].parent)
+        if any(each.pins for each in _below(path[0])):
+            return
+        self._pin(node)  # what is moved is not evicted
+        wanted = len(path) + len(path) // _GROWTH
+        self._evict(wanted)
+        start, stop = self.pool.longest()
+        if stop - start >= wanted:
+            pages = self.pool.take(len(path), -2)
+            self.pool.move(table.runs(0, len(path) * self.pool.size), pages[0])
+            for each, page in zip(path, pages, strict=True):
+                self.pool.give(each.page)
+                del self._nodes[each.page]
+                each.page = page
+            self._nodes |= {each.page: each for each in path}
+        self._unpin(node, aged=node.aged)
+
+    def _add(self, parent: Node, tokens: Tokens, page: int, *, aged: bool) -> Node:
+        """A new node. It takes the place of an ending that it continues, or of the oldest of several."""
+        endings = [child for child in parent.children.values() if len(child.tokens) < self.pool.size and not child.pins]
+        gone = [child for child in endings if tokens[: len(child.tokens)] == child.tokens]
+        if not gone and len(endings) >= _ENDINGS:
+            gone = [min(endings, key=lambda child: child.used)]
+        for child in gone:
+            self._remove(child)
+        node = Node(tokens, page, parent, aged=aged, used=self._requests - _AGED * aged)
+        parent.children[tokens] = self._nodes[page] = node
+        return node
+
+    def _copy(self, page: int, to: int, rows: int) -> None:
+        """Copy the first rows of one page to another."""
+        self.pool.move([slice(page * self.pool.size, page * self.pool.size + rows)], to)
+
+    def _clear(self, pages: Iterable[int]) -> None:
+        """Free those of `pages` that only keystrokes of earlier places want, from the first on."""
+        for page in pages:
+            node = self._nodes.get(page)
+            if node is None:
                 continue
+            below = _below(node)
+            if not node.aged or any(each.pins for each in below):
+                return
+            for each in reversed(below):
+                self._remove(each)
+
+    def _remove(self, node: Node) -> None:
+        """Free the page of a node that has neither pins nor children."""
+        parent, node.parent = node.parent, None
+        del self._nodes[node.page]
+        self.pool.give(node.page)
+        if parent is not None:
             del parent.children[node.tokens]
-            node.parent = None
             # Whoever used a page also used those before it.
-            parent.used = max(parent.used, used)
+            parent.used = max(parent.used, node.used)
             self._offer(parent)
-            return node.page
-        raise CacheFullError(
-            f"all {self.pages} pages of the prefix cache are in use; try again when a request has ended"
-        )
+
+    def _evict(self, pages: int) -> None:
+        """Free the least recently used: until so many are free, and until they lie side by side or all left are recent."""
+        evicted = 0
+        while self._idle:
+            enough = len(self.pool.free) >= pages
+            if enough and self._idle[0][0] > self._requests - _RECENT:
+                return
+            if enough and not evicted % _EVICTED:
+                start, stop = self.pool.longest()
+                if stop - start >= pages:
+                    return
+            used, _, node = heapq.heappop(self._idle)
+            if node.parent is not None and not node.pins and not node.children and node.used == used:
+                self._remove(node)
+                evicted += 1
 
     def _pin(self, node: Node) -> None:
         node.pins += 1
-        node.used = next(self._clock)
+        node.used = self._requests
 
-    def _unpin(self, node: Node) -> None:
+    def _unpin(self, node: Node, *, aged: bool = False) -> None:
         node.pins -= 1
-        node.used = next(self._clock)
+        node.used = self._requests - _AGED * aged
         self._offer(node)
 
     def _offer(self, node: Node) -> None:
         """Queue `node` for eviction if nothing needs it."""
         if node is self._root or node.pins or node.children:
             return
-        if len(self._idle) > 4 * self.pages + 64:  # drop entries used again since
+        if len(self._idle) > 4 * self.pool.count + 64:  # drop entries used again since
             self._idle = [(used, tie, old) for used, tie, old in self._idle if old.parent and old.used == used]
             heapq.heapify(self._idle)
-        heapq.heappush(self._idle, (node.used, next(self._clock), node))
+        heapq.heappush(self._idle, (node.used, next(self._ties), node))
 
-    def _read(self, lease: Lease, buffer: KeyValueBuffer) -> None:
-        size, held = self.page_size, min(buffer.length, lease.length)
-        first, (whole, rest) = held // size, divmod(lease.length, size)
-        if first < whole:
-            pages = torch.tensor([node.page for node in lease.nodes[first:whole]], device=self.keys.device)
-            for pool, target in ((self.keys, buffer.keys), (self.values, buffer.values)):
-                for layer in range(pool.shape[0]):
-                    rows = torch.unflatten(target[layer, :, first * size : whole * size], 1, (-1, size))
-                    rows.copy_(pool[layer].index_select(1, pages))
-        if rest and held < lease.length:
-            page = lease.nodes[-1].page
-            buffer.keys[:, :, whole * size : lease.length] = self.keys[:, :, page, :rest]
-            buffer.values[:, :, whole * size : lease.length] = self.values[:, :, page, :rest]
-        buffer.length = lease.length
 
-    def _write(self, node: Node, first: int, start: int, buffer: KeyValueBuffer, tokens: Tokens | None = None) -> None:
-        """Copy the rows of `node` from `first` on, of the page that begins at token `start`; enter new `tokens`."""
-        if tokens is not None and node.parent is not None:
-            del node.parent.children[node.tokens]
-            node.tokens = tokens
-            node.parent.children[tokens] = node
-        stop = len(node.tokens)
-        self.keys[:, :, node.page, first:stop] = buffer.keys[:, :, start + first : start + stop]
-        self.values[:, :, node.page, first:stop] = buffer.values[:, :, start + first : start + stop]
-
-    def _write_full(self, fresh: Sequence[tuple[int, int]], buffer: KeyValueBuffer) -> None:
-        """Copy whole pages, given as (page, first token); new ones are consecutive, as new nodes have no children."""
-        if not fresh:
-            return
-        size, start = self.page_size, fresh[0][1]
-        stop = start + len(fresh) * size
-        pages = torch.tensor([page for page, _ in fresh], device=self.keys.device)
-        self.keys[:, :, pages] = torch.unflatten(buffer.keys[:, :, start:stop], 2, (-1, size))
-        self.values[:, :, pages] = torch.unflatten(buffer.values[:, :, start:stop], 2, (-1, size))
+def _below(node: Node) -> list[Node]:
+    """`node` and all nodes below it, parents before their children."""
+    found = [node]
+    for each in found:
+        found += each.children.values()
+    return found
 
 
 def _closest(parent: Node, wanted: Tokens) -> tuple[Node | None, int]:
     """The child that has most leading tokens in common with `wanted`, and how many; None if none has any."""
     best, most = None, 0
-    for child in parent.children.values():
-        if child.tokens[0] != wanted[0]:
-            continue
-        common = 0
-        for ours, theirs in zip(child.tokens, wanted, strict=False):
-            if ours != theirs:
-                break
-            common += 1
-        if common > most:
+    for child in parent.children.values() if wanted else ():
+        if child.tokens[0] == wanted[0] and (common := common_beginning(child.tokens, wanted)) > most:
             best, most = child, common
     return best, most

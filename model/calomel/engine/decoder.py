@@ -18,13 +18,13 @@ from typing import Generic, TypeAlias, TypedDict, TypeVar, Unpack
 import torch
 
 from calomel.engine.attention import Piece, attention_multiplications, flash_attention, forward
-from calomel.engine.cache import Encoded, KeyValueBuffer, PrefixCache
+from calomel.engine.cache import PageTable, PrefixCache, table_of
 from calomel.engine.checkpoint import native_bfloat16
 from calomel.engine.compiled import CompiledLayers
 from calomel.engine.config import DiffusionConfig, Shape
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
-from calomel.engine.job import Canvas, Job, alone
+from calomel.engine.job import Canvas, Encoded, Job, alone
 from calomel.engine.request import FinishReason, Request
 from calomel.engine.sampling import Choice, Draw, best_length, choose
 from calomel.engine.transformer import Transformer, pack
@@ -172,10 +172,10 @@ class Decoder(ABC, Generic[P, C, B]):
         torch.set_num_threads(self._threads if work >= _PARALLEL_WORK else self._few)
 
 
-TransformerJob: TypeAlias = Job[P, K, KeyValueBuffer]
+TransformerJob: TypeAlias = Job[P, K, PageTable]
 
 
-class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
+class TransformerDecoder(Decoder[P, K, PageTable]):
     """A decoder on our own network: the rows of all jobs are pieces of one flat forward.
 
     Args:
@@ -275,7 +275,7 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
         job.canvas_length = job.canvas_length or len(canvas)
         return chosen, starts[chosen]
 
-    def new_buffer(self, capacity: int) -> KeyValueBuffer:
-        """Room for the keys and values of `capacity` tokens."""
+    def new_table(self, tokens: int) -> PageTable:
+        """Room for the keys and values of `tokens` tokens, outside of a cache."""
         weight = self.model.embed_tokens.weight
-        return KeyValueBuffer(self.model.config, capacity, dtype=weight.dtype, device=weight.device)
+        return table_of(self.model.config, tokens, dtype=weight.dtype, device=weight.device)

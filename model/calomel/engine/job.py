@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import torch
 
-from calomel.engine.cache import Encoded, Lease
 from calomel.engine.config import DiffusionConfig
 from calomel.engine.errors import EngineError, RequestFailedError
 from calomel.engine.handle import Handle
 from calomel.engine.request import CanvasState, FinishReason, Request, Result, Walk
 from calomel.engine.sampling import Counts, Prediction, count_tokens
 from calomel.storage.failures import cause
+
+
+class Encoded(Protocol):
+    """What a network has encoded of the beginning of a sequence."""
+
+    @property
+    def length(self) -> int:
+        """Tokens that are encoded."""
+
 
 P = TypeVar("P")
 C = TypeVar("C")
@@ -88,7 +96,7 @@ class Job(Generic[P, C, B]):
         canvas: the current one, of the decoder's own kind.
         ends: tokens that end the answer.
         tokens: context and answer so far.
-        buffer: holds the encoded part of them, from `begin` to `end`; `lease` is its part in the prefix cache.
+        buffer: the encoded part of them, from `begin` to `end`.
         walk: where in the request's constraint the answer is, with the settled part of the canvas; None without one.
         front: how many leading positions of the canvas are settled, if there is a constraint.
         prefill_target: how many tokens are encoded before the next step, in chunks of `prefill_rows`.
@@ -105,7 +113,6 @@ class Job(Generic[P, C, B]):
     tokens: list[int] = field(init=False)
     walk: Walk | None = field(init=False)
     buffer: B | None = None
-    lease: Lease | None = None
     generator: torch.Generator | None = None
     front: int = 0
     prefill_rows: int = 0

@@ -15,7 +15,6 @@ from typing import Generic, Protocol, TypeAlias, Unpack
 import torch
 from torch import Tensor
 
-from calomel.engine.cache import E, Spares
 from calomel.engine.config import DiffusionConfig, Positive, TokenId, Whole
 from calomel.engine.constraint import accepts, draw_allowed, only_token
 from calomel.engine.decoder import Common, Decoder, StepReport
@@ -25,6 +24,7 @@ from calomel.engine.job import Job, alone, generator
 from calomel.engine.policies import LeftToRight, Paced, RevealPolicy, parse_policy
 from calomel.engine.request import Request, Walk
 from calomel.engine.sampling import LOWEST, Prediction, narrow, penalise
+from calomel.engine.spares import E, Spares
 
 # There is no mask token; no token has this id.
 _NO_MASK = -1
@@ -209,7 +209,6 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
         if kept and job.buffer.reaches(kept):
             job.buffer.cut(kept)
             self._spares.put(job.tokens[:kept], job.buffer)
-            self._spares.trim()
         job.buffer = job.canvas = None
 
     def take_known(self, job: NoiseJob[E]) -> None:

@@ -98,7 +98,7 @@ class Window:
         """Its memory: a step forwards the windows of all requests; a dual cache keeps the keys and values of each."""
         usual, asked = self.usual(raw), replace(options, context=min(options.context, self.positions))
         found = decoder_estimate(usual, asked, cached=False, canvas=self.canvas)
-        kept = replace(asked, cache_tokens=0, spare_tokens=asked.max_batch * asked.context)
+        kept = replace(asked, cache_tokens=asked.max_batch * asked.context)
         return replace(found, cache=decoder_estimate(usual, kept, cached=True, canvas=self.canvas).cache)
 
     def family(

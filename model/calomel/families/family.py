@@ -137,7 +137,6 @@ class OpenOptions:
             fastest.
         threads: of a large CPU forward; None for PyTorch's own choice.
         cache_tokens: context tokens that stay encoded; None for what fits, up to the device's default.
-        spare_tokens: see `Engine`; None for as many as `cache_tokens`.
         quantize: weights in eight or four bits; None for `dtype`.
         memory_limit: bytes that weights, cache and activations may take together; None for what is free on the device.
         max_batch: requests of one priority that are served at a time; None for what fits, up to 8.
@@ -148,7 +147,6 @@ class OpenOptions:
     dtype: str | None = None
     threads: int | None = None
     cache_tokens: int | None = None
-    spare_tokens: int | None = None
     quantize: Quantization | None = None
     memory_limit: int | None = None
     max_batch: int | None = None
@@ -164,19 +162,14 @@ class OpenOptions:
         """`max_batch`, or the default."""
         return USUAL_BATCH if self.max_batch is None else self.max_batch
 
-    @property
-    def spare(self) -> int:
-        """`spare_tokens`, or as many as are cached."""
-        return self.cached if self.spare_tokens is None else self.spare_tokens
-
 
 def usual_cache(device: str) -> int:
     """The default number of context tokens that stay encoded.
 
-    A GPU serves a team: 64 clients with 2,048 tokens each and their answers. A CPU serves an editor, with four contexts
-    of 8K: with the shipped model in float32 they, and as many tokens in buffers, take 400 MB.
+    A GPU serves a team: 64 clients with 2,048 tokens each and their answers. A CPU serves an editor, with eight
+    contexts of 8K or two of 32K: with the shipped model in bfloat16 they take 300 MB.
     """
-    return 163_840 if device.startswith("cuda") else 32_768
+    return 163_840 if device.startswith("cuda") else 65_536
 
 
 @dataclass(frozen=True, slots=True)

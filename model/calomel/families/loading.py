@@ -233,7 +233,6 @@ def engine_of(model: Transformer, options: OpenOptions, *, end_token_ids: Sequen
     decoder = BlockCausal(
         model,
         cache_tokens=options.cached,
-        spare_tokens=options.spare,
         end_token_ids=end_token_ids,
         threads=options.threads,
     )

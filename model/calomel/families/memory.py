@@ -74,9 +74,7 @@ class EstimateOptions:
     Attributes:
         shards: the headers of the weights; None if there is only `config.json`, from which they are counted.
         dtype: of weights and cache.
-        cache_tokens: context tokens that stay encoded.
-        spare_tokens: tokens in contiguous buffers, being served or for their next keystroke; new clients may take a
-            quarter more.
+        cache_tokens: tokens that are encoded at a time.
         quantize: `int8`, `int4` or None.
         max_batch: requests that are served at a time.
         chunk: context tokens of one forward.
@@ -87,7 +85,6 @@ class EstimateOptions:
     shards: Shards | None = None
     dtype: str = "bfloat16"
     cache_tokens: int = 65_536
-    spare_tokens: int = 32_768
     quantize: str | None = None
     max_batch: int = 8
     chunk: int = 512
@@ -101,7 +98,7 @@ class Estimate:
 
     Attributes:
         weights: of the network.
-        cache: of encoded contexts: the pages, and buffers of contexts for their next keystroke or being served.
+        cache: of encoded contexts and answers.
         work: of one step: activations and logits.
     """
 
@@ -172,9 +169,8 @@ def decoder_estimate(
     step = options.max_batch * (options.canvas or canvas)
     rows = options.max_batch * options.context if not cached else options.chunk + step
     row = size * _ROW_TENSORS + width * (heads + 2 * key_heads) + inner * _MLP_TENSORS
-    kept = options.cache_tokens + options.spare_tokens * 5 // 4
     return Estimate(
         weights=weights,
-        cache=kept * layers * 2 * key_heads * width * each if cached else 0,
+        cache=options.cache_tokens * layers * 2 * key_heads * width * each if cached else 0,
         work=rows * row * each + step * vocabulary * _LOGITS_BYTES,
     )

@@ -31,8 +31,6 @@ _GIB: Final = 1024**3
 _BATCHES: Final = (USUAL_BATCH, 4, 2, 1)
 # Contexts of one editor: two of 8K; one of 8K; the least that still serves the largest files.
 _CACHES: Final = (16_384, 8_192, 4_096)
-# As many tokens as are cached have room in buffers besides; half as many before the cache gets smaller.
-_LAID_OUT: Final = (1, 2)
 # Share of a GPU's free memory: what PyTorch's allocator keeps between tensors of changing sizes, and libraries.
 _GAPS: Final = 0.05
 # Cached tokens are a multiple of this.
@@ -64,8 +62,8 @@ def plan(
     """The best that fits into `room` bytes; None where nothing does.
 
     What `options` sets is kept. Otherwise the cache takes what is left, up to the device's default, and at least 16,384
-    tokens; for that, first fewer requests are served at a time, then half as many tokens are buffered; only then the
-    cache gets smaller. Weights are quantised only if `options` says so.
+    tokens; for that, first fewer requests are served at a time; only then the cache gets smaller. Weights are quantised
+    only if `options` says so.
 
     Args:
         family: of the checkpoint.
@@ -80,37 +78,29 @@ def plan(
     batches = _BATCHES if options.max_batch is None else (options.max_batch,)
     most = options.cached
     caches = (most,) if options.cache_tokens is not None else [each for each in _CACHES if each <= most]
-    for least, share, batch in product(caches, _LAID_OUT if options.spare_tokens is None else (1,), batches):
-        found = _taking(family, raw, options, shards, least, batch, share)
+    for least, batch in product(caches, batches):
+        found = _taking(family, raw, options, shards, least, batch)
         left = room - found.estimate.total
         if left < 0:
             continue
         if least == most:
             return found
         # The cache is the only part that grows with its tokens.
-        more = _taking(family, raw, options, shards, most, batch, share).estimate.total - found.estimate.total
+        more = _taking(family, raw, options, shards, most, batch).estimate.total - found.estimate.total
         tokens = most if more <= left else least + (most - least) * left // more
-        return _taking(family, raw, options, shards, tokens // _STEP * _STEP, batch, share)
+        return _taking(family, raw, options, shards, tokens // _STEP * _STEP, batch)
     return None
 
 
 def _taking(
-    family: Family,
-    raw: Mapping[str, Any],
-    options: OpenOptions,
-    shards: Shards | None,
-    cache: int,
-    batch: int,
-    share: int = 1,
+    family: Family, raw: Mapping[str, Any], options: OpenOptions, shards: Shards | None, cache: int, batch: int
 ) -> MemoryPlan:
-    """The plan with this many cached tokens and requests at a time, and a share of the cached ones buffered."""
+    """The plan with this many cached tokens and requests at a time."""
     chosen = replace(options, cache_tokens=cache, max_batch=batch)
-    chosen = replace(chosen, spare_tokens=chosen.spare // share)
     asked = EstimateOptions(
         shards=shards,
         dtype=str(dtype_of(options.dtype, options.device)).removeprefix("torch."),
         cache_tokens=cache,
-        spare_tokens=chosen.spare,
         quantize=options.quantize,
         max_batch=batch,
     )
@@ -178,8 +168,6 @@ def remedies(
         for count in range(len(named) + 1):
             for given_up in combinations(named, count):
                 freed: dict[str, Any] = dict.fromkeys(given_up)
-                if "cache_tokens" in given_up:
-                    freed["spare_tokens"] = None
                 found = plan(family, raw, replace(options, quantize=quantize, **freed), room, shards)
                 if found is None:
                     continue
