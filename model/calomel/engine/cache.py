@@ -391,7 +391,7 @@ class PrefixCache:
             self._offer(parent)
 
     def _evict(self, pages: int) -> None:
-        """Free the least recently used: until so many are free, and until they lie side by side or all left are recent."""
+        """Free the least recently used: until so many are free, and side by side unless all that is left is recent."""
         evicted = 0
         while self._idle:
             enough = len(self.pool.free) >= pages
