@@ -339,18 +339,20 @@ def _joined(parts: Sequence[slice], device: torch.device) -> slice | Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Rows that attend together.
+    """Rows that attend together, over the keys of whole pages: lengths that come again need no new kernel of oneDNN.
 
     Attributes:
         rows: of the piece.
-        runs: where the keys are that any of them sees.
+        runs: where the keys are.
         hidden: pairs of a range of those keys, counted from the first of them, and which of them, [rows, keys] bool,
             a row does not see. They are few: those around the edge of a window, and those of the rows themselves.
+        unused: how many of the last keys no row sees.
     """
 
     rows: slice
     runs: list[slice]
     hidden: tuple[tuple[slice, Tensor], ...]
+    unused: int
 
 
 def _tiles(piece: Piece, window: int | None, block: int, device: torch.device) -> Iterator[Tile]:
@@ -367,16 +369,18 @@ def _tiles(piece: Piece, window: int | None, block: int, device: torch.device) -
         if run > 1:  # a window hides nothing of the piece
             first = min(first, base)
             beyond = min(beyond, base - first)
+        end = piece.stop + piece.behind if run == size else base + stop
+        page = 1 if piece.table is None else piece.table.pool.size
+        low, high = first - first % page, end + -end % page
         hidden = []
         row = torch.arange(start, stop, device=device)[:, None]
-        if beyond and window is not None:
-            key = torch.arange(first, first + beyond, device=device)
-            hidden.append((slice(0, beyond), key <= base + row - window))
+        if first + beyond > low and window is not None:
+            key = torch.arange(low, first + beyond, device=device)
+            hidden.append((slice(0, len(key)), key <= base + row - window))
         if run < stop - start:
             key = torch.arange(start, stop, device=device)
-            hidden.append((slice(base + start - first, base + stop - first), key // run > row // run))
-        end = piece.stop + piece.behind if run == size else base + stop
-        yield Tile(slice(start, stop), piece.runs(first, end), tuple(hidden))
+            hidden.append((slice(base + start - low, base + stop - low), key // run > row // run))
+        yield Tile(slice(start, stop), piece.runs(low, high), tuple(hidden), high - end)
 
 
 def attend(q: Tensor, keys: Tensor, values: Tensor, tile: Tile) -> Tensor:
@@ -389,14 +393,18 @@ def attend(q: Tensor, keys: Tensor, values: Tensor, tile: Tile) -> Tensor:
     rows, heads, width = q.shape
     groups = heads // len(keys)
     folded = q.view(rows, -1, groups, width).permute(1, 2, 0, 3).reshape(-1, groups * rows, width)
-    out, nothing, ends = torch.empty_like(folded), q.new_empty(1), [0]
-    ends += accumulate(run.stop - run.start for run in tile.runs)
-    for own, key, value, result in zip(folded, keys, values, out, strict=True):
-        parts = [torch.addmm(nothing, own, key[run].t(), beta=0, alpha=width**-0.5) for run in tile.runs]
-        scores = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)  # [groups * T, S]
-        for columns, unseen in tile.hidden:
-            scores.view(groups, rows, -1)[..., columns].masked_fill_(unseen, -torch.inf)
-        chances = scores.softmax(dim=-1)
-        for number, (run, pair) in enumerate(zip(tile.runs, pairwise(ends), strict=True)):
-            result.addmm_(chances[:, slice(*pair)], value[run], beta=min(number, 1))
+    nothing, ends = q.new_empty(1), list(accumulate((run.stop - run.start for run in tile.runs), initial=0))
+    places = [slice(*pair) for pair in pairwise(ends)]
+    scores, out = q.new_empty(len(keys), groups * rows, ends[-1]), torch.empty_like(folded)
+    for own, key, score in zip(folded, keys, scores, strict=True):
+        for run, place in zip(tile.runs, places, strict=True):
+            torch.addmm(nothing, own, key[run].t(), beta=0, alpha=width**-0.5, out=score[:, place])
+    if tile.unused:
+        scores[..., -tile.unused :].fill_(-torch.inf)
+    for columns, unseen in tile.hidden:
+        scores.view(-1, groups, rows, ends[-1])[..., columns].masked_fill_(unseen, -torch.inf)
+    for chance, value, result in zip(scores.softmax(dim=-1), values, out, strict=True):
+        torch.mm(chance[:, places[0]], value[tile.runs[0]], out=result)
+        for run, place in zip(tile.runs[1:], places[1:], strict=True):
+            result.addmm_(chance[:, place], value[run])
     return out.view(-1, groups, rows, width).permute(2, 0, 1, 3).reshape(rows, heads, width)

@@ -77,7 +77,8 @@ class Pages:
         shape = (2, config.num_hidden_layers, config.num_key_value_heads, pages * size, config.head_dim)
         self.keys: Tensor
         self.values: Tensor
-        self.keys, self.values = torch.empty(shape, dtype=dtype, device=device)
+        # What is read beyond the last token of a page is hidden, but has to be numbers.
+        self.keys, self.values = torch.zeros(shape, dtype=dtype, device=device)
         self.size = size
         self.count = pages
         self.free = list(range(pages))  # in ascending order
@@ -288,9 +289,9 @@ class PrefixCache:
         table.moved()
 
     def store(self, table: PageTable, tokens: Sequence[int]) -> None:
-        """Share the pages of `table` that are full of committed tokens; `tokens` begins with these."""
+        """Share the pages of `table` that are full of committed tokens, as far as they are those of `tokens`."""
         size, last = self.pool.size, table.node
-        whole = table.length // size
+        whole = min(table.length, len(tokens)) // size
         if last is None or whole <= table.shared:
             return
         node = last
@@ -309,7 +310,8 @@ class PrefixCache:
         table.node, table.shared = node, whole
 
     def release(self, table: PageTable, tokens: Sequence[int]) -> None:
-        """End the use of `table`; what it has of `tokens` is kept while there is room."""
+        """End the use of `table`; what it has committed of `tokens` is kept while there is room."""
+        table.length = min(table.length, len(tokens))
         self.store(table, tokens)
         node, begin = table.node, table.shared * self.pool.size
         if node is None:
