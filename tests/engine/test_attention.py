@@ -104,7 +104,7 @@ def test_a_step_copies_nothing_of_the_contexts_before_it(model: Transformer) -> 
         forward(model, [canvas(context, [95]) for context in contexts])
 
     keys = -(-(length + 1) // 16) * 16  # of whole pages
-    scores = config.num_attention_heads * keys
+    scores = config.num_attention_heads // config.num_key_value_heads * keys
     own = 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim
     assert counts.largest == scores < length * config.head_dim
     assert counts.written == 3 * own

@@ -394,17 +394,16 @@ def attend(q: Tensor, keys: Tensor, values: Tensor, tile: Tile) -> Tensor:
     groups = heads // len(keys)
     folded = q.view(rows, -1, groups, width).permute(1, 2, 0, 3).reshape(-1, groups * rows, width)
     nothing, ends = q.new_empty(1), list(accumulate((run.stop - run.start for run in tile.runs), initial=0))
-    places = [slice(*pair) for pair in pairwise(ends)]
-    scores, out = q.new_empty(len(keys), groups * rows, ends[-1]), torch.empty_like(folded)
-    for own, key, score in zip(folded, keys, scores, strict=True):
-        for run, place in zip(tile.runs, places, strict=True):
-            torch.addmm(nothing, own, key[run].t(), beta=0, alpha=width**-0.5, out=score[:, place])
-    if tile.unused:
-        scores[..., -tile.unused :].fill_(-torch.inf)
-    for columns, unseen in tile.hidden:
-        scores.view(-1, groups, rows, ends[-1])[..., columns].masked_fill_(unseen, -torch.inf)
-    for chance, value, result in zip(scores.softmax(dim=-1), values, out, strict=True):
-        torch.mm(chance[:, places[0]], value[tile.runs[0]], out=result)
+    places, out = [slice(*pair) for pair in pairwise(ends)], torch.empty_like(folded)
+    for own, key, value, result in zip(folded, keys, values, out, strict=True):
+        parts = [torch.addmm(nothing, own, key[run].t(), beta=0, alpha=width**-0.5) for run in tile.runs]
+        scores = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)  # [groups * T, S]
+        if tile.unused:
+            scores[:, -tile.unused :].fill_(-torch.inf)
+        for columns, unseen in tile.hidden:
+            scores.view(groups, rows, -1)[..., columns].masked_fill_(unseen, -torch.inf)
+        chances = scores.softmax(dim=-1)
+        torch.mm(chances[:, places[0]], value[tile.runs[0]], out=result)
         for run, place in zip(tile.runs[1:], places[1:], strict=True):
-            result.addmm_(chance[:, place], value[run])
+            result.addmm_(chances[:, place], value[run])
     return out.view(-1, groups, rows, width).permute(2, 0, 1, 3).reshape(rows, heads, width)
