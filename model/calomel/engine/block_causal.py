@@ -154,7 +154,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         """Release what `begin` gave; safe for a job that has not begun."""
         self._begun.discard(job)
         if job.buffer is not None:
-            self.cache.release(job.buffer, self._known(job))
+            self.cache.release(job.buffer)
             job.buffer = None
 
     def take_known(self, job: BlockJob) -> None:
@@ -176,12 +176,12 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
     def _commit(self, job: BlockJob, length: int) -> None:
         """The table holds the first `length` tokens."""
         done, job.encoded.length = job.encoded.length, length
-        if done < len(job.request.context) or job.request.given is not None:
-            self.cache.store(job.encoded, self._known(job))
-
-    def _known(self, job: BlockJob) -> tuple[int, ...]:
-        """What other requests may find: nobody asks for an answer again, but for a given one."""
-        return job.request.context + (job.request.given or ())
+        given, readable = job.request.given, self._readable(job)
+        # Nobody asks for an answer again, but for a given one.
+        if given is not None:
+            self.cache.store(job.encoded, job.request.context + given)
+        elif done < readable:
+            self.cache.store(job.encoded, job.request.context[:readable])
 
     # Where a job is
 

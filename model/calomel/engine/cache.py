@@ -30,10 +30,15 @@ from calomel.engine.errors import CacheFullError, InvalidRequestError
 
 # A page that was not used for this many requests may go so that others lie side by side.
 _RECENT: Final = 100
-# What is not worth keeping for other requests counts as used this many requests earlier.
-_AGED: Final = 200
+# What is not worth keeping for other requests counts as used this many requests earlier; less than `_RECENT`, or the
+# next keystroke would not find it.
+_AGED: Final = 50
+# A context may lie in so many places: what several prompts share, and the rest of one.
+_RUNS: Final = 2
 # Pages that lie side by side have room for this share of them behind them.
 _GROWTH: Final = 4
+# Prompts of several kinds take turns at one place: what the last requests used stays.
+_TURNS: Final = 16
 # How many pages are evicted before their place is looked at again.
 _EVICTED: Final = 16
 # Pages that end alike but for their last tokens: a keystroke makes one, which is of use to the next ones only.
@@ -289,12 +294,14 @@ class PrefixCache:
         table.moved()
 
     def store(self, table: PageTable, tokens: Sequence[int]) -> None:
-        """Share the pages of `table` that are full of committed tokens, as far as they are those of `tokens`."""
+        """Share the pages of `table` that are full of committed tokens, as far as they are those of `tokens`.
+
+        Once all of `tokens` are committed, the rows of the last page, which is written on, are shared as a copy.
+        """
         size, last = self.pool.size, table.node
-        whole = min(table.length, len(tokens)) // size
-        if last is None or whole <= table.shared:
+        if last is None:
             return
-        node = last
+        node, whole = last, min(table.length, len(tokens)) // size
         for place in range(table.shared, whole):
             wanted = tuple(tokens[place * size : (place + 1) * size])
             held = node.children.get(wanted)
@@ -308,26 +315,29 @@ class PrefixCache:
         self._pin(node)
         self._unpin(last)
         table.node, table.shared = node, whole
+        rest = tuple(tokens[whole * size :])
+        if rest and table.length >= len(tokens) and _closest(node, rest)[1] < len(rest):
+            self._end(node, rest, table)
 
-    def release(self, table: PageTable, tokens: Sequence[int]) -> None:
-        """End the use of `table`; what it has committed of `tokens` is kept while there is room."""
-        table.length = min(table.length, len(tokens))
-        self.store(table, tokens)
+    def _end(self, node: Node, rest: Tokens, table: PageTable) -> None:
+        """Copy the rows of `rest` from a page of `table` to a page that lies out of its way."""
+        grown = range(table.pages[-1] + 1, table.pages[-1] + 1 + len(table.pages) // _GROWTH)
+        self._evict(1)
+        page = next((page for page in reversed(self.pool.free) if page not in grown), None)
+        if page is not None:
+            self.pool.free.remove(page)
+            self._copy(table.pages[table.shared], page, len(rest))
+            self._offer(self._add(node, rest, page, aged=table.length > table.keep))
+
+    def release(self, table: PageTable) -> None:
+        """End the use of `table`; what it shares is kept while there is room."""
         node, begin = table.node, table.shared * self.pool.size
         if node is None:
             return
-        own, rest = table.pages[table.shared :], tuple(tokens[begin : table.length])
-        for page in own:
+        for page in table.pages[table.shared :]:
             self.pool.give(page)
-        if rest and _closest(node, rest)[1] < len(rest):
-            # Out of the way: the next request grows where this one did.
-            self._evict(len(own) + 1)
-            page = next((page for page in reversed(self.pool.free) if page not in own), own[0])
-            self.pool.free.remove(page)
-            self._copy(own[0], page, len(rest))
-            self._offer(self._add(node, rest, page, aged=table.length > table.keep))
         self._unpin(node, aged=begin > table.keep)
-        if len(table.runs(0, begin)) > 1:
+        if len(table.runs(0, begin)) > _RUNS:
             self._straighten(node, table)
         table.pages, table.node = [], None
         table.moved()
@@ -370,13 +380,14 @@ class PrefixCache:
         self.pool.move([slice(page * self.pool.size, page * self.pool.size + rows)], to)
 
     def _clear(self, pages: Iterable[int]) -> None:
-        """Free those of `pages` that only keystrokes of earlier places want, from the first on."""
+        """Free those of `pages` that only keystrokes at an earlier place wanted, from the first on."""
         for page in pages:
             node = self._nodes.get(page)
             if node is None:
                 continue
             below = _below(node)
-            if not node.aged or any(each.pins for each in below):
+            latest = max(each.used for each in below) + _AGED
+            if not node.aged or latest > self._requests - _TURNS or any(each.pins for each in below):
                 return
             for each in reversed(below):
                 self._remove(each)

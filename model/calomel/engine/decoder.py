@@ -40,7 +40,7 @@ B = TypeVar("B", bound=Encoded)
 # Tokens of a chunk on a CPU, and elsewhere. 8,000 tokens of nano took 4.1 s of a core in chunks of 64, 2.7 s by 256 and
 # 2.5 s by 512; the next request waits for one chunk.
 _CHUNK, _CHUNK_ELSEWHERE = 256, 512
-# Multiplications of a forward for each of its pieces, from which on all threads are used; below, one where bfloat16 is
+# Multiplications of a forward for each request, from which on all threads are used; below, one where bfloat16 is
 # native, else two. Threads wait passively, and waking them costs more than a small forward gains: a step of nano in
 # bfloat16 took 5.1 ms on one core and 5.8 on two behind 2K tokens, with 24 rows 10.7 and 11.2, behind 8K with 8 rows
 # 10.0 and 11.1, one of eight requests 29 and 37. With float32, which computes longer, keystrokes took 79 to 88 and 66
@@ -167,9 +167,9 @@ class Decoder(ABC, Generic[P, C, B]):
         if self._observe is not None:
             self._observe(report)
 
-    def use_threads(self, rows: int, attention: int = 0, pieces: int = 1) -> None:
-        """Choose the threads of a forward of `rows` rows in `pieces`, whose attention takes so many multiplications."""
-        work = (rows * self.weights + attention) // pieces
+    def use_threads(self, rows: int, attention: int = 0, requests: int = 1) -> None:
+        """Choose the threads of a forward of `rows` rows, whose attention takes `attention` multiplications."""
+        work = (rows * self.weights + attention) // requests
         torch.set_num_threads(self._threads if work >= _PARALLEL_WORK else self._few)
 
 
@@ -227,7 +227,7 @@ class TransformerDecoder(Decoder[P, K, PageTable]):
         if not pieces:
             return
         encoded, rows = sum(job.prefill_rows for job, *_ in taking), sum(len(piece.ids) for piece in pieces)
-        self.use_threads(rows, attention_multiplications(self.model.config, pieces), len(pieces))
+        self.use_threads(rows, attention_multiplications(self.model.config, pieces), len(taking))
         logits = forward(self.model, pieces, self._flash)
         self.report(StepReport(len(taking), rows, encoded))
         choice = choose(logits, draws, mask_token_id=self.diffusion.mask_token_id, end_token_ids=self.ends)
