@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -41,6 +42,8 @@ _GROWTH: Final = 4
 _TURNS: Final = 16
 # How many pages are evicted before their place is looked at again.
 _EVICTED: Final = 16
+# Bytes of a processor's cache line, at which rows begin.
+_LINE: Final = 64
 # Pages that end alike but for their last tokens: a keystroke makes one, which is of use to the next ones only.
 _ENDINGS: Final = 4
 
@@ -82,8 +85,7 @@ class Pages:
         shape = (2, config.num_hidden_layers, config.num_key_value_heads, pages * size, config.head_dim)
         self.keys: Tensor
         self.values: Tensor
-        # What is read beyond the last token of a page is hidden, but has to be numbers.
-        self.keys, self.values = torch.zeros(shape, dtype=dtype, device=device)
+        self.keys, self.values = _zeros(shape, dtype, device)
         self.size = size
         self.count = pages
         self.free = list(range(pages))  # in ascending order
@@ -135,6 +137,19 @@ class Pages:
             for held in (self.keys, self.values):
                 held[:, :, row : row + run.stop - run.start] = held[:, :, run]
             row += run.stop - run.start
+
+
+def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """What is read beyond the last token of a page is hidden, but has to be numbers.
+
+    PyTorch would write them: on a CPU, memory that was never used is zero and takes no room.
+    """
+    if device.type != "cpu":
+        return torch.zeros(shape, dtype=dtype, device=device)
+    size = math.prod(shape) * dtype.itemsize
+    held = np.zeros(size + _LINE, dtype=np.uint8)
+    start = -held.ctypes.data % _LINE
+    return torch.from_numpy(held[start : start + size]).view(dtype).view(shape)
 
 
 @dataclass(slots=True, eq=False)
@@ -282,7 +297,8 @@ class PrefixCache:
         if missing <= 0:
             return
         after = table.pages[-1] if table.pages else -2
-        self._clear(range(after + 1, after + 1 + missing))
+        if table.pages:
+            self._clear(range(after + 1, after + 1 + missing))
         if not self.pool.follows(after, missing):
             self._evict(missing)
         if missing > len(self.pool.free):
