@@ -329,7 +329,7 @@ REFUSED = [
     ("stats --log missing.jsonl", "missing.jsonl does not exist"),
     ("stats --log .", ". does not exist or is not a file"),
     ("stats --json missing/out.json", "cannot write missing/out.json"),
-    ("replay notes.txt", "is not a known kind of log"),
+    ("replay notes.txt", "is not a log Calomel can read"),
     ("replay", "name a LOG"),
     ("replay nowhere.json", "cannot read nowhere.json"),
     ("replay trace.json --latency soon", "--latency 'soon'"),

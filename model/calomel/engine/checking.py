@@ -29,9 +29,7 @@ def check(request: Request, config: Shape, checked: tuple[int, ...] = ()) -> Non
         raise InvalidRequestError("given has the mask or the end token; leave them out")
     if (causal or request.given is not None) and not config.diffusion.verifiable:
         asked = f"policy {request.policy!r}" if request.given is None else "the probability of given tokens"
-        raise InvalidRequestError(
-            f"{asked} needs a checkpoint that was trained causally on its context; this one was not"
-        )
+        raise InvalidRequestError(f"{asked} needs a checkpoint trained causally on its context; this one was not")
     no_mask = config.diffusion.verifiable and config.diffusion.mask_token_id < 0
     if no_mask and not causal and request.given is None:
         raise InvalidRequestError(

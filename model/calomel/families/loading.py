@@ -215,7 +215,7 @@ def load_checkpoint(
     model = load_decoder(folder, config, tensor_table(config), dtype=dtype, device=device, quantize=quantize)
     for name, tensor in model.state_dict().items():
         if tensor.dtype in TYPES.values() and not tensor.isfinite().all():
-            raise CheckpointError(f"{name} in {folder} has numbers that are infinite or none")
+            raise CheckpointError(f"{name} in {folder} contains infinite or NaN values")
     return model
 
 

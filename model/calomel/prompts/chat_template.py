@@ -248,7 +248,7 @@ class ChatPrompt:
             mark = _unused([told, tools])
             text = self._template.render(self._marked(told, mark), self._marked(tools, mark), **more)
         except RecursionError:
-            raise ChatTemplateError("the messages are nested too deep") from None
+            raise ChatTemplateError("the messages are nested too deeply") from None
         ids: list[int] = []
         at = 0
         for found in self._names.finditer(text):

@@ -190,7 +190,7 @@ def _check_pattern(pattern: str) -> None:
         elif piece not in {"|", "*", "+", "?"}:
             groups[-1], last = groups[-1] + 1, 1
         if groups[-1] > MAX_EXPANDED:
-            raise GrammarError(f"a pattern has more than {MAX_EXPANDED} parts once its repetitions are written out")
+            raise GrammarError(f"a pattern has more than {MAX_EXPANDED} parts, counting repetitions")
 
 
 def _class_end(pattern: str, start: int) -> int:

@@ -426,7 +426,7 @@ def _renderer(kind: str, folder: Path, style: PromptStyle, tokenizer: PublishedT
     if template is not None:
         return ChatRenderer(template, tokenizer, ends)
     if kind == "calomel":
-        raise TokenizerError(f"no published checkpoint is asked in the style {kind!r}")
+        raise TokenizerError(f"no published checkpoint uses the style {kind!r}")
     return LeftToRightRenderer(tokenizer, ends, begin or tokenizer.ids_of(_beginning(folder)))
 
 

@@ -111,8 +111,8 @@ def _made(outcomes: Sequence[Sample], fits: Mapping[str, Fit], shipped: Calibrat
         console().print(f"{', '.join(sorted(rest.kinds))}: scale and offset corrected together.")
     except TooFewError as error:
         if not fits:
-            message = f"no new calibrator; the present one stays in use: {error}"
-            raise CommandError(message) from error
+            message = f"the filter stays as it is: {error}"
+            raise CommandError(message, "use Calomel for some days, then run calomel calibrate again") from error
     return Calibrator({**shipped.kinds, **kinds})
 
 
@@ -135,7 +135,7 @@ def _show(kind: str, made: Fit) -> None:
     report = made.calibrator.report
     printed = console(wrap=True)
     printed.print(
-        f"{kind}: {report['samples']:,} suggestions of {report['groups']} days or packages, {report['accepted']:,} "
+        f"{kind}: {report['samples']:,} suggestions from {report['groups']} days (or packages), {report['accepted']:,} "
         "accepted; measured on outcomes not used for the fit"
     )
     worth = [
@@ -147,4 +147,4 @@ def _show(kind: str, made: Fit) -> None:
         for each in report["reliability"]
     ]
     printed.print(Table("", ("", "ECE", "AUROC", "log-loss"), worth).to_rich())
-    printed.print(Table("", ("said", "count", "accepted"), lines).to_rich())
+    printed.print(Table("", ("predicted", "count", "accepted"), lines).to_rich())

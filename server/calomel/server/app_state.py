@@ -133,7 +133,6 @@ class ModelLoader:
             _log.debug("at the place of the error", exc_info=error)
             return
         self._filler = filler
-        _log.info("the model is ready")
         if self._closed:
             self._let_go()
 

@@ -86,7 +86,7 @@ def serve(settings: ServeSettings, out: TextIO = sys.stdout) -> None:
                 refuse_connections()
             say(out, f"Calomel listens on {url}")
             say(out, words.format(runtime_file=path))
-            with dead_threads_logged(logging.getLogger("calomel.server")):
+            with dead_threads_logged(_log):
                 server.run(sockets=[listener])
     if app_state.loader.failure is not None:
         raise StartError(app_state.loader.failure)
@@ -113,6 +113,7 @@ def open_model(settings: ServeSettings) -> Filler:
     # Garbage collection stops everything: it should not scan objects that live as long as the server.
     gc.collect()
     gc.freeze()
+    _log.info("the model is ready")
     return filler
 
 
@@ -153,7 +154,9 @@ def open_upstream(upstream: UpstreamCompleter) -> UpstreamCompleter:
     except CompleterError as error:
         if error.code == "refused":
             raise StartError(str(error)) from None
-        logging.getLogger("calomel.server").warning("%s", error)
+        _log.warning("%s", error)
+    else:
+        _log.info("the model is ready")
     return upstream
 
 
