@@ -37,7 +37,7 @@ def calibrate(
     holes: Annotated[int | None, typer.Option(min=1, help="With --recall: gaps of each kind.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the quality of the fit; write nothing.")] = False,
 ) -> None:
-    """Fit the filter to your outcomes, and print how well it works on others."""
+    """Fit the filter to your outcomes, and print how well it works on outcomes not used."""
     from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator
     from calomel.selectivity.fit import TooFewError, fit, usable
     from calomel.suggest.judging import user_calibrator_path

@@ -284,7 +284,7 @@ def _memory(folder: Path, settings: ServeSettings) -> Iterator[Finding]:
     try:
         chosen = plan_of(folder, options)
     except OutOfMemoryRefusedError as error:
-        yield fail("memory", str(error), "close something, or choose a smaller model")
+        yield fail("memory", str(error), "close other programs, or choose a smaller model")
     except CheckpointError:
         return  # the model's own line says what is wrong
     else:

@@ -271,7 +271,7 @@ def zed_settings(here: Here) -> Path:
 def zed(here: Here) -> Plan:
     """Edit predictions over HTTP, from `calomel serve`. Raises InputError."""
     if here.url is None:
-        raise InputError("no server is running, and its port is not fixed", "--url http://127.0.0.1:PORT")
+        raise InputError("no server is running, and no fixed port is set", "--url http://127.0.0.1:PORT")
     path = zed_settings(here)
     wanted = {
         "edit_predictions": {

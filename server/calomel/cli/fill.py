@@ -169,7 +169,7 @@ def tryout(
     device: Device = "cpu",
     seconds: Annotated[float, typer.Option(min=1, help="Time for the recording.")] = 10.0,
 ) -> None:
-    """Show what an editor would show: along a recording of typing, and in gaps of sample files."""
+    """Replay a recording with the suggestions an editor would show, then fill gaps in sample files."""
     from calomel.infer.completer import FillRequest
     from calomel.infer.in_process import EngineCompleter, describe
     from calomel.infer.upstream.completer import UpstreamCompleter

@@ -136,7 +136,7 @@ def _findings(config: Path | None, file: Path | None) -> Iterator[Finding]:
     try:
         layered = load({}, config)
     except SettingsError as error:
-        yield fail("settings", str(error), "calomel config path prints the place of the file")
+        yield fail("settings", str(error), "calomel config path prints the path of the file")
         return
     yield from check_server(layered)
     if layered.settings.outcome_log:
