@@ -93,7 +93,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "llama",
         {"quantization_config": {"quant_method": "gptq"}},
-        "weights quantised by another program; take the",
+        "weights quantised by another program; use the",
     ),
     ("llada", {"block_type": "sequential"}, 'block_type "sequential"'),
     ("llada", {"alibi": True}, "alibi true"),

@@ -114,7 +114,7 @@ def _check_names(
 ) -> None:
     strange = [ours for ours, _ in places if ours not in known]
     if strange:
-        raise CheckpointError(f"this family's table names {_shown(strange)}, which its network does not have")
+        raise CheckpointError(f"this family's table names {_shown(strange)}, which its network lacks")
     filled = {id(known[ours]) for ours, _ in places}
     empty = [name for name, tensor in known.items() if id(tensor) not in filled]
     if empty:

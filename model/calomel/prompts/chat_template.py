@@ -135,7 +135,7 @@ def _bounded(template: Template, data: Mapping[str, Any]) -> str:
     for piece in template.generate(data):
         length += len(piece)
         if length > MAX_RENDERED_CHARACTERS:
-            raise ChatTemplateError("the conversation is too long for its template")
+            raise ChatTemplateError("the conversation is too long for the chat template")
         pieces.append(piece)
     return "".join(pieces)
 

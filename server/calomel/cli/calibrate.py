@@ -87,7 +87,7 @@ def _fit_recall(documents: Path, model: Path | None, out: Path | None, holes: in
     made = fit_recall(documents, model, holes_per_kind=holes)
     drafts = [one for one in made.samples if one.draft is not None]
     printed.print(
-        f"{len(made.samples):,} holes, {sum(one.own_right for one in made.samples):,} of own answers right; "
+        f"{len(made.samples):,} gaps, the model's own answer right in {sum(one.own_right for one in made.samples):,}; "
         f"{len(drafts):,} recalled texts, {sum(one.draft_right for one in drafts):,} of them right"
     )
     for part in ("prior", "draft", "own"):

@@ -48,7 +48,7 @@ def check_upstream(settings: ServeSettings, ports: Sequence[tuple[str, int]] = U
         if error.code == "refused":
             yield fail("upstream", str(error), "calomel serve does not start without it")
         else:
-            yield warn("upstream", str(error), "calomel serve continues once it is there")
+            yield warn("upstream", str(error), "calomel serve waits for it")
 
 
 def _found(server: Running) -> Finding:

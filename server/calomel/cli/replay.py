@@ -63,7 +63,7 @@ def replay(
     threads: Threads = None,
     jobs: Annotated[int, typer.Option(min=1, help="Parallel processes, each with its own engine.")] = 1,
     kinds: Annotated[
-        Any, typer.Option(metavar="fill,edit", parser=_kinds, help="Default: all the model was trained for.")
+        Any, typer.Option(metavar="fill,edit", parser=_kinds, help="Default: all the model supports.")
     ] = None,
     aggressiveness: Aggressiveness = "balanced",
     limit_minutes: Annotated[float | None, typer.Option(min=0, help="Time limit per log, in minutes.")] = None,

@@ -106,7 +106,9 @@ def lsp(
 
 
 def doctor(
-    file: Annotated[Path | None, typer.Argument(help="A file in which nothing appears.", show_default=False)] = None,
+    file: Annotated[
+        Path | None, typer.Argument(help="File to check if no suggestions appear in it.", show_default=False)
+    ] = None,
     config: Config = None,
 ) -> None:
     """Check settings, token, port, model, device, memory, speed, grammars and editors.
