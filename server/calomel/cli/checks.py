@@ -290,7 +290,7 @@ def _memory(folder: Path, settings: ServeSettings) -> Iterator[Finding]:
     else:
         needed, how = (process + chosen.estimate.total) // MIB, chosen.options
         served = f"{how.cached} tokens cached and {how.batch} requests at a time"
-        yield ok("memory", f"{free // MIB} MiB free, up to {needed} MiB needed, with {served}")
+        yield ok("memory", f"{free // MIB} MiB free; estimated need {needed} MiB, with {served}")
 
 
 def _device(device: str) -> Finding:
