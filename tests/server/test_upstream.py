@@ -491,6 +491,15 @@ def test_a_server_is_looked_at_when_it_is_found_and_then_only_asked(asked: Open)
     assert [path for path, _ in play.asked] == ["/props", "/props", *["/infill"] * 4]
 
 
+def test_a_server_that_does_not_answer_yet_is_not_called_ready(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "calomel.server")
+    upstream_app("http://127.0.0.1:1")
+    assert caplog.messages == ["no server answers at http://127.0.0.1:1: start it, or correct upstream"]
+    with served(played.llama_cpp(Play())) as url:
+        upstream_app(url)
+    assert caplog.messages[-1] == "the model is ready"
+
+
 def test_a_server_that_dies_and_returns_is_asked_again(stack: ExitStack, door: Open) -> None:
     first, second = Play(), Play(tokens=("n + n",), log_probs=(-0.5,))
     with served(played.llama_cpp(first)) as url:

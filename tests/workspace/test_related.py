@@ -321,7 +321,7 @@ def test_a_workspace_beyond_the_limit_is_read_in_part_and_said(tmp_path: Path) -
     with reading(tmp_path, 12, most_files=5) as (index, reader, messages):
         assert reader.wait(INDEX_SECONDS)
         assert len(index) == 5
-        assert messages[0].startswith("Only the first 5 files")
+        assert messages[0].startswith("Suggestions use only the first 5 files")
 
 
 class Fragile(Index):

@@ -122,7 +122,7 @@ def report_of(rows: Sequence[Row], info: ModelInfo, options: HeldOptions) -> Rep
     if "edit" not in info.kinds:
         notes.append(f"{info.id} is not trained for edits: it can only repeat renames.")
     if options.samples is not None:
-        notes.append("Nothing was shown, to ask about every place: ignore the first tables.")
+        notes.append("This run showed nothing and asked about every place: ignore the first tables.")
     told = [{**CONVERTER.unstructure(replace(row, samples=())), "samples": len(row.samples)} for row in rows]
     return Report(
         # A page of its own, so that it does not overwrite the one with the baselines.

@@ -211,8 +211,8 @@ class Indexer:
                     room -= is_new
                 elif everything:
                     self._say(
-                        f"Only the first {len(files)} files of the workspace are used for suggestions: it has more "
-                        f"than {self._most_files} files or {MOST_CHARACTERS // 1_000_000} MB of source code."
+                        f"Suggestions use only the first {len(files)} files of the workspace: it has more than "
+                        f"{self._most_files} files or {MOST_CHARACTERS // 1_000_000} MB of source code."
                     )
                     break
         if self._stopped.is_set():
