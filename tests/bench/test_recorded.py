@@ -183,7 +183,7 @@ def test_llamacpp_gives_our_left_to_right_tokens(tmp_path: Path, prompts: tuple[
 def test_a_file_that_is_no_model_is_refused_by_name(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     (tmp_path / "config.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(peer_engines.PeerUnavailableError, match=f"can not open {tmp_path.name}"):
+    with pytest.raises(peer_engines.PeerUnavailableError, match=f"cannot open {tmp_path.name}"):
         peer_engines.TransformersPeer(tmp_path, dtype="float32", threads=1)
 
 

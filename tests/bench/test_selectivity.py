@@ -104,7 +104,7 @@ def test_a_report_has_every_figure_for_machines_and_for_people(model: Path, tmp_
     page = (tmp_path / "out" / "bench-selectivity.md").read_text()
     assert page == report.to_markdown()
     for words in (
-        "one: thresholds against everything",
+        "one: thresholds against showing everything",
         "two: hard filters",
         "balanced (0.250, 0.300)",
         "all, raw",
@@ -149,7 +149,7 @@ def test_a_fit_says_what_is_true_of_its_samples() -> None:
 
 
 def test_too_few_samples_are_refused() -> None:
-    with pytest.raises(BenchDataError, match=r"of 30 own answers are right; it takes 20"):
+    with pytest.raises(BenchDataError, match=r"of 30 own answers are right; a fit needs 20"):
         fit(made(30))
     with pytest.raises(BenchDataError, match="own answers"):
         logistic([recall.own_features([-1.0], None)] * 50, [True] * 50, recall.OWN, "own answers")

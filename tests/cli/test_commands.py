@@ -197,6 +197,27 @@ def test_options_reach_the_trainer(run: Runner, tmp_path: Path, monkeypatch: pyt
     assert [(expected, Path("run"), options)] == calls
 
 
+@pytest.mark.parametrize(
+    ("package", "words", "hint"),
+    [
+        ("scipy.optimize", ("serve",), "install Calomel's extra `bench`"),
+        ("zstandard", ("corpus", "--out", "."), "install Calomel's extra `train`"),
+        ("transformers", ("serve",), "install Calomel's extra `families`"),
+        ("httpx", ("serve",), "install Calomel again"),
+    ],
+)
+def test_a_missing_package_names_the_extra_that_has_it(
+    run: Runner, monkeypatch: pytest.MonkeyPatch, package: str, words: tuple[str, ...], hint: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise ModuleNotFoundError(name=package)
+
+    monkeypatch.setattr(server_run, "serve", refuse)
+    monkeypatch.setattr(build, "build_corpus", refuse)
+    result = run(*words)
+    assert (result.status, result.err) == (1, f"error: the package {package} is missing\ntry: {hint}\n")
+
+
 def test_options_become_settings(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[ServeSettings] = []
     monkeypatch.setattr(server_run, "serve", served.append)
@@ -329,7 +350,7 @@ REFUSED = [
     ("stats --log missing.jsonl", "missing.jsonl does not exist"),
     ("stats --log .", ". does not exist or is not a file"),
     ("stats --json missing/out.json", "cannot write missing/out.json"),
-    ("replay notes.txt", "is not a known kind of log"),
+    ("replay notes.txt", "is not a log Calomel can read"),
     ("replay", "name a LOG"),
     ("replay nowhere.json", "cannot read nowhere.json"),
     ("replay trace.json --latency soon", "--latency 'soon'"),

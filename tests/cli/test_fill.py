@@ -141,8 +141,8 @@ def test_try_shows_every_sample_and_ends_well() -> None:
     for sample in bundled_samples():
         assert sample.path in done.stdout
     near, far = ([each for each in bundled_samples() if each.kind == kind] for kind in KINDS)
-    assert f"of {len(near)} are what the author wrote where the surrounding lines show what follows" in done.stdout
-    assert f"of {len(far)} are what the author wrote where the surrounding lines do not give it away" in done.stdout
+    assert re.search(rf"Where lines nearby show the answer: \d of {len(near)} as the author wrote\.", done.stdout)
+    assert re.search(rf"Where no line nearby shows it: \d of {len(far)} as the author wrote\.", done.stdout)
     assert "right: the person wrote this next" in done.stdout
     assert "Larger models that fit this machine" in done.stdout
 
@@ -157,7 +157,7 @@ def test_right_and_wrong_answers_are_told_apart_by_a_model_that_sees_neither(run
     assert asked == [(sample.path, sample.prefix, sample.suffix) for sample in samples]
     assert len(samples) - 1 == result.out.count("as the author wrote\n")
     assert f"the author wrote {right[1]}" in result.out
-    counts = re.findall(r"(\d+) of (\d+) are what the author wrote", result.out)
+    counts = re.findall(r": (\d+) of (\d+) as the author wrote", result.out)
     near = sum(sample.kind == "near" for sample in samples)
     assert counts == [(str(near - 1), str(near)), (str(len(samples) - near),) * 2]
 
@@ -217,7 +217,7 @@ def test_try_fills_its_holes_with_it(run: Runner, url: str) -> None:
     found = run("try", "--upstream", url)
 
     assert found.status == 0, found.err
-    assert "are what the author wrote where" in found.out
+    assert "as the author wrote." in found.out
     assert "Nothing left this machine" not in found.out
 
 

@@ -152,8 +152,8 @@ def test_it_is_refused_with_what_it_takes_unpacked(place: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ({"architecture": "starcoder2"}, "its architecture is 'starcoder2', and there are llama, qwen2, qwen3. "),
-        ({"pre": "unheard-of"}, "it cuts texts into words by rules that transformers does not have ('unheard-of'). "),
+        ({"architecture": "starcoder2"}, "its architecture is 'starcoder2'; Calomel reads llama, qwen2, qwen3. "),
+        ({"pre": "unheard-of"}, "it splits text into words by rules transformers does not have ('unheard-of'). "),
         ({"rope.scaling.type": "yarn"}, "it scales its positions (rope.scaling). "),
     ],
 )

@@ -88,7 +88,7 @@ def test_samples_of_replays_make_a_calibrator_where_one_says(
     named = made.thresholds("fill")
     assert named["quiet"] >= named["balanced"] >= named["eager"] > 0
     assert files(home / ".state") == []
-    assert "fill: 150 suggestions of 10 days or packages" in done.out
+    assert "fill: 150 suggestions from 10 days" in done.out
     assert "edit: not fitted." in done.out
     assert re.search(r"before +0\.\d{4} +0\.\d{4} +0\.\d{4}", done.out)
     assert f"fill: quiet {named['quiet']:.3f}, balanced {named['balanced']:.3f}" in done.out
@@ -105,7 +105,7 @@ def test_ones_own_log_makes_ones_own_calibrator_which_the_editor_then_uses(
     past(path, drawn(40, seed=2), model="another-model")
     done = run("calibrate", "--model", model)
     assert done.status == 0, done.err
-    assert "fill: 120 suggestions of 10 days" in done.out
+    assert "fill: 120 suggestions from 10 days" in done.out
     info = describe(model)
     own = Calibrator.read(user_calibrator_path(info.weights))
     assert own.model == info.weights
@@ -152,9 +152,9 @@ def test_too_few_are_refused_with_what_is_needed(run: Runner, model: Path, tmp_p
     few = write(tmp_path / "few.jsonl", *drawn(3, seed=2), *(made_sample(9 + n, "rejected") for n in range(5)))
     done = run("calibrate", "--samples", few, "--model", model)
     assert done.status == 1
-    assert "stays in use" in done.err
-    assert re.search(r"A fit needs \d+ more accepted ones", " ".join(done.err.split()))
-    assert re.search(r"A fit needs \d+ more accepted ones, \d+ more", " ".join(done.out.split()))
+    assert "the filter stays as it is" in done.err
+    assert re.search(r"A fit needs \d+ more accepted suggestions", " ".join(done.err.split()))
+    assert re.search(r"A fit needs \d+ more accepted suggestions, \d+ more", " ".join(done.out.split()))
     assert files(home / ".state") == []
 
 

@@ -93,7 +93,7 @@ def test_a_link_out_of_the_models_folder_is_not_followed(run: Runner, tmp_path: 
     models_folder().mkdir(parents=True)
     (models_folder() / "sly").symlink_to(held(tmp_path / "outside"))
     done = run("models", "path", "sly")
-    assert (done.status, "link out" in done.err) == (2, True)
+    assert (done.status, "leaves the models folder" in done.err) == (2, True)
 
 
 def test_a_repository_is_what_was_fetched_under_its_name(run: Runner, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_why_a_model_does_not_answer_is_told_whoever_of_them_noticed_it(editor: 
                 {"upstream": "http://127.0.0.1:9"},
                 "no server answers at http://127.0.0.1:9: start it, or correct upstream.",
             ),
-            ({"upstream": keyed}, f"the server at {keyed} requires a key: put it into upstream-key-file"),
+            ({"upstream": keyed}, f"the server at {keyed} requires a key: set upstream_key_file"),
             ({"model": "nowhere"}, "found no model nowhere in "),
             ({"model": str(tmp_path)}, "the model did not load: config.json"),
         ):

@@ -94,7 +94,7 @@ def test_a_next_edit_is_the_code_action_of_eglot(start: Starter) -> None:
     emacs.press("M-x eglot-code-actions RET")
     emacs.until(lambda: emacs.lisp("(and (active-minibuffer-window) t)"), "Emacs asks which action")
     asked = emacs.lisp("(with-current-buffer (window-buffer (active-minibuffer-window)) minibuffer-default)")
-    assert asked == "Apply predicted edit"
+    assert asked == "Apply next edit"
     with emacs.learns("accepted"):
         emacs.press("RET")
         emacs.until_text(FAR.replace("old", "new"))

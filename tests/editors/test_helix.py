@@ -33,7 +33,7 @@ def test_a_next_edit_is_the_code_action(tmp_path: Path) -> None:
         helix.until_shown("new = 1")
         helix.until_shown("NOR")
         helix.press(" a")
-        helix.until_shown("Apply predicted edit")
+        helix.until_shown("Apply next edit")
         with helix.learns("accepted"):
             # The first of the menu has to be chosen first.
             helix.press("\t\r")

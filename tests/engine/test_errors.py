@@ -31,7 +31,7 @@ from calomel.engine.errors import ContextTooLongError, InvalidRequestError
         ({"given": (-1,)}, InvalidRequestError, "given"),
         ({"given": (1,) * 1022}, ContextTooLongError, "given"),
         ({"given": (1, 2), "constraint": ANYTHING}, InvalidRequestError, "constraint"),
-        ({"suffix": (1,)}, InvalidRequestError, "reads nothing after an answer"),
+        ({"suffix": (1,)}, InvalidRequestError, "cannot read text after the answer"),
         ({"policy": "best"}, InvalidRequestError, "unknown policy 'best'"),
         ({"deadline": math.nan}, InvalidRequestError, "deadline is not a number"),
         ({"reuse": 4}, InvalidRequestError, "reuse is 4"),

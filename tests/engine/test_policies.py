@@ -76,7 +76,7 @@ def test_every_canvas_makes_progress_and_is_decided_alone(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "unknown policy ''; there are threshold:P"),
+        ("", "unknown policy ''; known: threshold:P"),
         ("greedy", "unknown policy 'greedy'"),
         ("left_to_right:0", "between 1.0 and inf"),
         ("prefix:0.9/0", "between 1.0 and inf"),

@@ -185,7 +185,7 @@ def test_a_picture_in_the_context_is_refused(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"auto_map": {"AutoModel": "code.Model"}}, "code of the checkpoint's own is never run"),
+        ({"auto_map": {"AutoModel": "code.Model"}}, "never runs a checkpoint's own code"),
         ({"quantization_config": {"quant_method": "awq"}}, "take the checkpoint in bfloat16"),
         ({"tie_word_embeddings": False}, "weights of their own"),
         ({"text_config": None}, "no text_config"),

@@ -93,7 +93,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "llama",
         {"quantization_config": {"quant_method": "gptq"}},
-        "weights quantised by another program; take the",
+        "weights quantised by another program; use the",
     ),
     ("llada", {"block_type": "sequential"}, 'block_type "sequential"'),
     ("llada", {"alibi": True}, "alibi true"),
@@ -228,7 +228,7 @@ def test_weights_that_give_no_numbers_are_refused_by_the_name_of_their_folder(tm
                 tensors[key].fill_(math.nan)
         save_file(tensors, file, metadata={"format": "pt"})
 
-    with pytest.raises(CheckpointError, match=rf"first forward of {folder} gives no numbers: .*; fetch it anew"):
+    with pytest.raises(CheckpointError, match=rf"first forward of {folder} gives NaN: .*; fetch it again"):
         open_engine(folder, OpenOptions(dtype="float32", cache_tokens=4096))
 
 
@@ -280,8 +280,8 @@ def swap(vocabulary: dict[str, int], one: str, other: str) -> None:
             lambda raw: swap(raw["model"]["vocab"], "<|mask|>", "<|pad|>"),
             "mask_token_id .* is 1, but its tokenizer has 2",
         ),
-        (lambda raw: swap(raw["model"]["vocab"], "a", "b"), "ids are in another order than its merges"),
-        (lambda raw: swap(raw["model"]["vocab"], "re", "\u0120self"), "ids are in another order than its merges"),
+        (lambda raw: swap(raw["model"]["vocab"], "a", "b"), "ids and merges are in different orders"),
+        (lambda raw: swap(raw["model"]["vocab"], "re", "\u0120self"), "ids and merges are in different orders"),
         (
             lambda raw: raw["model"]["vocab"].update({"moreover+": 8192}),
             "vocab_size .* is 8192, but its tokenizer has 8193",

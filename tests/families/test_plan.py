@@ -105,5 +105,5 @@ def test_a_refusal_has_the_figures_and_what_it_recommends_opens(tmp_path: Path) 
 def test_where_nothing_fits_that_is_said(tmp_path: Path) -> None:
     writers()["sdar"](tmp_path / "tiny")
 
-    with pytest.raises(OutOfMemoryRefusedError, match="take a smaller checkpoint, or another device"):
+    with pytest.raises(OutOfMemoryRefusedError, match="choose a smaller checkpoint, or another device"):
         plan_of(tmp_path / "tiny", OpenOptions(memory_limit=1000))

@@ -175,7 +175,7 @@ async def test_a_model_that_is_chosen_while_another_loads_ends_its_progress(edit
     ("choice", "why"),
     [
         ({"upstream": "http://127.0.0.1:9"}, "no server answers at http://127.0.0.1:9: start it, or correct upstream"),
-        ({"upstream": "SEVERAL"}, "the server at SEVERAL has several models: name one with upstream-model"),
+        ({"upstream": "SEVERAL"}, "the server at SEVERAL has several models: set upstream_model to one of them"),
         ({"upstream": "SEVERAL", "upstream_model": "yours"}, "the server at SEVERAL has no yours: it has qwen2.5"),
     ],
 )
@@ -226,7 +226,8 @@ async def test_of_two_choices_the_last_one_counts(editor: Editor, servers: Serve
     arguments = [{"upstream": "http://127.0.0.1:1"}]
     first = editor.start("workspace/executeCommand", {"command": "calomel.useModel", "arguments": arguments})
     assert (await editor.command("calomel.useModel", {"upstream": servers.llama}))["model"] is not None
-    assert (await editor.answer(first))["result"] == {"model": None, "message": "You chose another model meanwhile."}
+    answer = await editor.answer(first)
+    assert answer["result"] == {"model": None, "message": "You chose another model in the meantime."}
     assert slow.closed == 1
 
 

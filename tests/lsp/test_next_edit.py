@@ -99,7 +99,7 @@ async def test_the_action_applies_the_edit_in_clients_that_know_nothing_else(edi
     }
     await edited(editor, capabilities)
     (action,) = await actions(editor, triggerKind=1)
-    assert action["title"] == "Apply predicted edit"
+    assert action["title"] == "Apply next edit"
     (change,) = action["edit"]["documentChanges"]
     assert change["textDocument"] == {"uri": URI, "version": 2}
     assert action["command"]["command"] == "calomel.accept"
@@ -115,7 +115,7 @@ async def test_a_menu_that_nobody_opened_asks_no_model(editor: Editor, context: 
 async def test_a_client_with_ghost_text_alone_is_offered_the_edit_too(editor: Editor) -> None:
     await edited(editor, _BOTH)
     (action,) = await actions(editor)
-    assert action["title"] == "Apply predicted edit"
+    assert action["title"] == "Apply next edit"
 
 
 async def test_a_client_that_asks_for_next_edits_is_asked_nothing_more_by_its_menus(editor: Editor) -> None:

@@ -46,7 +46,7 @@ def test_a_commit_of_such_files_alone_says_why(history: Commits) -> None:
     history.commit("Change", {"a.py": "f( 'x',1 )\n", "b.txt": b"\0\1", "c.txt": "c", "go.sum": "1"})
     history.commit("Change", {"a.py": 'f("x", 1,)\n', "b.txt": b"\0\2", "c.txt": None, "go.sum": "2"})
     reason = reason_of(history)
-    assert reason == "nothing that somebody typed (a lock file, it was deleted, no text, only its form changed)"
+    assert reason == "nothing typed by hand (a lock file, it was deleted, no text, only its form changed)"
 
 
 def test_merges_reverts_and_programs_are_left_out(history: Commits) -> None:
@@ -62,7 +62,7 @@ def test_merges_reverts_and_programs_are_left_out(history: Commits) -> None:
     history.commit("Change", {"a.py": "c\n"}, author="dependabot[bot]")
     assert reason_of(history) == "written by a program (dependabot[bot])"
     history.commit("Change", {})
-    assert reason_of(history) == "nothing that somebody typed (no change)"
+    assert reason_of(history) == "nothing typed by hand (no change)"
 
 
 def test_what_is_no_repository_is_said(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_files_that_nobody_types_are_left_out(history: Commits) -> None:
 
 def test_without_zstandard_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "calomel.replay.stories", None)
-    with pytest.raises(LogError, match=r"extra bench"):
+    with pytest.raises(LogError, match=r"extra `bench`"):
         read_logs(tmp_path / "any.jsonl.zst")
 
 
@@ -186,7 +186,7 @@ def states(log: ReplayLog) -> list[str]:
     [
         (b"no zstandard", "is damaged"),
         (zstandard.compress(b"{torn\n"), "is damaged"),
-        (zstandard.compress(b'{"name": "a"}\n'), "holds neither stories of edits nor files"),
+        (zstandard.compress(b'{"name": "a"}\n'), "has neither edit stories nor files"),
         (zstandard.compress(b'{"kind": "rename"}\n'), ""),
         (zstandard.compress(b'{"path": "a/one.py", "text": "x"}\n{"path": "a"}\n'), ".*'text' is missing"),
         (None, ""),

@@ -164,7 +164,7 @@ def test_changes_of_any_text_give_what_javascript_gives(text: str, data: st.Data
 def test_what_is_no_log_is_said_in_a_sentence(text: str, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(text)
-    with pytest.raises(LogError, match="not a known kind of log"):
+    with pytest.raises(LogError, match="not a log Calomel can read"):
         read_log(path)
 
 
@@ -208,12 +208,12 @@ def test_a_truncated_file_is_read_up_to_where_it_ends(recorder: Recorder, tmp_pa
         count = sum(start < end for start in starts) - (0 if whole[:end].rstrip(" ,]").endswith("}") else 1)
         assert sum(isinstance(event, Changed) for event in log.events) == count - 4
         assert log.problems[-1].entry == count
-        assert "ends in the middle" in log.problems[-1].message
+        assert "is cut off" in log.problems[-1].message
     packed = gzip.compress(whole.encode())
     (tmp_path / "a.json.gz").write_bytes(packed[: -len(packed) // 10])
     log = read_log(tmp_path / "a.json.gz")
     assert any(isinstance(event, Changed) for event in log.events)
-    assert "ends in the middle" in log.problems[-1].message
+    assert "is cut off" in log.problems[-1].message
     lines = [json.dumps(entry) for entry in recorder.entries]
     (tmp_path / "a.jsonl").write_text("\n".join([*lines, lines[-1][:20]]))
     log = read_log(tmp_path / "a.jsonl")
@@ -275,7 +275,7 @@ def test_a_wrong_transaction_ends_what_is_known(wrong: Any) -> None:
     log = read_keystrokes("a.py", trace([[0, 0, "ab"]], wrong, [[0, 0, "y"]], end="yab"))
     assert texts(log.events) == {"a.py": "ab"}
     assert log.problems[0].entry == 1
-    assert "1 transactions after it" in log.problems[0].message
+    assert "Calomel skips it and the 1 after it" in log.problems[0].message
     assert log.checks.end_content_right is False
 
 

@@ -151,7 +151,7 @@ def test_a_person_with_few_outcomes_corrects_scale_and_offset_of_all_kinds() -> 
 
 def test_too_few_outcomes_for_that_are_refused_with_what_is_missing() -> None:
     few = [sample(number, "accepted" if number < FEWEST_TOGETHER - 2 else "rejected") for number in range(30)]
-    with pytest.raises(TooFewError, match="2 more accepted ones"):
+    with pytest.raises(TooFewError, match="2 more accepted suggestions"):
         corrected_together(few, SHIPPED)
 
 

@@ -263,7 +263,7 @@ def test_the_tokens_of_a_hole_are_found_out_or_named(
 
 def test_a_router_of_llama_cpp_is_told_which_model(asked: Open) -> None:
     play = Play(router=True, models=("qwen2.5-coder:1.5b", "gemma"))
-    with pytest.raises(StartError, match=r"name one with upstream-model \(qwen2.5-coder:1.5b, gemma\)"):
+    with pytest.raises(StartError, match=r"set upstream_model to one of them \(qwen2.5-coder:1.5b, gemma\)"):
         asked("llama.cpp", play)
     asked("llama.cpp", play, upstream_model="gemma").post(FIM, json=HOLE)
 
@@ -491,6 +491,15 @@ def test_a_server_is_looked_at_when_it_is_found_and_then_only_asked(asked: Open)
     assert [path for path, _ in play.asked] == ["/props", "/props", *["/infill"] * 4]
 
 
+def test_a_server_that_does_not_answer_yet_is_not_called_ready(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "calomel.server")
+    upstream_app("http://127.0.0.1:1")
+    assert caplog.messages == ["no server answers at http://127.0.0.1:1: start it, or correct upstream"]
+    with served(played.llama_cpp(Play())) as url:
+        upstream_app(url)
+    assert caplog.messages[-1] == "the model is ready"
+
+
 def test_a_server_that_dies_and_returns_is_asked_again(stack: ExitStack, door: Open) -> None:
     first, second = Play(), Play(tokens=("n + n",), log_probs=(-0.5,))
     with served(played.llama_cpp(first)) as url:
@@ -608,16 +617,16 @@ BAD: dict[str, tuple[str, Play, dict[str, Any], str]] = {
     ),
     "several models": (
         "openai", Play(models=("qwen-a", "qwen-b")), {},
-        "has several models: name one with upstream-model (qwen-a, qwen-b)",
+        "has several models: set upstream_model to one of them (qwen-a, qwen-b)",
     ),
     "no model": ("openai", Play(models=()), {}, "has no model: load one"),
     "tokens that the model has not, llama.cpp": (
         "llama.cpp", Play(), {"upstream_fim": "qwen"},
-        "Qwen2.5-Coder-1.5B-Q8_0 has no tokens <|fim_prefix|> <|fim_suffix|> <|fim_middle|>: remove upstream-fim",
+        "Qwen2.5-Coder-1.5B-Q8_0 has no tokens <|fim_prefix|> <|fim_suffix|> <|fim_middle|>: remove upstream_fim",
     ),
     "tokens that the model has not, vLLM": (
         "vllm", Play(models=("llama",)), {"upstream_fim": "starcoder"},
-        "llama has no tokens <fim_prefix> <fim_suffix> <fim_middle>: remove upstream-fim to detect them",
+        "llama has no tokens <fim_prefix> <fim_suffix> <fim_middle>: remove upstream_fim to detect them",
     ),
     "chat only": (
         "openai", Play(failing={"/v1/completions": (404, {"error": "not found"})}), {},
@@ -625,11 +634,11 @@ BAD: dict[str, tuple[str, Play, dict[str, Any], str]] = {
     ),
     "no key": (
         "mercury", Play(key="k-secret"), {},
-        "requires a key: put it into upstream-key-file or CALOMEL_UPSTREAM_KEY",
+        "requires a key: set upstream_key_file or CALOMEL_UPSTREAM_KEY",
     ),
     "wrong key": (
         "vllm", Play(key="k-secret"), {"upstream_key": "k-wrong"},
-        "rejects the key: put it into upstream-key-file or CALOMEL_UPSTREAM_KEY",
+        "rejects the key: set upstream_key_file or CALOMEL_UPSTREAM_KEY",
     ),
     "another address": (
         "openai", Play(failing={"/v1/models": (307, "http://192.0.2.1/v1/models")}),
@@ -690,7 +699,7 @@ def test_a_connection_that_breaks_before_the_first_token_is_tried_once_more(aske
 TROUBLES: dict[str, tuple[str | int, str]] = {
     **dict.fromkeys(
         ("{", "[1, 2", '{"choices": 3} x'),
-        ("nonsense", "did not answer with llama.cpp format: check upstream and upstream-format"),
+        ("nonsense", "did not answer with llama.cpp format: check upstream and upstream_format"),
     ),
     "too many requests": (429, "is overloaded"),
     "not ready": (503, "not ready yet"),
@@ -759,11 +768,11 @@ WRONG: dict[str, dict[str, Any]] = {
     "upstream is not an address such as http://127.0.0.1:8080": {"upstream": "localhost:8080"},
     "upstream is not an address": {"upstream": "ftp://127.0.0.1"},
     "unencrypted to another machine: use https, or a tunnel": {"upstream": "http://192.168.1.5:8080"},
-    "in upstream-key-file or CALOMEL_UPSTREAM_KEY": {"upstream": "https://me:secret@example.com"},
-    "an upstream and model were both given": {"upstream": UPSTREAM, "model": Path("m")},
-    "offline and an upstream on another machine": {"offline": True, "upstream": "https://example.com"},
-    "upstream-fim must be one of qwen, starcoder": {"upstream": UPSTREAM, "upstream_fim": "qwem"},
-    "upstream-model needs an upstream": {"upstream_model": "m"},
+    "in upstream_key_file or CALOMEL_UPSTREAM_KEY": {"upstream": "https://me:secret@example.com"},
+    "upstream and model are both set": {"upstream": UPSTREAM, "model": Path("m")},
+    "offline does not allow an upstream on another machine": {"offline": True, "upstream": "https://example.com"},
+    "upstream_fim must be one of qwen, starcoder": {"upstream": UPSTREAM, "upstream_fim": "qwem"},
+    "upstream_model needs upstream": {"upstream_model": "m"},
 }
 
 

@@ -306,7 +306,9 @@ def test_a_file_that_kills_the_worker_is_left_out_and_named(tmp_path: Path) -> N
     with reading(tmp_path, 20, command=[sys.executable, str(worker)]) as (index, reader, messages):
         assert reader.wait(INDEX_SECONDS)
         assert len(index) == 20
-        assert any(message.startswith("deadly.py plays no part") and "7" in message for message in messages)
+        assert any(
+            message.startswith("deadly.py is missing from suggestions") and "7" in message for message in messages
+        )
 
 
 def test_a_worker_that_cannot_run_is_given_up_and_said(tmp_path: Path) -> None:
@@ -319,7 +321,7 @@ def test_a_workspace_beyond_the_limit_is_read_in_part_and_said(tmp_path: Path) -
     with reading(tmp_path, 12, most_files=5) as (index, reader, messages):
         assert reader.wait(INDEX_SECONDS)
         assert len(index) == 5
-        assert messages[0].startswith("Only the first 5 files")
+        assert messages[0].startswith("Suggestions use only the first 5 files")
 
 
 class Fragile(Index):

@@ -1,4 +1,4 @@
-//! Registers `calomel lsp` in Zed: completions and the code action "Apply predicted edit".
+//! Registers `calomel lsp` in Zed: completions and the code action "Apply next edit".
 //!
 //! Edit predictions come from `calomel serve` without this extension. Not compiled in CI.
 

@@ -37,14 +37,14 @@ _DEFINITIONS: Final = (
         " from resampling the cases."
     ),
     (
-        "Some expected texts end in an empty line that the document does not have. The published figures count it; so"
-        " do `score` and deltaChrF here. Trimmed: without line feeds at the ends. Exact match is trimmed."
+        "Some expected texts end in an empty line that the document lacks. The published figures count it, and so do"
+        " `score` and deltaChrF here. Trimmed: without line feeds at the ends, as in exact match."
     ),
     NOTE,
 )
 _BASELINES: Final = (
-    "The repeated edit and the best draft are shown wherever there is one. `score_over_...`: cases resampled for both"
-    " alike."
+    "The baselines show the repeated edit, or the best rule's text, wherever there is one. `score_over_...`: the same"
+    " cases resampled for both."
 )
 
 
@@ -128,7 +128,7 @@ def _room(case: Case, completer: Completer, settings: SuggestSettings | None) ->
     # The edits in a scenario's history are finished.
     room.settle()
     if room.document(case.scenario.file).text != case.text:
-        raise ValueError(f"{case.name}: its history does not lead to its text")
+        raise ValueError(f"{case.name}: its history does not produce its text")
     return room
 
 
@@ -164,11 +164,11 @@ def _report(
         table.append(_suite_row(NAMES[other], theirs))
     notes = [*_DEFINITIONS, *((_BASELINES,) if others else ())]
     if published:
-        notes.append(f"Published rows are of the whole suite of {published[0]} scenarios, not of these.")
+        notes.append(f"Published rows cover the whole suite of {published[0]} scenarios, not only these.")
     if "edit" not in info.kinds:
         notes.append(
-            f"{info.id} is not trained for edits, only for {', '.join(info.kinds)}: it stays silent everywhere, so that"
-            " its quiet rate is no merit."
+            f"{info.id} is not trained for edits, only for {', '.join(info.kinds)}: it is always silent, so"
+            " ignore its quiet rate."
         )
     return Report(
         bench="bench edits",

@@ -23,11 +23,10 @@ NAMES: Final = "names"
 UNDO: Final = "undo"
 HARMS: Final = (SYNTAX, NAMES, UNDO)
 
-_TITLES: Final = ("breaks the syntax", "names what is nowhere", "undoes an edit")
+_TITLES: Final = ("breaks the syntax", "uses an unknown name", "undoes an edit")
 NOTE: Final = (
-    "Harmful is an offer, right or wrong, after which there are more syntax errors than before, that away from the"
-    " cursor uses a name which neither the file, its language nor the last edits have, or that turns one of the last"
-    " edits back."
+    "An offer, right or wrong, is harmful if it adds syntax errors, uses a name away from the cursor that neither the"
+    " file, its language nor the last edits have, or undoes one of the last edits."
 )
 
 _WORD: Final = re.compile(r"[^\W\d]\w*")

@@ -122,7 +122,7 @@ def report_of(rows: Sequence[Row], info: ModelInfo, options: HeldOptions) -> Rep
     if "edit" not in info.kinds:
         notes.append(f"{info.id} is not trained for edits: it can only repeat renames.")
     if options.samples is not None:
-        notes.append("Nothing was shown, so that every place was asked about: the first tables say nothing here.")
+        notes.append("This run showed nothing and asked about every place: ignore the first tables.")
     told = [{**CONVERTER.unstructure(replace(row, samples=())), "samples": len(row.samples)} for row in rows]
     return Report(
         # A page of its own, so that it does not overwrite the one with the baselines.
@@ -178,7 +178,7 @@ class Contenders:
         # The last change is not settled: the editor asks while its cursor is right after it.
         room.play(events_of(moment))
         if room.document(moment.story.path).text != moment.text:
-            raise ValueError(f"{moment.id}: its changes do not lead to its text")
+            raise ValueError(f"{moment.id}: its changes do not produce its text")
         return room
 
 

@@ -84,32 +84,32 @@ class Row:
 NAMES = {
     CALOMEL: "**Calomel**",
     REPEAT: "last edit repeated by text substitution",
-    DRAFTS: "best draft, always shown",
+    DRAFTS: "best rule, always shown",
 }
-_SHORT = {CALOMEL: "Calomel", REPEAT: "repeated", DRAFTS: "best draft"}
+_SHORT = {CALOMEL: "Calomel", REPEAT: "repeated", DRAFTS: "best rule"}
 
 NOTES = (
     (
-        "A moment is right when the file after the suggestion has at least one of the changes that are still to come,"
-        " each of them whole, and nothing else. Silence counts as wrong where a change is to come."
+        "An answer is right if it makes at least one of the remaining changes, each of them completely, and nothing"
+        " else. Silence is wrong where a change remains."
     ),
-    "Precision: right suggestions of all that were shown, at moments where silence is right too.",
+    "Precision: the share of shown suggestions that are right, including moments where silence is right.",
     (
-        "Each story gives a moment in the middle (after some of its changes, or within its only one) and the one at"
-        " its end, where silence is right. With a limit, kinds and languages get as many each."
+        "Each story gives two moments: one in the middle (after some of its changes, or within its only one), and its"
+        " end, where silence is right. A limit is split evenly between kinds and languages."
     ),
-    "Brackets are 95 % intervals, stories resampled.",
-    f"{NOTE} Counted are all offers when each is taken, up to eight of one moment.",
+    "Brackets are 95 % intervals from resampling stories.",
+    f"{NOTE} This counts all offers of a moment, up to eight, each accepted in turn.",
 )
 MAKER_NOTES = (
     (
-        "Proposed: moments where an edit was to come and the maker had a proposal. Right: its first, or any of them."
-        " Chosen: its proposal was shown. A text of two makers counts for both as proposed, and for one as chosen. Of"
-        " canvases, only those that the model was asked for are known."
+        "Proposed: moments with a remaining edit where the source had a proposal. Right: its first, or any of them."
+        " Chosen: its proposal was shown. If two sources propose the same text, both proposed it and one was chosen."
+        " Canvases count only where the model wrote one."
     ),
     (
-        "Alone: exact match if the maker's first proposal were always shown, with the share of silent moments where it"
-        " has none. `makers_right_any`: of all moments, what a choice that is always right would reach."
+        "By itself: exact match if the source's first proposal were always shown, with the share of silent moments"
+        " where it has none. `makers_right_any`: the share of moments that a perfect choice would get right."
     ),
 )
 
@@ -175,8 +175,8 @@ def _written(rows: Sequence[Row]) -> dict[str, Value]:
 # Outcomes of a moment that has an edit to come, with their names in the table.
 LOSSES: Final = {
     "right": "right",
-    "held_back": "right, but held back",
-    "another": "another one shown",
+    "held_back": "right, but hidden",
+    "another": "another text shown",
     "wrong_text": "place found, text wrong",
     "no_place": "no place found",
 }
@@ -228,15 +228,15 @@ def held_tables(rows: Sequence[Row], seed: int = 0) -> tuple[Table, ...]:
     columns = ("", "exact match", "shown", "precision", "quiet", "Calomel is above by", "ms, median")
     made = [(maker, *map(_short, _maker(edits, rows, maker, seed).values())) for maker in makers(rows)]
     of_makers = (
-        "maker", "proposed", "right: first", "right: any", "chosen", "right when chosen", "alone: exact match",
-        "alone: quiet",
+        "source", "proposed", "right: first", "right: any", "chosen", "right when chosen", "by itself: exact match",
+        "by itself: quiet",
     )  # fmt: skip
     return (
         Table(title, columns, whole),
         _loss_table(rows),
         *(_by(name, rows, contenders, seed) for name in _GROUPS),
         harm_table(offers_of(rows)),
-        Table("Makers of candidates", of_makers, made),
+        Table("Sources of candidates", of_makers, made),
     )
 
 

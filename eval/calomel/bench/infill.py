@@ -46,18 +46,14 @@ QUICK_HOLES_PER_KIND: Final = 48
 _PRIME: Final = Contender("prime", None, 1)
 
 NOTES: Final = (
-    (
-        "Exact match compares the spliced lines with spaces at the ends of lines removed. Holes are cut at any"
-        " character."
-    ),
+    ("Exact match compares the completed lines, ignoring spaces at their ends. Gaps begin and end at any character."),
     (
         "Tokens per forward: kept answer tokens plus one end token, over all forwards after prefill, length probe and"
         " verification included; the overall figure is over all kinds."
     ),
     (
-        "Time / left to right: total time over left-to-right's, same holes, same run, taking turns at being first, with"
-        " the context already in the prefix cache. The key `vs_left_to_right_cold` adds the encoding of the context to"
-        " both."
+        "Time / left to right: total time over that of left-to-right decoding: same gaps, same run, each first in"
+        " turn, the context already in the prefix cache. `vs_left_to_right_cold` adds encoding the context to both."
     ),
     "Brackets are 95 % intervals: Wilson's for shares, a paired bootstrap for ratios.",
 )

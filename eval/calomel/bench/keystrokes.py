@@ -55,24 +55,24 @@ SETTLED_ASKS, SETTLED_PAUSE = 8, 0.5
 
 NOTES = (
     (
-        "A keystroke is a didChange of one character and an inlineCompletion request after it; its time runs from"
-        " sending the first to receiving the answer of the second, with no debounce. The next key waits for the answer."
-        " The filter is as shipped: where it withholds, the next key asks the model again. `answered_share`: keystrokes"
-        " with a visible answer."
+        "A keystroke is a didChange of one character followed by an inlineCompletion request; its time runs from"
+        " sending the first to receiving the answer to the second, without a pause. The next key waits for the"
+        " answer. The filter is as shipped: if it hides an answer, the next key asks the model again."
+        " `answered_share`: keystrokes with a visible answer."
     ),
     (
-        "`change_p50_ms`: a didChange and a trivial request after it, less the median of the trivial request alone,"
-        " while suggestions are being computed."
+        "`change_p50_ms`: a didChange followed by a trivial request, minus the median of that request by itself,"
+        " while the server computes suggestions."
     ),
     (
-        "`prefix_reuse`: share of the context's tokens that the engine served from its prefix cache, of what it was"
-        " asked after a keystroke, after a settled edit some lines away, and after a jump of the cursor by 200 to 300"
-        " lines; with 8,192 tokens of context, `_2k` with 2,048. `context_ready_share`: of the questions after a"
-        " keystroke, those of whose context at least 95 % was there."
+        "`prefix_reuse`: the share of context tokens that the engine found in its prefix cache: after a keystroke,"
+        " after an edit some lines away (`settled`), and after the cursor jumped 200 to 300 lines (`jump`); with"
+        " 8,192 tokens of context, `_2k` with 2,048. `context_ready_share`: the share of questions after a keystroke"
+        " that found at least 95 % of their context there."
     ),
     (
         "`first_suggestion_ms`: from starting the program to its first answer, with 2,048 tokens."
-        " `rested_suggestion_ms`: the first answer with 8,192, two seconds after the file was opened."
+        " `rested_suggestion_ms`: the first answer with 8,192, two seconds after opening the file."
     ),
 )
 

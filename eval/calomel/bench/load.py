@@ -47,20 +47,20 @@ _LATER: Final = frozenset({429, 503})
 
 NOTES: Final = (
     (
-        "A client asks, gets its answer and asks again, one key further: nearly all of its context is in the prefix"
-        f" cache. Every answer has {ANSWER_TOKENS} tokens, because the request says so (`min_tokens`, `max_tokens`);"
-        f" one request in {_LEAVES} is left within {_LEAVES_WITHIN} seconds. Throughput is answers a second; times are"
-        " from the first byte sent to the last one received."
+        "A client asks, waits for the answer and asks again, one key later: nearly all of its context is in the"
+        f" prefix cache. Every answer has {ANSWER_TOKENS} tokens (`min_tokens`, `max_tokens`); clients abandon one"
+        f" request in {_LEAVES} within {_LEAVES_WITHIN} seconds. Throughput is answers a second; times run from the"
+        " first byte sent to the last one received."
     ),
     "`throughput_ratio`: all clients over one, on a server that keeps a context of each (`--cache-tokens`).",
     (
-        f"`errors`: requests that were neither answered within {PATIENCE:.0f} seconds nor told to come back later, in"
-        " all phases. `rejected`: those that were told to (429 or 503 with Retry-After), as are clients beyond the"
-        " server's places."
+        f"`errors`: requests that got neither an answer within {PATIENCE:.0f} seconds nor a request to retry later,"
+        " in all phases. `rejected`: those asked to retry later (429 or 503 with Retry-After) because the server was"
+        " full."
     ),
     (
-        "`person_…_ms`: answers of at most 16 tokens to one more client, from an address of its own, which asks"
-        f" {_PERSON_SECONDS} seconds after each."
+        "`person_…_ms`: answers of at most 16 tokens to one more client with its own address, which asks again"
+        f" {_PERSON_SECONDS} seconds after each answer."
     ),
     (
         "`memory_…_mib`: resident memory before the first request, at most, and at the end. `files_left` and"
@@ -263,7 +263,7 @@ def make_places(number: int, context: int, files: Sequence[HeldoutFile], *, seed
 async def _measure(options: LoadOptions, server: Served, places: Sequence[Place], progress: Progress) -> Seen:
     seen = Seen(before=look(server.pid))
     minutes = options.minutes or (QUICK_MINUTES if options.quick else MINUTES)
-    progress.say(f"{len(places)} contexts are read")
+    progress.say(f"read {len(places)} contexts")
     # A few at once, so that every context is cached before anything is measured.
     for first in range(0, len(places), 4):
         await crowd(server, places[first : first + 4], 0.0, first_client=first)

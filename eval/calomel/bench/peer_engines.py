@@ -170,7 +170,7 @@ class TransformersPeer(Peer):
                 folder, config=config, dtype=getattr(torch, dtype), local_files_only=True, trust_remote_code=False
             ).eval()
         except (OSError, ValueError, KeyError) as error:
-            raise PeerUnavailableError(f"transformers can not open {folder.name}: {error}") from error
+            raise PeerUnavailableError(f"transformers cannot open {folder.name}: {error}") from error
         # The cache asks its layers for their type. They are not subclasses, since the package may be absent.
         import_module("transformers.cache_utils").CacheLayerMixin.register(RoomyLayer)
         types = getattr(config, "layer_types", None) or ["full_attention"] * config.num_hidden_layers
@@ -305,7 +305,7 @@ class LlamaCppPeer(Peer):
                 str(file), n_ctx=positions, n_threads=threads, n_threads_batch=threads, verbose=False
             )
         except (OSError, ValueError, AssertionError) as error:
-            raise PeerUnavailableError(f"llama.cpp can not open the weights: {error}") from error
+            raise PeerUnavailableError(f"llama.cpp cannot open the weights: {error}") from error
         super().__init__(f"llama-cpp-python {library.__version__}, {settings}, {threads} threads")
 
     def keep(self, count: int) -> None:

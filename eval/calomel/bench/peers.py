@@ -60,14 +60,14 @@ ALONE: Final = "ours_model_alone"
 
 NOTES: Final = (
     (
-        "Rests of lines, going down held-out files behind other files of their language: the text above grows"
-        " from hole to hole. Every contender keeps keys and values of the whole last prompt, ours in its prefix"
-        " cache, and reads what is new behind it. Each is asked one keystroke earlier, untimed; timed is"
-        " rendering and tokenizing the prompt, what is new of it, and the answer up to its end or its line's."
+        "Line endings, from top to bottom of held-out files that follow other files of their language in the prompt:"
+        " the text above grows from hole to hole. Every engine caches the whole last prompt, ours in its prefix"
+        " cache, and encodes only what is new. Each first answers one keystroke earlier, untimed. The time covers"
+        " rendering and tokenizing the prompt, encoding what is new, and the answer up to its end or the line's."
     ),
     (
-        "`ours` is what every door over HTTP does: the model's answer, from the beginning of the cursor's word on,"
-        " or text from elsewhere between the same neighbours if that is likelier right."
+        "`ours` is what the HTTP API answers: the model's text from the start of the word at the cursor, or text found"
+        " elsewhere between the same neighbours if that is likelier to be right."
         " `ours model alone` answers the bare prompt, as the peers do."
     ),
     "Accepted characters: as many of the answer's beginning as the author wrote. A wrong first one makes it none.",
@@ -415,7 +415,7 @@ def ratio_table(flat: Flat, names: Sequence[str]) -> Table:
     kinds = ("vs", "processor_vs", "time_vs")
     rows = [(name.replace("_", " "), *(flat_cell(flat, f"{kind}_{name}") for kind in kinds)) for name in names[1:]]
     rows += [
-        (f"{name.replace('_', ' ')}, model alone", *(flat_cell(flat, f"alone_{kind}_{name}") for kind in kinds))
+        (f"{name.replace('_', ' ')}, only the model", *(flat_cell(flat, f"alone_{kind}_{name}") for kind in kinds))
         for name in names
         if f"alone_vs_{name}" in flat
     ]
@@ -424,7 +424,7 @@ def ratio_table(flat: Flat, names: Sequence[str]) -> Table:
         for key in flat
         if key.startswith("vs_") and "_as_right_as_" in key
     ]
-    columns = ("ours over", "ms per accepted character", "processor ms", "ms of an answer")
+    columns = ("ours over", "ms per accepted character", "processor ms", "ms per answer")
     return Table("Ours over theirs", columns, tuple(rows))
 
 

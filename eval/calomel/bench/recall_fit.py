@@ -114,7 +114,8 @@ def logistic(
     count = sum(right)
     if min(count, len(right) - count) < FEWEST:
         raise BenchDataError(
-            f"{count} of {len(right)} {what} are right; it takes {FEWEST} right and {FEWEST} wrong ones: more holes"
+            f"{count} of {len(right)} {what} are right; a fit needs {FEWEST} right and {FEWEST} wrong ones: raise"
+            " --holes"
         )
     inputs, truth = np.asarray([[row[name] for name in names] for row in rows]), np.asarray(right, dtype=np.float64)
     penalty = np.asarray([1e-6 if name == "bias" else 1.0 for name in names])

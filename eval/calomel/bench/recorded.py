@@ -71,7 +71,7 @@ def _between(text: str, start: str, end: str) -> str:
     """What stands between two marks, without a line end before the second one. Raises ValueError."""
     found = re.search(f"{re.escape(start)}(.*?)\\n?{re.escape(end)}", text, re.DOTALL)
     if found is None:
-        raise ValueError(f"there is no {start!r} with {end!r} behind it")
+        raise ValueError(f"it has no {start!r} followed by {end!r}")
     return found[1]
 
 
@@ -284,7 +284,7 @@ def _loss(case: Case, wanted: str | None, found: _Asked, raw: CaseScore, ours: C
     """Why Calomel's way is worth less than the recorded answer; empty where it is not."""
     worse = (ours.delta_chrf or 0.0) < (raw.delta_chrf or 0.0) if case.expected is not None else raw.right > ours.right
     if not worse or wanted is None:
-        return "" if not worse else f"a rule spoke where the model was silent: {', '.join(found.makers)}"
+        return "" if not worse else f"a rule proposed an edit where the model was silent: {', '.join(found.makers)}"
     if not found.asked:
         return "not asked"
     own = [each for each in found.decisions if each.maker == CANVAS]
@@ -348,8 +348,8 @@ async def _measure(options: RecordedOptions) -> Report:
         ),
         notes=(
             (
-                "raw: the recorded answer is shown as it is. first: the first offer. chain: offers are taken one after"
-                f" another until there is silence, at most {_MOST}. deltaChrF and score as in the public suite."
+                "raw: the recorded answer as it is. first: Calomel's first offer. chain: all its offers, accepted one"
+                f" after another, at most {_MOST}. deltaChrF and score as in the public suite."
             ),
             *problems,
         ),

@@ -160,13 +160,13 @@ _FIGURES: Final = ("fewer", "lost", "acceptance", "characters")
 KINDS: Final = ("fill", "edit")
 STEPS: Final = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 NOTES: Final = (
-    "A sample is a candidate that was judged while a log was played and nothing was shown.",
-    "The simulated person of `calomel replay` says what would have become of it; of less than four letters nobody can.",
-    "Everything: each question's likeliest candidate.",
-    "Lost: of those that would have been accepted, the share that filters or threshold hold back.",
-    "Intervals: bootstrap over minutes of logs; of none or all, Wilson's.",
-    "Raw: exp of the mean log-probability of a fill's tokens, and the logistic of an edit's likelihood ratio.",
-    "Filters: of all candidates, so that a question may lose one and keep another; each filter by itself.",
+    "A sample is a candidate from a replay that showed nothing, with the verdict of the simulated user.",
+    "The simulated user of `calomel replay` accepts or rejects it; candidates under four letters are not judged.",
+    "Baseline: always show each question's likeliest candidate.",
+    "Lost: the share of candidates the user would have accepted that filters or the threshold hide.",
+    "Intervals: bootstrap over minutes of logs; Wilson's for shares of 0 or 100 %.",
+    "Raw: exp of a completion's mean log-probability, or the logistic of an edit's likelihood ratio.",
+    "Filters: each filter by itself, over all candidates; a question may lose one candidate and keep another.",
 )
 
 
@@ -206,8 +206,8 @@ def _tables(name: str, figures: SelectivityFigures, calibrator: Calibrator, flat
     flat[f"{name}.too_short"] = figures.undecided
     flat[f"{name}.accepted"] = figures.accepted
     title = (
-        f"{name}: {len(figures.samples)} candidates of {figures.questions} questions, {figures.accepted} of their "
-        f"surest would be accepted ({figures.undecided} more are too short or came too late)"
+        f"{name}: {len(figures.samples)} candidates for {figures.questions} questions; the user would accept"
+        f" {figures.accepted} of the surest ones ({figures.undecided} more were too short or came too late)"
     )
     return [
         _ranking(title, name, figures, flat),
@@ -243,7 +243,7 @@ def _thresholds(name: str, figures: SelectivityFigures, calibrator: Calibrator, 
         told = label if label.startswith("0") else f"{label} ({', '.join(f'{value:.3f}' for value in values.values())})"
         rows.append((told, str(found.shown), *(percent_cell(getattr(found, figure)) for figure in _FIGURES)))
     columns = ("threshold", "shown", "fewer", "lost", "accepted of shown", "characters kept")
-    return Table(f"{name}: thresholds against everything", columns, tuple(rows))
+    return Table(f"{name}: thresholds against showing everything", columns, tuple(rows))
 
 
 def _filters(name: str, figures: SelectivityFigures, flat: dict[str, Value]) -> Table:
@@ -253,5 +253,5 @@ def _filters(name: str, figures: SelectivityFigures, flat: dict[str, Value]) -> 
         flat[f"{name}.filter.{each.name}.accepted"] = each.accepted
         put_interval(flat, f"{name}.filter.{each.name}.cost", each.of)
         rows.append((each.name, str(each.dropped), str(each.accepted), percent_cell(each.of)))
-    columns = ("filter", "dropped", "of these would be accepted", "share of all accepted")
+    columns = ("filter", "dropped", "of these, would be accepted", "share of all accepted")
     return Table(f"{name}: hard filters", columns, tuple(rows))

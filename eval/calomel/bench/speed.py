@@ -217,19 +217,19 @@ QUICK_SECONDS = 110.0
 
 NOTES = (
     (
-        "Cold: nothing of the prompt is cached. Warm: the same place one keystroke later. Times are whole calls:"
+        "Cold: the cache has nothing of the prompt. Warm: the same place one keystroke later. Times cover whole calls:"
         " rendering and tokenizing the prompt, prefill, denoising, decoding."
     ),
     (
-        "Answers are bounded by the stated length, and what was in the place has that length; a model may end earlier:"
-        " `kept` is how many tokens it gave."
+        "The stated length limits the answer, and the author's text there has that length. A model may end earlier:"
+        " `kept` is how many tokens it wrote."
     ),
     (
         "Tokens per forward: kept answer tokens plus one end token, over all forwards after prefill, length probe and"
         " verification included. Tokens per second: the same tokens over the whole warm call."
     ),
     (
-        "`prefill_over_bare`: encoding 8,192 tokens of which nothing is cached (`cold_8k_ms`), over one forward of all"
+        "`prefill_over_bare`: encoding 8,192 uncached tokens (`cold_8k_ms`), over one forward pass of all"
         " layers over the same tokens without chunks and cache, by `torch.compile` where `bare_compiled`."
     ),
     (
@@ -312,7 +312,7 @@ def measure_speed(options: SpeedOptions, model: OpenModel, files: Sequence[Heldo
         **peak_memory(options.device),
         **flat_timings(cases, cells, [contender.name for contender in contenders]),
     }
-    notes = (*NOTES, f"Left out for lack of time or positions: {', '.join(missing)}.") if missing else NOTES
+    notes = (*NOTES, f"Left out, for lack of time or positions: {', '.join(missing)}.") if missing else NOTES
     name = "bench speed quick" if options.quick else "bench speed"
     return Report(name, flat, (timing_table(cases, cells),), notes)
 

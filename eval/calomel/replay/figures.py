@@ -224,7 +224,7 @@ FIGURES: Final[dict[str, Figure]] = {
 }
 # What the engine did; empty where that was not counted.
 STEPS: Final[dict[str, Figure]] = {
-    "steps_per_question": Figure(lambda item: float(item.steps), was_asked, "steps of the engine per question", 2),
+    "steps_per_question": Figure(lambda item: float(item.steps), was_asked, "engine steps per question", 2),
     "rows_per_question": Figure(lambda item: float(item.rows), was_asked),
     "steps_per_accepted_token": Figure(lambda item: float(item.steps), of_seen(_tokens), "steps per accepted token", 1),
     "steps_per_accepted_character": Figure(

@@ -286,7 +286,7 @@ class Repository:
                 timeout=_SECONDS,
             )
         except FileNotFoundError as error:
-            raise LogError("git is not there; the history of a repository is read with it.") from error
+            raise LogError("git is not installed; --git needs it.") from error
         except subprocess.TimeoutExpired as error:
             raise LogError(f"{self._folder}: git took longer than {_SECONDS:.0f} s.") from error
         except subprocess.CalledProcessError as error:
@@ -372,7 +372,7 @@ def read_commit(repository: Repository, commit: Commit, name: str = "git") -> Re
         return LeftOut(commit, f"huge: {lines} lines")
     if not hunks:
         reasons = {problem.message.rpartition(": ")[2].rstrip(".") for problem in problems}
-        return LeftOut(commit, f"nothing that somebody typed ({', '.join(sorted(reasons)) or 'no change'})")
+        return LeftOut(commit, f"nothing typed by hand ({', '.join(sorted(reasons)) or 'no change'})")
     events, right = _events(commit, texts, hunks)
     metadata = {"commit": commit.name, "parent": "".join(commit.parents), "subject": commit.subject}
     checks = Checks(end_content_right=right)

@@ -209,7 +209,7 @@ class LogTime:
         await settled()
         while not task.done():
             if not (self._computing or self._sleepers):
-                raise StuckError("A question waits for what will never happen. Please report this as a bug.")
+                raise StuckError("The replay is stuck waiting for something that never happens. Please report this.")
             await self.run_to(self._sleepers[0][0] if self._sleepers else self.now + _PATIENCE)
 
     async def _computed(self, due: float) -> bool:

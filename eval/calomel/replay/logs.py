@@ -60,8 +60,8 @@ def read_keystrokes(name: str, values: Mapping[str, Any], problem: Problem | Non
         except (KeyError, TypeError, ValueError) as error:
             what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
             rest = len(transactions) - entry - 1
-            later = f", nor do the {rest} transactions after it: their text is unknown" if rest else ""
-            problems.append(Problem(entry, f"Wrong transaction: {what}. It does not count{later}."))
+            later = f" and the {rest} after it, whose text is unknown" if rest else ""
+            problems.append(Problem(entry, f"Invalid transaction: {what}. Calomel skips it{later}."))
             whole = False
             break
     end = values.get("endContent")
@@ -180,7 +180,7 @@ def read_logs(path: Path) -> list[ReplayLog]:
         try:
             from calomel.replay.stories import read_packed_logs
         except ModuleNotFoundError as error:
-            message = f"{path} is packed with zstandard, which is missing: install Calomel's extra bench."
+            message = f"{path} needs zstandard, which is missing: install Calomel's extra `bench`."
             raise LogError(message) from error
         return read_packed_logs(path)
     return [read_log(path)]
@@ -189,11 +189,11 @@ def read_logs(path: Path) -> list[ReplayLog]:
 def read_log(path: Path) -> ReplayLog:
     """The events of a log. Raises LogError, with a sentence for the user, when nothing of it can be read."""
     if path.is_dir():
-        raise LogError(f"{path} is a folder; a log is a file (a repository's history is read by --git).")
+        raise LogError(f"{path} is a folder: name a file, or a repository with --git.")
     text, encoded_wrong = read_text(path)
     log = _read(path, text)
     if log is None:
-        raise LogError(f"{path} is not a known kind of log; known are {_KNOWN}.")
+        raise LogError(f"{path} is not a log Calomel can read. It reads {_KNOWN}.")
     if encoded_wrong:
         log.problems.insert(0, Problem(0, "Some bytes of the file are not UTF-8; U+FFFD replaces each."))
     return log
@@ -206,7 +206,7 @@ def read_text(path: Path) -> tuple[str, bool]:
     """
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise LogError(f"{path} has more than {MAX_BYTES:,} bytes; no log is as large as that.")
+            raise LogError(f"{path} is larger than {MAX_BYTES:,} bytes, the limit for a log.")
         data = path.read_bytes()
     except OSError as error:
         raise LogError(f"cannot read {path}: {error.strerror or type(error).__name__}.") from error
@@ -217,7 +217,7 @@ def read_text(path: Path) -> tuple[str, bool]:
         except zlib.error as error:
             raise LogError(f"{path} is damaged: {error}.") from error
         if unpacker.unconsumed_tail:
-            raise LogError(f"{path} holds more than {MAX_BYTES:,} bytes; no log is as large as that.")
+            raise LogError(f"{path} unpacks to more than {MAX_BYTES:,} bytes, the limit for a log.")
     try:
         return data.decode("utf-8-sig"), False
     except UnicodeDecodeError:
@@ -263,8 +263,8 @@ def _parsed(text: str, items: str) -> tuple[dict[str, Any], Problem | None] | No
             element, at = _DECODER.raw_decode(text, at)
             elements.append(element)
             at = _skip(text, at)
-    count, what = len(elements), f"The file ends in the middle, at character {at}"
-    problem = Problem(count, f"{what}: there is nothing from entry {count} on; the {count} before it are read.")
+    count, what = len(elements), f"The file is cut off at character {at}"
+    problem = Problem(count, f"{what}; Calomel reads the {count} entries before that.")
     return {**values, items: elements}, problem
 
 

@@ -422,13 +422,13 @@ def assistant_report(rows: Sequence[OfferRow], aggressiveness: Aggressiveness) -
         tables=(
             Table("The recorded assistant, filtered", ("", ""), [(name, _cell(flat[name])) for name in flat]),
             Table(
-                "Held back, by reason",
-                ("reason", "offers", "accepted by the person"),
+                "Hidden, by reason",
+                ("reason", "offers", "accepted by the user"),
                 [(reason, str(count), str(of_taken[reason])) for reason, count in reasons.most_common()],
             ),
-            Table("By threshold only", ("least probability", "shown", "accepted ones lost"), curve),
+            Table("By threshold only", ("lowest probability", "shown", "accepted ones hidden"), curve),
         ),
-        notes=("The recorded person saw every offer: what would have been written without one is not known.",),
+        notes=("The recorded user saw every offer; nobody knows what they would have written without one.",),
         details={"offers": [_plain(row) for row in rows]},
     )
 

@@ -80,7 +80,7 @@ class LogClock:
         elif late > lag:
             self._late += 1
             if self._late == 1:
-                message = f"Time runs backwards by {late:.3f} s: it waits until the clock catches up."
+                message = f"Time runs backwards by {late:.3f} s; Calomel waits for the clock to catch up."
                 self._problems.append(Problem(entry, message))
             elif self._late > PATIENCE:
                 self._start -= late / self._unit
@@ -309,7 +309,7 @@ class _Reader:
     def read(self, entry: int, values: Any) -> None:
         kind = values.get("kind") if isinstance(values, dict) else None
         if not isinstance(kind, str):
-            self.problems.append(Problem(entry, "It has no kind. Calomel skips it."))
+            self.problems.append(Problem(entry, "Entry without a kind: Calomel skips it."))
             return
         handler = getattr(self, f"_on_{kind}", None) if kind.isalpha() else None
         if handler is None:
@@ -337,16 +337,16 @@ class _Reader:
                 raise ValueError(f"the text of {document.path} is unknown")  # noqa: TRY301 - one way out for all
             after = apply_edits(text, code_point_edits(text, _edits_of(values["edit"])))
         except (KeyError, TypeError, ValueError) as error:
-            self.problems.append(Problem(entry, f"Calomel skips the person's next edit: {error}."))
+            self.problems.append(Problem(entry, f"Invalid next edit: {error}. Calomel skips it."))
             return
         self.events.append(Expected(entry, self._clock.now, document.path, (after,), name="next"))
 
     def _refuse(self, entry: int, values: Mapping[str, Any], kind: str, what: str) -> None:
         document = self._documents.get(values["id"]) if type(values.get("id")) is int else None
         if kind in {"changed", "setContent"} and document is not None:
-            self._put_aside(entry, document, f"Wrong {kind} of {document.path}: {what}.")
+            self._put_aside(entry, document, f"Invalid {kind} of {document.path}: {what}.")
         else:
-            self.problems.append(Problem(entry, f"Wrong {kind}: {what}. Calomel skips it."))
+            self.problems.append(Problem(entry, f"Invalid {kind}: {what}. Calomel skips it."))
 
     def _put_aside(self, entry: int, document: RecordedDocument, why: str) -> None:
         """From here on the text is uncertain: entries are left out until it is known."""
@@ -364,7 +364,7 @@ class _Reader:
     def _document(self, values: Mapping[str, Any]) -> RecordedDocument:
         number = values["id"]
         if type(number) is not int:
-            raise ValueError(f"its document is {number!r}, no number")
+            raise ValueError(f"its document is {number!r}, not a number")
         if number not in self._documents:
             self._documents[number] = RecordedDocument(f"document-{number}")
         return self._documents[number]
@@ -401,7 +401,7 @@ class _Reader:
         if not document.opened:
             document.path = path
         elif document.path != path:
-            self.problems.append(Problem(entry, f"{document.path} is called {path} from here on; it keeps its name."))
+            self.problems.append(Problem(entry, f"{document.path} became {path}; Calomel keeps the first name."))
 
     def _on_setContent(self, entry: int, values: Mapping[str, Any]) -> None:  # noqa: N802
         text = values["content"]
@@ -447,8 +447,8 @@ class _Reader:
             return
         if type(version) is int and document.version is not None and version != document.version + 1:
             if version <= document.version:
-                message = f"{document.path} is at version {document.version}, this change makes version {version} of it"
-                self.problems.append(Problem(entry, f"{message}: a second time. Calomel skips it."))
+                message = f"{document.path} is at version {document.version}; this change makes version {version}"
+                self.problems.append(Problem(entry, f"{message}, which exists already. Calomel skips it."))
                 return
             raise ValueError(f"changes are missing between version {document.version} and {version}")
         edits = code_point_edits(text, _edits_of(values["edit"]))
@@ -480,7 +480,7 @@ class _Reader:
             self._fetches[data["requestId"]] = values["id"], data.get("v"), self._clock.now
         elif source == SOURCE:
             if _key(values, data) not in self._changes:
-                raise ValueError(f"no earlier change leads to version {data.get('v')}")
+                raise ValueError(f"no earlier change made version {data.get('v')}")
         else:
             self._unknown.setdefault(f"source {source!r}", []).append(entry)
 
@@ -510,7 +510,7 @@ class _Reader:
             self.checks.content_ids_right += 1
             return True
         self.checks.content_ids_wrong += 1
-        self._put_aside(entry, document, f"The text of {document.path} is not the one that the log names {name!r}.")
+        self._put_aside(entry, document, f"The text of {document.path} differs from the log's {name!r}.")
         return False
 
     def _set(self, entry: int, document: RecordedDocument, text: str, version: object) -> None:

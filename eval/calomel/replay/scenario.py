@@ -232,7 +232,7 @@ def _history(text: str, first: int, problems: list[Problem]) -> Iterator[PastEdi
         elif part:
             parts[part].append(line)
         elif line.strip():
-            problems.append(Problem(number, f"The history line {line!r} does not belong to a part; Calomel skips it."))
+            problems.append(Problem(number, f"The history line {line!r} is outside every part; Calomel skips it."))
 
 
 def _manual(text: str, first: int, problems: list[Problem]) -> bool:

@@ -278,9 +278,9 @@ def read_packed_logs(path: Path) -> list[ReplayLog]:
     except BenchDataError as error:
         raise LogError(str(error)) from error
     except KeyError as error:
-        raise LogError(f"{path} holds neither stories of edits nor files: {error} is missing.") from error
+        raise LogError(f"{path} has neither edit stories nor files: {error} is missing.") from error
     if not found:
-        raise LogError(f"{path} holds nothing that can be played: no story, and no file with blocks to write.")
+        raise LogError(f"nothing to replay in {path}: no story, and no file with blocks to write.")
     return found
 
 

@@ -214,8 +214,8 @@ def listings(summary: Flat) -> list[Table]:
     counted = [(maker, *(f"{counts[name]:,}" for name in MAKER_COUNTS)) for maker, counts in summary["makers"].items()]
     silences = [(reason, f"{count:,}") for reason, count in summary["silences"].items()]
     more = (
-        Table("Makers of suggestions", ("maker", *MAKER_COUNTS), counted),
-        Table("Why nothing was shown", ("silence", "times"), silences),
+        Table("Sources of suggestions", ("source", *MAKER_COUNTS), counted),
+        Table("Why nothing was shown", ("reason", "times"), silences),
     )
     return [*found, *(each for each in more if each.rows)]
 

@@ -110,7 +110,7 @@ def choose(
 def _worn(front: Front, situation: Situation, window: Window, shares: Budget, counter: TokenCounter) -> str:
     """Why snapshot and stream have to be replaced; empty while they serve."""
     if front.hops != situation.hops:
-        return "older edits were let go"
+        return "older edits forgotten"
     stream = counter.edits(situation.hunks[front.first_edit :])
     if stream > shares.edits:
         return "the edits outgrew their room"

@@ -190,7 +190,7 @@ class CopyScorer:
         try:
             data = place.read_bytes()
             if read_json(data, _Format).format != _FORMAT:
-                raise CheckpointError(f"{place} has another format than {_FORMAT}; update Calomel, or fit it again")
+                raise CheckpointError(f"{place} is not in format {_FORMAT}; update Calomel, or fit it again")
             scorer = read_json(data, cls)
         except FileNotFoundError:
             return None

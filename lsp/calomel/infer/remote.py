@@ -93,7 +93,7 @@ class HttpCompleter:
         try:
             return decode_info(await self._send("GET", INFO_PATH))
         except FieldError as error:
-            raise CompleterError("refused", f"the server is of another version: {error}") from None
+            raise CompleterError("refused", f"the server has another version: {error}") from None
         except CompleterError as error:
             # It may have ended while its model was loaded.
             lost = self._ended is not None and error.code in {"unreachable", "failed"}
@@ -171,7 +171,7 @@ def _gone(error: HTTPError, endpoint: Endpoint, *, first: bool) -> CompleterErro
     # Our server may break off an answer, but never starts with anything but HTTP.
     if first and isinstance(error, httpx.ProtocolError):
         return CompleterError("unreachable", f"the program at {place} is not Calomel")
-    return CompleterError("unreachable", f"the model's server has ended ({type(error).__name__})")
+    return CompleterError("unreachable", f"the model's server stopped ({type(error).__name__})")
 
 
 def _refusal(response: Response) -> CompleterError:

@@ -228,7 +228,7 @@ class ModelCommands:
             if moving is self._moving:  # the editor waits no longer
                 moving.cancel()
                 raise
-            return {"model": None, "message": "You chose another model meanwhile."}
+            return {"model": None, "message": "You chose another model in the meantime."}
         self._configuration.choose(server)
         return {
             "model": info.id,

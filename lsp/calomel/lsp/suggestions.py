@@ -2,7 +2,7 @@
 
 There are two kinds. Text at the cursor is requested by `textDocument/inlineCompletion` and, if the user wants it,
 `textDocument/completion`; a next edit by `textDocument/copilotInlineEdit` and, by clients that do not support that, as
-the code action "Apply predicted edit". Each suggestion carries the command that reports its acceptance.
+the code action "Apply next edit". Each suggestion carries the command that reports its acceptance.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from calomel.suggest.suggester import Suggester
 from calomel.workspace.documents import Document
 
 TITLE: Final = "Accept the suggestion"
-ACTION_TITLE: Final = "Apply predicted edit"
+ACTION_TITLE: Final = "Apply next edit"
 # A label in a completion popup is one short line.
 MAX_LABEL: Final = 60
 # A menu of code actions opens only when every server has answered.

@@ -41,7 +41,7 @@ class SilenceReason(StrEnum):
     FAILED = "failed", "The model failed to answer; see the log."
     NOT_TRAINED_FOR_EDITS = (
         "not_trained_for_edits",
-        "This model completes text but does not know next edits.",
+        "This model writes completions but no next edits.",
     )
     MULTI_CURSOR = "multi_cursor", "There are several cursors."
     MID_WORD = "mid_word", "The cursor is inside a word."
@@ -49,7 +49,7 @@ class SilenceReason(StrEnum):
     IN_STRING = "in_string", "Suggestions in strings are off."
     COOLDOWN = "cooldown", "You dismissed several suggestions in a row, so Calomel pauses."
     NO_RECENT_EDIT = "no_recent_edit", "You have not edited anything here recently."
-    EMPTY = "empty", "The model had nothing to add."
+    EMPTY = "empty", "The model suggested nothing."
     NO_CHANGE = "no_change", "The model would change nothing."
     NOT_ASKED = "not_asked", "Nothing here continues your last edits."
     DELETES_TOO_MUCH = (
@@ -57,8 +57,8 @@ class SilenceReason(StrEnum):
         "The suggestion would delete many lines.",
     )
     LOW_CONFIDENCE = "low_confidence", "The model was not confident enough."
-    SAVES_NOTHING = "saves_nothing", "Accepting the suggestion would not save a key."
-    WHITESPACE_ONLY = "whitespace_only", "The suggestion was only white space."
+    SAVES_NOTHING = "saves_nothing", "Accepting the suggestion would not save a keystroke."
+    WHITESPACE_ONLY = "whitespace_only", "The suggestion is only white space."
     DUPLICATE_OF_SUFFIX = "duplicate_of_suffix", "The suggestion repeats what already follows the cursor."
     CUT_OFF = "cut_off", "The answer reached its length or time limit before it completed a line."
     TOO_LARGE = "too_large", "The suggestion was too long."

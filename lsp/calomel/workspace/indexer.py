@@ -167,7 +167,7 @@ class Indexer:
             "the index is rebuilt after %s at %s:%s", type(error).__name__, Path(frame.filename).name, frame.lineno
         )
         if self.restarts == 1:
-            self._say("Reading the workspace failed and restarts; see the log.")
+            self._say("Reading the workspace failed; Calomel tries again. See the log.")
         self._let_go()
         self._batches.clear()
         self._stamps.clear()
@@ -211,8 +211,8 @@ class Indexer:
                     room -= is_new
                 elif everything:
                     self._say(
-                        f"Only the first {len(files)} files of the workspace are used for suggestions: it has more "
-                        f"than {self._most_files} files or {MOST_CHARACTERS // 1_000_000} MB of source code."
+                        f"Suggestions use only the first {len(files)} files of the workspace: it has more than "
+                        f"{self._most_files} files or {MOST_CHARACTERS // 1_000_000} MB of source code."
                     )
                     break
         if self._stopped.is_set():
@@ -269,7 +269,7 @@ class Indexer:
             return
         # One death is no proof against a file: somebody may have killed the process.
         if len(batch) == 1 and self._deaths > 1:
-            self._say(f"{batch[0].file.name} plays no part in suggestions: the indexing process fails on it ({ended}).")
+            self._say(f"{batch[0].file.name} is missing from suggestions: the indexing process fails on it ({ended}).")
             self._deaths = 0
             self._tell(1)
             return

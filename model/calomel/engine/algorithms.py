@@ -254,6 +254,6 @@ def parse_algorithm(text: str) -> Algorithm:
             policy = parse_policy(text)
     if isinstance(policy, LeftToRight):
         raise InvalidRequestError(
-            f"policy {text!r} needs a checkpoint that was trained causally on its context; this one was not"
+            f"policy {text!r} needs a checkpoint trained causally on its context; this one was not"
         )
     return Revealing(policy)

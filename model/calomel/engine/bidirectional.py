@@ -117,7 +117,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         options, algorithm = self._options, parse_algorithm(request.policy)
         if request.constraint is not None and (options.elastic or algorithm.rereads):
             what = "a canvas that grows and shrinks" if options.elastic else f"the policy {request.policy!r}"
-            raise InvalidRequestError(f"constraint is set, but {what} takes back what a constraint has settled")
+            raise InvalidRequestError(f"{what} can undo what a constraint has fixed: remove constraint")
         if options.elastic and algorithm.rereads:
             raise InvalidRequestError(f"{request.policy!r} is set, but this checkpoint's canvases grow and shrink")
         # If a token can delete a position, it does not end the answer.

@@ -18,20 +18,18 @@ def check(request: Request, config: Shape, checked: tuple[int, ...] = ()) -> Non
     """
     _check_context(request, config, checked)
     if request.suffix and not config.diffusion.reads_suffix:
-        raise InvalidRequestError("suffix is set, but this checkpoint reads nothing after an answer")
+        raise InvalidRequestError("suffix is set, but this checkpoint cannot read text after the answer")
     _check_canvas(request, config)
     _check_sampling(request.sampling)
     # A model that reads in both directions has policies of its own; its decoder checks them.
     causal = not config.diffusion.reads_suffix and isinstance(parse_policy(request.policy), LeftToRight)
     if request.given is not None and request.constraint is not None:
-        raise InvalidRequestError("given and constraint are both set; what is given is not chosen")
+        raise InvalidRequestError("given and constraint are both set: remove one of them")
     if {config.diffusion.mask_token_id, config.diffusion.end_token_id} & set(request.given or ()):
         raise InvalidRequestError("given has the mask or the end token; leave them out")
     if (causal or request.given is not None) and not config.diffusion.verifiable:
         asked = f"policy {request.policy!r}" if request.given is None else "the probability of given tokens"
-        raise InvalidRequestError(
-            f"{asked} needs a checkpoint that was trained causally on its context; this one was not"
-        )
+        raise InvalidRequestError(f"{asked} needs a checkpoint trained causally on its context; this one was not")
     no_mask = config.diffusion.verifiable and config.diffusion.mask_token_id < 0
     if no_mask and not causal and request.given is None:
         raise InvalidRequestError(

@@ -191,7 +191,7 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         if self.diffusion.mask_token_id < 0 and not self.diffusion.verifiable:
-            raise CheckpointError("mask_token_id is -1; what is denoised needs a mask")
+            raise CheckpointError("mask_token_id is -1; denoising needs a mask token")
         for name in ("mask_token_id", "end_token_id"):
             if getattr(self.diffusion, name) >= self.vocab_size:
                 raise CheckpointError(f"{name} is {getattr(self.diffusion, name)}; vocab_size is {self.vocab_size}")

@@ -129,5 +129,5 @@ def _allowed(job: Job[Any, Any, Any], walk: Walk, column: int, vocab: int) -> np
         left[job.ends[0]] = True
     ids = np.flatnonzero(left)
     if not ids.size:
-        raise ConstraintFailedError("the constraint leaves no token, and the answer may not end")
+        raise ConstraintFailedError("the constraint allows no token, and the answer may not end yet")
     return ids

@@ -136,7 +136,7 @@ class Job(Generic[P, C, B]):
     def encoded(self) -> B:
         """The buffer; there is one from `begin` until the job ends."""
         if self.buffer is None:
-            raise RuntimeError("the job has not begun")
+            raise RuntimeError("the job has not started")
         return self.buffer
 
     @property
@@ -257,7 +257,7 @@ def alone(handle: Handle) -> Iterator[None]:
     except EngineError as error:
         handle.settle(error)
     except Exception as error:  # noqa: BLE001  (the other requests go on in any case)
-        failure = RequestFailedError(f"serving the request failed: {cause(error)}")
+        failure = RequestFailedError(f"the request failed: {cause(error)}")
         failure.__cause__ = error
         handle.settle(failure)
 

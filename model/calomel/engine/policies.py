@@ -199,7 +199,7 @@ def parse_policy(text: str) -> RevealPolicy | Paced | LeftToRight:  # noqa: PLR0
             return Joint(_probability(text, first, 0.95), _probability(text, edit, 0.9), most)
         case _:
             raise InvalidRequestError(
-                f"unknown policy {text!r}; there are threshold:P, prefix:P/AHEAD, entropy_bound:NATS, fixed:K, "
+                f"unknown policy {text!r}; known: threshold:P, prefix:P/AHEAD, entropy_bound:NATS, fixed:K, "
                 "low_confidence:STEPS, low_confidence_dynamic:P/STEPS, joint:P/EDIT/STEPS and left_to_right:AHEAD"
             )
 

@@ -48,7 +48,7 @@ def _is_a2d(raw: Mapping[str, Any]) -> bool:
 def _bd3lm_usual(raw: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     if raw.get("block_size") is None and "bd3lm" not in names_of(raw, folder):
         raise CheckpointError(
-            f"{folder} does not say how it denoises, and its name is not as published (…-bd3lm-v0.1, …-mdlm-v0.1): "
+            f"cannot tell how {folder} denoises: its name is not a published one (…-bd3lm-v0.1, …-mdlm-v0.1): "
             f'write "block_size" into its config.json, {_BLOCK} as published, or call it …-mdlm if it has no blocks'
         )
     return raw

@@ -183,7 +183,7 @@ def _sdar_usual(raw: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
         name = _SDAR_NAME.search(names_of(raw, folder))
         if name is None:
             raise CheckpointError(
-                f"{folder} does not say how long its blocks are, and its name is not as published (SDAR-8B-Chat-b16): "
+                f"cannot tell the block size of {folder}: its name is not a published one (SDAR-8B-Chat-b16): "
                 'write "block_size" into its config.json, 4 for a checkpoint without -b and a number in its name'
             )
         said = int(name[1] or _SDAR_BLOCK)

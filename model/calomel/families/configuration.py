@@ -176,8 +176,8 @@ def _windows(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 def _refuse(raw: Mapping[str, Any], *, windows: bool) -> None:
     if raw.get("quantization_config"):
         raise CheckpointError(
-            "config.json has quantization_config: Calomel does not read weights quantised by another program; take the "
-            "checkpoint that they were made of (--quantize int8 rounds it as it is loaded)"
+            "config.json has quantization_config: Calomel does not read weights quantised by another program; use the "
+            "original checkpoint (--quantize int8 rounds it while loading)"
         )
     if raw.get("hidden_act", "silu") not in ("silu", "swish"):
         raise CheckpointError(f"hidden_act in config.json is {json.dumps(raw['hidden_act'])}; only silu is supported")

@@ -58,7 +58,7 @@ def _text(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(text, Mapping):
         raise CheckpointError("config.json has no text_config; DiffusionGemma's has")
     refused = (
-        (raw.get("auto_map"), "config.json has auto_map: code of the checkpoint's own is never run"),
+        (raw.get("auto_map"), "config.json has auto_map, but Calomel never runs a checkpoint's own code"),
         (
             raw.get("quantization_config"),
             "the weights are quantised by another program (quantization_config); take the checkpoint in bfloat16",

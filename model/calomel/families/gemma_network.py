@@ -241,7 +241,7 @@ def _compute(model: DiffusionGemmaForBlockDiffusion, device: torch.device | str)
         part.embed_tokens.embed_scale = torch.tensor(part.embed_tokens.scalar_embed_scale, device=device)
     left = [name for name, held in (*model.named_parameters(), *model.named_buffers()) if held.is_meta]
     if left:
-        raise CheckpointError(f"this version of transformers has tensors that no file holds: {', '.join(left)}")
+        raise CheckpointError(f"this version of transformers needs tensors that no file contains: {', '.join(left)}")
 
 
 class Network:

@@ -114,7 +114,7 @@ def _check_names(
 ) -> None:
     strange = [ours for ours, _ in places if ours not in known]
     if strange:
-        raise CheckpointError(f"this family's table names {_shown(strange)}, which its network does not have")
+        raise CheckpointError(f"this family's table names {_shown(strange)}, which its network lacks")
     filled = {id(known[ours]) for ours, _ in places}
     empty = [name for name, tensor in known.items() if id(tensor) not in filled]
     if empty:
@@ -215,7 +215,7 @@ def load_checkpoint(
     model = load_decoder(folder, config, tensor_table(config), dtype=dtype, device=device, quantize=quantize)
     for name, tensor in model.state_dict().items():
         if tensor.dtype in TYPES.values() and not tensor.isfinite().all():
-            raise CheckpointError(f"{name} in {folder} has numbers that are infinite or none")
+            raise CheckpointError(f"{name} in {folder} contains infinite or NaN values")
     return model
 
 

@@ -150,7 +150,7 @@ def plan_of(folder: Path, options: OpenOptions) -> MemoryPlan:
         f"With {words} it takes {_gib(fitting.estimate.total)}."
         for words, fitting in remedies(family, raw, options, room, shards)
     )
-    remedy = next(sentences, "Nothing makes it fit: take a smaller checkpoint, or another device.")
+    remedy = next(sentences, "No setting makes it fit: choose a smaller checkpoint, or another device.")
     raise OutOfMemoryRefusedError(
         f"{folder.name} needs {_gib(needed.total)} of memory on {options.device} (weights {_gib(needed.weights)}, "
         f"cached contexts {_gib(needed.cache)}, one step {_gib(needed.work)}), and {_gib(room)} {there}; nothing was "
@@ -206,7 +206,7 @@ def open_engine(folder: Path, options: OpenOptions | None = None) -> tuple[Engin
         raise
     except (*MISFITS, RuntimeError) as error:
         raise CheckpointError(
-            f"{folder} cannot be opened, something in its config.json cannot be: {cause(error)}"
+            f"{folder} cannot be opened; config.json has an impossible value: {cause(error)}"
         ) from error
     try:
         _check_forward(engine, family, folder)
@@ -228,6 +228,6 @@ def _check_forward(engine: Engine, family: Family, folder: Path) -> None:
     ended = () if found.end_log_prob is None else (found.end_log_prob,)
     if not all(map(math.isfinite, (*found.log_probs, *found.entropies, *ended))):
         raise CheckpointError(
-            f"a first forward of {folder} gives no numbers: its weights are damaged, or config.json is of another "
-            "checkpoint; fetch it anew"
+            f"a first forward of {folder} gives NaN: its weights are damaged, or config.json belongs to "
+            "another checkpoint; fetch it again"
         )

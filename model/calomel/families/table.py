@@ -60,7 +60,7 @@ def find(folder: Path) -> Family:
             return family
     raise UnknownFamilyError(
         f"{folder / 'config.json'} belongs to no family Calomel loads: its config is {_said(raw)}. "
-        f"There are: {', '.join(family.name for family in FAMILIES)}"
+        f"It loads: {', '.join(family.name for family in FAMILIES)}"
     )
 
 

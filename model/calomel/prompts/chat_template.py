@@ -135,7 +135,7 @@ def _bounded(template: Template, data: Mapping[str, Any]) -> str:
     for piece in template.generate(data):
         length += len(piece)
         if length > MAX_RENDERED_CHARACTERS:
-            raise ChatTemplateError("the conversation is too long for its template")
+            raise ChatTemplateError("the conversation is too long for the chat template")
         pieces.append(piece)
     return "".join(pieces)
 
@@ -248,7 +248,7 @@ class ChatPrompt:
             mark = _unused([told, tools])
             text = self._template.render(self._marked(told, mark), self._marked(tools, mark), **more)
         except RecursionError:
-            raise ChatTemplateError("the messages are nested too deep") from None
+            raise ChatTemplateError("the messages are nested too deeply") from None
         ids: list[int] = []
         at = 0
         for found in self._names.finditer(text):

@@ -290,7 +290,7 @@ def cut_cursor(text: str, mark: str) -> tuple[int | None, str]:
     if at < 0:
         return None, text
     if text.find(mark, at + 1) >= 0:
-        raise ForeignPromptError(f"The region has more than one {mark}, and no telling which one counts.")
+        raise ForeignPromptError(f"The region has more than one {mark}, so the region is ambiguous.")
     return at, text[:at] + text[at + len(mark) :]
 
 

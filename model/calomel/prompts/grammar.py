@@ -60,8 +60,8 @@ _KEYWORDS: Final = frozenset({
     "unevaluatedItems", "patternProperties", "multipleOf", "contentEncoding", "contentMediaType", "$dynamicRef",
 })  # fmt: skip
 _REASONS: Final = (
-    ("Unknown format", "the schema names a format that is not supported"),
-    ("look-around", "look-ahead and look-behind in a pattern are not supported"),
+    ("Unknown format", "the schema names an unsupported format"),
+    ("look-around", "patterns cannot use look-ahead or look-behind"),
     ("regex parse error", "a pattern is not a valid regular expression"),
     ("Invalid type", "the schema names a type that does not exist"),
     ("too big", "the schema or pattern is too complex"),
@@ -152,7 +152,7 @@ def _check_part(part: Mapping[str, Any]) -> None:
     for bound in _BOUNDS:
         number = part.get(bound, 0)
         if isinstance(number, int | float) and not -_LARGEST <= number <= _LARGEST:
-            raise GrammarError(f"the schema's {bound} is beyond 2**53, up to which numbers are exact")
+            raise GrammarError(f"the schema's {bound} is above 2**53, the limit for exact numbers")
 
 
 # A piece of a regular expression: an escape, what opens and closes a group, an alternative, a repetition, a character.
@@ -190,7 +190,7 @@ def _check_pattern(pattern: str) -> None:
         elif piece not in {"|", "*", "+", "?"}:
             groups[-1], last = groups[-1] + 1, 1
         if groups[-1] > MAX_EXPANDED:
-            raise GrammarError(f"a pattern has more than {MAX_EXPANDED} parts once its repetitions are written out")
+            raise GrammarError(f"a pattern has more than {MAX_EXPANDED} parts, counting repetitions")
 
 
 def _class_end(pattern: str, start: int) -> int:
@@ -309,8 +309,8 @@ def _reason(message: str) -> str:
     """Why a form cannot be compiled. The library's message quotes the client; only known words of it are used."""
     if unimplemented := re.search(r"Unimplemented keys: (\[[^\]]*\])", message):
         named = sorted(name for name in _KEYWORDS if f'"{name}"' in unimplemented[1])
-        return f"the schema uses keywords that are not supported{': ' if named else ''}{', '.join(named)}"
+        return f"the schema uses unsupported keywords{': ' if named else ''}{', '.join(named)}"
     for part, reason in _REASONS:
         if part in message:
             return reason
-    return "the schema or pattern is malformed, or uses what is not supported"
+    return "the schema or pattern is malformed, or uses unsupported features"

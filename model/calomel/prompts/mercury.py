@@ -42,7 +42,7 @@ _PARTS: Final = (_SNIPPETS, _FILE, _REGION, _HISTORY)
 
 _FILE_PATH: Final = re.compile(r"[\r\n]{0,8}current_file_path:([^\r\n]*)(?:\r?\n|\Z)")
 _SNIPPET_PATH: Final = re.compile(r"[\r\n]{0,8}code_snippet_file_path:([^\r\n]*)(?:\r?\n|\Z)")
-_UNCLEAR: Final = "The prompt has more than one <|code_to_edit|>, and no telling where the region begins and ends."
+_UNCLEAR: Final = "The prompt has more than one <|code_to_edit|>, so the region is ambiguous."
 _FENCE: Final = "```"
 _FENCED: Final = re.compile(r"\s*```[^\n`]*\n(?P<text>.*?)\n?```\s*", re.DOTALL)
 _FORGED: Final = re.compile(rf"<\|(?=/?(?:{'|'.join((*_PARTS, _SNIPPET, 'cursor'))})\|>)")

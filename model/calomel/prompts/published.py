@@ -200,7 +200,7 @@ def _read_files(folder: Path) -> tuple[dict[str, Any], dict[str, tuple[int, bool
             found[entry["content"]] = int(number), special or bool(entry.get("special"))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise TokenizerError(
-            f"the tokenizer files in {folder} have an added token of a wrong form: {cause(error)}"
+            f"the tokenizer files in {folder} have an malformed added token: {cause(error)}"
         ) from error
     return description, dict(sorted(found.items(), key=lambda token: token[1][0]))
 
@@ -223,7 +223,7 @@ def _from_slow(folder: Path, kind: str) -> dict[str, Any]:
     else:
         raise TokenizerError(
             f"{folder} has no tokenizer.json, and tokenizer_config.json has {kind or 'no tokenizer_class'}: "
-            "of those that publish only vocab.json and merges.txt, Qwen2's and GPT-2's are known"
+            "from vocab.json and merges.txt, Calomel can build only the tokenizers of Qwen2 and GPT-2"
         )
     described: dict[str, Any] = json.loads(fast.to_str())
     return described
@@ -426,7 +426,7 @@ def _renderer(kind: str, folder: Path, style: PromptStyle, tokenizer: PublishedT
     if template is not None:
         return ChatRenderer(template, tokenizer, ends)
     if kind == "calomel":
-        raise TokenizerError(f"no published checkpoint is asked in the style {kind!r}")
+        raise TokenizerError(f"no published checkpoint uses the style {kind!r}")
     return LeftToRightRenderer(tokenizer, ends, begin or tokenizer.ids_of(_beginning(folder)))
 
 

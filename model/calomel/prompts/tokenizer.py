@@ -258,7 +258,7 @@ def _check_order(model: Mapping[str, Any]) -> None:
     pairs = (pair if isinstance(pair, list) else pair.split(" ") for pair in model["merges"])
     learned = [vocabulary[piece] for piece in (*sorted(byte_alphabet().values()), *map("".join, pairs))]
     if any(a >= b for a, b in pairwise(learned)):
-        raise TokenizerError("its ids are in another order than its merges: it is not the one of these weights")
+        raise TokenizerError("its ids and merges are in different orders: it belongs to other weights")
 
 
 def line_cuts(text: str) -> list[int]:

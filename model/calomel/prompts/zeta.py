@@ -263,7 +263,7 @@ def _between(prompt: ZetaPrompt, answer: str) -> str | None:
 def _zeta2(path: str | None, text: str, suffix: str, files: Sequence[tuple[str | None, str]]) -> ZetaPrompt:
     marks = list(_CURRENT_LINE.finditer(text))
     if len(marks) != 1:
-        raise ForeignPromptError("The prompt has not exactly one line <<<<<<< CURRENT before its region.")
+        raise ForeignPromptError("The prompt must have exactly one line <<<<<<< CURRENT before its region.")
     prefix, region = text[: marks[0].start()], text[marks[0].end() : -len(SEPARATOR)]
     cursor, region = cut_cursor(region, CURSOR)
     # The editor's regions end before a line end, with which the suffix then begins; the prompt adds one.

@@ -137,14 +137,14 @@ def check_enough(accepted: int, all_of_them: int, groups: int, fewest: int = FEW
     """Raises TooFewError with what is missing if there are fewer than `fewest` of either outcome."""
     missing = []
     if accepted < fewest:
-        missing.append(f"{fewest - accepted} more accepted ones")
+        missing.append(f"{fewest - accepted} more accepted suggestions")
     if all_of_them - accepted < fewest:
-        missing.append(f"{fewest - (all_of_them - accepted)} more that were not accepted")
+        missing.append(f"{fewest - (all_of_them - accepted)} more you did not accept")
     if groups < FEWEST_GROUPS:
-        missing.append(f"{FEWEST_GROUPS - groups} more days or packages")
+        missing.append(f"{FEWEST_GROUPS - groups} more days (or packages)")
     if missing:
         raise TooFewError(
-            f"{all_of_them} suggestions of {groups} days or packages, {accepted} of them accepted, are too few. "
+            f"{all_of_them} suggestions from {groups} days (or packages), {accepted} accepted: too few. "
             f"A fit needs {', '.join(missing)}"
         )
 

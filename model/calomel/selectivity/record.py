@@ -268,9 +268,9 @@ def _read(path: Path) -> dict[str, SourceRecord]:
         found = msgspec.json.decode(path.read_bytes())
         if found["format"] == FORMAT:
             return msgspec.convert(found["sources"], dict[str, SourceRecord])
-        LOG.warning("%s has another version's records: it is not used", path)
+        LOG.warning("ignoring %s: another version wrote it", path)
     except FileNotFoundError:
         pass
     except (KeyError, TypeError, AttributeError, ValueError, OSError, RecursionError) as error:
-        LOG.warning("%s is not a file of records (%s): it is not used", path, type(error).__name__)
+        LOG.warning("ignoring %s: it is not a file of records (%s)", path, type(error).__name__)
     return {}

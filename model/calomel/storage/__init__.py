@@ -191,7 +191,7 @@ def read_object(path: Path, error: type[Exception]) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as fault:
         raise error(f"{path} is not valid JSON: {fault}") from fault
     if not isinstance(found, dict):
-        raise error(f"{path} is not valid JSON: it holds no object")
+        raise error(f"{path} is not valid JSON: it is not an object")
     return found
 
 

@@ -389,7 +389,7 @@ def _begin_with(model: Transformer, trained: Transformer) -> None:
     found = model.load_state_dict(trained.state_dict(), strict=False)
     unlike = [*found.unexpected_keys, *(name for name in found.missing_keys if not name.startswith("memory."))]
     if unlike:
-        raise TrainingConfigError(f"the checkpoint to begin with has another shape: {', '.join(sorted(unlike))}")
+        raise TrainingConfigError(f"the starting checkpoint has another shape: {', '.join(sorted(unlike))}")
 
 
 def _check_same_tokenizer(checkpoint: Path, tokenizer: Path) -> None:

@@ -105,7 +105,7 @@ def named(name: str) -> Path | None:
     if not folder.is_dir():
         return None
     if not folder.resolve().is_relative_to(root.resolve()):
-        raise ModelNameError(f"{folder} is a link out of the models folder: give the path that it leads to")
+        raise ModelNameError(f"{folder} is a link that leaves the models folder: give the path it points to")
     return folder
 
 

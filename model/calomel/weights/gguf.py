@@ -136,7 +136,7 @@ def _config(said: Mapping[str, Any], tensors: Mapping[str, Any]) -> dict[str, An
     """What a `config.json` says of such a model. Raises GgufError for one that our decoder would compute otherwise."""
     kind = str(said["general.architecture"])
     if kind not in _CLASSES:
-        raise GgufError(f"its architecture is {kind!r}, and there are {', '.join(_CLASSES)}")
+        raise GgufError(f"its architecture is {kind!r}; Calomel reads {', '.join(_CLASSES)}")
     if int(said.get("split.count") or 1) > 1:
         raise GgufError("it is one of several parts")
     if said.get(f"{kind}.rope.scaling.type", "none") != "none" or "rope_freqs.weight" in tensors:
@@ -198,7 +198,7 @@ def _mend(file: Path, kind: str, reader: Any) -> None:
         digits = {"type": "Digits", "individual_digits": True}
         described["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [digits, described["pre_tokenizer"]]}
     elif kind not in _GPT2 and kind not in GGUF_PRE_TOKENIZER_SPLITS:
-        raise GgufError(f"it cuts texts into words by rules that transformers does not have ({kind!r})")
+        raise GgufError(f"it splits text into words by rules transformers does not have ({kind!r})")
     names, kinds = (reader.fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "token_type"))
     described["model"]["vocab"] = {name: number for number, name in enumerate(names)}
     plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)

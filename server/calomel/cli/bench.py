@@ -132,7 +132,7 @@ def peers(
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """Other engines: the same weights left to right in transformers and llama.cpp, and ours."""
+    """Compare with other engines: the same weights left to right in transformers and llama.cpp."""
     given = locals()
     from calomel.bench.peers import PeersOptions, run_peers
 
@@ -213,7 +213,7 @@ def report(
         list[Path] | None, typer.Argument(help="Pages to write the tables into.", metavar="PAGE...")
     ] = None,
 ) -> None:
-    """The tables of figures that the pages quote, from the JSON files of earlier runs."""
+    """Write the tables of figures in the documentation, from the JSON files of earlier runs."""
     from calomel.bench.figures import Figures
 
     try:

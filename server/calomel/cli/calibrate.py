@@ -37,7 +37,7 @@ def calibrate(
     holes: Annotated[int | None, typer.Option(min=1, help="With --recall: gaps of each kind.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the quality of the fit; write nothing.")] = False,
 ) -> None:
-    """Fit the filter to your outcomes, and print how well it works on others."""
+    """Fit the filter to your outcomes, and print how well it works on outcomes not used."""
     from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator
     from calomel.selectivity.fit import TooFewError, fit, usable
     from calomel.suggest.judging import user_calibrator_path
@@ -87,7 +87,7 @@ def _fit_recall(documents: Path, model: Path | None, out: Path | None, holes: in
     made = fit_recall(documents, model, holes_per_kind=holes)
     drafts = [one for one in made.samples if one.draft is not None]
     printed.print(
-        f"{len(made.samples):,} holes, {sum(one.own_right for one in made.samples):,} of own answers right; "
+        f"{len(made.samples):,} gaps, the model's own answer right in {sum(one.own_right for one in made.samples):,}; "
         f"{len(drafts):,} recalled texts, {sum(one.draft_right for one in drafts):,} of them right"
     )
     for part in ("prior", "draft", "own"):
@@ -111,8 +111,8 @@ def _made(outcomes: Sequence[Sample], fits: Mapping[str, Fit], shipped: Calibrat
         console().print(f"{', '.join(sorted(rest.kinds))}: scale and offset corrected together.")
     except TooFewError as error:
         if not fits:
-            message = f"no new calibrator; the present one stays in use: {error}"
-            raise CommandError(message) from error
+            message = f"the filter stays as it is: {error}"
+            raise CommandError(message, "use Calomel for some days, then run calomel calibrate again") from error
     return Calibrator({**shipped.kinds, **kinds})
 
 
@@ -135,7 +135,7 @@ def _show(kind: str, made: Fit) -> None:
     report = made.calibrator.report
     printed = console(wrap=True)
     printed.print(
-        f"{kind}: {report['samples']:,} suggestions of {report['groups']} days or packages, {report['accepted']:,} "
+        f"{kind}: {report['samples']:,} suggestions from {report['groups']} days (or packages), {report['accepted']:,} "
         "accepted; measured on outcomes not used for the fit"
     )
     worth = [
@@ -147,4 +147,4 @@ def _show(kind: str, made: Fit) -> None:
         for each in report["reliability"]
     ]
     printed.print(Table("", ("", "ECE", "AUROC", "log-loss"), worth).to_rich())
-    printed.print(Table("", ("said", "count", "accepted"), lines).to_rich())
+    printed.print(Table("", ("predicted", "count", "accepted"), lines).to_rich())

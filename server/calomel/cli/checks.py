@@ -48,7 +48,7 @@ def check_upstream(settings: ServeSettings, ports: Sequence[tuple[str, int]] = U
         if error.code == "refused":
             yield fail("upstream", str(error), "calomel serve does not start without it")
         else:
-            yield warn("upstream", str(error), "calomel serve continues once it is there")
+            yield warn("upstream", str(error), "calomel serve waits for it")
 
 
 def _found(server: Running) -> Finding:
@@ -284,13 +284,13 @@ def _memory(folder: Path, settings: ServeSettings) -> Iterator[Finding]:
     try:
         chosen = plan_of(folder, options)
     except OutOfMemoryRefusedError as error:
-        yield fail("memory", str(error), "close something, or choose a smaller model")
+        yield fail("memory", str(error), "close other programs, or choose a smaller model")
     except CheckpointError:
         return  # the model's own line says what is wrong
     else:
         needed, how = (process + chosen.estimate.total) // MIB, chosen.options
         served = f"{how.cached} tokens cached and {how.batch} requests at a time"
-        yield ok("memory", f"{free // MIB} MiB free, up to {needed} MiB needed, with {served}")
+        yield ok("memory", f"{free // MIB} MiB free; estimated need {needed} MiB, with {served}")
 
 
 def _device(device: str) -> Finding:

@@ -24,7 +24,7 @@ def show(
     file: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Every setting of `calomel serve`, its value and where it came from; secrets are hidden."""
+    """List every setting of `calomel serve`, its value and its source; secrets stay hidden."""
     from calomel.server.settings import DEFAULT, load, shown
 
     layered = load({}, file)
@@ -37,7 +37,7 @@ def show(
 
 @config.command()
 def path(file: Config = None) -> None:
-    """Where the settings file is, or would be."""
+    """Print the path of the settings file."""
     from calomel.server.settings import named_path
 
     print(file or named_path())
@@ -45,7 +45,7 @@ def path(file: Config = None) -> None:
 
 @config.command()
 def reference() -> None:
-    """Every setting of editors and server, with type, default, bounds and reason, as a page of Markdown."""
+    """Print every setting of editors and server, with type, default and range, as Markdown."""
     print(reference_page(), end="")
 
 

@@ -271,7 +271,7 @@ def zed_settings(here: Here) -> Path:
 def zed(here: Here) -> Plan:
     """Edit predictions over HTTP, from `calomel serve`. Raises InputError."""
     if here.url is None:
-        raise InputError("no server is running, and its port is not fixed", "--url http://127.0.0.1:PORT")
+        raise InputError("no server is running, and no fixed port is set", "--url http://127.0.0.1:PORT")
     path = zed_settings(here)
     wanted = {
         "edit_predictions": {
@@ -318,7 +318,7 @@ def helix(here: Here) -> Plan:
     path = (here.home / ".config" if here.mac else here.config) / "helix" / "languages.toml"
     note = (
         "Helix does not show inline completions yet: suggestions are completions, and next edits are the code action "
-        '"Apply predicted edit" (space a).'
+        '"Apply next edit" (space a).'
     )
     return Plan((Snippet(f"in {path}", _HELIX.format(program=json.dumps(here.program))),), (note,))
 
@@ -368,7 +368,7 @@ def sublime(here: Here) -> Plan:
     notes = (
         "Install the package LSP first (Package Control: Install Package, LSP).",
         "Sublime Text does not show inline completions: suggestions are completions.",
-        'Next edits are the code action "Apply predicted edit".',
+        'Next edits are the code action "Apply next edit".',
     )
     path = packages / "User" / "LSP.sublime-settings"
     return Plan((Snippet(f"in {path}", json.dumps({"clients": {"calomel": client}}, indent="\t")),), notes)
@@ -396,7 +396,12 @@ def _group() -> None:
 @editor.command()
 def setup(
     name: Annotated[
-        str, typer.Argument(metavar="EDITOR", help="vscode, neovim, zed, helix, emacs or sublime.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="EDITOR",
+            help="vscode, cursor, vscodium, windsurf, neovim, zed, helix, emacs or sublime.",
+            show_default=False,
+        ),
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
     url: Annotated[

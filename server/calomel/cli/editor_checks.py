@@ -122,7 +122,7 @@ def _suggestions(side: Side) -> Iterator[Finding]:
 def _model(side: Side) -> Finding:
     server = side.settings.server
     if server.url is None and server.upstream is not None:
-        return ok("editors' model", f"behind {server.upstream}, which server.upstream in {side.name} names")
+        return ok("editors' model", f"behind {server.upstream}, set as server.upstream in {side.name} names")
     if server.url is None:
         return _in_folder(side)
     try:

@@ -86,7 +86,7 @@ class Hole:
 
 
 # The folders of the samples, and why their holes are easy or hard. None was chosen for its answer.
-KINDS: Final = {"near": "the surrounding lines show what follows", "far": "the surrounding lines do not give it away"}
+KINDS: Final = {"near": "lines nearby show the answer", "far": "no line nearby shows it"}
 
 
 def bundled_samples() -> tuple[Hole, ...]:
@@ -169,7 +169,7 @@ def tryout(
     device: Device = "cpu",
     seconds: Annotated[float, typer.Option(min=1, help="Time for the recording.")] = 10.0,
 ) -> None:
-    """Show what an editor would show: along a recording of typing, and in gaps of sample files."""
+    """Replay a recording with the suggestions an editor would show, then fill gaps in sample files."""
     from calomel.infer.completer import FillRequest
     from calomel.infer.in_process import EngineCompleter, describe
     from calomel.infer.upstream.completer import UpstreamCompleter
@@ -232,8 +232,8 @@ _TOLD: Final = {
 
 def _fill_samples(out: Console, filler: Filler | UpstreamCompleter) -> None:
     """Fill the gaps of the bundled files, whatever an editor would show of it."""
-    out.print("Gaps in sample files, filled without the filter that an editor has:\n")
     samples = bundled_samples()
+    out.print(f"{len(samples)} gaps in sample files. Nothing is hidden here; an editor would hide unlikely answers.\n")
     right: Counter[str] = Counter()
     for sample in samples:
         answer = _filled(filler, sample, None)
@@ -246,7 +246,8 @@ def _fill_samples(out: Console, filler: Filler | UpstreamCompleter) -> None:
         out.print(f"    {words}", markup=False, highlight=False)
     for kind, words in KINDS.items():
         count = sum(each.kind == kind for each in samples)
-        out.print(f"{right[kind]} of {count} are what the author wrote where {words}.")
+        out.print(f"Where {words}: {right[kind]} of {count} as the author wrote.")
+    out.print("So few gaps measure nothing: docs/quality.md has the figures.")
 
 
 def _point_to_larger(out: Console, device: str) -> None:

@@ -16,6 +16,16 @@ from calomel.storage import ENDING
 _ENDED: Final = {"lsp": 1, "serve": 0}
 _INTERRUPTED: Final = 130  # 128 + SIGINT, as shells expect
 _QUICK: Final = (["lsp"], ["lsp", "--stdio"])
+# By package, the extra that brings it (pyproject.toml).
+_EXTRAS: Final = {
+    "gguf": "gguf",
+    "llama_cpp": "peers",
+    "ray": "cluster",
+    "scipy": "bench",
+    "transformers": "families",
+    "zstandard": "bench",
+}
+_TRAINING: Final = {"corpus", "edits", "train"}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -36,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("calomel"):
             raise
-        _report(f"the package {error.name} is missing", "install Calomel's extras `bench` and `train`")
+        _report(f"the package {error.name} is missing", _extra(error.name or "", words))
         raise SystemExit(1) from error
     except OSError as error:
         # A folder that is not ours, a full disk (whose error may not name the file): no case for a traceback.
@@ -55,6 +65,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # It may name what a file holds, such as a tensor.
         _report(visible(str(error)), getattr(error, "hint", ""))
         raise SystemExit(status) from error
+
+
+def _extra(package: str, words: Sequence[str]) -> str:
+    """How to get a package that the command needs."""
+    extra = _EXTRAS.get(package.partition(".")[0])
+    if extra == "bench" and not _TRAINING.isdisjoint(words[:1]):
+        extra = "train"
+    return f"install Calomel's extra `{extra}`" if extra else "install Calomel again"
 
 
 def _report(what: str, hint: str = "") -> None:

@@ -34,7 +34,7 @@ _GIB: Final = 1024 * _MIB
 
 @models.command("list")
 def list_() -> None:
-    """Every model on this machine: the shipped one, those in the models folder, those in the hub's cache."""
+    """List the models on this machine: the shipped one, the models folder, and the hub's cache."""
     from calomel.weights.folders import known, models_folder
 
     print(columns((each.name, _size_of(each.path), _family_name(each.path), each.source) for each in known()))
@@ -43,7 +43,7 @@ def list_() -> None:
 
 @models.command()
 def info(name: _Name) -> None:
-    """What a model's files say of it."""
+    """Show a model's configuration, as its files have it."""
     folder = _folder(name)
     told = model_info(folder)
     family = _family_name(folder)
@@ -101,7 +101,7 @@ def estimate(
         typer.Option(min=0.0, max=_MOST_GIB, help="Memory to plan for. Default: what is free on the device."),
     ] = None,
 ) -> None:
-    """How the server would open a model and the memory that it takes, from its headers, without loading it."""
+    """Show how the server would open a model and how much memory it takes, without loading it."""
     from calomel.families.family import OpenOptions
     from calomel.families.loading import dtype_of
     from calomel.families.memory import free_bytes, program_bytes
@@ -219,7 +219,7 @@ def recommended(device: str, free: int | None = None, cores: int | None = None) 
 def families(
     guide: Annotated[bool, typer.Option(help="List published checkpoints by size instead.")] = False,
 ) -> None:
-    """What kinds of checkpoint load, and what is known of each, as a table of Markdown."""
+    """List the kinds of checkpoints that load, with their limits, as a Markdown table."""
     from calomel.families.table import FAMILIES
 
     print(guide_table(FAMILIES) if guide else state_table(FAMILIES), end="")
@@ -227,7 +227,7 @@ def families(
 
 @models.command()
 def path(name: _Name) -> None:
-    """A model's folder."""
+    """Print a model's folder."""
     print(_folder(name))
 
 

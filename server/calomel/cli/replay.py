@@ -63,7 +63,7 @@ def replay(
     threads: Threads = None,
     jobs: Annotated[int, typer.Option(min=1, help="Parallel processes, each with its own engine.")] = 1,
     kinds: Annotated[
-        Any, typer.Option(metavar="fill,edit", parser=_kinds, help="Default: all the model was trained for.")
+        Any, typer.Option(metavar="fill,edit", parser=_kinds, help="Default: all the model supports.")
     ] = None,
     aggressiveness: Aggressiveness = "balanced",
     limit_minutes: Annotated[float | None, typer.Option(min=0, help="Time limit per log, in minutes.")] = None,
@@ -72,7 +72,7 @@ def replay(
     json: Annotated[Path | None, typer.Option(help="Write every figure and opportunity as JSON to this file.")] = None,
     open_files: Annotated[
         int | None,
-        typer.Option(min=0, help="Play within the package: its other files are on the disk, so many of them open."),
+        typer.Option(min=0, help="Replay within its package: the other files on disk, this many open."),
     ] = None,
     only: Annotated[int | None, typer.Option(min=1, help="Number of logs, drawn with --seed.")] = None,
     samples: Annotated[
@@ -90,7 +90,7 @@ def replay(
         tuple[Path, Path] | None, typer.Option(metavar="A.json B.json", help="Compare two JSON results instead.")
     ] = None,
 ) -> None:
-    """Replay recorded editing and count what the person would have accepted."""
+    """Replay recorded editing and count what the user would have accepted."""
     given = locals()
     if compare is not None:
         _compare(*compare, seed=seed)

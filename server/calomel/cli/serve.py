@@ -106,7 +106,9 @@ def lsp(
 
 
 def doctor(
-    file: Annotated[Path | None, typer.Argument(help="A file in which nothing appears.", show_default=False)] = None,
+    file: Annotated[
+        Path | None, typer.Argument(help="File to check if no suggestions appear in it.", show_default=False)
+    ] = None,
     config: Config = None,
 ) -> None:
     """Check settings, token, port, model, device, memory, speed, grammars and editors.
@@ -136,7 +138,7 @@ def _findings(config: Path | None, file: Path | None) -> Iterator[Finding]:
     try:
         layered = load({}, config)
     except SettingsError as error:
-        yield fail("settings", str(error), "calomel config path prints the place of the file")
+        yield fail("settings", str(error), "calomel config path prints the path of the file")
         return
     yield from check_server(layered)
     if layered.settings.outcome_log:

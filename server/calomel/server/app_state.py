@@ -130,10 +130,9 @@ class ModelLoader:
         except Exception as error:  # noqa: BLE001 (whatever it is, requests must be told)
             self.failure = str(error) if isinstance(error, StartError) else f"the model did not load: {error}"
             _log.error("%s", self.failure)
-            _log.debug("at the place of the error", exc_info=error)
+            _log.debug("traceback of the error", exc_info=error)
             return
         self._filler = filler
-        _log.info("the model is ready")
         if self._closed:
             self._let_go()
 

@@ -86,7 +86,7 @@ def serve(settings: ServeSettings, out: TextIO = sys.stdout) -> None:
                 refuse_connections()
             say(out, f"Calomel listens on {url}")
             say(out, words.format(runtime_file=path))
-            with dead_threads_logged(logging.getLogger("calomel.server")):
+            with dead_threads_logged(_log):
                 server.run(sockets=[listener])
     if app_state.loader.failure is not None:
         raise StartError(app_state.loader.failure)
@@ -108,11 +108,12 @@ def open_model(settings: ServeSettings) -> Filler:
     )
     filler = open_folder(settings.model or nano_path(), options)
     if settings.device == "cpu" and filler.generation.policy.startswith("left_to_right"):
-        _log.info("it writes from left to right. %s", FASTER_ON_A_CPU)
+        _log.info("this model writes from left to right. %s", FASTER_ON_A_CPU)
     filler.fill(FillRequest("fill", PromptParts(prefix=_WARM_UP, suffix="\n"), max_tokens=8))
     # Garbage collection stops everything: it should not scan objects that live as long as the server.
     gc.collect()
     gc.freeze()
+    _log.info("the model is ready")
     return filler
 
 
@@ -153,7 +154,9 @@ def open_upstream(upstream: UpstreamCompleter) -> UpstreamCompleter:
     except CompleterError as error:
         if error.code == "refused":
             raise StartError(str(error)) from None
-        logging.getLogger("calomel.server").warning("%s", error)
+        _log.warning("%s", error)
+    else:
+        _log.info("the model is ready")
     return upstream
 
 
@@ -304,12 +307,12 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
         address = arguments[1]
         # The address of a Unix socket is a path.
         if isinstance(address, tuple) and not is_loopback(str(address[0])):
-            raise OfflineError("the server is offline and connects to no other machine")
+            raise OfflineError("the server is offline: it does not connect to other machines")
     elif event in {"socket.getaddrinfo", "socket.gethostbyname"}:
         host = arguments[0]
         name = host.decode("latin-1") if isinstance(host, bytes) else str(host or "localhost")
         if not _is_address(name) and not is_loopback(name):
-            raise OfflineError("the server is offline and looks up no names")
+            raise OfflineError("the server is offline: it does not look up names")
 
 
 def _is_address(name: str) -> bool:

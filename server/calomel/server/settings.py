@@ -171,20 +171,20 @@ class ServeSettings(BaseSettings):
         given = [name for name in _OF_UPSTREAM if getattr(self, name) not in {None, "auto"}]
         if self.upstream is None:
             if given:
-                raise ValueError(f"{given[0].replace('_', '-')} needs an upstream: name the server with the model")
+                raise ValueError(f"{given[0]} needs upstream: set it to the address of the server with the model")
             return self
         problem = problem_of(self.upstream)
         if problem:
             raise ValueError(problem)
         if self.upstream_fim is not None and self.upstream_fim not in FORMATS:
-            raise ValueError(f"upstream-fim must be one of {', '.join(FORMATS)}")
+            raise ValueError(f"upstream_fim must be one of {', '.join(FORMATS)}")
         if self.upstream_key is not None and self.upstream_key_file is not None:
-            raise ValueError("an upstream-key and an upstream-key-file were both given: remove one of them")
+            raise ValueError("upstream_key and upstream_key_file are both set: remove one of them")
         other = next((name for name in ("model", "quantize") if getattr(self, name) is not None), None)
         if other:
-            raise ValueError(f"an upstream and {other} were both given: remove one of them")
+            raise ValueError(f"upstream and {other} are both set: remove one of them")
         if self.offline and not is_loopback(urlsplit(self.upstream).hostname or ""):
-            raise ValueError("offline and an upstream on another machine were both given: remove one of them")
+            raise ValueError("offline does not allow an upstream on another machine: remove one of them")
         return self
 
     @model_validator(mode="after")

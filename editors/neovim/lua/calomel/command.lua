@@ -78,7 +78,7 @@ function M.status_lines()
         if server.trouble then
             return { server.trouble .. " See :checkhealth calomel." }
         elseif vim.bo.filetype == "" then
-            return { "No server is running: this buffer has no file type, which :set filetype=... gives it." }
+            return { "No server is running: this buffer has no file type. Set one with :set filetype=..." }
         end
         return { "No server is running. See :checkhealth calomel." }
     end

@@ -97,7 +97,7 @@ local function source(wheel)
     local path = is_url and wheel or vim.fn.fnamemodify(wheel, ":p")
     local version = vim.fs.basename(path):match("^calomel%-([^-]+)%-.*%.whl$")
     if not version or not (is_url or vim.uv.fs_stat(path)) then
-        return nil, ("%s is not a Calomel wheel, neither a file nor as an https address"):format(wheel)
+        return nil, ("%s is not a Calomel wheel: name a file or an https address"):format(wheel)
     end
     return path, version
 end

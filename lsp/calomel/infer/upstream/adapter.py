@@ -103,7 +103,7 @@ class Adapter(ABC):
     def _check_tokens(self, model: str, counted: int, form: FimFormat) -> None:
         """Raise UpstreamError unless the model has the tokens of the named format, which it counts as one each."""
         if counted != len(form.marks):
-            message = f"{model or 'the model'} has no tokens {' '.join(form.marks)}: remove upstream-fim to detect them"
+            message = f"{model or 'the model'} has no tokens {' '.join(form.marks)}: remove upstream_fim to detect them"
             raise UpstreamError("refused", message)
 
     def _one_of(self, names: Sequence[str]) -> str:
@@ -117,7 +117,7 @@ class Adapter(ABC):
             return model
         if len(names) != 1:
             message = (
-                f"the server at {self._target.base} has several models: name one with upstream-model ({shown})"
+                f"the server at {self._target.base} has several models: set upstream_model to one of them ({shown})"
                 if names
                 else f"the server at {self._target.base} has no model: load one"
             )

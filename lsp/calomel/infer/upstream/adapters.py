@@ -248,7 +248,7 @@ async def _detected(exchange: Exchange) -> Any:
             return name
     message = (
         f"the server at {exchange.target.base} speaks no known API: if it is llama.cpp, Ollama, vLLM or "
-        "LM Studio, check its version; otherwise set upstream-format"
+        "LM Studio, check its version; otherwise set upstream_format"
     )
     raise refused or UpstreamError("refused", message)
 

@@ -107,7 +107,7 @@ def problem_of(url: str) -> str | None:
 
 def _unsafe(parts: SplitResult) -> str | None:
     if parts.username or parts.password or parts.query or parts.fragment:
-        return "upstream contains more than an address: put a key in upstream-key-file or CALOMEL_UPSTREAM_KEY"
+        return "upstream contains more than an address: put a key in upstream_key_file or CALOMEL_UPSTREAM_KEY"
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         return "upstream would send your code unencrypted to another machine: use https, or a tunnel (ssh -L)"
     return None
@@ -183,7 +183,7 @@ class Exchange:
 
     def nonsense(self) -> UpstreamError:
         """The error for an answer that does not follow its format."""
-        message = f"{self._place} did not answer with {self.target.format} format: check upstream and upstream-format"
+        message = f"{self._place} did not answer with {self.target.format} format: check upstream and upstream_format"
         return UpstreamError("failed", message)
 
     @property
@@ -259,7 +259,7 @@ class Exchange:
             return UpstreamError("unreachable", message, gone=True)
         if isinstance(problem, ssl.SSLCertVerificationError):
             why = f"has no trusted certificate ({problem.verify_message}): "
-            why += "set SSL_CERT_FILE to its authority"
+            why += "set SSL_CERT_FILE to its certificate authority"
         else:
             why = f"does not support TLS, or its version ({problem.reason or 'no TLS'}): on this machine, use http://"
         return UpstreamError("refused", f"{self._place} {why}")
@@ -269,7 +269,7 @@ class Exchange:
         text = data.decode("utf-8", "replace").lower()
         if status in _UNAUTHORISED:
             does = "requires a key" if self.target.key is None else "rejects the key"
-            message = f"{self._place} {does}: put it into upstream-key-file or CALOMEL_UPSTREAM_KEY"
+            message = f"{self._place} {does}: set upstream_key_file or CALOMEL_UPSTREAM_KEY"
             return UpstreamError("refused", message, status, text)
         if 300 <= status < 400:  # noqa: PLR2004 (RFC 9110)
             message = f"{self._place} redirects elsewhere, which Calomel does not follow: set upstream to that address"

@@ -128,7 +128,7 @@ def objects(clone: Path) -> Iterator[Callable[[str], bytes]]:
             size = int(header[2])
             content = answer.read(size + 1)
             if len(content) <= size:
-                raise ArchiveError(f"git ended within {name}")
+                raise ArchiveError(f"git stopped while reading {name}")
             return content[:size]
 
         yield read

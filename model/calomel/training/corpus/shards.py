@@ -54,7 +54,7 @@ def by_language(items: Iterable[Item], shares: Mapping[str, float]) -> tuple[dic
         found.setdefault(item.language, []).append(item)
     found = {language: found[language] for language in sorted(found) if not shares or shares.get(language, 0.0) > 0}
     if not found:
-        raise CorpusError(f"there is nothing in any of the configured languages: {', '.join(sorted(shares)) or 'all'}")
+        raise CorpusError(f"no files in any of the configured languages: {', '.join(sorted(shares)) or 'all'}")
     return found, [shares.get(language, 1.0) for language in found]
 
 
