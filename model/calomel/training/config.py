@@ -133,6 +133,21 @@ class Losses:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnAnswers:
+    """How much canvases learn of the model's own answers (see `calomel.training.own`).
+
+    Attributes:
+        tokens: of each answer; 0 for none.
+        share: of the batches of text.
+        since: the share of the run, 0 to 1, after which it begins.
+    """
+
+    tokens: int = 0
+    share: float = 0.5
+    since: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Optimization:
     """Learning rates and schedule (warm-up, stable, linear decay to zero)."""
 
@@ -192,6 +207,7 @@ class TrainConfig:
     model: ModelShape = ModelShape()
     holes: HoleMix = HoleMix()
     losses: Losses = Losses()
+    own_answers: OwnAnswers = OwnAnswers()
     optimization: Optimization = Optimization()
     gap_share: float = 0.25
     far_suffix_share: float = 0.6

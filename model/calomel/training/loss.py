@@ -282,8 +282,21 @@ class LossModel(nn.Module):
             found = _CrossEntropy.apply(hidden, self.transformer.lm_head.weight, batch.targets, batch.weights, None)  # type: ignore[no-untyped-call]
         return cast("Tensor", found[1])
 
+    @torch.no_grad()
+    def likeliest(
+        self, batch: Batch, wanted: Tensor, structure: Tensor, masks: dict[int | None, BlockMask] | None = None
+    ) -> Tensor:
+        """The likeliest tokens [N] that the rows `wanted` [N] of the flattened batch predict."""
+        hidden = self._hidden(batch, structure, masks)[wanted]
+        found: Tensor = self.transformer.logits(hidden).argmax(dim=-1)
+        return found
+
     def _scored(self, batch: Batch, structure: Tensor, masks: dict[int | None, BlockMask] | None) -> Tensor:
         """The hidden states [N, C] of the scored rows."""
+        return self._hidden(batch, structure, masks)[batch.scored]
+
+    def _hidden(self, batch: Batch, structure: Tensor, masks: dict[int | None, BlockMask] | None) -> Tensor:
+        """The hidden states [B * T, C] of all rows."""
         config = self.transformer.config
         attend: Attend
         if masks is None:
@@ -293,7 +306,7 @@ class LossModel(nn.Module):
         hidden: Tensor = self.transformer(
             batch.ids.flatten(), batch.positions.flatten(), attend, batch.text.flatten(0, 1)
         )
-        return hidden[batch.scored]
+        return hidden
 
 
 def sampled(batch: Batch, vocab: int, negatives: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -33,6 +33,7 @@ from calomel.training.config import BatchShape, TrainConfig, TrainingConfigError
 from calomel.training.corpus.shards import DocumentSampler, read_documents, train_tokenizer
 from calomel.training.examples import EditExamples, ExampleMaker
 from calomel.training.loss import LossModel, branch_structure, flex_masks, make_optimizers, rate_factor
+from calomel.training.own import with_own_answers
 
 _TENSORS: Final = "state.safetensors"
 _COUNTERS: Final = "state.json"
@@ -285,6 +286,7 @@ class _Run:
         groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
         for group, base in zip(groups, self.base_rates, strict=True):
             group["lr"] = base * factor
+        batch = self._with_own_answers(batch, step, progress)
         with self.precision:
             loss, cross_entropy = self.loss(batch, self.structures[batch.shape], self._masks(batch))
         loss.backward()
@@ -298,6 +300,26 @@ class _Run:
             mine: list[Tensor] = list(self.model.parameters())
             torch._foreach_lerp_(self.average, mine, 1 - keep)
         return factor, cross_entropy
+
+    def _with_own_answers(self, batch: Batch, step: int, progress: float) -> Batch:
+        """`batch`, or the same with the model's own answers where it is the turn of such a batch."""
+        own = self.config.own_answers
+        drawn = random.Random(f"own-{self.config.seed}-{step}").random() < own.share
+        if not own.tokens or batch.shape.region or progress < own.since or not drawn:
+            return batch
+
+        def predict(draft: Batch, wanted: Tensor) -> Tensor:
+            with self.precision:
+                return self.loss.likeliest(draft, wanted, self.structures[batch.shape], self._masks(draft))
+
+        return with_own_answers(
+            batch,
+            predict,
+            own.tokens,
+            mask=self.tokenizer.mask,
+            end=self.tokenizer.end,
+            shift=self.config.model.logit_shift,
+        )
 
     def _masks(self, batch: Batch) -> dict[int | None, BlockMask] | None:
         if self.device.type != "cuda":
