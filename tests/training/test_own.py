@@ -50,7 +50,7 @@ def test_a_canvas_learns_how_the_causal_mode_continues_what_it_shows(
             if any(token not in {mask, tokenizer.pad} for token in canvas[shown:]):
                 continue
             # Token by token, in a batch that has the answer so far and nothing behind it.
-            own, written = [], batch.ids[document, begin : begin + shown].tolist()
+            own, written = list[int](), batch.ids[document, begin : begin + shown].tolist()
             while len(own) < min(COUNT, size - shown) and end not in own:
                 draft = replace(
                     batch, ids=batch.ids.clone(), positions=batch.positions.clone(), valid=batch.valid.clone()
