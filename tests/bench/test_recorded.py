@@ -102,7 +102,7 @@ def test_what_is_lost_is_said_with_its_reason(suite: Path) -> None:
     record(suite / "recorded/rename", "mercury-made-up", *mercury(TEXT, edits["key"]))
     report = run_recorded(RecordedOptions(suite, suite / "recorded"))
     rows = [row for row in report.tables[1].rows if row[0] == "mercury-made-up"]
-    assert [(row[1], row[-1]) for row in rows] in ([("rename", "held back: secret")], [])
+    assert [(row[1], row[-1]) for row in rows] in ([("rename", "hidden: secret")], [])
     assert "mercury-made-up.chain_score" not in report.flat
 
 

@@ -152,7 +152,7 @@ def test_failure_becomes_one_line(
             SpeedOptions(contexts=(512,), answers=(8, 32)),
             (None, Path("r")),
         ),
-        ("peers --holes 8 --quick", PeersOptions(quick=True, holes=8), (None, None)),
+        ("peers --gaps 8 --quick", PeersOptions(quick=True, holes=8), (None, None)),
         (
             "selectivity one.jsonl two.jsonl --json r.json",
             SelectivityOptions((Path("one.jsonl"), Path("two.jsonl"))),

@@ -173,7 +173,7 @@ def test_every_editor_has_its_places_on_a_mac_too(
         ("jetbrains", 2, "no plugin for jetbrains"),
         ("cursor", 0, "cursor --install-extension"),
         ("vscodium", 0, "codium --install-extension"),
-        ("ed", 2, "error: ed is not a known editor\ntry: vscode, neovim"),
+        ("ed", 2, "error: ed is not a known editor\ntry: vscode, cursor, vscodium, windsurf, neovim"),
     ],
 )
 def test_an_editor_by_another_name_is_understood_or_answered(run: Runner, name: str, status: int, words: str) -> None:

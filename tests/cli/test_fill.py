@@ -143,7 +143,7 @@ def test_try_shows_every_sample_and_ends_well() -> None:
     near, far = ([each for each in bundled_samples() if each.kind == kind] for kind in KINDS)
     assert re.search(rf"Where lines nearby show the answer: \d of {len(near)} as the author wrote\.", done.stdout)
     assert re.search(rf"Where no line nearby shows it: \d of {len(far)} as the author wrote\.", done.stdout)
-    assert "right: the person wrote this next" in done.stdout
+    assert "right: the author wrote this next" in done.stdout
     assert "Larger models that fit this machine" in done.stdout
 
 
@@ -234,7 +234,7 @@ def test_the_bench_of_next_edits_asks_it(run: Runner, play: Play, tmp_path: Path
 
 def test_the_bench_of_holes_asks_it(run: Runner, url: str, tmp_path: Path) -> None:
     told = tmp_path / "r.json"
-    found = run("bench", "infill", "--upstream", url, "--holes-per-kind", 4, "--no-resume", "--json", told)
+    found = run("bench", "infill", "--upstream", url, "--gaps-per-kind", 4, "--no-resume", "--json", told)
 
     assert found.status == 0, found.err
     figures = json.loads(told.read_text())

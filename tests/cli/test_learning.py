@@ -208,7 +208,7 @@ def test_it_prints_what_became_of_suggestions(run: Runner, used: Path) -> None:
     assert re.search(r"^ +accepted +4 +67 \[", out, re.MULTILINE)
     assert rows["python"][:2] == ["4", "4"]
     assert rows["low_confidence"][0] == "6"
-    for word in ("By language", "By maker", "By kind", "By day", "Why suggestions were withheld", "rename", "rust"):
+    for word in ("By language", "By maker", "By kind", "By day", "Why suggestions were hidden", "rename", "rust"):
         assert word in out
 
 

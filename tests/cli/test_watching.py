@@ -73,7 +73,7 @@ def test_a_right_suggestion_is_shown_once_with_what_became_of_it() -> None:
     tour, scenes = toured(log, Scripted({"x = ": "compute(1)"}))
     assert dict(tour.outcomes) == {"accepted": 1}
     (scene,) = (scene for scene in scenes if scene.withheld is None)
-    assert list(scene.lines())[1:] == ["    x = ⟦compute(1)⟧", "    right: the person wrote this next"]
+    assert list(scene.lines())[1:] == ["    x = ⟦compute(1)⟧", "    right: the author wrote this next"]
 
 
 def test_a_wrong_suggestion_is_called_wrong() -> None:
@@ -102,7 +102,7 @@ def test_the_lines_of_a_suggestion_have_marks(edits: tuple[Edit, ...], lines: li
 
 def test_what_is_not_shown_has_its_reason() -> None:
     scene = Scene("a.py", "a\n", (Edit(1, 1, "b"),), "rejected", SilenceReason.LOW_CONFIDENCE)
-    assert list(scene.lines())[-1].startswith("    not shown: ")
+    assert list(scene.lines())[-1].startswith("    hidden: ")
 
 
 def test_what_a_model_writes_cannot_control_the_terminal() -> None:

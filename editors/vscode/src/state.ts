@@ -49,7 +49,7 @@ export function whySilent(silences: readonly Silence[]): string {
     return "";
   }
   return second === undefined || second.message === first.message
-    ? `Silent: ${first.message}`
+    ? `Nothing shown: ${first.message}`
     : silences.map(({ kind, message }) => `${kind === "fill" ? "No text" : "No edit"}: ${message}`).join(" ");
 }
 

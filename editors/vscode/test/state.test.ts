@@ -18,7 +18,7 @@ test("the status bar says that it is ready, loading, off, off here, or slow", ()
 });
 
 test("its tooltip says why", () => {
-  assert.match(statusItem(READY, [OFF], 80, false).tooltip, /nano is ready\..*Silent: .*this language\..*80 ms/s);
+  assert.match(statusItem(READY, [OFF], 80, false).tooltip, /nano is ready\..*Nothing shown: .*this language\..*80 ms/s);
 });
 
 test("a silence that the next key may end is not off", () => {
@@ -30,8 +30,8 @@ test("text and edits may be silent for two reasons", () => {
   const edit = { kind: "edit", reason: "no_change", message: "The model would change nothing." } as const;
   const fill = { kind: "fill", reason: "empty", message: "The model suggested nothing." } as const;
   assert.equal(whySilent([fill, edit]), `No text: ${fill.message} No edit: ${edit.message}`);
-  assert.equal(whySilent([edit]), `Silent: ${edit.message}`);
-  assert.equal(whySilent([OFF, { ...OFF, kind: "edit" }]), `Silent: ${OFF.message}`);
+  assert.equal(whySilent([edit]), `Nothing shown: ${edit.message}`);
+  assert.equal(whySilent([OFF, { ...OFF, kind: "edit" }]), `Nothing shown: ${OFF.message}`);
   assert.equal(whySilent([]), "");
 });
 

@@ -251,7 +251,7 @@ def quality_table(outcomes: Sequence[Outcome], ours: str, baseline: str) -> Tabl
             cells = (percent_cell(exact_match(mine)), percent_cell(exact_match(theirs)))
             ratios = (tokens_per_forward(mine), time_ratio(mine, theirs))
             rows.append((row, str(len(mine)), *cells, *(number_cell(each) for each in ratios)))
-    columns = ("holes", "n", "exact match", "left to right", "tokens per forward", "time / left to right")
+    columns = ("gaps", "n", "exact match", "left to right", "tokens per forward", "time / left to right")
     return Table(f"Policy {ours} and the same weights left to right", columns, rows)
 
 
@@ -262,7 +262,7 @@ def language_table(outcomes: Sequence[Outcome], ours: str) -> Table:
         (row, *(percent_cell(exact_match(select(outcomes, ours, row, language=each))) for each in languages))
         for row in KINDS
     ]
-    return Table(f"Exact match by language, policy {ours}", ("holes", *languages), rows)
+    return Table(f"Exact match by language, policy {ours}", ("gaps", *languages), rows)
 
 
 def _languages(outcomes: Sequence[Outcome]) -> list[str]:

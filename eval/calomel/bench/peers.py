@@ -61,7 +61,7 @@ ALONE: Final = "ours_model_alone"
 NOTES: Final = (
     (
         "Line endings, from top to bottom of held-out files that follow other files of their language in the prompt:"
-        " the text above grows from hole to hole. Every engine caches the whole last prompt, ours in its prefix"
+        " the text above grows from gap to gap. Every engine caches the whole last prompt, ours in its prefix"
         " cache, and encodes only what is new. Each first answers one keystroke earlier, untimed. The time covers"
         " rendering and tokenizing the prompt, encoding what is new, and the answer up to its end or the line's."
     ),
@@ -334,7 +334,7 @@ def measure(
 ) -> list[Case]:
     """Ask every contender in turns: one keystroke earlier, untimed, and then at the moment itself."""
     if progress is not None:
-        progress.phase("holes", len(moments))
+        progress.phase("gaps", len(moments))
     cases = []
     for turn, moment in enumerate(moments):
         case, truth = Case(), moment.hole.answer
@@ -407,7 +407,7 @@ def table(flat: Flat, names: Sequence[str]) -> Table:
         "engine", "p50 ms", "p95 ms", "prompt tokens", "read anew", "accepted characters", "ms per accepted character",
         "processor ms per character", "exact",
     )  # fmt: skip
-    return Table("The same weights, the same holes", columns, rows)
+    return Table("The same weights, the same gaps", columns, rows)
 
 
 def ratio_table(flat: Flat, names: Sequence[str]) -> Table:

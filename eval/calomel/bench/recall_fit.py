@@ -80,7 +80,7 @@ def fit_recall(
     progress = Progress()
     with open_model(model) as opened:
         holes = make_holes(files, opened.measure, per_kind=holes_per_kind or HOLES_PER_KIND, seed=seed)
-        progress.phase("holes", len(holes))
+        progress.phase("gaps", len(holes))
         samples = []
         for hole in holes:
             samples.append(_sample(opened, hole))
@@ -115,7 +115,7 @@ def logistic(
     if min(count, len(right) - count) < FEWEST:
         raise BenchDataError(
             f"{count} of {len(right)} {what} are right; a fit needs {FEWEST} right and {FEWEST} wrong ones: raise"
-            " --holes"
+            " --gaps"
         )
     inputs, truth = np.asarray([[row[name] for name in names] for row in rows]), np.asarray(right, dtype=np.float64)
     penalty = np.asarray([1e-6 if name == "bias" else 1.0 for name in names])

@@ -153,7 +153,7 @@ def _filled(document: str, prompt: str, answer: str) -> str | None:
     """A hole between fill-in-the-middle tokens."""
     found = re.search(r"<\|fim_prefix\|>(.*?)<\|fim_suffix\|>(.*?)<\|fim_middle\|>", prompt, re.DOTALL)
     if found is None:
-        raise ValueError("the prompt has no hole")
+        raise ValueError("the prompt has no gap")
     place = _place(document, found[1] + found[2])
     return None if place is None else document[: place[0]] + found[1] + answer + found[2] + document[place[1] :]
 
@@ -293,7 +293,7 @@ def _loss(case: Case, wanted: str | None, found: _Asked, raw: CaseScore, ours: C
         return "not in the region"
     held = [str(each.reason) for each in own if each.reason is not None]
     if held:
-        return f"held back: {held[0]}"
+        return f"hidden: {held[0]}"
     if rules:
         return f"outranked: {rules[0]}"
     whole = any(edited(case.text, edits_of(each.edits)) == wanted for each in own)

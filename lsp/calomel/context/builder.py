@@ -406,4 +406,6 @@ def _why_far(front: Front, shares: Budget) -> str:
 def _why_edits(parts: PromptParts, front: Front) -> str:
     if not parts.edits and not front.first_edit:
         return "no settled edit yet"
-    return f"{len(parts.edits)} edits" + (f", {front.first_edit} older ones left out: no room" * bool(front.first_edit))
+    count = len(parts.edits)
+    more = f", {front.first_edit} older left out: no room" * bool(front.first_edit)
+    return f"{count} edit{'s' * (count != 1)}{more}"

@@ -74,7 +74,7 @@ class SilenceReason(StrEnum):
     NAMES_NEIGHBOUR = "names_neighbour", "The suggestion copies a name or number from a neighbouring block."
     UNBALANCED = "unbalanced", "The suggestion leaves a bracket or quote unmatched."
     UNKNOWN_NAME = "unknown_name", "The suggestion uses an unknown name."
-    UNPARSABLE = "unparsable", "The suggestion makes a syntax error."
+    UNPARSABLE = "unparsable", "The suggestion adds a syntax error."
     EMPTY_COMMENT = "empty_comment", "The suggestion is an empty comment."
     PATH_LINE = "path_line", "The suggestion is the file's name."
     REJECTED_BEFORE = "rejected_before", "You dismissed this suggestion before."

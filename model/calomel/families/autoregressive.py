@@ -36,7 +36,7 @@ _GENERATION: Final = Generation(
     max_steps=1,
     fill_canvases=(1,),
     edit_canvas=1,
-    source="greedy, as the makers' examples of filling holes are; 10 tokens are read ahead as in transformers' prompt "
+    source="greedy, as the makers' examples of filling gaps are; 10 tokens are read ahead as in transformers' prompt "
     "lookup decoding",
 )
 

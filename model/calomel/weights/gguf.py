@@ -47,7 +47,7 @@ _USER_DEFINED: Final = 4
 # Of SmolLM2-135M on one core: 39.5 tokens a second in four bits, 13.2 of this engine in bfloat16.
 FASTER_ON_A_CPU: Final = (
     "On a CPU llama.cpp's own server writes about three times as many tokens a second of such a model: llama-server -m "
-    'FILE.gguf --port 8080, and in editors server = { upstream = "http://127.0.0.1:8080" }.'
+    'FILE.gguf --port 8080, and in editors, under `[server]`: upstream = "http://127.0.0.1:8080".'
 )
 
 

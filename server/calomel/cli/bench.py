@@ -47,7 +47,7 @@ def infill(
     device: Device = "cpu",
     threads: Threads = None,
     policy: Policy = None,
-    holes_per_kind: Annotated[int | None, typer.Option(min=4, help="Gaps of each kind.")] = None,
+    holes_per_kind: Annotated[int | None, typer.Option("--gaps-per-kind", min=4, help="Gaps of each kind.")] = None,
     seed: Seed = 1,
     quick: Quick = False,
     quantize: Quantize = None,
@@ -55,7 +55,10 @@ def infill(
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """Quality: fill held-out gaps, compared with left-to-right decoding."""
+    """Quality: fill held-out gaps.
+
+    Compared with left-to-right decoding.
+    """
     given = locals()
     from calomel.bench.infill import InfillOptions, run_infill
 
@@ -80,7 +83,7 @@ def speed(
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """Speed: cold and warm, by size of context and length of answer."""
+    """Speed, by size of context and length of answer."""
     given = locals()
     from calomel.bench.speed import SpeedOptions, run_speed
 
@@ -89,7 +92,10 @@ def speed(
 
 @bench.command()
 def keystrokes(model: Model = None, quick: Quick = False, json: Json = None, results: Results = None) -> None:
-    """The editor's side: from a keystroke to its suggestion, through the real language server."""
+    """Time from a keystroke to its suggestion.
+
+    Through the real language server.
+    """
     from calomel.bench.keystrokes import run_keystrokes
 
     _print(run_keystrokes(model, quick=quick), json, results)
@@ -113,7 +119,10 @@ def load(
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """The server under load: answers, errors, what one more client waits for, memory, and leaks."""
+    """The server under load.
+
+    Answers, errors, what one more client waits for, memory, and leaks.
+    """
     given = locals()
     from calomel.bench.load import LoadOptions, run_load
 
@@ -126,13 +135,16 @@ def peers(
     context: Annotated[
         int | None, typer.Option(min=512, help="Prompt size in tokens. Default: 8192, with --quick 2048.")
     ] = None,
-    holes: Annotated[int | None, typer.Option(min=4, help="Number of line endings to complete.")] = None,
+    holes: Annotated[int | None, typer.Option("--gaps", min=4, help="Number of line endings to complete.")] = None,
     seed: Seed = 1,
     quick: Quick = False,
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """Compare with other engines: the same weights left to right in transformers and llama.cpp."""
+    """Compare with transformers and llama.cpp.
+
+    They run the same weights from left to right.
+    """
     given = locals()
     from calomel.bench.peers import PeersOptions, run_peers
 
@@ -166,7 +178,10 @@ def edits(
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """Next edits: a suite's score next to its published rows, or held-out edits by kind."""
+    """Next edits of a suite, or held-out ones by kind.
+
+    A suite's score appears next to its published rows.
+    """
     if held_out == (suite is not None):
         what = "both scenarios and --held-out" if held_out else "no scenarios to measure"
         raise InputError(what, "name a folder of next-edit scenarios, or --held-out")
@@ -199,7 +214,10 @@ def selectivity(
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """The filter: ranking, calibration, what each threshold and each hard filter costs, on samples of replays."""
+    """The filter: ranking, calibration and costs.
+
+    What each threshold and each hard filter costs, on samples of replays.
+    """
     given = locals()
     from calomel.bench.selectivity import SelectivityOptions, run_selectivity
 
@@ -213,7 +231,10 @@ def report(
         list[Path] | None, typer.Argument(help="Pages to write the tables into.", metavar="PAGE...")
     ] = None,
 ) -> None:
-    """Write the tables of figures in the documentation, from the JSON files of earlier runs."""
+    """Write the tables of figures in the documentation.
+
+    From the JSON files of earlier runs.
+    """
     from calomel.bench.figures import Figures
 
     try:

@@ -34,10 +34,13 @@ def calibrate(
         Path | None,
         typer.Option(metavar="FILE", help="Fit recall instead, on files from `calomel corpus`; needs --out."),
     ] = None,
-    holes: Annotated[int | None, typer.Option(min=1, help="With --recall: gaps of each kind.")] = None,
+    holes: Annotated[int | None, typer.Option("--gaps", min=1, help="With --recall: gaps of each kind.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the quality of the fit; write nothing.")] = False,
 ) -> None:
-    """Fit the filter to your outcomes, and print how well it works on outcomes not used."""
+    """Fit the filter to you.
+
+    It prints how well the fit works on outcomes that it did not use.
+    """
     from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator
     from calomel.selectivity.fit import TooFewError, fit, usable
     from calomel.suggest.judging import user_calibrator_path

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from calomel.cli.output import plural
 from calomel.infer import runtime_file
 from calomel.infer.completer import Completer, CompleteRequest, CompleterError
 from calomel.infer.remote import is_loopback
@@ -61,7 +62,7 @@ def _found(server: Running) -> Finding:
 
 
 def _likely(names: Sequence[str]) -> str:
-    """The model that fills holes, judging by the names."""
+    """The model that fills gaps, judging by the names."""
     likely = [name for name in names if format_named(name)]
     return next((name for name in likely if "code" in name.lower()), (likely or names)[0])
 
@@ -98,7 +99,7 @@ def check_server(layered: Layered) -> Iterator[Finding]:
     """Everything that a start needs, except the model."""
     settings = layered.settings
     there = layered.path is not None and layered.path.exists()
-    none = f"no settings file ({layered.path}): defaults and CALOMEL_ variables"
+    none = f"no settings file ({layered.path}): defaults apply; `calomel serve` also reads CALOMEL_ variables"
     yield ok("settings", str(layered.path) if there else none)
     yield _token(settings)
     yield _reach(settings)
@@ -119,7 +120,7 @@ def check_server(layered: Layered) -> Iterator[Finding]:
 
 def _token(settings: ServeSettings) -> Finding:
     if settings.no_auth:
-        return warn("token", "no-auth: every program and user of this machine has access", "drop no-auth")
+        return warn("token", "no-auth: every program and user of this machine can connect", "drop no-auth")
     if settings.token is not None:
         return ok("token", "from the settings")
     path = settings.token_file or tokens.default_path()
@@ -289,7 +290,7 @@ def _memory(folder: Path, settings: ServeSettings) -> Iterator[Finding]:
         return  # the model's own line says what is wrong
     else:
         needed, how = (process + chosen.estimate.total) // MIB, chosen.options
-        served = f"{how.cached} tokens cached and {how.batch} requests at a time"
+        served = f"{how.cached} tokens cached and {plural(how.batch, 'request')} at a time"
         yield ok("memory", f"{free // MIB} MiB free; estimated need {needed} MiB, with {served}")
 
 
@@ -301,10 +302,10 @@ def _device(device: str) -> Finding:
         text = f"{device}: PyTorch {torch.__version__} sees {'an' if there else 'no'} Apple GPU"
         return ok("device", text) if there else fail("device", text, "use --device cpu")
     if not device.startswith("cuda"):
-        return ok("device", f"{device}, {processors()} processors, PyTorch {torch.__version__}")
+        return ok("device", f"{device}, {plural(processors(), 'processor')}, PyTorch {torch.__version__}")
     index = torch.device(device).index or 0
     if index >= torch.cuda.device_count():
-        text = f"{device}: PyTorch {torch.__version__} sees {torch.cuda.device_count()} GPUs"
+        text = f"{device}: PyTorch {torch.__version__} sees {plural(torch.cuda.device_count(), 'GPU')}"
         return fail("device", text, "use --device cpu, or repair the driver")
     free, total = torch.cuda.mem_get_info(index)
     return ok("device", f"{torch.cuda.get_device_name(index)}, {free // MIB} of {total // MIB} MiB free")
@@ -340,7 +341,7 @@ class Pace(NamedTuple):
 def check_speed(settings: Settings, measure: Callable[[Settings], Pace | None] | None = None) -> Finding:
     """Ask the model twice, as an editor would, and check the load of the processors."""
     wanted = load_average()
-    others = f"{'load unknown' if wanted is None else f'load {wanted:.1f}'} on {processors()} processors"
+    others = f"{'load unknown' if wanted is None else f'load {wanted:.1f}'} on {plural(processors(), 'processor')}"
     try:
         pace = (measure or measured)(settings)
     except (CompleterError, OSError, ValueError, RuntimeError) as error:

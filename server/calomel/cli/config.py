@@ -24,7 +24,10 @@ def show(
     file: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """List every setting of `calomel serve`, its value and its source; secrets stay hidden."""
+    """List the settings of `calomel serve`, values and sources.
+
+    Secrets stay hidden.
+    """
     from calomel.server.settings import DEFAULT, load, shown
 
     layered = load({}, file)
@@ -45,7 +48,10 @@ def path(file: Config = None) -> None:
 
 @config.command()
 def reference() -> None:
-    """Print every setting of editors and server, with type, default and range, as Markdown."""
+    """Print a reference of all settings as Markdown.
+
+    Those of editors and server, with type, default and range.
+    """
     print(reference_page(), end="")
 
 

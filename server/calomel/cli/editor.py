@@ -393,13 +393,16 @@ def _group() -> None:
     """Set up an editor."""
 
 
+_NAMES: Final = "vscode, cursor, vscodium, windsurf, neovim, zed, helix, emacs or sublime"
+
+
 @editor.command()
 def setup(
     name: Annotated[
         str,
         typer.Argument(
             metavar="EDITOR",
-            help="vscode, cursor, vscodium, windsurf, neovim, zed, helix, emacs or sublime.",
+            help=f"{_NAMES}.",
             show_default=False,
         ),
     ],
@@ -442,10 +445,9 @@ def _editor(name: str) -> str:
     key = _SAME.get(name.lower(), name.lower())
     if key in PLANS:
         return key
-    names = ", ".join(PLANS)
     if key in _WITHOUT:
         raise InputError(f"Calomel has no plugin for {name}", _WITHOUT[key])
-    raise InputError(f"{name} is not a known editor", f"{names}, or start `calomel lsp` as its language server")
+    raise InputError(f"{name} is not a known editor", f"{_NAMES}; for others start `calomel lsp`")
 
 
 # By the names of VS Code's relatives, their commands.

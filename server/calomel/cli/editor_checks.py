@@ -193,7 +193,7 @@ def check_editors(here: Here) -> Iterator[Finding]:
     """Each editor that has a configuration here."""
     if shutil.which("calomel") is None:
         yield warn(
-            "editors",
+            "PATH",
             "`calomel` is not on the PATH: editors need its full path",
             "calomel editor setup EDITOR prints it",
         )

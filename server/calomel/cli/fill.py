@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from calomel.cli.output import AsJson, Device, InputError, Model, Upstream, console, excerpt, visible
+from calomel.cli.output import AsJson, Device, InputError, Model, Upstream, console, excerpt, plural, visible
 from calomel.prompts.parts import PromptParts
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def offset_of(text: str, place: str, option: str) -> int:
     line, column = int(match[1]), int(match[2])
     lines = text.split("\n")
     if line > len(lines):
-        raise InputError(f"{option} {place}: the file has {len(lines)} lines")
+        raise InputError(f"{option} {place}: the file has {plural(len(lines), 'line')}")
     length = len(lines[line - 1].removesuffix("\r"))
     if column > length + 1:
         raise InputError(f"{option} {place}: line {line} ends at column {length + 1}")
@@ -86,7 +86,7 @@ class Hole:
 
 
 # The folders of the samples, and why their holes are easy or hard. None was chosen for its answer.
-KINDS: Final = {"near": "lines nearby show the answer", "far": "no line nearby shows it"}
+KINDS: Final = {"near": "Answer appears nearby", "far": "Nowhere nearby"}
 
 
 def bundled_samples() -> tuple[Hole, ...]:
@@ -158,8 +158,8 @@ def _filled(filler: Filler | UpstreamCompleter, hole: Hole, policy: str | None, 
 def measures(answer: Fill) -> str:
     """One line: how sure the model is, and what the answer cost."""
     return (
-        f"confidence {answer.confidence:.2f} · {answer.completion_tokens} tokens in {answer.steps} steps "
-        f"({answer.forwards} forwards) · {1000 * answer.seconds:.0f} ms · {answer.finish_reason}"
+        f"confidence {answer.confidence:.2f} · {plural(answer.completion_tokens, 'token')} in "
+        f"{plural(answer.steps, 'step')} ({plural(answer.forwards, 'forward')}) · {1000 * answer.seconds:.0f} ms · {answer.finish_reason}"
     )
 
 
@@ -167,9 +167,12 @@ def tryout(
     model: Model = None,
     upstream: Upstream = None,
     device: Device = "cpu",
-    seconds: Annotated[float, typer.Option(min=1, help="Time for the recording.")] = 10.0,
+    seconds: Annotated[float, typer.Option(min=1, help="Seconds spent on the recording.")] = 10.0,
 ) -> None:
-    """Replay a recording with the suggestions an editor would show, then fill gaps in sample files."""
+    """Show what an editor would suggest.
+
+    It replays a recording with the suggestions that would appear, then fills gaps in sample files.
+    """
     from calomel.infer.completer import FillRequest
     from calomel.infer.in_process import EngineCompleter, describe
     from calomel.infer.upstream.completer import UpstreamCompleter
@@ -196,6 +199,7 @@ def tryout(
 def _play(out: Console, completer: Completer, info: ModelInfo, seconds: float) -> None:
     """Play the bundled recording, and print what an editor shows, and the first wrong suggestion that it withholds."""
     from calomel.cli.tour import Tour, bundled_log
+    from calomel.infer.in_process import SHIPPED_NAME
     from calomel.replay.log_time import run
 
     withheld: list[Scene] = []
@@ -206,7 +210,8 @@ def _play(out: Console, completer: Completer, info: ModelInfo, seconds: float) -
         else:
             out.print("\n".join(scene.lines()), markup=False, highlight=False)
 
-    out.print(f"Replaying a person's edits of three files. ⟦…⟧ is what {info.id} suggests, ⟨…⟩ what it replaces.\n")
+    name = "nano" if info.id == SHIPPED_NAME else info.id
+    out.print(f"Replaying an author's edits of three files. ⟦…⟧ is what {name} suggests, ⟨…⟩ what it replaces.\n")
 
     async def play() -> Tour:
         tour = Tour(bundled_log(), completer, info, show, seconds=seconds)
@@ -218,7 +223,7 @@ def _play(out: Console, completer: Completer, info: ModelInfo, seconds: float) -
     if rejected is not None:
         out.print("\n".join(rejected.lines()), markup=False, highlight=False)
     text = ", ".join(f"{count} {word}" for name, word in _TOLD.items() if (count := tour.outcomes[name]))
-    out.print(f"\nShown: {text or 'nothing'}. Silent at {tour.silent} other pauses.\n")
+    out.print(f"\nShown: {text or 'nothing'}. Nothing shown at {plural(tour.silent, 'other pause')}.\n")
 
 
 _TOLD: Final = {
@@ -244,9 +249,8 @@ def _fill_samples(out: Console, filler: Filler | UpstreamCompleter) -> None:
         out.print("\n".join(f"    {visible(each)}" for each in line.split("\n")), markup=False, highlight=False)
         words = "as the author wrote" if as_written else f"the author wrote {sample.expected}"
         out.print(f"    {words}", markup=False, highlight=False)
-    for kind, words in KINDS.items():
-        count = sum(each.kind == kind for each in samples)
-        out.print(f"Where {words}: {right[kind]} of {count} as the author wrote.")
+    counts = Counter(each.kind for each in samples)
+    out.print(" ".join(f"{words}: {right[kind]} of {counts[kind]} exact." for kind, words in KINDS.items()))
     out.print("So few gaps measure nothing: docs/quality.md has the figures.")
 
 

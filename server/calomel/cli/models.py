@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from calomel.cli.output import CommandError, InputError, Quantize, columns, markdown, model_info
+from calomel.cli.output import CommandError, InputError, Quantize, columns, markdown, model_info, plural
 from calomel.storage import processors
 from calomel.weights.gguf import FASTER_ON_A_CPU
 
@@ -34,7 +34,10 @@ _GIB: Final = 1024 * _MIB
 
 @models.command("list")
 def list_() -> None:
-    """List the models on this machine: the shipped one, the models folder, and the hub's cache."""
+    """List the models on this machine.
+
+    The shipped one, the models folder, and the hub's cache.
+    """
     from calomel.weights.folders import known, models_folder
 
     print(columns((each.name, _size_of(each.path), _family_name(each.path), each.source) for each in known()))
@@ -74,14 +77,14 @@ def info(name: _Name) -> None:
 
 
 def _ways_of(folder: Path, family: Family) -> str:
-    """How this checkpoint is asked for a hole and for a region, in words."""
+    """How this checkpoint is asked for a gap and for a region, in words."""
     from calomel.families.configuration import token_ids
     from calomel.prompts.fim_tokens import format_of
 
     fill, edit = family.prompts.fim, family.prompts.edit
     if fill == "fim_tokens" and format_of(token_ids(folder)) is None:
         fill = "left_to_right"
-    return f"{_way(fill)} for holes, {_way(edit)} for regions"
+    return f"{_way(fill)} for gaps, {_way(edit)} for regions"
 
 
 def _way(kind: str) -> str:
@@ -101,7 +104,10 @@ def estimate(
         typer.Option(min=0.0, max=_MOST_GIB, help="Memory to plan for. Default: what is free on the device."),
     ] = None,
 ) -> None:
-    """Show how the server would open a model and how much memory it takes, without loading it."""
+    """Show how much memory a model would take.
+
+    Also how the server would open it. Nothing is loaded.
+    """
     from calomel.families.family import OpenOptions
     from calomel.families.loading import dtype_of
     from calomel.families.memory import free_bytes, program_bytes
@@ -127,7 +133,7 @@ def estimate(
     rows = [
         ("weights", taken.weights, f"({quantize or kind})"),
         ("contexts", taken.cache, f"({chosen.cached} tokens of prompt cache, {kind})"),
-        ("one step", taken.work, f"({chosen.batch} requests)"),
+        ("one step", taken.work, f"({plural(chosen.batch, 'request')})"),
         *([("program", process, "")] if process else []),
         ("together", taken.total + process, ""),
         ("free", free, f"on {device}: fits"),
@@ -157,7 +163,10 @@ def recommend(
     device: Annotated[str | None, typer.Option(help="cpu, cuda or mps. Default: a GPU if there is one.")] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="Cores of the CPU. Default: this machine's.")] = None,
 ) -> None:
-    """Suggest published models that fit this machine, with the commands to fetch and serve them."""
+    """Suggest published models that fit this machine.
+
+    With the commands to fetch and serve them.
+    """
     import torch
 
     from calomel.families.memory import free_bytes
@@ -174,13 +183,13 @@ def recommend(
         quantize, name = plan.options.quantize, checkpoint.name.replace("/", "--")
         how = "" if quantize is None else f" --quantize {quantize}"
         chosen = {"model": name, **({} if there == "cpu" else {"device": there}), "quantize": quantize}
-        settings = ", ".join(f'{key} = "{value}"' for key, value in chosen.items() if value)
+        settings = "\n    ".join(f'{key} = "{value}"' for key, value in chosen.items() if value)
         print(
             f"\n{checkpoint.name}, {checkpoint.licence}, {_gigabytes(checkpoint.billions * 2)} to download, "
             f"{plan.estimate.total / _GIB:.1f} GiB of memory with weights and prompt cache\n"
             f"  published score: {checkpoint.figures}\n"
             f"  calomel models fetch {checkpoint.name}\n"
-            f"  in editors: server = {{ {settings} }}\n"
+            f"  in editors:\n    [server]\n    {settings}\n"
             f"  for others: calomel serve --model {name} --device {there}{how}"
         )
     if rows:
@@ -195,7 +204,7 @@ def in_editors() -> str:
 
     return (
         "Then choose it in your editor: “Calomel: Choose a Model” in VS Code, :CalomelModel in Neovim. For a GPU, "
-        f"and in other\neditors, put its line at the top of {user_settings_path()}."
+        f"and in other\neditors, put this under `[server]` in {user_settings_path()}."
     )
 
 
@@ -208,7 +217,9 @@ def recommended(device: str, free: int | None = None, cores: int | None = None) 
     from calomel.families.plan import guide
     from calomel.families.table import FAMILIES
 
-    fitting = guide(FAMILIES, device, free_bytes(device) if free is None else free)
+    # On a CPU, models that read everything again for each answer are too slow.
+    families = [each for each in FAMILIES if device != "cpu" or each.prompts.fim != "around"]
+    fitting = guide(families, device, free_bytes(device) if free is None else free)
     rows = [(checkpoint, plan) for checkpoint, plan in fitting if checkpoint.rank and plan]
     if device == "cpu":
         rows = [row for row in rows if row[0].billions <= _BILLIONS_ON_A_CORE * (cores or processors())]
@@ -219,7 +230,10 @@ def recommended(device: str, free: int | None = None, cores: int | None = None) 
 def families(
     guide: Annotated[bool, typer.Option(help="List published checkpoints by size instead.")] = False,
 ) -> None:
-    """List the kinds of checkpoints that load, with their limits, as a Markdown table."""
+    """List the kinds of checkpoints that load.
+
+    With their limits, as a Markdown table.
+    """
     from calomel.families.table import FAMILIES
 
     print(guide_table(FAMILIES) if guide else state_table(FAMILIES), end="")
@@ -236,16 +250,16 @@ def fetch(
     repository: Annotated[str, typer.Argument(metavar="REPO[@REVISION]", help="Repository on the Hugging Face hub.")],
     name: Annotated[str | None, typer.Option(help="Folder name to store it under. Default: owner--name.")] = None,
 ) -> None:
-    """Fetch a model from the Hugging Face hub: weights as safetensors and configuration, never code.
+    """Fetch a model from the Hugging Face hub.
 
-    Without a revision, fetch the newest one and record it.
+    Weights as safetensors and configuration, never code. Without a revision, fetch the newest one and record it.
     """
     from calomel.workspace.settings import user_settings_path
 
     repo, _, revision = repository.partition("@")
     folder, commit = _fetched(repo, revision or None, name)
     print(f"{folder} (revision {commit})")
-    print(f'In {user_settings_path()}, for editors: server = {{ model = "{folder.name}" }}')
+    print(f'In {user_settings_path()}, for editors:\n[server]\nmodel = "{folder.name}"')
     print("Or choose it there: “Calomel: Choose a Model” in VS Code, :CalomelModel in Neovim.")
     print(f"For others: calomel serve --model {folder.name}")
 

@@ -137,7 +137,7 @@ _threshold = partial(word_or_number, "--aggressiveness", ("quiet", "balanced", "
 
 Model: TypeAlias = Annotated[
     Path | None,
-    typer.Option(callback=_found_folder, help="A model's name, folder or GGUF file. Default: nano."),
+    typer.Option(metavar="MODEL", callback=_found_folder, help="A model's name, folder or GGUF file. Default: nano."),
 ]
 Upstream: TypeAlias = Annotated[
     str | None,
@@ -178,6 +178,11 @@ def console(*, stderr: bool = False, wrap: bool = False) -> Console:
 def visible(text: str) -> str:
     """The text with control characters as pictures and plain line ends."""
     return text.replace("\r\n", "\n").translate(_VISIBLE)
+
+
+def plural(count: int, noun: str) -> str:
+    """A count and what is counted: "1 token", "2 tokens"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def columns(rows: Iterable[Sequence[str]]) -> str:

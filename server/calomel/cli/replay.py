@@ -24,6 +24,7 @@ from calomel.cli.output import (
     check_folders,
     console,
     made_of,
+    plural,
     word_or_number,
 )
 from calomel.storage import write_whole
@@ -90,7 +91,7 @@ def replay(
         tuple[Path, Path] | None, typer.Option(metavar="A.json B.json", help="Compare two JSON results instead.")
     ] = None,
 ) -> None:
-    """Replay recorded editing and count what the user would have accepted."""
+    """Replay recorded edits and count accepted suggestions."""
     given = locals()
     if compare is not None:
         _compare(*compare, seed=seed)
@@ -126,7 +127,7 @@ def replay(
         write_report(html, results, whole, "Calomel replay")
     stopped = [f"{result.log}: {result.error}" for result in results if result.error]
     if stopped:
-        raise CommandError(f"{len(stopped)} logs did not play to the end; {stopped[0]}")
+        raise CommandError(f"{plural(len(stopped), 'log')} did not play to the end; {stopped[0]}")
     if not all(result.text_right for result in results):
         raise CommandError("the replayed text differs from the log, so its figures mean nothing")
 
@@ -184,7 +185,7 @@ def _commits(git: Path, commits: int) -> Iterator[ReplayLog]:
         else:
             yield each
     for reason, count in left_out.most_common():
-        typer.echo(f"{git}: without {count} commits: {reason}", err=True)
+        typer.echo(f"{git}: without {plural(count, 'commit')}: {reason}", err=True)
 
 
 def _compare(first: Path, second: Path, *, seed: int) -> None:

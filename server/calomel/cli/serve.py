@@ -17,11 +17,16 @@ if TYPE_CHECKING:
 def serve(
     config: Config = None,
     no_config: Annotated[bool, typer.Option("--no-config", help="Read no settings file.")] = False,
-    host: Annotated[str | None, typer.Option(help="Address to listen on. Default: 127.0.0.1.")] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Address to listen on. Default: 127.0.0.1.")
+    ] = None,
     port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one. Default: 8017.")] = None,
-    model: Annotated[str | None, typer.Option(help="Folder or name of a model. Default: nano.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="A model's name, folder or GGUF file. Default: nano.")
+    ] = None,
     upstream: Annotated[
-        str | None, typer.Option(help="Address of a llama.cpp, Ollama, vLLM or LM Studio to use as the model.")
+        str | None,
+        typer.Option(metavar="URL", help="Address of a llama.cpp, Ollama, vLLM or LM Studio to use as the model."),
     ] = None,
     upstream_format: Annotated[
         str | None, typer.Option(help="Upstream API: auto, llama.cpp, ollama, vllm, openai or mercury. Default: auto.")
@@ -51,7 +56,7 @@ def serve(
     fresh_token: Annotated[
         bool | None, typer.Option("--fresh-token", help="Use a random token, written to the runtime file.")
     ] = None,
-    no_auth: Annotated[bool | None, typer.Option("--no-auth", help="Let every program on this machine in.")] = None,
+    no_auth: Annotated[bool | None, typer.Option("--no-auth", help="Accept requests without a token.")] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate chain (PEM): serve HTTPS.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Private key of the certificate (PEM).")] = None,
     allow_remote: Annotated[
@@ -111,7 +116,7 @@ def doctor(
     ] = None,
     config: Config = None,
 ) -> None:
-    """Check settings, token, port, model, device, memory, speed, grammars and editors.
+    """Check the installation and say what to fix.
 
     Exit status 1 if something cannot work. Nothing is changed.
     """
@@ -138,7 +143,7 @@ def _findings(config: Path | None, file: Path | None) -> Iterator[Finding]:
     try:
         layered = load({}, config)
     except SettingsError as error:
-        yield fail("settings", str(error), "calomel config path prints the path of the file")
+        yield fail("settings", str(error), "correct that line; everything else is checked afterwards")
         return
     yield from check_server(layered)
     if layered.settings.outcome_log:

@@ -83,7 +83,7 @@ def _sources() -> list[dict[str, Value]]:
 
 def _nothing(path: Path, since: float | None, bad: int) -> str:
     if since is not None:
-        return f"No entries in the last {since:g} days."
+        return f"No entries in the last {since:g} {'day' if since == 1 else 'days'}."
     if bad:
         return f"{path} has no readable line."
     return (
@@ -152,7 +152,7 @@ def _tables(whole: Mapping[str, Any]) -> Iterator[Table]:
         share = _with_shares({}, share=(total[name], total["shown"]))
         rows.append((f"  {words}", f"{total[name]:,}", _cell(share, "share")))
     rows += [
-        ("held back", f"{total['withheld']:,}", ""),
+        ("hidden", f"{total['withheld']:,}", ""),
         ("  then typed by hand", f"{total['withheld_typed']:,}", _cell(total, "withheld_typed_rate")),
         ("characters saved", f"{total['saved']:,}", ""),
     ]
@@ -176,7 +176,7 @@ def _tables(whole: Mapping[str, Any]) -> Iterator[Table]:
         columns = ("source", "kind", "outcomes", "accepted", *levels)
         yield Table("Records the filter learns from, with the probability each level requires", columns, records)
     if reasons:
-        yield Table("Why suggestions were withheld", ("reason", "times", "then typed, % [95 %]"), reasons)
+        yield Table("Why suggestions were hidden", ("reason", "times", "then typed, % [95 %]"), reasons)
 
 
 def _cell(flat: Mapping[str, Any], name: str) -> str:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from calomel.infer.completer import Completer, ModelInfo
 
 _OUTCOMES: Final = {
-    "accepted": "right: the person wrote this next",
-    "partly": "partly right: the person wrote the beginning of it",
-    "rejected": "wrong: the person wrote something else",
+    "accepted": "right: the author wrote this next",
+    "partly": "partly right: the author wrote the beginning of it",
+    "rejected": "wrong: the author wrote something else",
     "too_short": "too short to count",
-    "superseded": "too late: the person had typed on",
+    "superseded": "too late: the author had typed on",
 }
 # On the log's clock, so that slow and fast machines show the same: an answer, and a pause in the typing.
 _LATENCY: Final = 0.1
@@ -58,7 +58,7 @@ class Scene:
         if self.withheld is None:
             yield f"    {_OUTCOMES[self.outcome]}"
         else:
-            yield f"    not shown: {self.withheld.message} {_OUTCOMES[self.outcome].capitalize()}."
+            yield f"    hidden: {self.withheld.message} {_OUTCOMES[self.outcome].capitalize()}."
 
 
 class Tour(Player):

@@ -211,7 +211,7 @@ def config(settings: ServeSettings, app: FastAPI) -> uvicorn.Config:
 def allowed_tokens(settings: ServeSettings, *, terminal: bool) -> tuple[Tokens | None, str | None, str]:
     """The valid tokens, the token for the user's own editors, and the message about it."""
     if settings.no_auth:
-        return None, None, "No token: every program of this machine may ask. Runtime file: {runtime_file}"
+        return None, None, "No token: any program on this machine can connect. Runtime file: {runtime_file}"
     if settings.token is not None:
         token = settings.token.get_secret_value()
         return Tokens({"": token}), token, "Runtime file: {runtime_file}"

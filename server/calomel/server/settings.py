@@ -77,7 +77,7 @@ class ServeSettings(BaseSettings):
     fresh_token: bool = False
     """Use a random token at each start, written only to the runtime file. Editors start their server this way."""
     no_auth: bool = False
-    """Let every program and user of this machine in."""
+    """Accept requests without a token, from every program and user of this machine."""
     tls_cert: Path | None = None
     """Certificate chain (PEM) for HTTPS. Unset: plain HTTP."""
     tls_key: Path | None = None
@@ -131,8 +131,8 @@ class ServeSettings(BaseSettings):
     offline: bool = False
     """Refuse every connection to another machine; an upstream on this machine still works."""
     cache_tokens: Annotated[int | None, Field(ge=1024, le=2**24)] = None
-    """Size of the prompt cache, in tokens. Unset: what memory allows, up to 163,840 on a GPU and 32,768 on a CPU,
-    which keeps nano below 1 GB. nano takes 12 KB per token (6 KB where bfloat16 is native).
+    """Size of the prompt cache, in tokens. Unset: what memory allows, up to 163,840 on a GPU and 65,536 on a CPU.
+    It counts contexts and answers, of running requests and kept. nano takes 6 KB per token (3 KB in bfloat16).
     """
     context_tokens: Annotated[int | None, Field(ge=128, le=32_768)] = None
     """Maximum prompt size in tokens; longer prompts are cut. Unset: what suits the model."""

@@ -41,7 +41,7 @@ local function counted(counts)
         )
 end
 
---- What was held back, or nil where nothing was.
+--- What was hidden, or nil where nothing was.
 ---@param withheld table?
 ---@return string?
 local function held_back(withheld)
@@ -49,7 +49,7 @@ local function held_back(withheld)
         return nil
     end
     local last = withheld.last
-    local line = ("Withheld: %s (%s). The last: %s, %.2f"):format(
+    local line = ("Hidden: %s (%s). The last: %s, %.2f"):format(
         counted(withheld.by_reason or {}),
         counted(withheld.by_maker or {}),
         last.reason,
