@@ -159,7 +159,8 @@ def measures(answer: Fill) -> str:
     """One line: how sure the model is, and what the answer cost."""
     return (
         f"confidence {answer.confidence:.2f} · {plural(answer.completion_tokens, 'token')} in "
-        f"{plural(answer.steps, 'step')} ({plural(answer.forwards, 'forward')}) · {1000 * answer.seconds:.0f} ms · {answer.finish_reason}"
+        f"{plural(answer.steps, 'step')} ({plural(answer.forwards, 'forward')}) · "
+        f"{1000 * answer.seconds:.0f} ms · {answer.finish_reason}"
     )
 
 
