@@ -19,7 +19,7 @@ from tests.server import _upstreams as played
 from tests.server._upstreams import Play, served
 
 from calomel.cli.fill import KINDS, Hole, bundled_samples, offset_of
-from calomel.cli.output import InputError
+from calomel.cli.output import InputError, plural
 from calomel.engine.errors import CacheFullError, InvalidRequestError
 from calomel.infer.completer import Fill, FillRequest
 from calomel.prompts.parts import PromptParts
@@ -141,8 +141,8 @@ def test_try_shows_every_sample_and_ends_well() -> None:
     for sample in bundled_samples():
         assert sample.path in done.stdout
     near, far = ([each for each in bundled_samples() if each.kind == kind] for kind in KINDS)
-    assert re.search(rf"Where lines nearby show the answer: \d of {len(near)} as the author wrote\.", done.stdout)
-    assert re.search(rf"Where no line nearby shows it: \d of {len(far)} as the author wrote\.", done.stdout)
+    assert re.search(rf"Answer appears nearby: \d of {len(near)} exact\.", done.stdout)
+    assert re.search(rf"Nowhere nearby: \d of {len(far)} exact\.", done.stdout)
     assert "right: the author wrote this next" in done.stdout
     assert "Larger models that fit this machine" in done.stdout
 
@@ -157,9 +157,13 @@ def test_right_and_wrong_answers_are_told_apart_by_a_model_that_sees_neither(run
     assert asked == [(sample.path, sample.prefix, sample.suffix) for sample in samples]
     assert len(samples) - 1 == result.out.count("as the author wrote\n")
     assert f"the author wrote {right[1]}" in result.out
-    counts = re.findall(r": (\d+) of (\d+) as the author wrote", result.out)
+    counts = re.findall(r": (\d+) of (\d+) exact", result.out)
     near = sum(sample.kind == "near" for sample in samples)
     assert counts == [(str(near - 1), str(near)), (str(len(samples) - near),) * 2]
+
+
+def test_one_of_a_kind_is_counted_without_a_plural() -> None:
+    assert [plural(count, "token") for count in (0, 1, 2000)] == ["0 tokens", "1 token", "2,000 tokens"]
 
 
 @pytest.fixture
@@ -217,7 +221,7 @@ def test_try_fills_its_holes_with_it(run: Runner, url: str) -> None:
     found = run("try", "--upstream", url)
 
     assert found.status == 0, found.err
-    assert "as the author wrote." in found.out
+    assert "Answer appears nearby: " in found.out
     assert "Nothing left this machine" not in found.out
 
 

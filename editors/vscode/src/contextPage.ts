@@ -12,6 +12,8 @@ export interface ContextAnswer {
   readonly message?: string;
 }
 
+const counted = (tokens: number): string => (tokens === 1 ? "1 token" : `${tokens} tokens`);
+
 /** The page, in Markdown; no text can end its own block. */
 export function contextPage(answer: ContextAnswer, language: string): string {
   const parts = answer.parts ?? [];
@@ -22,7 +24,7 @@ export function contextPage(answer: ContextAnswer, language: string): string {
   const sections = parts.map(({ part, tokens, text, why }) => {
     const longest = Math.max(2, ...(text.match(/`+/g) ?? []).map((run) => run.length));
     const fence = "`".repeat(longest + 1);
-    return `## ${part}: ${tokens} tokens\n\n${why}\n\n${fence}${language}\n${text}\n${fence}\n`;
+    return `## ${part}: ${counted(tokens)}\n\n${why}\n\n${fence}${language}\n${text}\n${fence}\n`;
   });
-  return `# What the model would see here: ${total} tokens\n\n${sections.join("\n")}`;
+  return `# What the model would see here: ${counted(total)}\n\n${sections.join("\n")}`;
 }

@@ -143,7 +143,8 @@ function boxOf(lines: Lines, hunk: Hunk, scene: Scene, foot: string): Box {
     return flat.length > MOST_COLUMNS ? `${flat.slice(0, MOST_COLUMNS - 1)}…` : flat;
   });
   if (hunk.lines.length > MOST_LINES) {
-    shown.push(`… ${hunk.lines.length - MOST_LINES} more lines`);
+    const more = hunk.lines.length - MOST_LINES;
+    shown.push(`… ${more} more ${more === 1 ? "line" : "lines"}`);
   }
   const height = shown.length + (foot === "" ? 0 : 1);
   const first = Math.min(hunk.row, lines.rows.length - 1);

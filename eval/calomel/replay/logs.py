@@ -264,7 +264,7 @@ def _parsed(text: str, items: str) -> tuple[dict[str, Any], Problem | None] | No
             elements.append(element)
             at = _skip(text, at)
     count, what = len(elements), f"The file is cut off at character {at}"
-    problem = Problem(count, f"{what}; Calomel reads the {count} entries before that.")
+    problem = Problem(count, f"{what}; Calomel reads the {count} {'entry' if count == 1 else 'entries'} before that.")
     return {**values, items: elements}, problem
 
 

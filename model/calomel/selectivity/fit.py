@@ -137,14 +137,17 @@ def check_enough(accepted: int, all_of_them: int, groups: int, fewest: int = FEW
     """Raises TooFewError with what is missing if there are fewer than `fewest` of either outcome."""
     missing = []
     if accepted < fewest:
-        missing.append(f"{fewest - accepted} more accepted suggestions")
+        lacking = fewest - accepted
+        missing.append(f"{lacking} more accepted suggestion{'s' * (lacking != 1)}")
     if all_of_them - accepted < fewest:
         missing.append(f"{fewest - (all_of_them - accepted)} more you did not accept")
     if groups < FEWEST_GROUPS:
-        missing.append(f"{FEWEST_GROUPS - groups} more days (or packages)")
+        lacking = FEWEST_GROUPS - groups
+        missing.append(f"{lacking} more day{'s' * (lacking != 1)} (or package{'s' * (lacking != 1)})")
     if missing:
         raise TooFewError(
-            f"{all_of_them} suggestions from {groups} days (or packages), {accepted} accepted: too few. "
+            f"{all_of_them} suggestion{'s' * (all_of_them != 1)} from {groups} day{'s' * (groups != 1)} "
+            f"(or package{'s' * (groups != 1)}), {accepted} accepted: too few. "
             f"A fit needs {', '.join(missing)}"
         )
 

@@ -159,9 +159,9 @@ def _read(paths: Sequence[Path], git: Path | None, commits: int) -> list[ReplayL
             typer.echo(f"{log.name}, entry {problem.entry}: {problem.message}", err=True)
         more = len(log.problems) - _PROBLEMS
         if more > 0:
-            typer.echo(f"{log.name}: {more} more problems; see --json", err=True)
+            typer.echo(f"{log.name}: {plural(more, 'more problem')}; see --json", err=True)
     if not logs:
-        raise InputError(f"nothing to replay in the last {commits} commits of {git}", "a higher --commits")
+        raise InputError(f"nothing to replay in the last {plural(commits, 'commit')} of {git}", "a higher --commits")
     return logs
 
 

@@ -205,7 +205,12 @@ local function context()
     end
     local lines = {}
     for _, part in ipairs(result.parts or {}) do
-        lines[#lines + 1] = ("# %s: %d tokens. %s"):format(part.part, part.tokens, part.why)
+        lines[#lines + 1] = ("# %s: %d %s. %s"):format(
+            part.part,
+            part.tokens,
+            part.tokens == 1 and "token" or "tokens",
+            part.why
+        )
         vim.list_extend(lines, text.lines((part.text:gsub("\r\n?", "\n"))))
         lines[#lines + 1] = ""
     end
