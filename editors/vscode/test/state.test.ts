@@ -53,5 +53,5 @@ test("what was said of a model that was away is over when it is there", () => {
   const away = { kind: "fill", reason: "no_model", message: "No model answers." } as const;
   const said = (state: "ready" | "error") => statusItem({ state, message: "nano" }, [away], null, false).tooltip;
   assert.equal(said("ready"), "nano");
-  assert.equal(said("error"), `nano\n\nSilent: ${away.message}`);
+  assert.equal(said("error"), `nano\n\nNothing shown: ${away.message}`);
 });

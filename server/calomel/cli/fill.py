@@ -224,7 +224,7 @@ def _play(out: Console, completer: Completer, info: ModelInfo, seconds: float) -
     if rejected is not None:
         out.print("\n".join(rejected.lines()), markup=False, highlight=False)
     text = ", ".join(f"{count} {word}" for name, word in _TOLD.items() if (count := tour.outcomes[name]))
-    out.print(f"\nShown: {text or 'nothing'}. Nothing shown at {plural(tour.silent, 'other pause')}.\n")
+    out.print(f"\nShown: {text or 'nothing'}. Nothing at {plural(tour.silent, 'other pause')}.\n")
 
 
 _TOLD: Final = {
