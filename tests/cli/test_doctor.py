@@ -287,7 +287,7 @@ def findings(folder: Path) -> dict[str, Finding]:
 def test_what_is_wrong_with_another_makers_checkpoint_is_found_without_loading_it(sdar: Path) -> None:
     found = findings(sdar)
     assert (found["model"].level, found["memory"].level) == ("ok", "ok")
-    assert "fill, edit; 2048 positions" in found["model"].found
+    assert "fill, edit; up to 2048 tokens" in found["model"].found
     shard = sdar / "model-00001-of-00002.safetensors"
     shard.write_bytes(shard.read_bytes()[:-1])
     assert "damaged or cut short" in findings(sdar)["model"].found

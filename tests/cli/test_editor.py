@@ -119,7 +119,7 @@ def test_neovim_gets_a_file_of_its_own_once(run: Runner, home: Path) -> None:
     path = home / ".config" / "nvim" / "plugin" / "calomel-setup.lua"
     done = run("editor", "setup", "neovim", "--yes")
     assert 'require("calomel").setup' in path.read_text()
-    assert "with lazy.nvim" in done.out
+    assert "if you use lazy.nvim" in done.out
     path.write_text("-- changed by me\n")
     run("editor", "setup", "neovim", "--yes")
     assert path.read_text() == "-- changed by me\n"

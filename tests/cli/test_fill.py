@@ -141,8 +141,8 @@ def test_try_shows_every_sample_and_ends_well() -> None:
     for sample in bundled_samples():
         assert sample.path in done.stdout
     near, far = ([each for each in bundled_samples() if each.kind == kind] for kind in KINDS)
-    assert re.search(rf"Answer appears nearby: \d of {len(near)} exact\.", done.stdout)
-    assert re.search(rf"Nowhere nearby: \d of {len(far)} exact\.", done.stdout)
+    shares = rf"Exactly right: \d of {len(near)} where the answer appears [\w ]+, \d of {len(far)} where it does not\."
+    assert re.search(shares, " ".join(done.stdout.split()))
     assert "right: the author wrote this next" in done.stdout
     assert "Larger models that fit this machine" in done.stdout
 
@@ -155,9 +155,9 @@ def test_right_and_wrong_answers_are_told_apart_by_a_model_that_sees_neither(run
     assert (result.status, filler.closed) == (0, True)
     asked = [(each.parts.path, each.parts.prefix, each.parts.suffix) for each in filler.requests[1:]]
     assert asked == [(sample.path, sample.prefix, sample.suffix) for sample in samples]
-    assert len(samples) - 1 == result.out.count("as the author wrote\n")
+    assert len(samples) - 1 == result.out.count("    right\n")
     assert f"the author wrote {right[1]}" in result.out
-    counts = re.findall(r": (\d+) of (\d+) exact", result.out)
+    counts = re.findall(r"(\d+) of (\d+) where", result.out)
     near = sum(sample.kind == "near" for sample in samples)
     assert counts == [(str(near - 1), str(near)), (str(len(samples) - near),) * 2]
 
@@ -221,7 +221,7 @@ def test_try_fills_its_holes_with_it(run: Runner, url: str) -> None:
     found = run("try", "--upstream", url)
 
     assert found.status == 0, found.err
-    assert "Answer appears nearby: " in found.out
+    assert "Exactly right: " in found.out
     assert "Nothing left this machine" not in found.out
 
 

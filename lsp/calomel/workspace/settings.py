@@ -95,7 +95,7 @@ class SuggestSettings:
         "20 suggestions you would accept, eager one in 100.",
     )
     aggressiveness_by_language: Mapping[str, Aggressiveness] = setting(
-        {}, "The same by language id; `*` means all other languages."
+        {}, "How confident Calomel must be, by language id; `*` means all other languages."
     )
     debounce_seconds: Annotated[float, Meta(ge=0.0, le=10.0)] | None = setting(
         None, "Seconds to wait after a keystroke. Unset: learned from your typing."
@@ -137,21 +137,23 @@ class ServerSettings:
         "Address of a model server: http://127.0.0.1:8080 for llama.cpp, http://127.0.0.1:11434 for Ollama.",
         user=True,
     )
-    upstream_model: Text | None = setting(None, "Model to use on that server, if it has several.", user=True)
-    upstream_format: UpstreamFormat = setting("auto", "API of that server; auto detects it.", user=True)
+    upstream_model: Text | None = setting(
+        None, "Model to use on the server in `upstream`, if it has several.", user=True
+    )
+    upstream_format: UpstreamFormat = setting("auto", "API of the server in `upstream`; auto detects it.", user=True)
     upstream_fim: FimFormat | None = setting(
-        None, "Fill-in-the-middle format of that model. Unset: detected.", user=True
+        None, "Fill-in-the-middle format of the model in `upstream`. Unset: detected.", user=True
     )
     upstream_edit: EditKind | None = setting(
-        None, "Next-edit format of that model. Unset: detected from its name, or none.", user=True
+        None, "Next-edit format of the model in `upstream`. Unset: detected from its name, or none.", user=True
     )
-    upstream_key_file: Path | None = setting(None, "File with the key for that server.", user=True)
+    upstream_key_file: Path | None = setting(None, "File with the key for the server in `upstream`.", user=True)
     device: Text = setting(
         "cpu", "Where the model runs: cpu; cuda or cuda:N for an NVIDIA GPU; mps for an Apple one.", user=True
     )
     quantize: Literal["int8", "int4"] | None = setting(
         None,
-        "Round that model's weights to eight bits (half the memory of bfloat16) or four (a quarter). Unset: unchanged.",
+        "Round the weights of `model` to eight bits (half the memory of bfloat16) or four (a quarter).",
         user=True,
     )
     idle_minutes: Annotated[float, Meta(ge=0.1, le=10_080.0)] = setting(

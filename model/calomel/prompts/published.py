@@ -200,7 +200,7 @@ def _read_files(folder: Path) -> tuple[dict[str, Any], dict[str, tuple[int, bool
             found[entry["content"]] = int(number), special or bool(entry.get("special"))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise TokenizerError(
-            f"the tokenizer files in {folder} have an malformed added token: {cause(error)}"
+            f"the tokenizer files in {folder} contain a malformed added token: {cause(error)}"
         ) from error
     return description, dict(sorted(found.items(), key=lambda token: token[1][0]))
 

@@ -89,7 +89,8 @@ def _place(name: str) -> Path:
     found = found or cached(name) or gguf_of(name)
     if found is None and NAME.fullmatch(name):
         raise ModelNameError(
-            f"found no model {name} in {models_folder()} and no folder of that name: calomel models list has the names"
+            f"found no model {name} in {models_folder()} and no folder of that name: calomel models list has the "
+            "names, calomel models fetch OWNER/NAME downloads one"
         )
     if found is None and REPOSITORY.fullmatch(name):
         raise ModelNameError(f"found no folder {name}; to fetch it from the hub: calomel models fetch {name}")

@@ -154,7 +154,9 @@ def peers(
 @bench.command()
 def edits(
     suite: Annotated[Path | None, typer.Argument(help="Folder of scenarios (*.txtar), or one file.")] = None,
-    held_out: Annotated[bool, typer.Option("--held-out", help="Use edits in held-out packages instead.")] = False,
+    held_out: Annotated[
+        bool, typer.Option("--held-out", help="Use edits in held-out packages instead of SUITE.")
+    ] = False,
     baselines: Annotated[bool | None, typer.Option(help="Include the baselines. Default: with --held-out.")] = None,
     stories: Annotated[Path | None, typer.Option(help="File of editing sequences. Default: the held-out ones.")] = None,
     recorded: Annotated[

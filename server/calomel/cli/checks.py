@@ -130,7 +130,7 @@ def _token(settings: ServeSettings) -> Finding:
         return ok("token", f"none yet; the first `calomel serve` creates {path}")
     except StartError as error:
         return fail("token", str(error), f"chmod 600 {path}, or remove it: the next start creates another")
-    return ok("token", f"{len(content.by_name)} in {path}")
+    return ok("token", f"{plural(len(content.by_name), 'token')} in {path}")
 
 
 def _reach(settings: ServeSettings) -> Finding:
@@ -258,7 +258,7 @@ def _folder(folder: Path) -> Finding:
             return fail("model", f"{folder} has no tokenizer.json", "choose another --model")
     except (OSError, ValueError, CheckpointError) as error:
         return fail("model", f"{folder}: {error}", "choose another --model")
-    return ok("model", f"{folder} ({', '.join(info.kinds)}; {info.max_context} positions)")
+    return ok("model", f"{folder} ({', '.join(info.kinds)}; up to {info.max_context} tokens)")
 
 
 def _memory(folder: Path, settings: ServeSettings) -> Iterator[Finding]:

@@ -240,7 +240,7 @@ def neovim(here: Here) -> Plan:
     path = folder / "plugin" / "calomel-setup.lua"
     plugin = _NOWHERE if here.plugins is None else str(here.plugins / "neovim")
     names = {"folder": json.dumps(plugin), "program": json.dumps(here.program)}
-    lazy = Snippet("with lazy.nvim, in your list of plugins instead of that file", _LAZY.format(**names))
+    lazy = Snippet("to your plugins if you use lazy.nvim; that file is then not needed", _LAZY.format(**names))
     if here.plugins is None:
         return Plan((lazy,), ("The plugin is the folder editors/neovim of Calomel's source: clone it first.",))
     if place := mentioned(folder, path):

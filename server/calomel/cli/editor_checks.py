@@ -195,7 +195,7 @@ def check_editors(here: Here) -> Iterator[Finding]:
         yield warn(
             "PATH",
             "`calomel` is not on the PATH: editors need its full path",
-            "calomel editor setup EDITOR prints it",
+            f"{here.program} editor setup EDITOR prints it",
         )
     findings = [*_neovim(here.config / "nvim"), *_vs_codes(here), *_zed(here)]
     yield from findings

@@ -86,7 +86,7 @@ class Hole:
 
 
 # The folders of the samples, and why their holes are easy or hard. None was chosen for its answer.
-KINDS: Final = {"near": "Answer appears nearby", "far": "Nowhere nearby"}
+KINDS: Final = {"near": "where the answer appears elsewhere in the file", "far": "where it does not"}
 
 
 def bundled_samples() -> tuple[Hole, ...]:
@@ -248,11 +248,12 @@ def _fill_samples(out: Console, filler: Filler | UpstreamCompleter) -> None:
         out.print(f"{sample.path}:{sample.prefix.count(chr(10)) + 1}", markup=False, highlight=False)
         line = sample.prefix.rpartition("\n")[2] + f"⟦{answer.text}⟧" + sample.suffix.partition("\n")[0]
         out.print("\n".join(f"    {visible(each)}" for each in line.split("\n")), markup=False, highlight=False)
-        words = "as the author wrote" if as_written else f"the author wrote {sample.expected}"
+        words = "right" if as_written else f"wrong: the author wrote {sample.expected}"
         out.print(f"    {words}", markup=False, highlight=False)
     counts = Counter(each.kind for each in samples)
-    out.print(" ".join(f"{words}: {right[kind]} of {counts[kind]} exact." for kind, words in KINDS.items()))
-    out.print("So few gaps measure nothing: docs/quality.md has the figures.")
+    shares = (f"{right[kind]} of {counts[kind]} {words}" for kind, words in KINDS.items())
+    out.print(f"Exactly right: {', '.join(shares)}.")
+    out.print("Ten gaps are too few to measure quality.")
 
 
 def _point_to_larger(out: Console, device: str) -> None:

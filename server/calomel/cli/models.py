@@ -195,7 +195,7 @@ def recommend(
     if rows:
         print(f"\nTo fetch a model, install Calomel's extra `hub`. {in_editors()}")
     else:
-        print("\nNo model larger than nano fits: calomel serve")
+        print("\nNo model larger than nano fits this machine.")
 
 
 def in_editors() -> str:

@@ -48,7 +48,10 @@ def serve(
     exact: Annotated[bool | None, typer.Option("--exact", help="Turn off approximate caching (slower).")] = None,
     token: Annotated[
         str | None,
-        typer.Option(help="Token that clients must send. CALOMEL_TOKEN is safer: other users can see command lines."),
+        typer.Option(
+            metavar="TOKEN",
+            help="Token that clients must send. CALOMEL_TOKEN is safer: other users can see command lines.",
+        ),
     ] = None,
     token_file: Annotated[
         Path | None, typer.Option(help="File with the token, or lines NAME TOKEN; created if missing.")
@@ -87,7 +90,7 @@ def serve(
 ) -> None:
     """Run the HTTP server.
 
-    Every option can also be set in the environment, as CALOMEL_ and its name (CALOMEL_PORT=8018), and in the table
+    Every setting can also be set in the environment, as CALOMEL_ and its name (CALOMEL_PORT=8018), and in the table
     [serve] of calomel.toml. Options override environment variables, which override the file.
     `calomel config show` lists all settings and where each came from.
     """
