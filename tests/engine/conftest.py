@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Request, Result, Transformer
-from calomel.engine.cache import PageTable, PrefixCache
+from calomel.engine.cache import Lease, PrefixCache
 from calomel.engine.decoder import Decoder
 from calomel.engine.memory import MemoryConfig
 
@@ -113,7 +113,7 @@ def ask(model: Transformer, start: Start, context: Context) -> Ask:
     return lambda **fields: engine.submit(Request(**{"context": context, **fields})).result(60)
 
 
-def check(cache: PrefixCache, *served: PageTable) -> None:
+def check(cache: PrefixCache, *served: Lease) -> None:
     """Fail where a page is lost or held twice, a node is misplaced, or an idle page is not evictable."""
     held: list[int] = []
     idle = {(used, id(node)) for used, _, node in cache._idle}

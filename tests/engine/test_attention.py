@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from calomel.engine import ModelConfig, Transformer
 from calomel.engine.attention import Piece, flash_attention, forward
-from calomel.engine.cache import Pages, PageTable
+from calomel.engine.pages import Pages, PageTable
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "shifted"])

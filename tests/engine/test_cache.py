@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from tests.engine.conftest import Context, check
 
 from calomel.engine import DiffusionConfig, ModelConfig
-from calomel.engine.cache import PageTable, PrefixCache, common_beginning
+from calomel.engine.cache import Lease, PrefixCache, common_beginning
 from calomel.engine.errors import CacheFullError
 from calomel.engine.spares import Spares
 
@@ -26,7 +26,7 @@ def rows_of(tokens: Context) -> torch.Tensor:
     return torch.tensor([float(hash(tokens[: end + 1]) % 10_007) for end in range(len(tokens))])
 
 
-def held(table: PageTable, length: int) -> list[float]:
+def held(table: Lease, length: int) -> list[float]:
     """The rows that a table has, read where they are; values are the negative keys."""
     runs = table.runs(0, length)
     keys, values = (
@@ -36,7 +36,7 @@ def held(table: PageTable, length: int) -> list[float]:
     return keys
 
 
-def begin(cache: PrefixCache, tokens: Context, chunk: int = 100, keep: float = 100) -> tuple[int, PageTable]:
+def begin(cache: PrefixCache, tokens: Context, chunk: int = 100, keep: float = 100) -> tuple[int, Lease]:
     """Acquire, compute the rest, store; every row must be the right one, from the cache or not."""
     table, rows = cache.acquire(tokens, keep), rows_of(tokens)
     reused = table.length
@@ -163,7 +163,7 @@ def test_reuse_equals_the_longest_common_prefix_but_for_ends_of_pages(
 ) -> None:
     cache = new_cache(pages=400)
     stored: list[Context] = []
-    running: list[tuple[PageTable, Context]] = []
+    running: list[tuple[Lease, Context]] = []
     for tokens, chunk, release_all in requests:
         found, table = begin(cache, tokens, chunk)
         running.append((table, tokens))
@@ -180,7 +180,7 @@ def test_reuse_equals_the_longest_common_prefix_but_for_ends_of_pages(
 @given(st.lists(st.tuples(sequences, st.integers(1, 5), st.integers(0, 3)), max_size=40))
 def test_a_small_cache_is_right_whatever_is_evicted(requests: list[tuple[Context, int, int]]) -> None:
     cache = new_cache(pages=10)
-    running: list[tuple[PageTable, Context]] = []
+    running: list[tuple[Lease, Context]] = []
     for tokens, chunk, keep in requests:
         with contextlib.suppress(CacheFullError):
             running.append((begin(cache, tokens, chunk)[1], tokens))

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from calomel.engine.attention import Piece, forward, text_of
-from calomel.engine.cache import table_of
+from calomel.engine.pages import table_of
 from calomel.engine.transformer import Attend, Transformer
 from calomel.families.loading import load_checkpoint
 from calomel.prompts.parts import Edit, RegionBounds

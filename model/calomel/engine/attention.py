@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from calomel.engine.cache import Pages, PageTable
 from calomel.engine.config import ModelConfig
 from calomel.engine.memory import REACH, MemoryConfig, in_threes
+from calomel.engine.pages import Pages, PageTable
 from calomel.engine.transformer import Transformer
 
 # Rows that attend at a time: their scores stay in the processor's cache.

@@ -21,12 +21,12 @@ from torch import Tensor
 
 from calomel.engine.algorithms import Algorithm, Moment, parse_algorithm
 from calomel.engine.attention import Piece
-from calomel.engine.cache import PageTable
 from calomel.engine.constraint import settle
 from calomel.engine.decoder import Common, TransformerDecoder
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
 from calomel.engine.job import Canvas, Job, generator
+from calomel.engine.pages import PageTable
 from calomel.engine.request import Request
 from calomel.engine.sampling import LOWEST, Choice, Draw, Prediction, precise
 from calomel.engine.transformer import Transformer
@@ -96,7 +96,7 @@ class WindowCanvas(Canvas):
 BidirectionalJob: TypeAlias = Job[Algorithm, WindowCanvas, PageTable]
 
 
-class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
+class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas, PageTable]):
     """Serves a model that reads in both directions; its configuration has `reads_suffix`.
 
     Args:

@@ -27,7 +27,7 @@ from typing import Final, TypeAlias, Unpack
 import torch
 
 from calomel.engine.attention import FLASH_PAGE, Piece, text_of
-from calomel.engine.cache import PageTable, PrefixCache
+from calomel.engine.cache import Lease, PrefixCache
 from calomel.engine.constraint import decide, settle
 from calomel.engine.decoder import Common, TransformerDecoder
 from calomel.engine.errors import InvalidRequestError
@@ -79,10 +79,10 @@ class BlockCanvas(Canvas):
 
 
 BlockPolicy: TypeAlias = RevealPolicy | Paced | LeftToRight
-BlockJob: TypeAlias = Job[BlockPolicy, BlockCanvas, PageTable]
+BlockJob: TypeAlias = Job[BlockPolicy, BlockCanvas, Lease]
 
 
-class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
+class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
     """Serves a decoder with an exact prefix cache.
 
     Args:

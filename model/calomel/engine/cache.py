@@ -17,17 +17,15 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from calomel.engine.config import ModelConfig
 from calomel.engine.errors import CacheFullError, InvalidRequestError
+from calomel.engine.pages import GROWTH, Pages, PageTable
 
 # A page that was not used for this many requests may go so that others lie side by side.
 _RECENT: Final = 100
@@ -36,14 +34,10 @@ _RECENT: Final = 100
 _AGED: Final = 50
 # A context may lie in so many places: what several prompts share, and the rest of one.
 _RUNS: Final = 2
-# Pages that lie side by side have room for this share of them behind them.
-_GROWTH: Final = 4
 # Prompts of several kinds take turns at one place: what the last requests used stays.
 _TURNS: Final = 16
 # How many pages are evicted before their place is looked at again.
 _EVICTED: Final = 16
-# Bytes of a processor's cache line, at which rows begin.
-_LINE: Final = 64
 # Pages that end alike but for their last tokens: a keystroke makes one, which is of use to the next ones only.
 _ENDINGS: Final = 4
 
@@ -75,135 +69,6 @@ def common_beginning(one: Tokens, other: Tokens) -> int:
     return low
 
 
-class Pages:
-    """Room for keys and values: `keys`, `values` [layers, Hkv, pages * size, D].
-
-    All rows of a head lie together, so that pages which follow one another are one slice of it.
-    """
-
-    def __init__(self, config: ModelConfig, *, pages: int, size: int, dtype: torch.dtype, device: torch.device) -> None:
-        shape = (2, config.num_hidden_layers, config.num_key_value_heads, pages * size, config.head_dim)
-        self.keys: Tensor
-        self.values: Tensor
-        self.keys, self.values = _zeros(shape, dtype, device)
-        self.size = size
-        self.count = pages
-        self.free = list(range(pages))  # in ascending order
-
-    def take(self, count: int, after: int) -> list[int]:
-        """`count` of the free pages: those that follow page `after`, then others in runs, with room to grow."""
-        taken: list[int] = []
-        at = bisect_left(self.free, after + 1)
-        while len(taken) < count:
-            if taken or at == len(self.free) or self.free[at] != after + 1:
-                at = self._middle(count - len(taken))
-            stop = at + 1
-            last = min(len(self.free), at + count - len(taken))
-            while stop < last and self.free[stop] == self.free[at] + stop - at:
-                stop += 1
-            taken += self.free[at:stop]
-            del self.free[at:stop]
-        return taken
-
-    def give(self, page: int) -> None:
-        """Take back a page."""
-        insort(self.free, page)
-
-    def follows(self, after: int, count: int) -> bool:
-        """Whether the `count` pages that follow page `after` are free."""
-        at = bisect_left(self.free, after + 1)
-        return self.free[at : at + count] == list(range(after + 1, after + 1 + count))
-
-    def longest(self) -> tuple[int, int]:
-        """Where in `free` its longest run of neighbours begins and ends."""
-        starts = [at for at, page in enumerate(self.free) if not at or self.free[at - 1] != page - 1]
-        runs = zip(starts, [*starts[1:], len(self.free)], strict=True)
-        return max(runs, key=lambda run: run[1] - run[0], default=(0, 0))
-
-    def _middle(self, count: int) -> int:
-        """Where in its longest run `count` pages have most room to grow, and leave some to the pages before the run."""
-        start, stop = self.longest()
-        return max(start, min((start + stop) // 2, stop - count - count // _GROWTH))
-
-    def paged(self, layer: int) -> tuple[Tensor, Tensor]:
-        """The keys and values of a layer as pages: [pages, size, Hkv, D] each, without a copy."""
-        keys, values = (torch.unflatten(held[layer], 1, (-1, self.size)) for held in (self.keys, self.values))
-        return keys.permute(1, 2, 0, 3), values.permute(1, 2, 0, 3)
-
-    def move(self, runs: Iterable[slice], page: int) -> None:
-        """Copy `runs` of rows to `page` and those that follow it."""
-        row = page * self.size
-        for run in runs:
-            for held in (self.keys, self.values):
-                held[:, :, row : row + run.stop - run.start] = held[:, :, run]
-            row += run.stop - run.start
-
-
-def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """What is read beyond the last token of a page is hidden, but has to be numbers.
-
-    PyTorch would write them: on a CPU, memory that was never used is zero and takes no room.
-    """
-    if device.type != "cpu":
-        return torch.zeros(shape, dtype=dtype, device=device)
-    size = math.prod(shape) * dtype.itemsize
-    held = np.zeros(size + _LINE, dtype=np.uint8)
-    start = -held.ctypes.data % _LINE
-    return torch.from_numpy(held[start : start + size]).view(dtype).view(shape)
-
-
-@dataclass(slots=True, eq=False)
-class PageTable:
-    """Where the keys and values of a request are: token i is in row i % size of page `pages[i // size]`.
-
-    Attributes:
-        pool: has the pages.
-        pages: in the order of their tokens.
-        length: how many leading tokens are committed; the rest is room, or the scratch space of a canvas.
-        node: of the last leading page that belongs to the cache; None for a table outside of a cache.
-        shared: how many leading pages do.
-        keep: how many leading tokens other requests may want; the next keystrokes at best want the others.
-    """
-
-    pool: Pages
-    pages: list[int] = field(default_factory=list)
-    length: int = 0
-    node: Node | None = None
-    shared: int = 0
-    keep: float = math.inf
-    _runs: list[tuple[int, int, int]] | None = None
-
-    def runs(self, start: int, stop: int) -> list[slice]:
-        """The rows of the pool that hold the tokens from `start` to `stop`, in order: few slices."""
-        if self._runs is None:
-            self._runs = self._joined()
-        found = []
-        for first, row, count in self._runs:
-            low, high = max(start, first), min(stop, first + count)
-            if low < high:
-                found.append(slice(row + low - first, row + high - first))
-        return found
-
-    def moved(self) -> None:
-        """`pages` has changed."""
-        self._runs = None
-
-    def _joined(self) -> list[tuple[int, int, int]]:
-        """Runs of neighbouring pages: first token, its row, and the number of tokens."""
-        size, joined = self.pool.size, list[tuple[int, int, int]]()
-        for place, page in enumerate(self.pages):
-            if joined and sum(joined[-1][1:]) == page * size:
-                joined[-1] = (*joined[-1][:2], joined[-1][2] + size)
-            else:
-                joined.append((place * size, page * size, size))
-        return joined
-
-
-def table_of(config: ModelConfig, tokens: int, *, dtype: torch.dtype, device: torch.device) -> PageTable:
-    """A table outside of any cache, with one page for all of its `tokens`."""
-    return PageTable(Pages(config, pages=1, size=tokens, dtype=dtype, device=device), [0])
-
-
 @dataclass(slots=True, eq=False)
 class Node:
     """A page in the tree: `tokens` (full unless it is a leaf) after those of `parent`, None once it was evicted.
@@ -219,6 +84,21 @@ class Node:
     aged: bool = False
     pins: int = 0
     used: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Lease(PageTable):
+    """A table whose leading pages belong to the cache.
+
+    Attributes:
+        node: of the last of these pages; None once it is released.
+        shared: how many they are.
+        keep: how many leading tokens other requests may want; the next keystrokes at best want the others.
+    """
+
+    node: Node | None = None
+    shared: int = 0
+    keep: float = math.inf
 
 
 class PrefixCache:
@@ -256,14 +136,14 @@ class PrefixCache:
         """The room of pages that hold something."""
         return self.tokens - len(self.pool.free) * self.pool.size
 
-    def acquire(self, tokens: Sequence[int], keep: float = math.inf) -> PageTable:
-        """A table with what the cache has of the beginning of `tokens`, as its first `length`; see `PageTable.keep`.
+    def acquire(self, tokens: Sequence[int], keep: float = math.inf) -> Lease:
+        """A table with what the cache has of the beginning of `tokens`, as its first `length`; see `Lease.keep`.
 
         Raises:
             CacheFullError: there is no page for the rows that have to be copied.
         """
         self._requests += 1
-        size, node, table = self.pool.size, self._root, PageTable(self.pool, keep=keep)
+        size, node, table = self.pool.size, self._root, Lease(self.pool, keep=keep)
         while (child := node.children.get(tuple(tokens[table.length : table.length + size]))) is not None:
             if len(child.tokens) < size:
                 break
@@ -287,7 +167,7 @@ class PrefixCache:
         table.length += common
         return table
 
-    def reserve(self, table: PageTable, tokens: int) -> None:
+    def reserve(self, table: Lease, tokens: int) -> None:
         """Give `table` room for `tokens` tokens.
 
         Raises:
@@ -309,7 +189,7 @@ class PrefixCache:
         table.pages += self.pool.take(missing, after)
         table.moved()
 
-    def store(self, table: PageTable, tokens: Sequence[int]) -> None:
+    def store(self, table: Lease, tokens: Sequence[int]) -> None:
         """Share the pages of `table` that are full of committed tokens, as far as they are those of `tokens`.
 
         Once all of `tokens` are committed, the rows of the last page, which is written on, are shared as a copy.
@@ -331,13 +211,14 @@ class PrefixCache:
         self._pin(node)
         self._unpin(last)
         table.node, table.shared = node, whole
-        rest = tuple(tokens[whole * size :])
-        if rest and table.length >= len(tokens) and _closest(node, rest)[1] < len(rest):
-            self._end(node, rest, table)
+        if table.length >= len(tokens) > whole * size:
+            rest = tuple(tokens[whole * size :])
+            if _closest(node, rest)[1] < len(rest):
+                self._end(node, rest, table)
 
-    def _end(self, node: Node, rest: Tokens, table: PageTable) -> None:
+    def _end(self, node: Node, rest: Tokens, table: Lease) -> None:
         """Copy the rows of `rest` from a page of `table` to a page that lies out of its way."""
-        grown = range(table.pages[-1] + 1, table.pages[-1] + 1 + len(table.pages) // _GROWTH)
+        grown = range(table.pages[-1] + 1, table.pages[-1] + 1 + len(table.pages) // GROWTH)
         self._evict(1)
         page = next((page for page in reversed(self.pool.free) if page not in grown), None)
         if page is not None:
@@ -345,7 +226,7 @@ class PrefixCache:
             self._copy(table.pages[table.shared], page, len(rest))
             self._offer(self._add(node, rest, page, aged=table.length > table.keep))
 
-    def release(self, table: PageTable) -> None:
+    def release(self, table: Lease) -> None:
         """End the use of `table`; what it shares is kept while there is room."""
         node, begin = table.node, table.shared * self.pool.size
         if node is None:
@@ -358,7 +239,7 @@ class PrefixCache:
         table.pages, table.node = [], None
         table.moved()
 
-    def _straighten(self, node: Node, table: PageTable) -> None:
+    def _straighten(self, node: Node, table: Lease) -> None:
         """Move the pages of `table` up to that of `node`, its last, side by side, unless others are using them."""
         path = [node]
         while path[0].parent is not None and path[0].parent is not self._root:
@@ -366,7 +247,7 @@ class PrefixCache:
         if any(each.pins for each in _below(path[0])):
             return
         self._pin(node)  # what is moved is not evicted
-        wanted = len(path) + len(path) // _GROWTH
+        wanted = len(path) + len(path) // GROWTH
         self._evict(wanted)
         start, stop = self.pool.longest()
         if stop - start >= wanted:

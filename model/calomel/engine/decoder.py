@@ -18,13 +18,14 @@ from typing import Generic, TypeAlias, TypedDict, TypeVar, Unpack
 import torch
 
 from calomel.engine.attention import Piece, attention_multiplications, flash_attention, forward
-from calomel.engine.cache import PageTable, PrefixCache, table_of
+from calomel.engine.cache import PrefixCache
 from calomel.engine.checkpoint import native_bfloat16
 from calomel.engine.compiled import CompiledLayers
 from calomel.engine.config import DiffusionConfig, Shape
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
 from calomel.engine.job import Canvas, Encoded, Job, alone
+from calomel.engine.pages import PageTable, table_of
 from calomel.engine.request import FinishReason, Request
 from calomel.engine.sampling import Choice, Draw, best_length, choose
 from calomel.engine.transformer import Transformer, pack
@@ -173,10 +174,11 @@ class Decoder(ABC, Generic[P, C, B]):
         torch.set_num_threads(self._threads if work >= _PARALLEL_WORK else self._few)
 
 
-TransformerJob: TypeAlias = Job[P, K, PageTable]
+T = TypeVar("T", bound=PageTable)
+TransformerJob: TypeAlias = Job[P, K, T]
 
 
-class TransformerDecoder(Decoder[P, K, PageTable]):
+class TransformerDecoder(Decoder[P, K, T], Generic[P, K, T]):
     """A decoder on our own network: the rows of all jobs are pieces of one flat forward.
 
     Args:
@@ -200,22 +202,22 @@ class TransformerDecoder(Decoder[P, K, PageTable]):
         self._flash = flash_attention() if weight.dtype in (torch.float16, torch.bfloat16) else None
 
     @abstractmethod
-    def pieces(self, job: TransformerJob[P, K]) -> list[Piece]:
+    def pieces(self, job: TransformerJob[P, K, T]) -> list[Piece]:
         """The rows of `job` in the next forward."""
 
     @abstractmethod
-    def draws(self, job: TransformerJob[P, K], pieces: Sequence[Piece], first: int) -> list[Draw]:
+    def draws(self, job: TransformerJob[P, K, T], pieces: Sequence[Piece], first: int) -> list[Draw]:
         """How to draw the tokens of the rows that `pieces` read, from row `first` of the forward on."""
 
     @abstractmethod
-    def take(self, job: TransformerJob[P, K], pieces: Sequence[Piece], choice: Choice, first: int) -> None:
+    def take(self, job: TransformerJob[P, K, T], pieces: Sequence[Piece], choice: Choice, first: int) -> None:
         """Apply a forward's results to `job`, whose rows begin at row `first` of `choice`."""
 
-    def step(self, jobs: Sequence[TransformerJob[P, K]]) -> None:
+    def step(self, jobs: Sequence[TransformerJob[P, K, T]]) -> None:
         """See `Decoder`."""
         pieces: list[Piece] = []
         draws: list[Draw] = []
-        taking: list[tuple[TransformerJob[P, K], list[Piece], int]] = []
+        taking: list[tuple[TransformerJob[P, K, T], list[Piece], int]] = []
         read = 0
         for job in jobs:
             with alone(job.handle):
@@ -238,7 +240,7 @@ class TransformerDecoder(Decoder[P, K, PageTable]):
             # Work that is only queued has no measured time, and the next request would wait for all of it.
             torch.accelerator.synchronize(self.device)
 
-    def lay(self, job: TransformerJob[P, K], canvas: K, fitting: Callable[[int], int]) -> None:
+    def lay(self, job: TransformerJob[P, K, T], canvas: K, fitting: Callable[[int], int]) -> None:
         """Make `canvas`, all masks, that of `job`, with each length that it may get.
 
         Args:
@@ -253,7 +255,7 @@ class TransformerDecoder(Decoder[P, K, PageTable]):
 
     def draw(
         self,
-        job: TransformerJob[P, K],
+        job: TransformerJob[P, K, T],
         start: int,
         columns: Sequence[int],
         known: Sequence[int] = (),
@@ -264,7 +266,9 @@ class TransformerDecoder(Decoder[P, K, PageTable]):
         without_end = [row for row, column in enumerate(columns) if job.bans_end(column)]
         return Draw(start, start + len(columns), job.request.sampling, job.generator, counts, without_end)
 
-    def probed(self, job: TransformerJob[P, K], pieces: Sequence[Piece], choice: Choice, first: int) -> tuple[int, int]:
+    def probed(
+        self, job: TransformerJob[P, K, T], pieces: Sequence[Piece], choice: Choice, first: int
+    ) -> tuple[int, int]:
         """Which of `pieces` is the canvas to continue with, and its first row; the first of several steps chooses."""
         canvas, chosen = job.canvas, 0
         starts = list(accumulate((len(piece.read) for piece in pieces), initial=first))

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 import torch
 from torch import Tensor
 
 from calomel.training.batch import Batch
 from calomel.training.branch import head_rows, rows
+
+# In the place of a target: nothing is learnt there, since the own answer has ended.
+_ENDED: Final = -2
 
 Predict = Callable[[Batch, Tensor], Tensor]
 """The likeliest tokens [N] that rows [N] of a flattened batch predict."""
@@ -62,11 +66,11 @@ def with_own_answers(batch: Batch, predict: Predict, count: int, *, mask: int, e
         at = place.clamp(max=size - 1)
         found = predict(draft, (document + begin + at - 1).flatten()).view_as(shown)
         target = document + begin + size + at
-        told = torch.where(going, found, -2)
+        told = torch.where(going, found, _ENDED)
         learnt.view(-1)[target[asked]] = told[asked]
         ids.view(-1)[(document + begin + at)[going]] = found[going]
         going &= found != end
     own = learnt.view(-1)[batch.scored]
     targets = torch.where(own >= 0, own, batch.targets)
-    weights = batch.weights.masked_fill(own == -2, 0.0)  # noqa: PLR2004  (after the end)
-    return replace(batch, targets=targets, weights=weights, groups=batch.groups.masked_fill(own == -2, -1))  # noqa: PLR2004
+    weights = batch.weights.masked_fill(own == _ENDED, 0.0)
+    return replace(batch, targets=targets, weights=weights, groups=batch.groups.masked_fill(own == _ENDED, -1))
