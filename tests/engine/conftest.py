@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Request, Result, Transformer
 from calomel.engine.cache import Lease, PrefixCache
 from calomel.engine.decoder import Decoder
-from calomel.engine.memory import MemoryConfig
 
 MASK, END, VOCAB = 95, 96, 97
 
@@ -45,14 +44,9 @@ def device() -> torch.device:
     return torch.device(os.environ.get("CALOMEL_DEVICE", "cpu"))
 
 
-# Its tokens stand in the context too.
-MEMORY = MemoryConfig(entries=64, width=8, pauses=(36, 78), resumes=4)
-
-
-@pytest.fixture(params=[False, True, "memory"], ids=["plain", "shifted", "memory"])
+@pytest.fixture(params=[False, True], ids=["plain", "shifted"])
 def config(request: pytest.FixtureRequest) -> ModelConfig:
-    diffusion = replace(CONFIG.diffusion, logit_shift=bool(request.param))
-    return replace(CONFIG, diffusion=diffusion, memory=MEMORY if request.param == "memory" else None)
+    return replace(CONFIG, diffusion=replace(CONFIG.diffusion, logit_shift=request.param))
 
 
 def random(made: M, *, seed: int = 7, scale: float = 0.3) -> M:
@@ -66,10 +60,7 @@ def random(made: M, *, seed: int = 7, scale: float = 0.3) -> M:
 
 @pytest.fixture
 def model(config: ModelConfig, device: torch.device) -> Transformer:
-    made = random(Transformer(config))
-    if config.memory is not None:  # a model never answers with the mark of an answer
-        made.embed_tokens.weight.data[config.memory.resumes] = 0
-    return made.to(device)
+    return random(Transformer(config)).to(device)
 
 
 @pytest.fixture
@@ -142,16 +133,6 @@ def explicit_mask(context: int, canvas: int, window: int | None, device: torch.d
     return ((query >= key) & near) | in_canvas
 
 
-def text_up_to(row: int, tokens: list[int], memory: MemoryConfig) -> list[int]:
-    """The text that ends with `row`, token by token: a mark before an answer skips back to where the text paused."""
-    if row < 0:
-        return []
-    if tokens[row] != memory.resumes:
-        return [*text_up_to(row - 1, tokens, memory), tokens[row]]
-    paused = next((at for at in range(row) if tokens[at] in memory.pauses), row)
-    return text_up_to(paused - 1, tokens, memory)
-
-
 @pytest.fixture
 def naive() -> Naive:
     """Logits [T, V] of context and canvas in one forward without any cache, attention written out."""
@@ -167,11 +148,7 @@ def naive() -> Naive:
             return torch.einsum("hqk,khd->qhd", scores.masked_fill(~mask, -torch.inf).softmax(-1), v)
 
         ids = torch.tensor([*context, *canvas], device=device)
-        memory, tokens, text = model.config.memory, ids.tolist(), None
-        if memory is not None:
-            rows = [[0, 0, *text_up_to(row, tokens, memory)][-3:] for row in range(len(tokens))]
-            text = torch.tensor(rows, device=device)
-        return model.logits(model(ids, torch.arange(len(ids), device=device), attend, text))
+        return model.logits(model(ids, torch.arange(len(ids), device=device), attend))
 
     return logits
 
@@ -184,10 +161,9 @@ class Placed(Transformer):
         ids: Tensor,
         positions: Tensor,
         attend: object,
-        text: Tensor | None = None,
         wanted: Tensor | None = None,
     ) -> Tensor:
-        del attend, text
+        del attend
         rows = torch.stack((ids.float(), positions.float()), dim=-1)
         return rows if wanted is None else rows[wanted]
 

@@ -2,25 +2,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from tests.engine.conftest import CONFIG, Context, Naive
+from tests.engine.conftest import Context, Naive
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from calomel.engine import ModelConfig, Transformer
 from calomel.engine.attention import Piece, flash_attention, forward
 from calomel.engine.pages import Pages, PageTable
-
-
-@pytest.fixture(params=[False, True], ids=["plain", "shifted"])
-def config(request: pytest.FixtureRequest) -> ModelConfig:
-    """Without a memory: these forwards say nothing of the request that they belong to."""
-    return replace(CONFIG, diffusion=replace(CONFIG.diffusion, logit_shift=request.param))
 
 
 def room(model: Transformer, tokens: int, *, size: int = 16, tables: int = 1) -> list[PageTable]:
@@ -60,7 +53,12 @@ def test_rows_behind_cached_chunks_equal_the_whole_forward(
     torch.testing.assert_close(actual, naive(model, context, ids)[cached:], atol=1e-5, rtol=1e-5)
 
 
-def test_rows_behind_a_context_too_long_for_a_mask_equal_the_whole_forward(model: Transformer, naive: Naive) -> None:
+@pytest.mark.parametrize("at_once", [False, True])
+def test_rows_behind_a_context_too_long_for_a_mask_equal_the_whole_forward(
+    model: Transformer, naive: Naive, monkeypatch: pytest.MonkeyPatch, *, at_once: bool
+) -> None:
+    if at_once:  # as on a GPU
+        monkeypatch.setattr("calomel.engine.attention.HEAD_BY_HEAD", ())
     tokens = torch.randint(0, 90, (2400,), generator=torch.Generator().manual_seed(2)).tolist()
     table = encode(model, tokens[:1300], table=room(model, 2400)[0])
 
@@ -188,7 +186,7 @@ def test_the_flash_backend_equals_the_reference(model: Transformer, context: Con
 
 @pytest.mark.gpu
 def test_flash_attn_equals_the_reference_on_cuda(config: ModelConfig) -> None:
-    flash = flash_attention()
+    flash = flash_attention(torch.device("cuda")) if torch.cuda.is_available() else None
     if flash is None:
         pytest.skip("needs CUDA and flash-attn")
     torch.manual_seed(0)
@@ -202,13 +200,21 @@ def test_flash_attn_equals_the_reference_on_cuda(config: ModelConfig) -> None:
     torch.testing.assert_close(outs[1], outs[0], atol=3e-2, rtol=3e-2)
 
 
-@pytest.mark.parametrize(("cuda", "package"), [(True, True), (True, False), (False, True)])
-def test_flash_attn_is_used_on_a_gpu_where_it_is_installed(
-    monkeypatch: pytest.MonkeyPatch, *, cuda: bool, package: bool
+@pytest.mark.parametrize(
+    ("device", "capability", "package", "used"),
+    [
+        ("cuda", (9, 0), True, True),
+        ("cuda", (9, 0), False, False),
+        ("cuda", (7, 5), True, False),
+        ("cpu", (9, 0), True, False),
+    ],
+)
+def test_flash_attn_is_used_for_models_on_a_gpu_that_it_supports(
+    monkeypatch: pytest.MonkeyPatch, device: str, capability: tuple[int, int], *, package: bool, used: bool
 ) -> None:
     flash = FakeFlash()
     there = SimpleNamespace(flash_attn_varlen_func=flash) if package else None
     monkeypatch.setitem(sys.modules, "flash_attn", there)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
 
-    assert flash_attention.__wrapped__() is (flash if cuda and package else None)
+    assert flash_attention.__wrapped__(torch.device(device)) is (flash if used else None)

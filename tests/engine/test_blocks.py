@@ -13,8 +13,6 @@ from tests.families.reference.dense import whole_logits
 
 from calomel.engine import DiffusionConfig, ModelConfig, Request, Transformer
 from calomel.engine.attention import Piece, forward
-from calomel.engine.cache import PrefixCache
-from calomel.engine.errors import InvalidRequestError
 
 BLOCK, RUN = 8, 4
 HOW: dict[str, Any] = {"max_new_tokens": 20, "canvas_lengths": (BLOCK,), "policy": "threshold:0.2", "max_steps": BLOCK}
@@ -79,11 +77,6 @@ def test_a_row_that_is_read_sees_its_own_block_however_long_blocks_are(model: Tr
     actual = forward(model, [Piece(ids[block:], table, block, causal=False, read=[0, 2 * block - 1])])
 
     torch.testing.assert_close(actual, whole_logits(model, ids, block)[[block, -1]], atol=1e-5, rtol=1e-5)
-
-
-def test_pages_hold_whole_blocks(model: Transformer) -> None:
-    with pytest.raises(InvalidRequestError, match="multiple of the block, 8"):
-        PrefixCache(model.config, pages=4, page_size=12, dtype=torch.float32, device=torch.device("cpu"))
 
 
 def test_canvases_of_several_blocks_answer_the_same_cached_or_not(

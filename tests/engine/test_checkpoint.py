@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.engine.conftest import CONFIG, MEMORY, random
+from tests.engine.conftest import CONFIG, random
 from tests.engine.test_weights import LLADA, QWEN
 
 from calomel.engine import CheckpointError, ModelConfig, Transformer
@@ -30,9 +30,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "config", [DENSE, MIXED, replace(CONFIG, memory=MEMORY)], ids=["dense", "mixed", "with a memory"]
-)
+@pytest.mark.parametrize("config", [DENSE, MIXED], ids=["dense", "mixed"])
 def test_a_saved_checkpoint_is_read_back(config: ModelConfig, tmp_path: Path) -> None:
     model = random(Transformer(config))
     save_checkpoint(model, tmp_path, dtype=torch.float32)

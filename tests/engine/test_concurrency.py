@@ -194,12 +194,14 @@ def test_of_very_many_canvas_states_the_last_ones_are_kept(monkeypatch: pytest.M
     assert list(handle.states()) == states[3:]
 
 
+@pytest.mark.parametrize("page", [5, 64])
 def test_requests_keep_to_the_room_of_the_cache_whoever_asks(
-    model: Any, start: Start, gate: Gate, context: Context
+    model: Any, start: Start, gate: Gate, context: Context, page: int
 ) -> None:
     """What waits for room waits; a client that has none there is given what is kept for such."""
     need = len(context) + 20 + model.config.diffusion.max_canvas
-    engine = start(model, observe=gate, cache_tokens=4 * need, page_size=5, max_batch=16)
+    need += -need % page
+    engine = start(model, observe=gate, cache_tokens=4 * need, page_size=page, max_batch=16)
     ask = slowly(context, 20, client="one")
     crowd = [engine.submit(replace(ask, context=(*context[1:], number))) for number in range(8)]
     started: list[tuple[int, int]] = []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from tests.engine.bidirectional.conftest import network
-from tests.engine.conftest import CONFIG, END, MASK, MEMORY, PAIRS, Rule, Start, Ticking, Way, in_turn, random
+from tests.engine.conftest import CONFIG, END, MASK, PAIRS, Rule, Start, Ticking, Way, in_turn, random
 from tests.engine.test_blocks import BLOCKS
 from tests.engine.test_uniform_diffusion import Opinionated, torn
 
@@ -41,7 +41,7 @@ def window(options: BidirectionalOptions, *, shift: bool) -> Callable[..., Decod
     return lambda **common: Bidirectional(model, options, **common)
 
 
-SHIFTED = replace(CONFIG, diffusion=replace(CONFIG.diffusion, logit_shift=True), memory=MEMORY)
+SHIFTED = replace(CONFIG, diffusion=replace(CONFIG.diffusion, logit_shift=True))
 OPENING = replace(CONFIG, diffusion=replace(CONFIG.diffusion, opens=True))
 DECODERS: dict[str, tuple[Callable[..., Decoder[Any, Any, Any]], str]] = {
     "a canvas": (causal(CONFIG), "threshold:0.5"),

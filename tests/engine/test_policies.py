@@ -158,7 +158,7 @@ def test_penalties_change_the_tokens_that_were_there() -> None:
 
 
 def test_penalties_reach_the_rows_of_their_request_alone() -> None:
-    counts = count_tokens([], [3], [], 1, 4, torch.device("cpu"))
+    counts = count_tokens(torch.zeros(4, dtype=torch.bool), [3], [], 1)
     penalised = Draw(0, 1, SamplingParams(presence_penalty=5.0), counts=counts)
 
     assert draw([[0.0, 0.0, 1.0, 2.0]] * 2, penalised, Draw(1, 2, SamplingParams())).token.tolist() == [2, 3]

@@ -37,8 +37,8 @@ class Job:
 class Line:
     """A scheduler, stepped by hand."""
 
-    def __init__(self, *jobs: Job, unit: int = 1) -> None:
-        self.scheduler = Scheduler(max_batch=BATCH, pace=Pace(most=512, unit=unit, seconds=None))
+    def __init__(self, *jobs: Job, unit: int = 1, most: int = 512) -> None:
+        self.scheduler = Scheduler(max_batch=BATCH, pace=Pace(most=most, unit=unit, seconds=None))
         self.now = 0
         self.done: dict[Job, int] = {}
         self.ask(*jobs)
@@ -150,6 +150,20 @@ def test_a_chunk_is_shared_by_who_needs_least_and_who_came_first(left: list[int]
 
     assert [job.prefill_rows for job in jobs] == rows
     assert picked == [job for job in jobs if job.prefill_rows or not job.prefill_left]
+
+
+def test_contexts_take_turns_where_a_chunk_is_one_block() -> None:
+    first, second, third = (Job(name, prefill_left=size) for name, size in (("a", 640), ("b", 640), ("b", 96)))
+    line = Line(first, second, third, unit=32, most=32)
+
+    picked = [line.step() for _ in range(8)]
+
+    assert [len(jobs) for jobs in picked] == [1] * 8
+    assert {job.client for job in picked[0] + picked[1]} == {"a", "b"}
+    assert first.prefill_left == 640 - 4 * 32
+    # The shorter one of b goes first, but not always.
+    assert third.prefill_left < 96
+    assert second.prefill_left + third.prefill_left == 736 - 4 * 32
 
 
 class Device:

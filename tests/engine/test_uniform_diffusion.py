@@ -185,4 +185,7 @@ ANY = range(VOCAB - 2)
 
 def test_a_model_may_end_where_its_constraint_lets_it(answer: Answer) -> None:
     assert answer(ending_at(8), constraint=in_turn(*[ANY] * 30, least=0)).ids == (5, 6, 7)
-    assert answer(ending_at(8), constraint=in_turn(*[ANY] * 30, least=5)).ids[:5] == (5, 6, 7, 47, 47)
+    forced = answer(ending_at(8), constraint=in_turn(*[ANY] * 30, least=5))
+    assert forced.ids[:5] == (5, 6, 7, 47, 47)
+    # What the model itself would have said is likelier.
+    assert forced.log_probs[:5] == pytest.approx([0, 0, 0, -10, -10], abs=1e-2)

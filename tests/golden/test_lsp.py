@@ -78,14 +78,14 @@ def _session(folder: Path, server: httpx.Client, transcript: Transcript, **sugge
 
 def test_text_at_the_cursor_is_offered_as_it_was(tmp_path: Path, server: httpx.Client, transcript: Begin) -> None:
     found = transcript("lsp_inline")
-    with _session(tmp_path, server, found) as session:
+    # However unlikely the scripted model thinks a text: hard filters alone decide.
+    with _session(tmp_path, server, found, aggressiveness=0.0) as session:
         _inline(session, found)
     found.check()
 
 
 def test_next_edits_are_offered_as_they_were(tmp_path: Path, server: httpx.Client, transcript: Begin) -> None:
     found = transcript("lsp_next_edit")
-    # However unlikely the scripted model thinks an edit: hard filters alone decide.
     with _session(tmp_path, server, found, aggressiveness=0.0) as session:
         _next_edits(session, found)
     found.check()

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from calomel.engine.attention import Piece, forward, text_of
+from calomel.engine.attention import Piece, forward
 from calomel.engine.pages import table_of
 from calomel.engine.transformer import Attend, Transformer
 from calomel.families.loading import load_checkpoint
@@ -108,23 +108,16 @@ def test_a_run_over_edits_says_in_the_checkpoint_what_it_learned(config: TrainCo
     load_checkpoint(tmp_path / "run/checkpoint")
 
 
-def test_a_warm_start_takes_the_weights_and_nothing_else_and_new_tables_say_nothing_yet(
-    config: TrainConfig, tmp_path: Path
-) -> None:
+def test_a_warm_start_takes_the_weights_and_nothing_else(config: TrainConfig, tmp_path: Path) -> None:
     train(replace(config, rows=8_000), tmp_path / "first")
     silent = Optimization(compile=False, muon_lr=0.0, adam_lr=0.0)
     still = replace(config, rows=1, init_from=tmp_path / "first/checkpoint", optimization=silent)
     counters = train(still, tmp_path / "second")
-    train(replace(still, model=replace(config.model, memory_entries=256, memory_width=8)), tmp_path / "third")
 
     assert counters.sessions == 1
-    first, second, third = (load_checkpoint(tmp_path / name / "checkpoint") for name in ("first", "second", "third"))
+    first, second = (load_checkpoint(tmp_path / name / "checkpoint") for name in ("first", "second"))
     for name, tensor in first.state_dict().items():
         torch.testing.assert_close(second.state_dict()[name], tensor, atol=0, rtol=0)
-    old, new = ([entry for entry in entries(tmp_path / name) if "held_out" in entry] for name in ("first", "third"))
-    assert new[-1]["context"] == pytest.approx(old[-1]["context"], abs=0.02)
-    assert third.config.memory is not None
-    assert third.config.memory.entries == 256
 
 
 def test_a_run_waits_while_the_pause_file_exists_and_can_be_ended(
@@ -165,28 +158,24 @@ def trained(model: Transformer, batch: Batch, attend: Attend | None = None) -> T
     """What training reads of every row [B * T, D], under the dense mask if no other is given."""
     structure = branch_structure(batch.shape, logit_shift=model.config.diffusion.logit_shift)
     dense = TreeAttention(model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
-    found: Tensor = model(batch.ids.flatten(), batch.positions.flatten(), attend or dense, batch.text.flatten(0, 1))
+    found: Tensor = model(batch.ids.flatten(), batch.positions.flatten(), attend or dense)
     return found
 
 
-@pytest.mark.parametrize("memory", [0, 64])
 @pytest.mark.parametrize("shift", [False, True])
 def test_the_engine_gives_the_logits_that_training_gave_of_answers_and_of_both_canvases(
-    config: TrainConfig, tokenizer: Tokenizer, *, shift: bool, memory: int
+    config: TrainConfig, tokenizer: Tokenizer, *, shift: bool
 ) -> None:
     """So no row of training sees what the engine does not have: a canvas sees no clean answer and no other canvas."""
-    config = replace(config, gap_share=0.0, model=replace(config.model, logit_shift=shift, memory_entries=memory))
+    config = replace(config, gap_share=0.0, model=replace(config.model, logit_shift=shift))
     model, batch = a_model(config, tokenizer), a_batch(config, tokenizer)
-    shape, tables, device = batch.shape, model.config.memory, torch.device("cpu")
+    shape, device = batch.shape, torch.device("cpu")
     with torch.no_grad():
         expected = model.logits(trained(model, batch)).unflatten(0, (2, -1))[0]
 
     def rows_of(first: int, count: int) -> Tensor:
         found = torch.arange(first, first + count)
         return found[batch.valid[0, found]]
-
-    def read(piece: Piece, tokens: list[int]) -> Piece:
-        return piece if tables is None else replace(piece, text=text_of(piece, tokens, tables, device))
 
     for hole in range(shape.holes):
         start = shape.front + hole * rows(shape)
@@ -197,16 +186,16 @@ def test_the_engine_gives_the_logits_that_training_gave_of_answers_and_of_both_c
         table = table_of(model.config, len(context) + shape.canvas, dtype=torch.float32, device=device)
         with torch.inference_mode():
             for first, last in pairwise((0, known // 2, known)):  # in two chunks, as a long prompt is
-                forward(model, [read(Piece(context[first:last], table, first, causal=True), context)])
+                forward(model, [Piece(context[first:last], table, first, causal=True)])
                 table.length = last
             for begin in (answer + shape.canvas, answer + 2 * shape.canvas):
                 canvas = rows_of(begin, shape.canvas)
                 ids = batch.ids[0, canvas].tolist()
-                live = forward(model, [read(Piece(ids, table, known, causal=False, read=range(len(ids))), context)])
+                live = forward(model, [Piece(ids, table, known, causal=False, read=range(len(ids)))])
                 torch.testing.assert_close(live, expected[canvas], atol=1e-4, rtol=1e-4)
             causal = torch.cat((asked, rows_of(answer, shape.canvas)))
             ids = batch.ids[0, causal].tolist()
-            live = forward(model, [read(Piece(ids, None, 0, causal=True, read=range(len(ids))), ids)])
+            live = forward(model, [Piece(ids, None, 0, causal=True, read=range(len(ids)))])
             torch.testing.assert_close(live, expected[causal], atol=1e-4, rtol=1e-4)
 
 
@@ -229,7 +218,7 @@ def test_the_block_sparse_mask_of_gpus_gives_what_the_dense_one_gives(
 
 @pytest.fixture
 def model(config: TrainConfig, tokenizer: Tokenizer) -> Transformer:
-    return a_model(replace(config, model=replace(config.model, memory_entries=64)), tokenizer)
+    return a_model(config, tokenizer)
 
 
 @pytest.fixture
@@ -257,7 +246,6 @@ def test_loss_and_gradients_are_those_of_the_whole_softmax(model: Transformer, b
     torch.testing.assert_close(loss, (expected * batch.weights).sum())
     found = gradients(model)
     assert found.keys() == wanted.keys()
-    assert "memory.tables.weight" in found
     for name, gradient in found.items():
         torch.testing.assert_close(gradient, 3 * wanted[name], atol=1e-5, rtol=1e-4)
 

@@ -156,17 +156,13 @@ class Bare:
     def __call__(self, ids: Sequence[int]) -> Tensor:
         """The logits [V] float32 of the token after `ids`."""
         import torch
-        from torch.nn import functional as F
 
-        from calomel.engine.memory import REACH, in_threes
         from calomel.engine.transformer import rotation
 
         with torch.inference_mode():
             model = self._model
             text = torch.tensor(ids, device=model.embed_tokens.weight.device)
             x = model.embed_tokens(text)
-            if model.memory is not None:
-                x = x + model.memory(in_threes(F.pad(text, (REACH, 0))))
             places = torch.arange(len(text), device=text.device)[:, None]
             cos, sin = rotation(places * model.inverse_frequency, x.dtype)
             for number, layer in enumerate(model.layers):

@@ -20,10 +20,8 @@ from typing import Final
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from calomel.engine.config import ModelConfig
-from calomel.engine.memory import REACH, MemoryConfig, in_threes
 from calomel.engine.pages import Pages, PageTable
 from calomel.engine.transformer import Transformer
 
@@ -31,15 +29,19 @@ from calomel.engine.transformer import Transformer
 _TILE: Final = 64
 # The pages that flash-attn 2 reads have a multiple of this many tokens.
 FLASH_PAGE: Final = 256
+# The oldest compute capability that flash-attn runs on.
+_AMPERE: Final = (8, 0)
+# Devices on which attention is computed one head of keys at a time.
+HEAD_BY_HEAD: Final = ("cpu",)
 
 Flash = Callable[..., Tensor]
 """Attention of runs of rows, over pages of keys if `block_table` is given: `flash_attn_varlen_func` of flash-attn 2."""
 
 
 @functools.cache
-def flash_attention() -> Flash | None:
-    """Flash-attn's function; None without a GPU, or without a package built for the installed PyTorch."""
-    if not torch.cuda.is_available():
+def flash_attention(device: torch.device) -> Flash | None:
+    """Flash-attn's function; None on a device that it does not run on, or without a package for this PyTorch."""
+    if device.type != "cuda" or torch.cuda.get_device_capability(device) < _AMPERE:
         return None
     try:
         found: Flash = importlib.import_module("flash_attn").flash_attn_varlen_func
@@ -63,8 +65,6 @@ class Piece:
         read: rows whose logits are wanted.
         behind: how many keys after the rows' own, still in the table, are visible to every row. Such a piece is part
             of one block.
-        text: [n, REACH + 1], what the rows look up in a model's memory, see `text_of`; None to read `ids` as a text
-            that starts there.
     """
 
     ids: Sequence[int]
@@ -73,7 +73,6 @@ class Piece:
     causal: bool
     read: Sequence[int] = ()
     behind: int = 0
-    text: Tensor | None = None
 
     @property
     def stop(self) -> int:
@@ -94,27 +93,10 @@ def forward(model: Transformer, pieces: Sequence[Piece], flash: Flash | None = N
     device = model.embed_tokens.weight.device
     ids = torch.tensor([token for piece in pieces for token in piece.ids], dtype=torch.int64, device=device)
     positions = torch.tensor([place for piece in pieces for place in range(piece.context, piece.stop)], device=device)
-    attend = PieceAttention(model.config, pieces, flash)
-    text = None
-    if model.config.memory is not None:
-        own = zip(pieces, ids.split([len(piece.ids) for piece in pieces]), strict=True)
-        text = torch.cat(
-            [in_threes(F.pad(row, (REACH, 0))) if piece.text is None else piece.text for piece, row in own]
-        )
+    attend = PieceAttention(model.config, pieces, device, flash)
     read = [start + row for piece, start in zip(pieces, attend.starts, strict=False) for row in piece.read]
     wanted = torch.tensor(read, dtype=torch.int64, device=device) if len(read) < len(ids) else None
-    return model.logits(model(ids, positions, attend, text, wanted))
-
-
-def text_of(piece: Piece, tokens: Sequence[int], memory: MemoryConfig, device: torch.device) -> Tensor:
-    """`Piece.text` of rows of a request whose final tokens are `tokens`."""
-    if piece.causal:
-        runs = memory.text([*tokens[: piece.context], *piece.ids], piece.context, piece.stop)
-    else:  # known tokens in a canvas' first rows are final
-        known = min(piece.context + 1, len(tokens))
-        before = memory.before(tokens, known, REACH + known - piece.context)
-        runs = [[*before, *piece.ids[known - piece.context :]]]
-    return torch.cat([in_threes(torch.tensor(run, dtype=torch.int64, device=device)) for run in runs])
+    return model.logits(model(ids, positions, attend, wanted))
 
 
 def attention_multiplications(config: ModelConfig, pieces: Sequence[Piece]) -> int:
@@ -203,33 +185,42 @@ class PieceAttention:
         starts: the first row of every piece, then the number of rows.
     """
 
-    def __init__(self, config: ModelConfig, pieces: Sequence[Piece], flash: Flash | None = None) -> None:
+    def __init__(
+        self, config: ModelConfig, pieces: Sequence[Piece], device: torch.device, flash: Flash | None = None
+    ) -> None:
         self._config = config
         self._pieces = pieces
         self._flash = flash
         self._tiles: dict[tuple[int, int | None], list[Tile]] = {}
-        self._batches: dict[tuple[int, int | None, bool], tuple[list[Batch], list[int]]] = {}
         self.starts = list(accumulate((len(piece.ids) for piece in pieces), initial=0))
         self._own = [slice(*pair) for pair in pairwise(self.starts)]
         self._rounds = _rounds(pieces)
-        self._writes: list[list[Write]] | None = None
+        # Before the first kernel: a copy to a GPU waits for all that is queued there.
+        self._writes = [list(self._written(members, device)) for members in self._rounds]
+        layers = config.num_hidden_layers
+        kinds = {(config.window(layer), layer == layers - 1) for layer in range(layers)}
+        self._plans = {
+            (number, window, last): self._plan(number, window, device, last=last)
+            for number in range(len(self._rounds))
+            for window, last in kinds
+        }
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Q [T, Hq, D], k and v [T, Hkv, D] to [T, Hq, D]."""
-        if self._writes is None:
-            self._writes = [list(self._written(members, q.device)) for members in self._rounds]
         window = self._config.window(layer)
         last = layer == self._config.num_hidden_layers - 1
         parts, batched = dict[int, Tensor](), list[tuple[slice | Tensor, Tensor]]()
         for number, writes in enumerate(self._writes):
             for write in writes:
                 write(layer, k, v)
-            batches, others = self._planned(number, window, q.device, last=last)
+            batches, others = self._plans[number, window, last]
             batched += [(each.rows, each(self._flash, layer, q, k, v)) for each in batches if self._flash]
             parts |= {index: self._attend(index, layer, q, k, v, window, last=last) for index in others}
         if not batched:  # what nobody reads is anything
             found = [parts.get(index, q[own]) for index, own in enumerate(self._own)]
             return found[0] if len(found) == 1 else torch.cat(found)
+        if len(batched) == 1 and not parts and isinstance(batched[0][0], slice) and len(batched[0][1]) == len(q):
+            return batched[0][1]
         out = torch.empty_like(q)
         for rows, part in (*batched, *((self._own[index], part) for index, part in parts.items())):
             out[rows] = part
@@ -247,30 +238,25 @@ class PieceAttention:
             places = [run for piece in pieces for run in piece.runs(piece.context, piece.stop)]
             yield Write(pool, _joined([self._own[index] for index in mine], device), _joined(places, device))
 
-    def _planned(
+    def _plan(
         self, number: int, window: int | None, device: torch.device, *, last: bool
     ) -> tuple[list[Batch], list[int]]:
         """The batches of a round, and the pieces in none of them; in the last layer, only what somebody reads."""
-        key = (number, window, last)
-        if key not in self._batches:
-            alike = defaultdict[tuple[Pages | None, bool, tuple[int, int]], list[int]](list)
-            others = []
-            for index in self._rounds[number]:
-                piece = self._pieces[index]
-                if last and not piece.read:
-                    continue
-                if self._flash is None or not self._plain(piece, window):
-                    others.append(index)
-                    continue
-                ordered = piece.causal and self._config.diffusion.block == 1
-                seen = (-1 if window is None else window - 1, 0 if ordered else -1)
-                pool = piece.table.pool if piece.table is not None and piece.context else None
-                alike[pool, ordered, seen].append(index)
-            batches = [
-                self._batch(mine, pool, (ordered, seen), device) for (pool, ordered, seen), mine in alike.items()
-            ]
-            self._batches[key] = (batches, others)
-        return self._batches[key]
+        alike = defaultdict[tuple[Pages | None, bool, tuple[int, int]], list[int]](list)
+        others = []
+        for index in self._rounds[number]:
+            piece = self._pieces[index]
+            if last and not piece.read:
+                continue
+            if self._flash is None or not self._plain(piece, window):
+                others.append(index)
+                continue
+            ordered = piece.causal and self._config.diffusion.block == 1
+            seen = (-1 if window is None else window - 1, 0 if ordered else -1)
+            pool = piece.table.pool if piece.table is not None and piece.context else None
+            alike[pool, ordered, seen].append(index)
+        batches = [self._batch(mine, pool, (ordered, seen), device) for (pool, ordered, seen), mine in alike.items()]
+        return batches, others
 
     def _plain(self, piece: Piece, window: int | None) -> bool:
         """Whether flash-attn can express what `piece` sees: no blocks, and no window that exempts a canvas."""
@@ -386,24 +372,38 @@ def _tiles(piece: Piece, window: int | None, block: int, device: torch.device) -
 def attend(q: Tensor, keys: Tensor, values: Tensor, tile: Tile) -> Tensor:
     """Attention of the rows q [T, Hq, D] of `tile` over keys and values [Hkv, S, D]: [T, Hq, D].
 
-    The query heads of a group become rows of their key head, so that no key is repeated. Products of two matrices read
-    keys and values where they are (a batched one would copy them), and with bfloat16 a CPU needs half of the time of
-    `scaled_dot_product_attention`.
+    The query heads of a group become rows of their key head, so that no key is repeated. On a CPU, products of two
+    matrices read keys and values where they are (a batched one would copy them), and with bfloat16 need half of the
+    time of `scaled_dot_product_attention`; elsewhere, batched ones read them there too, with fewer kernels.
     """
     rows, heads, width = q.shape
     groups = heads // len(keys)
     folded = q.view(rows, -1, groups, width).permute(1, 2, 0, 3).reshape(-1, groups * rows, width)
-    nothing, ends = q.new_empty(1), list(accumulate((run.stop - run.start for run in tile.runs), initial=0))
-    places, out = [slice(*pair) for pair in pairwise(ends)], torch.empty_like(folded)
-    for own, key, value, result in zip(folded, keys, values, out, strict=True):
-        parts = [torch.addmm(nothing, own, key[run].t(), beta=0, alpha=width**-0.5) for run in tile.runs]
-        scores = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)  # [groups * T, S]
-        if tile.unused:
-            scores[:, -tile.unused :].fill_(-torch.inf)
-        for columns, unseen in tile.hidden:
-            scores.view(groups, rows, -1)[..., columns].masked_fill_(unseen, -torch.inf)
-        chances = scores.softmax(dim=-1)
-        torch.mm(chances[:, places[0]], value[tile.runs[0]], out=result)
+    ends = list(accumulate((run.stop - run.start for run in tile.runs), initial=0))
+    places, scale = [slice(*pair) for pair in pairwise(ends)], width**-0.5
+    if q.device.type in HEAD_BY_HEAD:
+        nothing, out = q.new_empty(1), torch.empty_like(folded)
+        for own, key, value, result in zip(folded, keys, values, out, strict=True):
+            parts = [torch.addmm(nothing, own, key[run].t(), beta=0, alpha=scale) for run in tile.runs]
+            chances = _chances(parts, tile, rows)
+            torch.mm(chances[:, places[0]], value[tile.runs[0]], out=result)
+            for run, place in zip(tile.runs[1:], places[1:], strict=True):
+                result.addmm_(chances[:, place], value[run])
+    else:
+        nothing = q.new_empty(1, 1, 1)
+        parts = [torch.baddbmm(nothing, folded, keys[:, run].mT, beta=0, alpha=scale) for run in tile.runs]
+        chances = _chances(parts, tile, rows)
+        out = torch.bmm(chances[..., places[0]], values[:, tile.runs[0]])
         for run, place in zip(tile.runs[1:], places[1:], strict=True):
-            result.addmm_(chances[:, place], value[run])
+            out.baddbmm_(chances[..., place], values[:, run])
     return out.view(-1, groups, rows, width).permute(2, 0, 1, 3).reshape(rows, heads, width)
+
+
+def _chances(parts: Sequence[Tensor], tile: Tile, rows: int) -> Tensor:
+    """How much of each value a row takes: [..., groups * T, S], from the scores of each run of keys."""
+    scores = parts[0] if len(parts) == 1 else torch.cat(list(parts), dim=-1)
+    if tile.unused:
+        scores[..., -tile.unused :].fill_(-torch.inf)
+    for columns, unseen in tile.hidden:
+        scores.unflatten(-2, (-1, rows))[..., columns].masked_fill_(unseen, -torch.inf)
+    return scores.softmax(dim=-1)

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias, Unpack
 
 import torch
 
-from calomel.engine.attention import FLASH_PAGE, Piece, text_of
+from calomel.engine.attention import FLASH_PAGE, Piece
 from calomel.engine.cache import Lease, PrefixCache
 from calomel.engine.constraint import decide, settle
 from calomel.engine.decoder import Common, TransformerDecoder
@@ -89,8 +89,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
         model: the network, on its device.
         cache_tokens: tokens that the prefix cache has room for: contexts and answers of requests that are served, which
             bounds how many are at a time, and of earlier ones.
-        page_size: tokens of a cache page; at least a whole block, and a multiple of it, if the checkpoint has blocks.
-            None for what suits the device.
+        page_size: tokens of a cache page, rounded up to whole blocks; None for what suits the device.
         end_token_ids: tokens that end an answer like its end token.
         common: see `Common`.
     """
@@ -109,15 +108,20 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
         weight, block = model.embed_tokens.weight, model.config.diffusion.block
         if page_size is None:
             page_size = FLASH_PAGE if weight.is_cuda else _PAGE
-        if page_size < 1:
-            raise InvalidRequestError(f"page_size is {page_size}; it must be at least 1")
         if cache_tokens < page_size:
             raise InvalidRequestError(f"cache_tokens is {cache_tokens}; it must be at least a page of {page_size}")
         super().__init__(model, **common)
         self.ends = tuple(dict.fromkeys((*self.ends, *end_token_ids)))
         page_size += -page_size % block
         pages = max(1, cache_tokens // page_size)
-        self.cache = PrefixCache(model.config, pages=pages, page_size=page_size, dtype=weight.dtype, device=self.device)
+        self.cache = PrefixCache(
+            model.config,
+            pages=pages,
+            page_size=page_size,
+            dtype=weight.dtype,
+            device=self.device,
+            together=self._flash is None,
+        )
         self._begun: set[BlockJob] = set()
 
     def job(self, request: Request, handle: Handle) -> BlockJob:
@@ -170,8 +174,9 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
     # Room
 
     def _most(self, job: BlockJob) -> int:
-        """Tokens that `job` may have to hold before it ends."""
-        return len(job.request.context) + job.longest + self.diffusion.max_canvas
+        """Tokens that the pages of `job` have room for before it ends, at most."""
+        most = len(job.request.context) + job.longest + self.diffusion.max_canvas
+        return most + -most % self.cache.pool.size
 
     def _commit(self, job: BlockJob, length: int) -> None:
         """The table holds the first `length` tokens."""
@@ -277,15 +282,12 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
         if not job.prefill_left and job.prefilled is None:
             job.prefilled = self.clock()
             self._begin_canvas(job)
-        pieces = self._bare_pieces(job)
+        pieces = self._pieces(job)
         for piece in pieces:
             self.cache.reserve(job.encoded, piece.stop)
-        memory = self.model.config.memory
-        if memory is None:
-            return pieces
-        return [replace(piece, text=text_of(piece, job.tokens, memory, self.device)) for piece in pieces]
+        return pieces
 
-    def _bare_pieces(self, job: BlockJob) -> list[Piece]:
+    def _pieces(self, job: BlockJob) -> list[Piece]:
         table, canvas, head = job.encoded, job.canvas, self._head(job)
         length = table.length
         if job.prefill_rows:

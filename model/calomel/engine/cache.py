@@ -24,7 +24,7 @@ from typing import Final
 import torch
 
 from calomel.engine.config import ModelConfig
-from calomel.engine.errors import CacheFullError, InvalidRequestError
+from calomel.engine.errors import CacheFullError
 from calomel.engine.pages import GROWTH, Pages, PageTable
 
 # A page that was not used for this many requests may go so that others lie side by side.
@@ -110,14 +110,21 @@ class PrefixCache:
         page_size: a multiple of the checkpoint's block.
         dtype: of keys and values.
         device: where they are.
+        together: whether pages side by side are read faster, so that the pages of a context are kept so.
     """
 
     def __init__(
-        self, config: ModelConfig, *, pages: int, page_size: int, dtype: torch.dtype, device: torch.device
+        self,
+        config: ModelConfig,
+        *,
+        pages: int,
+        page_size: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        together: bool = True,
     ) -> None:
         self._block = config.diffusion.block
-        if page_size % self._block:
-            raise InvalidRequestError(f"page_size is {page_size}; it must be a multiple of the block, {self._block}")
+        self._together = together
         self.pool = Pages(config, pages=pages, size=page_size, dtype=dtype, device=device)
         self._root = Node((), -1, None)
         self._nodes: dict[int, Node] = {}  # by their pages
@@ -177,7 +184,7 @@ class PrefixCache:
         if missing <= 0:
             return
         after = table.pages[-1] if table.pages else -2
-        if table.pages:
+        if table.pages and self._together:
             self._clear(range(after + 1, after + 1 + missing))
         if not self.pool.follows(after, missing):
             self._evict(missing)
@@ -234,7 +241,7 @@ class PrefixCache:
         for page in table.pages[table.shared :]:
             self.pool.give(page)
         self._unpin(node, aged=begin > table.keep)
-        if len(table.runs(0, begin)) > _RUNS:
+        if self._together and len(table.runs(0, begin)) > _RUNS:
             self._straighten(node, table)
         table.pages, table.node = [], None
         table.moved()
@@ -248,7 +255,7 @@ class PrefixCache:
             return
         self._pin(node)  # what is moved is not evicted
         wanted = len(path) + len(path) // GROWTH
-        self._evict(wanted)
+        self._evict(wanted, recent=False)
         start, stop = self.pool.longest()
         if stop - start >= wanted:
             pages = self.pool.take(len(path), -2)
@@ -300,12 +307,17 @@ class PrefixCache:
             parent.used = max(parent.used, node.used)
             self._offer(parent)
 
-    def _evict(self, pages: int) -> None:
-        """Free the least recently used: until so many are free, and side by side unless all that is left is recent."""
+    def _evict(self, pages: int, *, recent: bool = True) -> None:
+        """Free the least recently used: until so many are free, and side by side unless all that is left is recent.
+
+        Those of the last requests are evicted only if `recent`.
+        """
         evicted = 0
         while self._idle:
             enough = len(self.pool.free) >= pages
-            if enough and self._idle[0][0] > self._requests - _RECENT:
+            if (enough or not recent) and self._idle[0][0] > self._requests - _RECENT:
+                return
+            if enough and not self._together:
                 return
             if enough and not evicted % _EVICTED:
                 start, stop = self.pool.longest()

@@ -59,9 +59,6 @@ def tensor_table(config: ModelConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield from mlp_table(f"{ours}.mlp", f"{theirs}.mlp", bias=config.mlp_bias)
         else:
             yield from mixture_table(config.moe, f"{ours}.mlp", f"{theirs}.mlp")
-    if config.memory:
-        for name in ("memory.tables.weight", "memory.projection.weight"):
-            yield name, (f"model.{name}",)
     yield "norm.weight", ("model.norm.weight",)
     if not config.tie_word_embeddings:
         yield "lm_head.weight", ("lm_head.weight",)

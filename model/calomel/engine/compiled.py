@@ -27,7 +27,7 @@ SIZES: Final = (32, 96, 256)
 
 
 class CompiledLayers:
-    """Takes rows through layers. A failure is logged once; from then on everything runs uncompiled.
+    """Takes few rows through layers. A failure is logged once; from then on nothing is taken.
 
     Args:
         backend: of `torch.compile`.
@@ -39,8 +39,8 @@ class CompiledLayers:
         self._after = torch.compile(_after, backend=backend, fullgraph=True, dynamic=False, **options)
         self._failed = False
 
-    def __call__(self, layers: Iterable[Layer], x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
-        """X [T, C], cos and sin [T, 1, R] to [T, C]."""
+    def __call__(self, layers: Iterable[Layer], x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor | None:
+        """X [T, C], cos and sin [T, 1, R] to [T, C]; None if there are too many rows, or compiled layers fail."""
         size = next((size for size in SIZES if size >= len(x)), None)
         if size is not None and not self._failed:
             try:
@@ -48,9 +48,7 @@ class CompiledLayers:
             except Exception as error:  # noqa: BLE001  (a compiler fails in many ways, none of them fatal)
                 self._failed = True
                 LOG.warning("compiled steps failed; continuing without compiling: %r", error)
-        for layer in layers:
-            x = layer(x, cos, sin, attend)
-        return x
+        return None
 
     def _padded(
         self, layers: Iterable[Layer], x: Tensor, cos: Tensor, sin: Tensor, attend: Attend, size: int

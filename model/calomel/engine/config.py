@@ -16,7 +16,6 @@ import msgspec
 from msgspec import Meta
 
 from calomel.engine.errors import CheckpointError
-from calomel.engine.memory import MemoryConfig
 
 Whole = Annotated[int, Meta(ge=1)]
 TokenId = Annotated[int, Meta(ge=0)]
@@ -162,8 +161,7 @@ class ModelConfig:
 
     Fields beyond those of a Qwen3 configuration: `output_bias`, whether the attention's output projection has a bias;
     `mlp_bias`, whether the MLPs have; `rotary_dim`, how many leading dimensions of a head are rotated (None for all);
-    `moe`, a mixture of experts in place of the MLPs; `memory`, tables of the last two and three tokens beside the
-    embedding.
+    `moe`, a mixture of experts in place of the MLPs.
     """
 
     vocab_size: Whole
@@ -187,7 +185,6 @@ class ModelConfig:
     rotary_dim: Whole | None = None
     rope_scaling: RopeScaling | None = None
     moe: MoeConfig | None = None
-    memory: MemoryConfig | None = None
 
     def __post_init__(self) -> None:
         if self.diffusion.mask_token_id < 0 and not self.diffusion.verifiable:
@@ -218,11 +215,9 @@ class ModelConfig:
         fields = asdict(self)
         fields["layer_types"] = list(self.layer_types)
         # An ordinary Qwen3 checkpoint has none of these.
-        for name in ("output_bias", "mlp_bias", "rotary_dim", "rope_scaling", "moe", "memory"):
+        for name in ("output_bias", "mlp_bias", "rotary_dim", "rope_scaling", "moe"):
             if not fields[name]:
                 del fields[name]
-        if self.memory:  # a reader that does not know it must not load the rest alone
-            return {"model_type": "calomel", "architectures": ["CalomelForInfilling"], "hidden_act": "silu", **fields}
         return {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_act": "silu", **fields}
 
     @classmethod

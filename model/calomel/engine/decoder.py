@@ -63,7 +63,7 @@ class Work:
     """Counts since an engine started; the difference of two is what was done in between.
 
     Attributes:
-        forwards: of the model.
+        forwards: steps of the engine, each of which is one forward of a decoder on our own network.
         steps: forwards that did more than encode context: denoised, verified or judged.
         rows: of all forwards.
     """
@@ -107,7 +107,7 @@ class Decoder(ABC, Generic[P, C, B]):
     Attributes:
         weights: how many numbers they are.
         work: what was done so far; may be read from any thread.
-        cache: the encoded contexts that are kept; None if it keeps none.
+        cache: the encoded contexts that are kept, if they are in pages.
     """
 
     cache: PrefixCache | None = None
@@ -199,7 +199,7 @@ class TransformerDecoder(Decoder[P, K, T], Generic[P, K, T]):
         if weight.device.type == "cpu" and weight.dtype == torch.bfloat16 and native_bfloat16():
             pack(model)
             self._few = 1
-        self._flash = flash_attention() if weight.dtype in (torch.float16, torch.bfloat16) else None
+        self._flash = flash_attention(self.device) if weight.dtype in (torch.float16, torch.bfloat16) else None
 
     @abstractmethod
     def pieces(self, job: TransformerJob[P, K, T]) -> list[Piece]:

@@ -99,6 +99,7 @@ class Job(Generic[P, C, B]):
         buffer: the encoded part of them, from `begin` to `end`.
         walk: where in the request's constraint the answer is, with the settled part of the canvas; None without one.
         front: how many leading positions of the canvas are settled, if there is a constraint.
+        seen: which tokens context and suffix have, [V] bool, once a penalty has asked.
         prefill_target: how many tokens are encoded before the next step, in chunks of `prefill_rows`.
         canvas_length: of the first canvas, as requested or as chosen by the length probe.
         began: when the first work was done on it; `prefilled` when its context was encoded.
@@ -114,6 +115,7 @@ class Job(Generic[P, C, B]):
     walk: Walk | None = field(init=False)
     buffer: B | None = None
     generator: torch.Generator | None = None
+    seen: torch.Tensor | None = None
     front: int = 0
     prefill_rows: int = 0
     prefill_target: int = 0
@@ -186,8 +188,10 @@ class Job(Generic[P, C, B]):
         """
         if not (rows and self.request.sampling.penalised):
             return None
-        context = (*self.request.context, *self.request.suffix)
-        return count_tokens(context, [*self.answer, *known], following, rows, vocab, device)
+        if self.seen is None:
+            self.seen = torch.zeros(vocab, dtype=torch.bool, device=device)
+            self.seen[torch.tensor((*self.request.context, *self.request.suffix), device=device)] = True
+        return count_tokens(self.seen, [*self.answer, *known], following, rows)
 
     def extend(self, found: Sequence[Prediction]) -> None:
         """Append final tokens to the answer; an end token ends it, and what is beyond `room` is dropped.

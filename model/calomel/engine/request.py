@@ -159,8 +159,8 @@ class Request:
         deadline: `time.monotonic()` seconds; what is known by then is returned with finish reason `deadline`.
         priority: who waits.
         record_canvases: yield the canvas after every step through `Handle.states`.
-        reuse: how many leading context tokens to keep in the shared prefix cache; None for all of them and of
-            `given`. What other requests have kept there is read in any case.
+        reuse: how many leading context tokens other requests may want; None for all of them and of `given`. If room is
+            short, the others leave the prefix cache first. What other requests have kept there is read in any case.
         min_new_tokens: the end token is not predicted before this many tokens.
         until: called with the answer, or its settled beginning, whenever it has grown, on the engine's thread; True
             ends the answer there with reason `stop`.

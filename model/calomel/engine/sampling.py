@@ -209,15 +209,15 @@ def keep_top_p(logits: Tensor, share: float) -> Tensor:
     return logits.masked_fill(torch.zeros_like(beyond).scatter(-1, order, beyond), -torch.inf)
 
 
-def count_tokens(
-    context: Sequence[int], answer: Sequence[int], following: Sequence[int], rows: int, vocab: int, device: torch.device
-) -> Counts:
-    """Counts for `rows` rows, of which row i comes after `answer` and the first i tokens of `following`."""
+def count_tokens(context: Tensor, answer: Sequence[int], following: Sequence[int], rows: int) -> Counts:
+    """Counts for `rows` rows, of which row i comes after `answer` and the first i tokens of `following`.
+
+    `context` [V] bool says which tokens the context has.
+    """
+    vocab, device = len(context), context.device
     steps = torch.zeros(rows, vocab, device=device)
     steps[0] = torch.bincount(torch.tensor(answer, dtype=torch.int64, device=device), minlength=vocab)
     added = min(len(following), rows - 1)
     steps[torch.arange(1, added + 1), torch.tensor(following[:added], dtype=torch.int64)] += 1
     counts = steps.cumsum(dim=0)
-    seen = counts > 0
-    seen[:, torch.tensor(context, dtype=torch.int64, device=device)] = True
-    return Counts(counts, seen)
+    return Counts(counts, (counts > 0) | context)

@@ -184,9 +184,9 @@ class Scheduler:
         jobs = [job for job in jobs if job in turn]
         # A large chunk of background work would hold up the next urgent request.
         alone = len(jobs) == 1 and urgent == Priority.INTERACTIVE
-        self._share(jobs, self._pace.chunk(alone=alone))
-        picked = [job for job in jobs if job.prefill_rows or not job.prefill_left]
         step = next(self._steps)
+        self._share(jobs, self._pace.chunk(alone=alone), step)
+        picked = [job for job in jobs if job.prefill_rows or not job.prefill_left]
         self._served = {job: self._served.get(job, 0) for job in self._running} | dict.fromkeys(picked, step)
         return picked
 
@@ -200,18 +200,23 @@ class Scheduler:
         rounds = itertools.zip_longest(*(mine[:each] for mine in by_client.values()))
         return set(itertools.islice((job for jobs in rounds for job in jobs if job is not None), self._max_batch))
 
-    def _share(self, jobs: Sequence[Served], budget: int) -> None:
-        """Give the jobs that encode their context their rows of a chunk of `budget`: first each client its share."""
+    def _share(self, jobs: Sequence[Served], budget: int, step: int) -> None:
+        """Give the jobs that encode their context their rows of a chunk of `budget`: first each client its share.
+
+        If there are fewer units than clients, or than parts, they take turns.
+        """
         by_client: defaultdict[str, list[Served]] = defaultdict(list)
         for job in jobs:
             job.prefill_rows = 0
             if job.prefill_left:
                 by_client[job.request.client].append(job)
         each = max(budget // max(len(by_client), 1), self._pace.unit)
-        for mine in by_client.values():
+        for mine in sorted(by_client.values(), key=lambda mine: max(self._served.get(job, 0) for job in mine)):
             left = min(budget, each)
-            oldest = left if len(mine) == 1 else max(left // _OLDEST, self._pace.unit)
-            given = self._give(mine[0], oldest)
+            part = left if len(mine) == 1 else left // _OLDEST
+            if part < self._pace.unit and step - self._served.get(mine[0], 0) >= _OLDEST:
+                part = min(left, self._pace.unit)
+            given = self._give(mine[0], part)
             budget -= given + self._give_shortest(mine, left - given)
         self._give_shortest([job for mine in by_client.values() for job in mine], budget)  # what others do not need
 

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from calomel.engine.config import ModelConfig, MoeConfig
-from calomel.engine.memory import Memory
 
 # How many scores rate a group of experts (BailingMoeV2, DeepSeek-V3).
 _GROUP_SCORES: Final = 2
@@ -238,17 +237,17 @@ class Transformer(nn.Module):
     """The whole decoder. Holds weights only; two engines can share one.
 
     Attributes:
-        compiled: takes rows through the layers (`calomel.engine.compiled`); None to call them one by one.
+        compiled: takes few rows through the layers (`calomel.engine.compiled`), and returns None if they are too many;
+            None to call all of them one by one.
     """
 
     inverse_frequency: Tensor
-    compiled: Callable[..., Tensor] | None
+    compiled: Callable[..., Tensor | None] | None
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
         self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.memory = Memory(config.memory, config.vocab_size, config.hidden_size) if config.memory else None
         self.layers = nn.ModuleList(Layer(config, layer) for layer in range(config.num_hidden_layers))
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
@@ -262,22 +261,19 @@ class Transformer(nn.Module):
         ids: Tensor,
         positions: Tensor,
         attend: Attend,
-        text: Tensor | None = None,
         wanted: Tensor | None = None,
     ) -> Tensor:
         """Ids [T] int64 and positions [T] int64 to hidden states [T, C] after the last norm.
 
-        `text` [T, 3] is what a model with a memory looks up, see `calomel.engine.memory`. If `wanted` [R] is given,
-        returns those rows alone, in this order: the other rows of the last layer are needed for keys and values only.
+        If `wanted` [R] is given, returns those rows alone, in this order: the other rows of the last layer are needed
+        for keys and values only.
         """
         angles = positions[:, None].float() * self.inverse_frequency  # [T, R/2]
         x = self.embed_tokens(ids)
-        if self.memory is not None:
-            x = x + self.memory(text)
         cos, sin = rotation(angles, x.dtype)
-        if self.compiled is not None:
-            x = self.compiled(self.layers, x, cos, sin, attend)
-            x = x if wanted is None else x[wanted]
+        found = None if self.compiled is None else self.compiled(self.layers, x, cos, sin, attend)
+        if found is not None:
+            x = found if wanted is None else found[wanted]
         else:
             *layers, last = cast("list[Layer]", list(self.layers))
             for layer in layers:

@@ -129,22 +129,22 @@ class NoiseCanvas:
 
     Attributes:
         tokens: [L] int64, what the next step reads: accepted tokens and fresh noise.
-        held: the tokens that stay, by their positions: those that a constraint has settled.
+        held: what stays, by its position: what a constraint has settled.
         last: the result of the last step.
         steps: how many were made.
         unchanged: how many steps in a row left the best tokens as they were; a scalar tensor after the second one.
     """
 
     tokens: Tensor
-    held: dict[int, int] = field(default_factory=dict)
+    held: dict[int, Prediction] = field(default_factory=dict)
     last: Stepped | None = None
     steps: int = 0
     unchanged: Tensor | int = 0
 
     def hold(self) -> None:
         """Put the tokens that stay on the canvas."""
-        for column, token in self.held.items():
-            self.tokens[column] = token
+        for column, found in self.held.items():
+            self.tokens[column] = found.token
 
 
 NoiseJob: TypeAlias = Job[RevealPolicy, NoiseCanvas | None, E]
@@ -222,6 +222,8 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
 
     def step(self, jobs: Sequence[NoiseJob[E]]) -> None:
         """Encode a chunk of every job that has something to encode, and denoise one step of all others together."""
+        if not jobs:
+            return
         encoded = sum(job.prefill_rows for job in jobs)
         ready: list[tuple[NoiseJob[E], NoiseCanvas]] = []
         self.use_threads(encoded + len(jobs) * self._shape.canvas)
@@ -292,7 +294,6 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
         drawn_at_random = sampling.temperature > 0
         if drawn_at_random:
             warmth = warmth * sampling.temperature
-        warmth = warmth.to(logits.device)
         raw = self._shaped(job, canvas, logits)
         told = raw / warmth
         best, entropy = told.argmax(dim=-1), _entropies(told)
@@ -317,10 +318,10 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
         banned = [column for column in range(self._shape.canvas) if job.bans_end(column)]
         for end in job.ends if banned else ():
             logits[banned, end] = -torch.inf
-        for column, token in canvas.held.items():
-            told = logits[column, token].clone()
+        for column, found in canvas.held.items():
+            told = logits[column, found.token].clone()
             logits[column] = -torch.inf
-            logits[column, token] = told.nan_to_num(neginf=0.0)
+            logits[column, found.token] = told.nan_to_num(neginf=0.0)
         return logits
 
     def _go_on(self, job: NoiseJob[E], canvas: NoiseCanvas, last: Stepped, raw: Tensor, *, done: bool) -> None:
@@ -361,9 +362,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
         accepted, proposed = told.accepted.tolist(), told.best.tolist()
         while job.front < len(proposed):
             column = job.front
-            token = canvas.held.get(column)
-            if token is None:
-                token = only_token(job, walk, column, raw.shape[-1])
+            token = only_token(job, walk, column, raw.shape[-1])
             if token is None:
                 if not (accepted[column] or done or final):
                     return False
@@ -371,7 +370,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
             taken = accepts(job, walk, token)
             if not taken:
                 token = draw_allowed(job, walk, column, raw[column])
-            canvas.held[column] = token
+            canvas.held[column] = _predictions(raw[column][None], told.best.new_tensor([token]))[0]
             job.front += 1
             told.best[column] = canvas.tokens[column] = token
             if token in job.ends:
@@ -385,12 +384,18 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E])
 
         `raw` [L, V] is the model's logits for them, at temperature 1.
         """
-        raw, best = raw[:length], last.best[:length]
-        log_probs = raw.log_softmax(dim=-1).gather(-1, best[:, None])[:, 0].clamp(min=LOWEST)
-        numbers = (log_probs.tolist(), _entropies(raw).tolist())
-        job.extend([Prediction(*row) for row in zip(best.tolist(), *numbers, strict=True)])
+        held = job.canvas.held if job.canvas is not None else {}
+        found = _predictions(raw[:length], last.best[:length])
+        job.extend([held.get(column, told) for column, told in enumerate(found)])
         job.canvas = None
         job.prefill_target = len(job.tokens)
+
+
+def _predictions(logits: Tensor, tokens: Tensor) -> list[Prediction]:
+    """What the model's logits [L, V] say of `tokens` [L]."""
+    log_probs = logits.log_softmax(dim=-1).gather(-1, tokens[:, None])[:, 0].clamp(min=LOWEST)
+    numbers = (log_probs.tolist(), _entropies(logits).tolist())
+    return [Prediction(*row) for row in zip(tokens.tolist(), *numbers, strict=True)]
 
 
 def _entropies(logits: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ class Batch:
     """Tensors of one step: B documents of T rows each; N scored rows in total.
 
     Attributes:
-        ids, positions, limit: [B, T] int64; valid: [B, T] bool; text: [B, T, 3] int64. See `Example`.
+        ids, positions, limit: [B, T] int64; valid: [B, T] bool. See `Example`.
         scored: [N] int64, rows of the flattened [B * T] that have a loss.
         targets: [N] int64; weights: [N] float32, normalised so that the loss is their weighted sum; groups: [N].
     """
@@ -37,7 +37,6 @@ class Batch:
     positions: Tensor
     limit: Tensor
     valid: Tensor
-    text: Tensor
     scored: Tensor
     targets: Tensor
     weights: Tensor

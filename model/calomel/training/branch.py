@@ -17,7 +17,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from calomel.engine.memory import REACH
 from calomel.prompts.own import NEAR_TOKENS
 from calomel.prompts.tokenizer import SPECIAL_TOKENS, Tokenizer
 from calomel.training.config import BatchShape, TrainConfig
@@ -44,7 +43,6 @@ class Example:
         ids, positions: [T].
         valid: [T]; False for padding, which nothing may attend to.
         limit: [T] how many rows of the front a row sees.
-        text: [T, REACH + 1] the tokens that a row reads as text, its own last; see `calomel.engine.memory`.
         targets, weights, groups: [T] the id to predict, the weight of its loss (0: none), and the part of the loss.
     """
 
@@ -52,7 +50,6 @@ class Example:
     positions: Ints
     valid: Bools
     limit: Ints
-    text: Ints
     targets: Ints
     weights: Floats
     groups: Ints
@@ -76,7 +73,6 @@ def empty_example(shape: BatchShape, tokenizer: Tokenizer) -> Example:
         positions=np.zeros(total, dtype=np.int64),
         valid=np.zeros(total, dtype=np.bool_),
         limit=np.ones(total, dtype=np.int64),
-        text=np.zeros((total, REACH + 1), dtype=np.int64),
         targets=np.zeros(total, dtype=np.int64),
         weights=np.zeros(total, dtype=np.float32),
         groups=np.zeros(total, dtype=np.int64),
@@ -119,7 +115,6 @@ class BranchWriter:
     def __init__(self, tokenizer: Tokenizer, config: TrainConfig) -> None:
         self._tokenizer = tokenizer
         self._config = config
-        self._memory = config.model.model_config(tokenizer).memory
 
     def front(self, out: Example, ids: Sequence[int], positions: Ints, shape: BatchShape) -> None:
         """The shared context; every row predicts the next one."""
@@ -130,8 +125,6 @@ class BranchWriter:
         out.limit[: shape.front] = np.arange(1, shape.front + 1)
         out.targets[: count - 1] = ids[1:]
         out.weights[: count - 1] = 1.0
-        if self._memory is not None:
-            _read(out, 0, [0] * REACH, ids)
 
     def branch(
         self, out: Example, index: int, question: Question, shape: BatchShape, rate: float, rng: random.Random
@@ -149,19 +142,6 @@ class BranchWriter:
         middle = question.base + len(head) - 1
         self._causal(out, begin, middle, answer, shape)
         self._canvases(out, begin + shape.canvas, middle, question, shape, rate, rng)
-        if self._memory is None:
-            return
-        known = [*out.ids[max(0, question.seen - REACH - 1) : question.seen].tolist(), *head]
-        prefix = self._memory.before(known, len(known), REACH + 1)
-        _read(out, first, self._memory.before(known, len(known) - len(head)), head)
-        # The middle mark stands for the last token before the hole, also at the beginning of a canvas.
-        _read(out, begin - 1, prefix[:-1], [prefix[-1], *answer[: shape.canvas]])
-        for canvas in (begin + shape.canvas, begin + 2 * shape.canvas):
-            shown = out.ids[canvas : canvas + shape.canvas].tolist()
-            if self._config.model.logit_shift:
-                _read(out, canvas, prefix[:-1], [prefix[-1], *shown[1:]])
-            else:
-                _read(out, canvas, prefix[1:], shown)
 
     def _causal(self, out: Example, start: int, middle: int, answer: list[int], shape: BatchShape) -> None:
         kept = answer[: shape.canvas]
@@ -251,12 +231,6 @@ class BranchWriter:
         if rng.random() < 0.5:  # noqa: PLR2004
             return rng.choice(answer)
         return rng.randrange(len(SPECIAL_TOKENS), self._tokenizer.vocab_size)
-
-
-def _read(out: Example, start: int, before: Sequence[int], ids: Sequence[int]) -> None:
-    """Let the rows from `start` on read the text `ids` after `before`, which has `REACH` tokens."""
-    text = np.array([*before, *ids])
-    out.text[start : start + len(ids)] = np.lib.stride_tricks.sliding_window_view(text, REACH + 1)
 
 
 def _weight(count: int, shown: int, clip: float) -> float:

@@ -10,7 +10,6 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError
 
 from calomel.engine.config import DiffusionConfig, LayerType, ModelConfig
-from calomel.engine.memory import MemoryConfig
 from calomel.prompts.parts import RegionBounds
 from calomel.prompts.tokenizer import Tokenizer
 
@@ -36,17 +35,9 @@ class ModelShape:
     max_position_embeddings: int = 32768
     max_canvas: int = 64
     logit_shift: bool = False
-    # Entries of each n-gram table, and numbers per entry; no tables if 0.
-    memory_entries: int = 0
-    memory_width: int = 64
 
     def model_config(self, tokenizer: Tokenizer) -> ModelConfig:
         """The `ModelConfig` of this shape, with as many tokens as `tokenizer` has."""
-        memory = None
-        if self.memory_entries:
-            # These tokens come between the text and an answer.
-            pauses = (tokenizer.region, tokenizer.near)
-            memory = MemoryConfig(self.memory_entries, self.memory_width, pauses, tokenizer.middle)
         layer_types: tuple[LayerType, ...] = tuple(
             "full_attention" if (layer + 1) % self.full_every == 0 else "sliding_attention"
             for layer in range(self.layers)
@@ -62,7 +53,6 @@ class ModelShape:
             max_position_embeddings=self.max_position_embeddings,
             sliding_window=self.sliding_window,
             layer_types=layer_types,
-            memory=memory,
             diffusion=DiffusionConfig(
                 mask_token_id=tokenizer.mask,
                 end_token_id=tokenizer.end,

@@ -303,9 +303,7 @@ class LossModel(nn.Module):
             attend = TreeAttention(config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
         else:
             attend = FlexTreeAttention(config, batch.shape.documents, masks)
-        hidden: Tensor = self.transformer(
-            batch.ids.flatten(), batch.positions.flatten(), attend, batch.text.flatten(0, 1)
-        )
+        hidden: Tensor = self.transformer(batch.ids.flatten(), batch.positions.flatten(), attend)
         return hidden
 
 

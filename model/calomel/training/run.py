@@ -407,9 +407,9 @@ def _abilities(config: TrainConfig) -> dict[str, Any]:
 
 
 def _begin_with(model: Transformer, trained: Transformer) -> None:
-    """Copy the weights of `trained`; n-gram tables that it lacks are new, and contribute nothing yet."""
+    """Copy the weights of `trained`."""
     found = model.load_state_dict(trained.state_dict(), strict=False)
-    unlike = [*found.unexpected_keys, *(name for name in found.missing_keys if not name.startswith("memory."))]
+    unlike = [*found.unexpected_keys, *found.missing_keys]
     if unlike:
         raise TrainingConfigError(f"the starting checkpoint has another shape: {', '.join(sorted(unlike))}")
 
@@ -439,14 +439,11 @@ def _tokenizer(config: TrainConfig, console: Console) -> Tokenizer:
 def _initialise(model: Transformer) -> None:
     """Small embeddings; the projections that write to the residual stream start at zero (as in modded-nanogpt)."""
     for name, parameter in model.named_parameters():
-        if name.endswith(("o_proj.weight", "down_proj.weight", "memory.projection.weight")):
+        if name.endswith(("o_proj.weight", "down_proj.weight")):
             torch.nn.init.zeros_(parameter)
         elif parameter.ndim > 1:
-            deviation = (
-                0.02
-                if any(part in name for part in ("embed", "lm_head", "tables"))
-                else parameter.shape[1] ** -0.5 * 0.6
-            )
+            table = "embed" in name or "lm_head" in name
+            deviation = 0.02 if table else parameter.shape[1] ** -0.5 * 0.6
             torch.nn.init.normal_(parameter, std=deviation)
 
 
