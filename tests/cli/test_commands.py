@@ -200,9 +200,9 @@ def test_options_reach_the_trainer(run: Runner, tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("package", "words", "hint"),
     [
-        ("scipy.optimize", ("serve",), "install Calomel's extra `bench`"),
-        ("zstandard", ("corpus", "--out", "."), "install Calomel's extra `train`"),
-        ("transformers", ("serve",), "install Calomel's extra `families`"),
+        ("scipy.optimize", ("serve",), "install Calomel's extra `bench`: see docs/install.md#extras"),
+        ("zstandard", ("corpus", "--out", "."), "install Calomel's extra `train`: see docs/install.md#extras"),
+        ("transformers", ("serve",), "install Calomel's extra `families`: see docs/install.md#extras"),
         ("httpx", ("serve",), "install Calomel again"),
     ],
 )
@@ -332,7 +332,7 @@ REFUSED = [
     ("fill a.py --at 1:1 --model weights.gguf", "weights.gguf is "),
     ("fill a.py --at 1:1 --model a.py", "a.py is a file: a model is a folder"),
     ("bench edits", "try: name a folder of next-edit scenarios, or --held-out"),
-    ("bench edits --held-out folder", "both scenarios and --held-out"),
+    ("bench edits --held-out folder", "a SUITE and --held-out cannot be combined"),
     ("bench edits --held-out --aggressiveness loud", "--aggressiveness 'loud'"),
     ("train run.toml --out out", "run.toml does not exist"),
     ("train no.toml --out out", "no.toml is not valid TOML"),
@@ -340,7 +340,7 @@ REFUSED = [
     ("train speed.toml --out out", "speed.toml: speed: "),
     ("train layers.toml --out out", "layers.toml: model.layrs: "),
     ("train shapes.toml --out out", "calomel edits"),
-    (f"{CALIBRATE} --samples samples.jsonl --log samples.jsonl", "both --samples and --log"),
+    (f"{CALIBRATE} --samples samples.jsonl --log samples.jsonl", "--samples and --log cannot be combined"),
     (f"{CALIBRATE} --log missing.jsonl", "missing.jsonl does not exist"),
     (f"{CALIBRATE} --samples missing.jsonl", "missing.jsonl"),
     (f"{CALIBRATE} --samples torn.jsonl", "torn.jsonl, line 2"),

@@ -102,6 +102,7 @@ def test_a_server_that_hangs_is_found(run: Runner, home: Path, monkeypatch: pyte
         done = run("doctor")
     assert done.status == 1
     assert f"fail  running server: process {os.getpid()} at {url} does not answer" in done.out
+    assert f"→ stop process {os.getpid()}, then run `calomel serve` again" in done.out
     assert "secret" not in done.out
 
 
@@ -191,13 +192,21 @@ FOUND: dict[str, tuple[str, str, tuple[str, ...], int, tuple[str, ...]]] = {
     ),
     "a file that is ignored": (
         OWN, "", (".env",), 0,
-        ("An ignore rule excludes this file. (secret_file:.env)",
+        ("This file may contain a secret (.env).",
          'privacy.ignore = ["!.env"]'),
     ),
     "a language that is off": (
         OWN, "[suggest.languages]\npython = false", ("a.py",), 0,
         ("Suggestions are off for this language. (python, in calomel.toml)",
          "suggest.languages = { python = true }"),
+    ),
+    "a file that a program wrote": (
+        OWN, "", ("a.lock",), 0,
+        ("This file is generated (*.lock).",),
+    ),
+    "a pattern of one's own": (
+        OWN, '[privacy]\nignore = ["*.sql"]', ("a.sql",), 0,
+        ("A pattern in privacy.ignore excludes this file (*.sql).",),
     ),
     "a language that is off in VS Code": (VSCODE, OFF_IN_VSCODE, ("a.go",), 0, ("(go, in VS Code)",)),
 }  # fmt: skip
@@ -221,6 +230,12 @@ def test_why_nothing_is_suggested_is_said_in_one_line_with_what_to_do(
     found, (line,) = said(run, *asked)
     assert found == status
     assert [part for part in parts if part not in line] == []
+
+
+def test_a_server_with_the_model_is_named_with_the_setting_that_names_it(run: Runner, home: Path) -> None:
+    configured(home, OWN, '[server]\nupstream = "http://127.0.0.1:9"')
+    line = "ok    editors' model: the model at http://127.0.0.1:9 (server.upstream in calomel.toml)\n"
+    assert line in run("doctor").out
 
 
 def test_a_language_that_is_off_leaves_the_others_on(run: Runner, home: Path) -> None:

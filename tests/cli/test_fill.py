@@ -79,6 +79,15 @@ def test_json_gives_back_every_byte(run: Runner, filler: Any, source: Path) -> N
     assert (answer["confidence"], answer["steps"], answer["seconds"]) == (0.75, 2, 0.012)
 
 
+def test_an_answer_that_does_not_fit_is_an_empty_gap_and_says_what_to_do(
+    run: Runner, filler: Any, source: Path
+) -> None:
+    filler.answers = [""]
+    done = run("fill", source, "--at", "2:12")
+    assert (done.status, "return ⟦⟧" in done.out) == (0, True)
+    assert "The model's answer does not fit here. Try another place or a larger model." in done.err
+
+
 @pytest.mark.parametrize(
     ("error", "status"), [(InvalidRequestError("no policy is named 'fast'"), 2), (CacheFullError("no page is free"), 1)]
 )

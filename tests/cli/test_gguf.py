@@ -163,7 +163,7 @@ def test_of_another_shape_it_is_left_to_llama_cpp(run: Runner, place: Path, said
     ran = run("fill", "a.py", "--at", "2:19", "--model", file)
 
     assert ran.status != 0
-    assert f"{reason}llama-server -m {file} --port 8080 serves it" in " ".join(ran.err.split())
+    assert f"{reason}Instead, run `llama-server -m {file} --port 8080`" in " ".join(ran.err.split())
 
 
 def test_one_that_is_cut_short_is_called_damaged(run: Runner, place: Path) -> None:

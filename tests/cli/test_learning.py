@@ -208,8 +208,10 @@ def test_it_prints_what_became_of_suggestions(run: Runner, used: Path) -> None:
     assert re.search(r"^ +accepted +4 +67 \[", out, re.MULTILINE)
     assert rows["python"][:2] == ["4", "4"]
     assert rows["low_confidence"][0] == "6"
-    for word in ("By language", "By maker", "By kind", "By day", "Why suggestions were hidden", "rename", "rust"):
+    assert re.search(r"^ +dismissed +1 +17 \[", out, re.MULTILINE)
+    for word in ("By language", "By source", "By kind", "By day", "Why suggestions were hidden", "rename", "rust"):
         assert word in out
+    assert not {"maker", "taken", "rejected", "withheld"} & set(re.findall(r"[a-z]+", out))
 
 
 def test_json_has_every_figure_of_the_last_days_with_its_bounds(document: Document) -> None:

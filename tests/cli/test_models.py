@@ -170,8 +170,11 @@ def test_nothing_is_fetched_offline_or_over_what_is_there(
     assert "exists already" in run("models", "fetch", "me/small").err
     assert "nano is the shipped model's name" in run("models", "fetch", "me/other", "--name", "nano").err
     assert "name may contain only" in run("models", "fetch", "me/small", "--name", "../x").err
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert "HF_HUB_OFFLINE forbids downloads" in run("models", "fetch", "me/other").err
+    for variable in ("CALOMEL_OFFLINE", "HF_HUB_OFFLINE"):
+        with monkeypatch.context() as patch:
+            patch.setenv(variable, "1")
+            refused = run("models", "fetch", "me/other").err
+        assert refused == f"error: {variable} forbids downloads\ntry: unset {variable}\n"
     assert len(hub.asked) == 2
 
 

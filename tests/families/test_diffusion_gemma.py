@@ -226,7 +226,7 @@ def test_without_transformers_the_error_says_how_to_install_it(folder: Path, mon
 
     for version, said in ((missing, "none"), (lambda _: "5.12.1", "5.12.1")):
         monkeypatch.setattr("calomel.families.diffusion_gemma.metadata.version", version)
-        with pytest.raises(CheckpointError, match=rf"{said} is installed.*Calomel's extra families"):
+        with pytest.raises(CheckpointError, match=rf"{said} is installed.*Calomel's extra .families."):
             opened(folder)
 
 

@@ -56,7 +56,7 @@ async def test_the_context_of_a_file_that_is_kept_from_models_is_empty_and_says_
     edit(editor, there / ".env", "dotenv")
     shown = await editor.command("calomel.showContext", place(0, 0, (there / ".env").as_uri()))
     assert (shown["parts"], shown["reason"]) == ([], "ignored_path")
-    assert "secret_file" in shown["message"]
+    assert shown["message"] == "This file may contain a secret (.env)."
 
 
 async def test_a_document_that_was_never_saved_is_judged_by_its_language(editor: Editor) -> None:

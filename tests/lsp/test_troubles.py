@@ -93,7 +93,7 @@ async def test_what_stands_before_an_address_is_kept_to_oneself() -> None:
 
 async def test_a_file_that_is_ignored_is_named(editor: Editor) -> None:
     said = await told(editor, uri="file:///workspace/.env")
-    assert said == ["Calomel: An ignore rule excludes this file. (secret_file:.env)"]
+    assert said == ["Calomel: This file may contain a secret (.env)."]
     assert editor.script.requests == []
 
 

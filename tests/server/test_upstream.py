@@ -56,7 +56,7 @@ TOLD = [name for name in FORMATS if name != "mercury"]
 NO_TOKENS = {"error": {"code": 501, "message": "Infill is not supported by this model: prefix token is missing."}}
 
 
-FOR_EDITORS = '; in the settings of your editors: upstream = "%s" below [server]'
+FOR_EDITORS = '; in the settings of your editors: upstream = "%s"%s below [server]'
 
 
 @pytest.fixture
@@ -808,13 +808,18 @@ def told(settings: dict[str, Any], ports: Sequence[tuple[str, int]] = ()) -> lis
 def test_the_doctor_finds_servers_of_this_machine_and_says_the_line_that_uses_them(stack: ExitStack) -> None:
     many = Play(models=("nomic-embed", "qwen3:8b", "qwen2.5-coder:7b", "llama3.2"))
     apps = {"LM Studio": played.openai(Play()), "Ollama": played.ollama(many), "llama.cpp": played.llama_cpp(Play())}
-    named = {"Ollama": " --upstream-model qwen2.5-coder:7b"}
+    option = {"Ollama": " --upstream-model qwen2.5-coder:7b"}
+    line = {"Ollama": ' and upstream_model = "qwen2.5-coder:7b"'}
     urls = {name: stack.enter_context(served(app)) for name, app in apps.items()}
     other = stack.enter_context(served(Starlette()))
     ports = [(name, int(url.rpartition(":")[2])) for name, url in {**urls, "vLLM": other, "none": "x:1"}.items()]
 
     assert told({}, ports) == [
-        ("ok", f"{name} runs at {url}", f"calomel serve --upstream {url}{named.get(name, '')}{FOR_EDITORS % url}")
+        (
+            "ok",
+            f"{name} runs at {url}",
+            f"calomel serve --upstream {url}{option.get(name, '')}{FOR_EDITORS % (url, line.get(name, ''))}",
+        )
         for name, url in urls.items()
     ]
 

@@ -271,8 +271,8 @@ async function showMenu({ server, preview, inline }: Parts): Promise<void> {
     ...(document === undefined
       ? []
       : [
-          entry(`$(code) ${turn("off_language", `those for ${document.languageId}`)}`, "toggleLanguage"),
-          entry(`$(file) ${turn("off_file", "those in this file")}`, "toggleFile"),
+          entry(`$(code) ${turn("off_language", `suggestions for ${document.languageId}`)}`, "toggleLanguage"),
+          entry(`$(file) ${turn("off_file", "suggestions in this file")}`, "toggleFile"),
         ]),
     entry("$(bell-slash) Snooze", "snooze"),
     entry("$(server-process) Choose a model", "chooseModel"),

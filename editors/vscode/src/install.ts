@@ -114,7 +114,7 @@ export async function install(
       }
     }
     if (!isProgram(inside(folder, "calomel"))) {
-      throw new Error("The installation failed: it contains no `calomel`.");
+      throw new Error("The installation finished without the program `calomel`. Check that the wheel is Calomel's, then try again.");
     }
     writeFileSync(join(folder, DONE), wanted.version);
   } catch (error) {

@@ -4,6 +4,7 @@ import { homedir } from "node:os";
 import * as vscode from "vscode";
 import { isCancelled } from "./cancelled";
 import { findTool, install, installed } from "./install";
+import { startedInstead } from "./program";
 import type { Server } from "./server";
 
 const NO_TOOL =
@@ -76,8 +77,7 @@ export class Installer implements vscode.Disposable {
     if (own !== null && found.program === own.program) {
       vscode.window.setStatusBarMessage(`Calomel: version ${own.version} of the server is installed`, READ_MS);
     } else {
-      const used = found.program ?? "the setting calomel.path";
-      await vscode.window.showInformationMessage(`Calomel: the server is installed, but ${used} takes precedence.`);
+      await vscode.window.showInformationMessage(`Calomel: the server is installed, but ${startedInstead(found)}`);
     }
   }
 

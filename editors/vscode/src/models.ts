@@ -55,7 +55,7 @@ async function items(server: Server, pages: Pages): Promise<Item[]> {
 
 async function address(): Promise<Choice | null> {
   const url = await vscode.window.showInputBox({
-    title: "The address of a llama.cpp, Ollama, vLLM or LM Studio",
+    title: "Address of a llama.cpp, Ollama, vLLM or LM Studio server",
     value: "http://127.0.0.1:8080",
   });
   return url === undefined || url.trim() === "" ? null : { upstream: url.trim() };

@@ -50,6 +50,13 @@ export function findProgram(around: Surroundings): Found {
   return found ?? { program: null, message, set: false };
 }
 
+/** What starts in place of the program that was just installed, and what to do about it. */
+export function startedInstead(found: Found): string {
+  return found.program === null || found.where === "setting"
+    ? "the setting calomel.path names another. Clear it to use this one."
+    : `VS Code starts ${found.program} instead. Remove that one to use this one.`;
+}
+
 /** Where a program of this name would be. */
 export function onPath(name: string, path: string): string[] {
   return path

@@ -147,7 +147,7 @@ export class Server implements vscode.Disposable {
       this.output.error(error instanceof Error ? error : String(error));
       if (this.client === client) {
         this.client = null;
-        this.fail("error", `${found.program} lsp did not start; see the log.`);
+        this.fail("error", `${found.program} lsp did not start; see the output channel “Calomel”.`);
       }
     }
   }
@@ -352,7 +352,7 @@ export class Server implements vscode.Disposable {
       this.say({ state: "starting", message: "Calomel stopped. Restarting…" });
       return CloseAction.Restart;
     }
-    this.fail("error", "Calomel stopped several times; see the log.");
+    this.fail("error", "Calomel stopped several times; see the output channel “Calomel”.");
     return CloseAction.DoNotRestart;
   }
 

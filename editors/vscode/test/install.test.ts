@@ -115,7 +115,7 @@ test("a cancelled one leaves nothing behind", async () => {
 });
 
 test("without a program in it nothing is installed", async () => {
-  await assert.rejects(run(program("uv", "exit 0")), /contains no `calomel`/);
+  await assert.rejects(run(program("uv", "exit 0")), /without the program `calomel`/);
   assert.equal(installed(storage), null);
 });
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findProgram } from "../src/program";
+import { findProgram, startedInstead } from "../src/program";
 import type { Surroundings } from "../src/program";
 
 function around(programs: string[], more: Partial<Surroundings> = {}): Surroundings {
@@ -29,10 +29,23 @@ test("the setting is followed, and nothing else where it is wrong", () => {
 });
 
 test("a workspace's virtual environment comes before PATH, PATH before the user's own", () => {
-  const all = ["/w/.venv/bin/calomel", "/usr/bin/calomel", "/home/u/.local/share/calomel/venv/bin/calomel"];
-  assert.equal(findProgram(around(all)).program, all[0]);
-  assert.equal(findProgram(around(all.slice(1))).program, all[1]);
-  assert.equal(findProgram(around(all.slice(2))).program, all[2]);
+  const all = [
+    "/w/.venv/bin/calomel",
+    "/usr/bin/calomel",
+    "/home/u/.local/share/calomel/venv/bin/calomel",
+    "/home/u/.local/bin/calomel",
+  ];
+  for (const [index, program] of all.entries()) {
+    assert.equal(findProgram(around(all.slice(index))).program, program);
+  }
+});
+
+test("after an installation, what starts instead is named with what to do", () => {
+  const programs = ["/opt/calomel", "/usr/bin/calomel"];
+  assert.match(startedInstead(findProgram(around(programs))), /starts \/usr\/bin\/calomel instead\. Remove that one/);
+  for (const set of ["/opt/calomel", "/gone"]) {
+    assert.match(startedInstead(findProgram(around(programs, { set }))), /setting calomel\.path names another\. Clear it/);
+  }
 });
 
 test("in a workspace that is not trusted nothing of it is started", () => {

@@ -44,11 +44,10 @@ class Figures:
     def table(self, name: str, base: Path) -> str:
         """Markdown; links as a page in the folder `base` needs them."""
         table = self._tables[name]
-        if "of" in table:
-            whole = self._tables[table["of"]]
-            table = {**whole, "rows": [whole["rows"][number] for number in table["rows"]]}
-        rows = [[*map(self._filled, row["cells"]), self._measured(row["of"], base)] for row in table["rows"]]
-        columns = [*table["columns"], "measured"]
+        columns, rows = table["columns"], [[*map(self._filled, row["cells"])] for row in table["rows"]]
+        if table.get("dates", True):
+            columns = [*columns, "measured"]
+            rows = [[*cells, self._measured(row["of"], base)] for cells, row in zip(rows, table["rows"], strict=True)]
         return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, ["---"] * len(columns), *rows))
 
     def write(self, page: Path) -> None:

@@ -409,7 +409,7 @@ def _text(repository: Repository, change: FileChange) -> tuple[str, str] | str:
 def _refusal_by_name(change: FileChange) -> str:
     path = PurePosixPath(change.path)
     if change.status not in {"A", "M", "R"} or not change.plain:
-        return {"D": "it was deleted", "T": "its type changed"}.get(change.status, "it is not a plain file")
+        return {"D": "it was deleted", "T": "its type changed"}.get(change.status, "it is not a regular file")
     if _LOCKS.search(path.name):
         return "a lock file"
     if not _VENDORED.isdisjoint(path.parts[:-1]):

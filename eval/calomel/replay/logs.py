@@ -180,7 +180,7 @@ def read_logs(path: Path) -> list[ReplayLog]:
         try:
             from calomel.replay.stories import read_packed_logs
         except ModuleNotFoundError as error:
-            message = f"{path} needs zstandard, which is missing: install Calomel's extra `bench`."
+            message = f"{path} needs zstandard: install Calomel's extra `bench` (see docs/install.md#extras)."
             raise LogError(message) from error
         return read_packed_logs(path)
     return [read_log(path)]

@@ -269,7 +269,7 @@ class ModelClient:
             self._say("error", str(error))
         else:
             LOG.error("the model did not load: %s", describe(error))
-            self._say("error", "The model did not load; see the log.")
+            self._say("error", "The model did not load; see lsp.log.")
 
     def _is(self, info: ModelInfo) -> None:
         self.info, self._failures = info, 0

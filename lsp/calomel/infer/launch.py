@@ -178,7 +178,9 @@ def _lock(path: Path, until: float) -> Iterator[None]:
         except OSError as error:
             raise CompleterError("failed", f"cannot write to {path.parent}: {error.strerror}") from None
         if not ours:
-            raise CompleterError("timeout", "another window has been starting the server for too long")
+            raise CompleterError(
+                "timeout", "another window is still starting the server: close it, then restart Calomel here"
+            )
         yield
 
 

@@ -93,7 +93,12 @@ class HttpCompleter:
         try:
             return decode_info(await self._send("GET", INFO_PATH))
         except FieldError as error:
-            raise CompleterError("refused", f"the server has another version: {error}") from None
+            field = error.field or "its answer"
+            raise CompleterError(
+                "refused",
+                f"the server and your editor use different versions of Calomel ({field}): upgrade the older one, then "
+                "restart",
+            ) from None
         except CompleterError as error:
             # It may have ended while its model was loaded.
             lost = self._ended is not None and error.code in {"unreachable", "failed"}

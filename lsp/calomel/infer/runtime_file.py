@@ -95,7 +95,7 @@ def read(path: Path) -> ServerRecord | None:
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise RuntimeFileError(f"{path} is not a plain file")
+            raise RuntimeFileError(f"{path} is not a regular file")
         if not is_own(status):
             raise RuntimeFileError(f"{path} belongs to another user")
         if rights_of_others(status):

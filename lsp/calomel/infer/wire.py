@@ -50,7 +50,9 @@ class ProtocolError(FieldError):
     """The other side has another version of the protocol."""
 
     def __init__(self) -> None:
-        super().__init__("protocol", f"this side speaks version {PROTOCOL_VERSION}; update the older of the two")
+        super().__init__(
+            "protocol", f"must be {PROTOCOL_VERSION}; upgrade the older of editor and server, then restart"
+        )
 
 
 @dataclass(frozen=True, slots=True)

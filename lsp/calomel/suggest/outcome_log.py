@@ -118,7 +118,7 @@ class OutcomeLog:
         status = os.fstat(self._file)
         if not stat.S_ISREG(status.st_mode):
             self._close()
-            raise OSError(0, "not a plain file")
+            raise OSError(0, "not a regular file")
         if rights_of_others(status):
             keep_private(self._file)
         # The last writer may have run out of disk space, or been killed.

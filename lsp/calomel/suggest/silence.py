@@ -38,7 +38,7 @@ class SilenceReason(StrEnum):
     LOADING = "loading", "The model is still loading."
     OVERLOADED = "overloaded", "The model server is overloaded."
     TIMEOUT = "timeout", "The model did not answer in time."
-    FAILED = "failed", "The model failed to answer; see the log."
+    FAILED = "failed", "The model failed to answer; see lsp.log and engine.log."
     NOT_TRAINED_FOR_EDITS = (
         "not_trained_for_edits",
         "This model writes completions but no next edits.",
@@ -87,8 +87,11 @@ class SilenceReason(StrEnum):
     CLOSED = "closed", "The session is ending."
 
 
-# For files that models do not see because of what they are, not because of a rule; by the verdict's reason.
-_UNFIT: Final = {
+# For files that models do not see, by the verdict's reason; the rule, if it names one, follows in brackets.
+_HIDDEN: Final = {
+    "secret_file": "This file may contain a secret.",
+    "excluded": "A pattern in privacy.ignore excludes this file.",
+    "gitignored": "Git ignores this file.",
     "too_large": "This file is larger than 1 MB.",
     "generated": "This file is generated.",
     "minified": "This file is minified.",
@@ -121,8 +124,9 @@ class Silence:
     @classmethod
     def kept(cls, reason: str) -> Self:
         """The silence in a file that no model sees, for the `reason` of `calomel.workspace.privacy.Verdict`."""
-        why = _UNFIT.get(reason.partition(":")[0], SilenceReason.IGNORED_PATH.message)
-        return cls(SilenceReason.IGNORED_PATH, why if reason in _UNFIT else f"{why} ({reason})")
+        name, _, rule = reason.partition(":")
+        why = _HIDDEN.get(name, SilenceReason.IGNORED_PATH.message)
+        return cls(SilenceReason.IGNORED_PATH, f"{why.removesuffix('.')} ({rule})." if rule else why)
 
 
 @dataclass(slots=True)

@@ -167,7 +167,7 @@ class Indexer:
             "the index is rebuilt after %s at %s:%s", type(error).__name__, Path(frame.filename).name, frame.lineno
         )
         if self.restarts == 1:
-            self._say("Reading the workspace failed; Calomel tries again. See the log.")
+            self._say("Reading the workspace failed; Calomel tries again. See lsp.log.")
         self._let_go()
         self._batches.clear()
         self._stamps.clear()
@@ -263,13 +263,17 @@ class Indexer:
             return
         self._deaths += 1
         if self._deaths > _DEATHS:
-            self._say(f"Suggestions cannot use other files: the indexing process keeps failing ({ended or why}).")
+            why = f"the indexing process keeps failing ({ended or why})"
+            self._say(f"Suggestions cannot use other files: {why}. Restart Calomel to try again.")
             self._batches.clear()
             self._tell(self._total - self._read)
             return
         # One death is no proof against a file: somebody may have killed the process.
         if len(batch) == 1 and self._deaths > 1:
-            self._say(f"{batch[0].file.name} is missing from suggestions: the indexing process fails on it ({ended}).")
+            self._say(
+                f"Calomel cannot index {batch[0].file.name} ({ended}), so suggestions in other files ignore it. "
+                "To hide it completely, add it to privacy.ignore."
+            )
             self._deaths = 0
             self._tell(1)
             return

@@ -71,7 +71,7 @@ class PrivacySettings:
     ignore: tuple[str, ...] = setting(
         (), "Patterns of files to hide from the model, as in .gitignore; `!pattern` includes a file again."
     )
-    gitignore: bool = setting(True, "Hide files that git ignores from the model.", user=True)
+    gitignore: bool = setting(True, "Hide git-ignored files from the model.", user=True)
     mask_secrets: bool = setting(True, "Replace keys and passwords in your source with asterisks.", user=True)
 
 
@@ -79,7 +79,7 @@ class PrivacySettings:
 class SuggestSettings:
     """When to suggest, and how much."""
 
-    enabled: bool = setting(True, "Enable suggestions. If off, only the key asks for them.")
+    enabled: bool = setting(True, "Enable suggestions. If off, they appear only when you press the key that asks.")
     show: Literal["always", "hint", "on_request"] = setting(
         "always", "What appears before you press the key: suggestions (always), a mark (hint), or nothing (on_request)."
     )
@@ -91,8 +91,8 @@ class SuggestSettings:
     in_strings: bool = setting(True, "Suggest inside strings.")
     aggressiveness: Aggressiveness = setting(
         "balanced",
-        "How confident Calomel must be: quiet, balanced, eager, or a probability. Balanced aims to lose at most one in "
-        "20 suggestions you would accept, eager one in 100.",
+        "How confident Calomel must be. Balanced aims to lose at most one in 20 suggestions you would accept, "
+        "eager one in 100. A number is the probability of acceptance that a suggestion needs.",
     )
     aggressiveness_by_language: Mapping[str, Aggressiveness] = setting(
         {}, "How confident Calomel must be, by language id; `*` means all other languages."
@@ -129,9 +129,7 @@ class ServerSettings:
     )
     token: Text | None = setting(None, "Token for `url`. `token_file` is safer.", user=True)
     token_file: Path | None = setting(None, "File with the token for `url`.", user=True)
-    model: Path | None = setting(
-        None, "Folder of a model, or its name in `calomel models list`. Unset: the built-in nano.", user=True
-    )
+    model: Path | None = setting(None, "A model's name, folder or GGUF file. Unset: nano.", user=True)
     upstream: Text | None = setting(
         None,
         "Address of a model server: http://127.0.0.1:8080 for llama.cpp, http://127.0.0.1:11434 for Ollama.",
@@ -157,7 +155,7 @@ class ServerSettings:
         user=True,
     )
     idle_minutes: Annotated[float, Meta(ge=0.1, le=10_080.0)] = setting(
-        30.0, "Idle minutes after which a server started by your editor stops.", user=True
+        30.0, "Stop the server your editor started after this many idle minutes.", user=True
     )
 
 

@@ -143,7 +143,7 @@ def _check_transformers() -> None:
     if found is None or (int(found[1]), int(found[2])) < _LEAST:
         raise CheckpointError(
             f"DiffusionGemma runs on transformers, {_LEAST[0]}.{_LEAST[1]} or newer ({there} is installed): "
-            "install Calomel's extra families"
+            "install Calomel's extra `families` (see docs/install.md#extras)"
         )
 
 

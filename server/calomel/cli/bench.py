@@ -28,7 +28,9 @@ _Options = TypeVar("_Options")
 
 bench = typer.Typer(help="Measure quality and speed on this machine.", no_args_is_help=True, rich_markup_mode=None)
 
-Policy = Annotated[str | None, typer.Option(help="Reveal policy, also POLICY@STEPS. Default: the model's own.")]
+Policy = Annotated[
+    str | None, typer.Option(help="Reveal policy; add @STEPS to limit the steps. Default: the model's own.")
+]
 Quick = Annotated[bool, typer.Option("--quick", help="A subset that takes at most three minutes.")]
 Json = Annotated[Path | None, typer.Option(help="Write the figures as JSON to this file.")]
 Results = Annotated[
@@ -57,7 +59,7 @@ def infill(
 ) -> None:
     """Quality: fill held-out gaps.
 
-    Compared with left-to-right decoding.
+    It compares the answers with left-to-right decoding.
     """
     given = locals()
     from calomel.bench.infill import InfillOptions, run_infill
@@ -94,7 +96,7 @@ def speed(
 def keystrokes(model: Model = None, quick: Quick = False, json: Json = None, results: Results = None) -> None:
     """Time from a keystroke to its suggestion.
 
-    Through the real language server.
+    It uses the real language server.
     """
     from calomel.bench.keystrokes import run_keystrokes
 
@@ -121,7 +123,7 @@ def load(
 ) -> None:
     """The server under load.
 
-    Answers, errors, what one more client waits for, memory, and leaks.
+    It measures answers, errors, what one more client waits for, memory, and leaks.
     """
     given = locals()
     from calomel.bench.load import LoadOptions, run_load
@@ -184,9 +186,10 @@ def edits(
 
     A suite's score appears next to its published rows.
     """
-    if held_out == (suite is not None):
-        what = "both scenarios and --held-out" if held_out else "no scenarios to measure"
-        raise InputError(what, "name a folder of next-edit scenarios, or --held-out")
+    if held_out and suite is not None:
+        raise InputError("a SUITE and --held-out cannot be combined", "remove one of them")
+    if suite is None and not held_out:
+        raise InputError("no scenarios to measure", "name a folder of next-edit scenarios, or --held-out")
     if recorded is not None and suite is None:
         raise InputError("--recorded needs scenarios", "name the folder of next-edit scenarios the answers belong to")
     if chain and recorded is None:
@@ -218,7 +221,7 @@ def selectivity(
 ) -> None:
     """The filter: ranking, calibration and costs.
 
-    What each threshold and each hard filter costs, on samples of replays.
+    It shows what each threshold and each hard filter costs, on samples of replays.
     """
     given = locals()
     from calomel.bench.selectivity import SelectivityOptions, run_selectivity
@@ -235,7 +238,7 @@ def report(
 ) -> None:
     """Write the tables of figures in the documentation.
 
-    From the JSON files of earlier runs.
+    It reads the JSON files of earlier runs.
     """
     from calomel.bench.figures import Figures
 

@@ -29,7 +29,7 @@ def calibrate(
     model: Model = None,
     upstream: Upstream = None,
     out: Annotated[Path | None, typer.Option(help="Output. Default: your own calibrator.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Refit from scratch every kind that has samples.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ignore the shipped fit.")] = False,
     recall: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Fit recall instead, on files from `calomel corpus`; needs --out."),
@@ -46,7 +46,7 @@ def calibrate(
     from calomel.suggest.judging import user_calibrator_path
 
     if samples and log is not None:
-        raise InputError("both --samples and --log", "choose one of them")
+        raise InputError("--samples and --log cannot be combined", "remove one of them")
     if recall is not None:
         _fit_recall(recall, model, out, holes, dry_run=dry_run)
         return

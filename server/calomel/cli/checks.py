@@ -47,17 +47,19 @@ def check_upstream(settings: ServeSettings, ports: Sequence[tuple[str, int]] = U
         yield fail("upstream", str(error), "correct that setting")
     except CompleterError as error:
         if error.code == "refused":
-            yield fail("upstream", str(error), "calomel serve does not start without it")
+            yield fail("upstream", str(error), "correct that, or remove `upstream`")
         else:
-            yield warn("upstream", str(error), "calomel serve waits for it")
+            yield warn("upstream", str(error), "start that server, or remove `upstream`")
 
 
 def _found(server: Running) -> Finding:
     """A server of this machine, and the command that uses it."""
     names = server.models
-    named = f" --upstream-model {shlex.quote(_likely(names))}" if len(names) > 1 else ""
-    editors = f'in the settings of your editors: upstream = "{server.url}" below [server]'
-    advice = f"calomel serve --upstream {server.url}{named}; {editors}"
+    option, line = "", f'upstream = "{server.url}"'
+    if len(names) > 1:
+        model = _likely(names)
+        option, line = f" --upstream-model {shlex.quote(model)}", f'{line} and upstream_model = "{model}"'
+    advice = f"calomel serve --upstream {server.url}{option}; in the settings of your editors: {line} below [server]"
     return Finding("ok", "upstream", f"{server.title} runs at {server.url}", advice)
 
 
@@ -165,11 +167,13 @@ def _answer(record: ServerRecord) -> Finding:
             allowed = client.get("/v1/models")
             state = health.json()["status"]
     except (httpx.HTTPError, ValueError, KeyError) as error:
-        return fail("running server", f"{place} does not answer ({type(error).__name__})", f"kill {record.pid}")
+        what = f"{place} does not answer ({type(error).__name__})"
+        return fail("running server", what, f"stop process {record.pid}, then run `calomel serve` again")
     if allowed.status_code != httpx.codes.OK:
-        return fail("running server", f"{place} rejects its own token", "restart the server")
+        advice = f"stop process {record.pid}, then run `calomel serve` again"
+        return fail("running server", f"{place} rejects its own token", advice)
     if state != "ok":
-        return warn("running server", f"{place}: {state}", "wait a moment, then see the server's log")
+        return warn("running server", f"{place}: {state}", "wait a moment, then see what `calomel serve` printed")
     return ok("running server", place)
 
 
@@ -316,7 +320,7 @@ def _grammars() -> Finding:
 
     missing = sorted({grammar.module for grammar in GRAMMARS if load(grammar) is None})
     if missing:
-        return warn("grammars", f"cannot load {', '.join(missing)}", "install these packages with pip")
+        return warn("grammars", f"cannot load {', '.join(missing)}", "install Calomel again")
     return ok("grammars", f"{len(GRAMMARS)} languages")
 
 

@@ -50,7 +50,7 @@ def path(file: Config = None) -> None:
 def reference() -> None:
     """Print a reference of all settings as Markdown.
 
-    Those of editors and server, with type, default and range.
+    It lists those of editors and server, with type, default and range.
     """
     print(reference_page(), end="")
 
@@ -80,8 +80,8 @@ _BOUNDS: Final = {"ge": "from {}", "gt": "above {}", "le": "to {}", "lt": "below
 
 def reference_page() -> str:
     """The page of `calomel config reference`."""
-    editors = markdown(("setting", "type", "default", "rules", "why"), _editors())
-    server = markdown(("setting", "variable", "type", "default", "bounds", "why"), _server())
+    editors = markdown(("setting", "type", "default", "rules", "meaning"), _editors())
+    server = markdown(("setting", "variable", "type", "default", "bounds", "meaning"), _server())
     return "\n".join((_HEAD, _EDITORS + editors, _SERVER + server))
 
 

@@ -22,7 +22,7 @@ _ANSWER_SECONDS: Final = 5.0
 _NONE_OF_OURS: Final = frozenset({"path", "editor"})
 _ADVICE: Final = {
     "unreachable": "start it (calomel serve), or remove server.url so that editors start their own",
-    "timeout": "check its log and status page",
+    "timeout": "see what that server printed, and its status page",
 }
 _REFUSED: Final = "correct server.url, server.token or server.token_file"
 # Refusals of files that no setting can lift.
@@ -91,13 +91,14 @@ def check_file(file: Path, layers: list[Side], folder: Path | None) -> Iterator[
         off = [each for each in languages if not side.settings.suggest.language_enabled(each)]
         found_one = found_one or not verdict.allowed or bool(off)
         if verdict.reason in _UNFIT:
-            yield warn("file", f"{file}: {Silence.kept(verdict.reason).message}", "no model can use it")
+            advice = "no suggestions appear in such files; nothing to do"
+            yield warn("file", f"{file}: {Silence.kept(verdict.reason).message}", advice)
         elif not verdict.allowed:
             advice = f'privacy.ignore = ["!{file.name}"] in your own settings includes it, if you are sure'
             yield warn("file", f"{file}: {Silence.kept(verdict.reason).message}", advice)
         elif off:
             why = f"{SilenceReason.OFF_LANGUAGE.message} ({', '.join(off)}, in {side.name})"
-            yield warn("file", f"{file}: {why}", f"suggest.languages = {{ {off[0]} = true }}")
+            yield warn("file", f"{file}: {why}", f"set suggest.languages = {{ {off[0]} = true }}")
     if not found_one:
         yield ok("file", f"{file}: not excluded")
 
@@ -110,7 +111,7 @@ def around(file: Path) -> Path | None:
 def _suggestions(side: Side) -> Iterator[Finding]:
     suggest = side.settings.suggest
     if not suggest.enabled:
-        yield warn("suggestions", f"turned off in {side.name}", "suggest.enabled = true")
+        yield warn("suggestions", f"turned off in {side.name}", "set suggest.enabled = true")
         return
     off = sorted(name for name, on in suggest.languages.items() if not on)
     if off:
@@ -122,7 +123,7 @@ def _suggestions(side: Side) -> Iterator[Finding]:
 def _model(side: Side) -> Finding:
     server = side.settings.server
     if server.url is None and server.upstream is not None:
-        return ok("editors' model", f"behind {server.upstream}, set as server.upstream in {side.name} names")
+        return ok("editors' model", f"the model at {server.upstream} (server.upstream in {side.name})")
     if server.url is None:
         return _in_folder(side)
     try:
@@ -195,7 +196,7 @@ def check_editors(here: Here) -> Iterator[Finding]:
         yield warn(
             "PATH",
             "`calomel` is not on the PATH: editors need its full path",
-            f"{here.program} editor setup EDITOR prints it",
+            f"run `{here.program} editor setup EDITOR` to see it",
         )
     findings = [*_neovim(here.config / "nvim"), *_vs_codes(here), *_zed(here)]
     yield from findings
@@ -208,7 +209,7 @@ def _neovim(folder: Path) -> Iterator[Finding]:
     if mention is not None:
         yield ok("Neovim", f"set up in {mention}; for details: :checkhealth calomel")
     elif folder.is_dir():
-        yield warn("Neovim", "Calomel is not set up", "calomel editor setup neovim")
+        yield warn("Neovim", "Calomel is not set up", "run `calomel editor setup neovim`")
 
 
 def _vs_codes(here: Here) -> Iterator[Finding]:
@@ -233,7 +234,7 @@ def _zed(here: Here) -> Iterator[Finding]:
     if wrong is None:
         yield ok("Zed", f"set up in {path}")
     else:
-        yield warn("Zed", f"{path}: {wrong}", "calomel editor setup zed prints what it should be")
+        yield warn("Zed", f"{path}: {wrong}", "correct it as `calomel editor setup zed` shows")
 
 
 def _wrong_in_zed(predictions: object, url: str | None) -> str | None:

@@ -130,7 +130,7 @@ def fill(
     out, errors = console(), console(stderr=True)
     out.print(excerpt(out, hole.prefix, answer.text, hole.suffix))
     if not answer.text:
-        errors.print("No answer of the model fits there.")
+        errors.print("The model's answer does not fit here. Try another place or a larger model.")
     errors.print(measures(answer))
 
 
@@ -191,7 +191,7 @@ def tryout(
             _play(out, EngineCompleter(filler, info), info, seconds)
         _fill_samples(out, filler)
     if upstream is None:
-        out.print("Nothing left this machine.")
+        out.print("Calomel sent nothing over the network.")
     if model is None and upstream is None:
         _point_to_larger(out, device)
     out.print("Your own file: calomel fill FILE --at LINE:COLUMN")

@@ -72,7 +72,7 @@ def _extra(package: str, words: Sequence[str]) -> str:
     extra = _EXTRAS.get(package.partition(".")[0])
     if extra == "bench" and not _TRAINING.isdisjoint(words[:1]):
         extra = "train"
-    return f"install Calomel's extra `{extra}`" if extra else "install Calomel again"
+    return f"install Calomel's extra `{extra}`: see docs/install.md#extras" if extra else "install Calomel again"
 
 
 def _report(what: str, hint: str = "") -> None:

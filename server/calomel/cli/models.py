@@ -25,7 +25,8 @@ models = typer.Typer(help="List, inspect, plan and fetch models.", no_args_is_he
 
 _Name = Annotated[str, typer.Argument(help="Name from `calomel models list`, or a folder.")]
 _Number = Annotated[
-    Literal["bfloat16", "float16", "float32"] | None, typer.Option(help="Default: the device's, or unquantised.")
+    Literal["bfloat16", "float16", "float32"] | None,
+    typer.Option(help="Number format to plan for. Default: the device's."),
 ]
 _MIB: Final = 1024 * 1024
 _MOST_GIB: Final = 1_000_000.0
@@ -36,7 +37,7 @@ _GIB: Final = 1024 * _MIB
 def list_() -> None:
     """List the models on this machine.
 
-    The shipped one, the models folder, and the hub's cache.
+    It shows the shipped one, the models folder, and the hub's cache.
     """
     from calomel.weights.folders import known, models_folder
 
@@ -106,7 +107,7 @@ def estimate(
 ) -> None:
     """Show how much memory a model would take.
 
-    Also how the server would open it. Nothing is loaded.
+    It also shows the settings the server would use, and loads nothing.
     """
     from calomel.families.family import OpenOptions
     from calomel.families.loading import dtype_of
@@ -165,7 +166,7 @@ def recommend(
 ) -> None:
     """Suggest published models that fit this machine.
 
-    With the commands to fetch and serve them.
+    It prints the commands to fetch and serve them.
     """
     import torch
 
@@ -193,7 +194,7 @@ def recommend(
             f"  for others: calomel serve --model {name} --device {there}{how}"
         )
     if rows:
-        print(f"\nTo fetch a model, install Calomel's extra `hub`. {in_editors()}")
+        print(f"\nTo fetch a model, install Calomel's extra `hub`: see docs/install.md#extras. {in_editors()}")
     else:
         print("\nNo model larger than nano fits this machine.")
 
@@ -232,7 +233,7 @@ def families(
 ) -> None:
     """List the kinds of checkpoints that load.
 
-    With their limits, as a Markdown table.
+    It prints a Markdown table with their limits.
     """
     from calomel.families.table import FAMILIES
 
@@ -252,7 +253,7 @@ def fetch(
 ) -> None:
     """Fetch a model from the Hugging Face hub.
 
-    Weights as safetensors and configuration, never code. Without a revision, fetch the newest one and record it.
+    It fetches safetensors weights and configuration, never code; without a revision, the newest one, which it records.
     """
     from calomel.workspace.settings import user_settings_path
 
@@ -287,8 +288,9 @@ def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[P
     place = models_folder() / target
     if place.exists():
         raise CommandError(f"{place} exists already", "remove it, or choose another --name")
-    if any(os.environ.get(each, "") not in {"", "0"} for each in ("HF_HUB_OFFLINE", "CALOMEL_OFFLINE")):
-        raise CommandError("HF_HUB_OFFLINE forbids downloads", "unset it")
+    for variable in ("HF_HUB_OFFLINE", "CALOMEL_OFFLINE"):
+        if os.environ.get(variable, "") not in {"", "0"}:
+            raise CommandError(f"{variable} forbids downloads", f"unset {variable}")
     draft = place.with_name(f".{target}.{os.getpid()}")
     try:
         commit = _download(repository, revision, draft)
@@ -317,7 +319,9 @@ def _download(repository: str, revision: str | None, draft: Path) -> str:
         from huggingface_hub import HfApi, snapshot_download
         from huggingface_hub.errors import HfHubHTTPError
     except ModuleNotFoundError:
-        raise CommandError("the package huggingface_hub is missing", "install Calomel's extra `hub`") from None
+        raise CommandError(
+            "the package huggingface_hub is missing", "install Calomel's extra `hub`: see docs/install.md#extras"
+        ) from None
     try:
         # A branch or a tag may move between this query and the download; a commit does not.
         info = HfApi().model_info(repository, revision=revision)

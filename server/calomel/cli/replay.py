@@ -64,7 +64,7 @@ def replay(
     threads: Threads = None,
     jobs: Annotated[int, typer.Option(min=1, help="Parallel processes, each with its own engine.")] = 1,
     kinds: Annotated[
-        Any, typer.Option(metavar="fill,edit", parser=_kinds, help="Default: all the model supports.")
+        Any, typer.Option(metavar="fill,edit", parser=_kinds, help="Kinds to replay. Default: all the model supports.")
     ] = None,
     aggressiveness: Aggressiveness = "balanced",
     limit_minutes: Annotated[float | None, typer.Option(min=0, help="Time limit per log, in minutes.")] = None,
@@ -73,7 +73,7 @@ def replay(
     json: Annotated[Path | None, typer.Option(help="Write every figure and opportunity as JSON to this file.")] = None,
     open_files: Annotated[
         int | None,
-        typer.Option(min=0, help="Replay within its package: the other files on disk, this many open."),
+        typer.Option(min=0, help="Replay with the package's other files on disk and N of them open."),
     ] = None,
     only: Annotated[int | None, typer.Option(min=1, help="Number of logs, drawn with --seed.")] = None,
     samples: Annotated[

@@ -26,7 +26,9 @@ def serve(
     ] = None,
     upstream: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Address of a llama.cpp, Ollama, vLLM or LM Studio to use as the model."),
+        typer.Option(
+            metavar="URL", help="Address of a llama.cpp, Ollama, vLLM or LM Studio server to use as the model."
+        ),
     ] = None,
     upstream_format: Annotated[
         str | None, typer.Option(help="Upstream API: auto, llama.cpp, ollama, vllm, openai or mercury. Default: auto.")

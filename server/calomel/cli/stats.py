@@ -133,13 +133,23 @@ def _with_shares(flat: dict[str, Value], **shares: tuple[int, int]) -> dict[str,
 _FATES = {
     "accepted": "accepted",
     "partly": "accepted in part",
-    "rejected": "rejected",
+    "rejected": "dismissed",
     "ignored": "ignored",
     "typed": "typed by hand",
     "superseded": "replaced by a newer one",
     "open": "left open",
 }
-_GROUPS = ("shown", "taken", "rejected", "typed", "acceptance_rate", "withheld", "withheld_typed", "saved")
+_GROUPS = {"language": "languages", "source": "makers", "kind": "kinds", "day": "days"}
+_COLUMNS = {
+    "shown": "shown",
+    "taken": "accepted",
+    "rejected": "dismissed",
+    "typed": "typed",
+    "acceptance_rate": "accepted %",
+    "withheld": "hidden",
+    "withheld_typed": "then typed",
+    "saved": "saved",
+}
 
 
 def _tables(whole: Mapping[str, Any]) -> Iterator[Table]:
@@ -157,10 +167,10 @@ def _tables(whole: Mapping[str, Any]) -> Iterator[Table]:
         ("characters saved", f"{total['saved']:,}", ""),
     ]
     yield Table("All", ("outcomes of suggestions", "", "% [95 %]"), rows)
-    for title in ("language", "maker", "kind", "day"):
-        named = list(whole[f"{title}s"].items())[-_DAYS if title == "day" else 0 :]
-        groups = [(visible(name), *(_cell(each, key) for key in _GROUPS)) for name, each in named]
-        yield Table(f"By {title}, shares in % [95 %]", (title, *_GROUPS), groups)
+    for title, group in _GROUPS.items():
+        named = list(whole[group].items())[-_DAYS if title == "day" else 0 :]
+        groups = [(visible(name), *(_cell(each, key) for key in _COLUMNS)) for name, each in named]
+        yield Table(f"By {title}, shares in % [95 %]", (title, *_COLUMNS.values()), groups)
     reasons = [(visible(name), _cell(each, "times"), _cell(each, "typed")) for name, each in whole["withheld"].items()]
     if whole["sources"]:
         levels = ("quiet", "balanced", "eager")

@@ -185,7 +185,9 @@ class ModelFailedError(UnavailableError):
     """The model could not be opened, or its engine has failed; the reason is in the server's log."""
 
     code = "model_failed"
-    message = "The model did not load or has failed; see the server's log."
+    message = (
+        "The model did not load or has failed; see the server's standard error, or engine.log if an editor started it."
+    )
 
 
 class EngineStoppedError(UnavailableError):

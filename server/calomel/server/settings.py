@@ -59,7 +59,7 @@ class ServeSettings(BaseSettings):
     )
 
     host: str = "127.0.0.1"
-    """Only this machine can connect by default."""
+    """Address to listen on. By default, only this machine can connect."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8017
     """Port to listen on; 0 lets the system choose a free one."""
     allow_remote: bool = False
@@ -87,9 +87,9 @@ class ServeSettings(BaseSettings):
     cannot read.
     """
     model: Path | None = None
-    """Checkpoint folder, or a name in the models folder. Unset: nano."""
+    """A model's name, folder or GGUF file. Unset: nano."""
     upstream: str | None = None
-    """Address of a llama.cpp, Ollama, vLLM, LM Studio or hosted Mercury to use as the model, e.g.
+    """Address of a llama.cpp, Ollama, vLLM, LM Studio or hosted Mercury server to use as the model, e.g.
     `http://127.0.0.1:8080`. Unset: the model runs in this server.
     """
     upstream_format: UpstreamFormat = "auto"
@@ -132,7 +132,7 @@ class ServeSettings(BaseSettings):
     """Refuse every connection to another machine; an upstream on this machine still works."""
     cache_tokens: Annotated[int | None, Field(ge=1024, le=2**24)] = None
     """Size of the prompt cache, in tokens. Unset: what memory allows, up to 163,840 on a GPU and 65,536 on a CPU.
-    It counts contexts and answers, of running requests and kept. nano takes 6 KB per token (3 KB in bfloat16).
+    It holds the contexts and answers of running and recent requests. nano takes 6 KB per token (3 KB in bfloat16).
     """
     context_tokens: Annotated[int | None, Field(ge=128, le=32_768)] = None
     """Maximum prompt size in tokens; longer prompts are cut. Unset: what suits the model."""

@@ -95,7 +95,7 @@ def _text(path: Path, what: str, form: str) -> str:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise StartError(f"the {what} {path} is not a plain file")
+            raise StartError(f"the {what} {path} is not a regular file")
         problem = modes(status)
         if problem is not None:
             raise StartError(f"the {what} {path} {problem}")
@@ -126,7 +126,7 @@ def parse(text: str, path: Path) -> Tokens:
             continue
         name, token = ("", words[0]) if len(words) == 1 else (words[0], words[1])
         if len(words) > 2 or not is_sendable(token) or (name and not _NAME.fullmatch(name)):  # noqa: PLR2004
-            raise StartError(f"{path}, line {number}: each line has a token, or a name and a token")
+            raise StartError(f"{path}, line {number}: write `TOKEN` or `NAME TOKEN`")
         if name in tokens or token in tokens.values() or name == EDITORS:
             raise StartError(f"{path}, line {number}: duplicate name or token")
         tokens[name] = token

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.editors.neovim.neovim import PLUGIN, Neovim
 from tests.editors.programs import REPOSITORY
@@ -19,9 +21,15 @@ def test_status(neovim: Neovim) -> None:
     first, suggestions, silences, model, buffer = neovim.status().split("\n")
     assert first == "scripted: ready - scripted is ready. It runs on this machine's CPU."
     assert suggestions.startswith("Suggestions: ")
-    assert silences.startswith("Silences: ")
-    assert model.startswith("Model: ")
+    assert silences.startswith("Hidden or not asked: ")
+    assert re.fullmatch(r"Model: half within \d+ ms, 95% within \d+ ms", model)
     assert buffer == "This buffer: a suggestion is shown."
+
+
+def test_status_before_the_first_request(bare: Neovim) -> None:
+    bare.setup()
+    bare.open("first = 1\n")
+    assert bare.status().split("\n")[-1] == "This buffer: no request yet."
 
 
 @pytest.mark.parametrize(

@@ -71,16 +71,19 @@ def test_where_there_is_no_program_the_command_installs_one_which_then_suggests(
     assert "which :CalomelInstall installed" in bare.text()
 
 
-def test_a_program_on_the_path_comes_first(bare: Neovim, uv: FakeUv) -> None:
+def test_a_program_on_the_path_comes_first_and_an_installation_says_so(bare: Neovim, uv: FakeUv, wheel: Path) -> None:
     planted(storage(bare), "0.0.9", ["false"])
     program = planted(bare.folder / "elsewhere", "", SCRIPTED)
-    bare.lua("vim.env.PATH = ...", str(program.parent))
+    bare.lua("vim.env.PATH = ...", f"{program.parent}:{uv.bin}")
     setup(bare)
     bare.open("\n")
     assert bare.messages() == []
     said = bare.health()
     assert f"program: {program}\n" in said
     assert "the server installed by :CalomelInstall is not used" in said
+    uv.installs(SCRIPTED)
+    bare.command(f"CalomelInstall {wheel}")
+    until_said(bare, f"Neovim starts {program} instead; remove it, or set `cmd` to {storage(bare)}/")
 
 
 @pytest.mark.parametrize(

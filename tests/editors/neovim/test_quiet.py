@@ -70,7 +70,7 @@ def test_a_file_that_is_ignored_and_a_language_that_is_off_are_named_once(bare: 
         bare.type("<Esc>")
         assert bare.marks() == []
     assert bare.messages() == [
-        "Calomel: An ignore rule excludes this file. (secret_file:.env)",
+        "Calomel: This file may contain a secret (.env).",
         "Calomel: Suggestions are off for this language.",
     ]
     assert bare.asked() == []

@@ -38,6 +38,23 @@ def test_every_setting_of_the_server_is_one_of_the_editor() -> None:
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
+def test_descriptions_name_settings_as_the_editor_does() -> None:
+    parts = manifest()["contributes"]["configuration"]
+    properties = {name: each for part in parts for name, each in part["properties"].items()}
+    known = {name.rpartition(".")[2] for name in properties}
+    for each in properties.values():
+        named = re.findall(r"`([^`]+)`", each["markdownDescription"])
+        assert {name.strip("#") for name in named if name.startswith("#")} <= set(properties)
+        assert known.isdisjoint(named)
+
+
+def test_a_number_that_the_editor_marks_as_wrong_is_sent_to_the_file_that_takes_it() -> None:
+    parts = manifest()["contributes"]["configuration"]
+    levels = [each for part in parts for each in part["properties"].values() if "balanced" in json.dumps(each)]
+    assert len(levels) == 2
+    assert all("Set a number in `calomel.toml`." in each["markdownDescription"] for each in levels)
+
+
 def test_nothing_is_used_that_is_only_proposed() -> None:
     assert len(sources()) > 10
     assert [path.name for path in sources() if PROPOSED.search(path.read_text(encoding="utf-8"))] == []
@@ -77,6 +94,21 @@ def test_what_installs_the_program_is_the_same_everywhere() -> None:
     assert "pip install" in lines
     assert lines in PAGE.read_text(encoding="utf-8")
     assert lines in (EXTENSION / "README.md").read_text(encoding="utf-8")
+
+
+PLACES = ("calomel.path", ".venv", "PATH", "~/.local/share/calomel/venv", "~/.local/bin/calomel", "storage")
+
+
+@pytest.mark.parametrize(
+    ("page", "start"),
+    [(PAGE, "looks for `calomel` in this order"), (EXTENSION / "media/install.md", "looks for it in this order")],
+    ids=lambda each: each.name if isinstance(each, Path) else "",
+)
+def test_the_page_lists_the_places_of_the_program_in_the_order_of_the_search(page: Path, start: str) -> None:
+    text = page.read_text(encoding="utf-8").partition(start)[2]
+    found = [text.find(place) for place in PLACES]
+    assert -1 not in found
+    assert found == sorted(found)
 
 
 def test_the_editors_want_the_server_of_the_same_version() -> None:

@@ -38,7 +38,7 @@ def test_a_program_that_is_wrong_or_ends_is_said_once(start: Starter) -> None:
     assert "The setting calomel.path names /nowhere/calomel, which is not a program." in workbench.toasts()[0]
     workbench.install(["/bin/false"])
     workbench.set({"calomel.path": str(workbench.program)})
-    ended = "see the log"
+    ended = "see the output channel"
     workbench.until(lambda: [each for each in workbench.toasts() if ended in each], "another message")
     assert len([each for each in workbench.toasts() if ended in each]) == 1
     assert ended in workbench.status()[1]

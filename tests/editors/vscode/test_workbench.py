@@ -186,7 +186,7 @@ def test_the_menu_says_what_a_click_does(workbench: Workbench) -> None:
 
     workbench.open("x\n")
     assert "Turn suggestions off" in rows()
-    assert "Turn those in this file off" in rows()
+    assert "Turn suggestions in this file off" in rows()
     workbench.command("Calomel: Turn Suggestions On or Off")
     workbench.until_status("Calomel: off")
     assert "Turn suggestions on" in rows()
@@ -333,8 +333,8 @@ def test_the_status_says_that_it_is_off_in_this_file_and_why(workbench: Workbenc
     workbench.press("End", "Enter")
     workbench.type("B=")
     workbench.until_status("Calomel: off here")
-    workbench.until_silent_because("An ignore rule excludes")
-    workbench.until(lambda: "Calomel: An ignore rule excludes this file" in workbench.see("bar"), "the sentence")
+    workbench.until_silent_because("This file may contain a secret")
+    workbench.until(lambda: "Calomel: This file may contain a secret (.env)" in workbench.see("bar"), "the sentence")
     assert (len(workbench.asked()), workbench.toasts()) == (before, [])
 
 

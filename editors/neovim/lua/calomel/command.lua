@@ -92,11 +92,11 @@ function M.status_lines()
             lines[1] = lines[1] .. " - " .. status.message
         end
         lines[#lines + 1] = "Suggestions: " .. counted(status.outcomes or {})
-        lines[#lines + 1] = "Silences: " .. counted(status.silences or {})
+        lines[#lines + 1] = "Hidden or not asked: " .. counted(status.silences or {})
         lines[#lines + 1] = held_back(status.withheld)
         local latency = status.latency_ms or {}
         if type(latency.p50) == "number" then
-            lines[#lines + 1] = ("Model: %.0f ms (median), %.0f ms (95 of 100)"):format(latency.p50, latency.p95)
+            lines[#lines + 1] = ("Model: half within %.0f ms, 95%% within %.0f ms"):format(latency.p50, latency.p95)
         end
     end
     if not here.attached then
@@ -109,8 +109,8 @@ function M.status_lines()
         lines[#lines + 1] = ("This buffer: nothing shown, because %s."):format(BLOCKED[here.blocked] or here.blocked)
     else
         local silence = server.silences[vim.uri_from_bufnr(0)]
-        local why = silence and ("%s (%s)"):format(silence.message, silence.reason) or "no request yet."
-        lines[#lines + 1] = "This buffer: nothing shown. " .. why
+        local why = silence and ("nothing shown. %s (%s)"):format(silence.message, silence.reason) or "no request yet."
+        lines[#lines + 1] = "This buffer: " .. why
     end
     return lines
 end

@@ -191,8 +191,12 @@ local function begin(version)
     require("calomel").setup(config.given)
     local cmd, own = config.current.cmd, M.installed()
     if type(cmd) == "function" or not own or cmd[1] ~= own.program then
-        local used = type(cmd) == "table" and vim.fn.exepath(cmd[1]) or "the `cmd` of setup()"
-        say(("%s comes before it"):format(used), vim.log.levels.WARN)
+        local other = type(cmd) == "table" and vim.fn.exepath(cmd[1]) or ""
+        local what = "Neovim starts the `cmd` of setup() instead; remove `cmd` to use what was installed"
+        if other ~= "" and not (config.given or {}).cmd then
+            what = ("Neovim starts %s instead; remove it, or set `cmd` to %s"):format(other, own and own.program or "")
+        end
+        say(what, vim.log.levels.WARN)
     elseif #server.clients() > 0 then
         server.restart()
     end
@@ -241,7 +245,7 @@ function M.run(wheel)
         running = nil
         log:close()
         if not problem and vim.fn.executable(inside(folder, "calomel")) == 0 then
-            problem = "the installation failed: it contains no `calomel`"
+            problem = "the installation finished without the program `calomel`; check that the wheel is Calomel's"
         end
         if problem then
             vim.fs.rm(folder, { recursive = true, force = true })

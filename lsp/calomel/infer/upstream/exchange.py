@@ -282,7 +282,10 @@ class Exchange:
             )
         window = _WINDOW.search(text)
         if window:
-            message = f"{self._place} has room for {window[1]} tokens: try again, or enlarge its context"
+            message = (
+                f"{self._place} has room for {window[1]} tokens: Calomel shortens the next prompt; to use more, "
+                "enlarge the server's context"
+            )
             return UpstreamError("failed", message, status, text, window=int(window[1]))
         message = f"{self._place} answered with an error ({status or 'in its answer'}): see its log"
         return UpstreamError("failed", message, status, text)
