@@ -194,6 +194,30 @@ def test_fill_shows_what_the_model_of_another_server_says(
     assert json.loads(found.out)["text"] == "a + b"
 
 
+def test_no_other_server_gets_a_key_of_the_file(run: Runner, url: str, play: Play, tmp_path: Path) -> None:
+    key = "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc"
+    file = tmp_path / "pay.py"
+    file.write_text(f'key = "{key}"\n\n\ndef add(a, b):\n    return \n\n\nother = "{key}"\n', encoding="utf-8")
+    found = run("fill", file, "--at", "5:12", "--upstream", url)
+    cut = run("fill", file, "--at", "1:20", "--to", "1:22", "--upstream", url)
+
+    assert (found.status, cut.status) == (0, 0), found.err + cut.err
+    sent = json.dumps([body for _, body in play.asked])
+    assert "def add(a, b):" in sent
+    assert not [key[at : at + 8] for at in range(len(key) - 7) if key[at : at + 8] in sent]
+    assert key in found.out
+
+
+@pytest.mark.parametrize("name", [".env", "id_rsa"])
+def test_no_model_sees_a_file_of_secrets(run: Runner, filler: Any, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("A=1\n", encoding="utf-8")
+    found = run("fill", tmp_path / name, "--at", "1:3")
+
+    assert found.status == 2
+    assert "may hold secrets" in found.err
+    assert (filler.opened, filler.requests) == ([], [])
+
+
 def test_the_server_that_is_not_there_is_named_once(run: Runner, source_of_upstream_option: Path) -> None:
     found = run("fill", source_of_upstream_option, "--at", "2:12", "--upstream", "http://127.0.0.1:1")
 
