@@ -53,7 +53,10 @@ async def settled(editor: Editor) -> None:
             await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize("trouble", ["stopped", "no_model", "no_address"])
+UNENCRYPTED = "server.url would send your code unencrypted to another machine: use https, or a tunnel (ssh -L)"
+
+
+@pytest.mark.parametrize("trouble", ["stopped", "no_model", "no_address", "unencrypted"])
 async def test_a_server_that_is_stopped_or_set_up_wrongly_is_named(
     editor: Editor, tmp_path: Path, trouble: str
 ) -> None:
@@ -63,6 +66,7 @@ async def test_a_server_that_is_stopped_or_set_up_wrongly_is_named(
     server, sentence = {
         "stopped": ({"url": url}, f"no server answers at {url}"),
         "no_model": ({"model": str(model)}, missing),
+        "unencrypted": ({"url": "http://192.0.2.1:8017"}, UNENCRYPTED),
         "no_address": ({"url": "localhost:8017"}, "server.url is not an address such as http://127.0.0.1:8017"),
     }[trouble]
     assert await told(editor, server=server) == [f"Calomel: {sentence}{ENDING}"]

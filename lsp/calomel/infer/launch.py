@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from calomel.infer import runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, CompleterError
-from calomel.infer.remote import Endpoint, HttpCompleter
+from calomel.infer.remote import Endpoint, HttpCompleter, problem_of
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
 from calomel.storage import only_one, open_private, process_of, psutil
 from calomel.weights import gguf_in, nano_path, weights_id
@@ -237,8 +237,9 @@ async def connect(settings: ServerSettings, folders: Sequence[Path] = ()) -> Htt
     server can be started.
     """
     if settings.url is not None:
-        if not _is_address(settings.url):
-            raise CompleterError("refused", "server.url is not an address such as http://127.0.0.1:8017")
+        problem = problem_of(settings.url, "server.url", "http://127.0.0.1:8017")
+        if problem is not None:
+            raise CompleterError("refused", problem)
         return HttpCompleter(Endpoint(settings.url.rstrip("/"), _token(settings)), session_name(folders))
 
     async def ended() -> str | None:
@@ -391,14 +392,6 @@ def _fits(record: ServerRecord, wish: Wish) -> bool:
     # The certificate of a user's own server is rarely one that programs trust.
     plain = record.url.startswith("http://")
     return plain and (record.protocol, record.version, record.weights, record.device) == mine
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def _token(settings: ServerSettings) -> str | None:

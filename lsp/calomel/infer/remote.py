@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from calomel.infer.completer import CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 from calomel.infer.wire import COMPLETE_PATH, HEALTH_PATH, INFO_PATH, FieldError, decode, decode_info, encode
@@ -27,6 +28,20 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def problem_of(url: str, setting: str, example: str) -> str | None:
+    """What is wrong with an address, the value of a setting, to which prompts would be sent; None for nothing."""
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        whole = False
+    if not whole or any(character.isspace() for character in url):
+        return f"{setting} is not an address such as {example}"
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        return f"{setting} would send your code unencrypted to another machine: use https, or a tunnel (ssh -L)"
+    return None
 
 
 CONNECT_SECONDS: Final = 2.0

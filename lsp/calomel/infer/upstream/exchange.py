@@ -15,10 +15,10 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
+from calomel.infer import remote
 from calomel.infer.completer import CompleterError
-from calomel.infer.remote import is_loopback
 from calomel.workspace.settings import UpstreamFormat
 
 if TYPE_CHECKING:
@@ -94,23 +94,12 @@ class Target:
 
 
 def problem_of(url: str) -> str | None:
-    """What is wrong with an address that prompts would be sent to; None for nothing."""
-    try:
-        parts = urlsplit(url)
-        whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        whole = False
-    if not whole or any(character.isspace() for character in url):
-        return "upstream is not an address such as http://127.0.0.1:8080"
-    return _unsafe(parts)
-
-
-def _unsafe(parts: SplitResult) -> str | None:
-    if parts.username or parts.password or parts.query or parts.fragment:
+    """What is wrong with an upstream's address; None for nothing."""
+    problem = remote.problem_of(url, "upstream", "http://127.0.0.1:8080")
+    parts = urlsplit(url) if problem is None else None
+    if parts is not None and (parts.username or parts.password or parts.query or parts.fragment):
         return "upstream contains more than an address: put a key in upstream_key_file or CALOMEL_UPSTREAM_KEY"
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        return "upstream would send your code unencrypted to another machine: use https, or a tunnel (ssh -L)"
-    return None
+    return problem
 
 
 CONNECT_SECONDS: Final = 2.0
