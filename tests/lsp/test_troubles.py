@@ -87,6 +87,15 @@ async def test_a_wrong_token_is_named(editor: Editor) -> None:
         assert await told(editor, server={"url": url, "token": "wrong"}) == [f"Calomel: {TOKEN}{ENDING}"]
 
 
+async def test_a_token_file_that_others_can_read_is_named_and_not_sent(editor: Editor, tmp_path: Path) -> None:
+    editor.script.connect = connect
+    path = tmp_path / "token"
+    path.write_text("t0ken\n", encoding="ascii")
+    path.chmod(0o644)
+    said = await told(editor, server={"url": nobody(), "token_file": str(path)})
+    assert said == [f"Calomel: server.token_file {path} is open to other users: chmod 600 it{ENDING}"]
+
+
 async def test_what_stands_before_an_address_is_kept_to_oneself() -> None:
     completer = HttpCompleter(Endpoint(nobody().replace("//", "//me:secret@")))
     with pytest.raises(Exception, match="no server answers at http://127") as caught:

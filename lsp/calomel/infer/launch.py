@@ -26,7 +26,7 @@ from calomel.infer import runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, CompleterError
 from calomel.infer.remote import Endpoint, HttpCompleter, problem_of
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
-from calomel.storage import only_one, open_private, process_of, psutil
+from calomel.storage import only_one, open_private, process_of, psutil, why_exposed
 from calomel.weights import gguf_in, nano_path, weights_id
 from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named, why_none
 from calomel.weights.gguf import GgufError, gguf_of
@@ -398,9 +398,11 @@ def _token(settings: ServerSettings) -> str | None:
     if settings.token_file is None:
         return settings.token
     try:
-        with settings.token_file.open("rb") as file:
-            data = file.read(_MAX_TOKEN_BYTES)
-        return data.decode("ascii").strip()
+        with os.fdopen(open_private(settings.token_file, os.O_RDONLY, links=True), "rb") as file:
+            problem = why_exposed(os.fstat(file.fileno()))
+            if problem is not None:
+                raise CompleterError("refused", f"server.token_file {settings.token_file} {problem}")
+            return file.read(_MAX_TOKEN_BYTES).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
         raise CompleterError("refused", f"cannot read server.token_file {settings.token_file}: {reason}") from None
