@@ -44,6 +44,7 @@ from calomel.infer.upstream.adapter import Adapter, Ask, Known, Piece
 from calomel.infer.upstream.adapters import adapter_of
 from calomel.infer.upstream.exchange import Exchange, Target, UpstreamError
 from calomel.infer.upstream.running import TITLES
+from calomel.prompts.fim_tokens import FimFormat, unescape
 from calomel.prompts.grammar import AnswerForm
 from calomel.prompts.next_edit import EDIT_FORMATS, MERCURY_REGION, EditFormat, format_called
 from calomel.prompts.own import diff_text
@@ -77,9 +78,11 @@ class _Answer:
 
     Attributes:
         owed: what it must begin with: the end of the text before the hole.
+        form: whose tokens are broken up in the text around the hole; None if none are.
     """
 
     owed: str = ""
+    form: FimFormat | None = None
     whole: str = ""
     pieces: list[Piece] = field(default_factory=list)
     finish: FinishReason | None = None
@@ -97,7 +100,16 @@ class _Answer:
     @property
     def text(self) -> str:
         """Beyond what it owes; empty while that is incomplete."""
-        return self.whole[len(self.owed) :] if self.whole.startswith(self.owed) else ""
+        return self._read(growing=False)
+
+    @property
+    def growing(self) -> str:
+        """The start of `text` that no later piece changes."""
+        return self._read(growing=self.finish is None)
+
+    def _read(self, *, growing: bool) -> str:
+        text = self.whole[len(self.owed) :] if self.whole.startswith(self.owed) else ""
+        return text if self.form is None else unescape(text, self.form, growing=growing)
 
     @property
     def strays(self) -> bool:
@@ -223,18 +235,17 @@ class UpstreamCompleter:
         """Rewrite the region, or fill the hole; drafts come with no likelihood. Raises UpstreamError."""
         began = time.monotonic()
         until = None if request.deadline is None else began + request.deadline
-        adapter = await self._within(until, self._ready())
-        answer, ask = _Answer(), self._ask(request)
+        answer = _Answer()
         own: tuple[Candidate, ...] = ()
         if request.kind == "edit":
             try:
-                own = await self._rewritten(adapter, request, ask, answer, until) if request.own else ()
-            except UpstreamError as error:
+                own = await self._rewritten(request, answer, until) if request.own else ()
+            except UpstreamError:
                 # Drafts need no model.
-                if error.code != "timeout" or not request.drafts:
+                if not request.drafts:
                     raise
         else:
-            async for _ in self._grown(request, answer, until, ask):
+            async for _ in self._grown(request, answer, until):
                 pass
             text = self._cleaning(request).cut(answer.text)[0]
             own = (Candidate(text, answer.log_probs(len(text)), finish_reason=answer.finish or "stop"),)
@@ -277,7 +288,7 @@ class UpstreamCompleter:
         until = None if request.deadline is None else began + request.deadline
         async with aclosing(self._grown(request, answer, until)) as growing:
             async for _ in growing:
-                text = await self._cleaning(request).growing(answer.text)
+                text = await self._cleaning(request).growing(answer.growing)
                 if text.startswith(sent) and len(text) > len(sent):
                     yield text[len(sent) :]
                     sent = text
@@ -353,10 +364,10 @@ class UpstreamCompleter:
         """The format in which the model was trained to rewrite regions, if any."""
         return EDIT_FORMATS.get(self.target.edit or format_called(self._last.model) or "")
 
-    async def _rewritten(
-        self, adapter: Adapter, request: CompleteRequest, ask: Ask, answer: _Answer, until: float | None
-    ) -> tuple[Candidate, ...]:
+    async def _rewritten(self, request: CompleteRequest, answer: _Answer, until: float | None) -> tuple[Candidate, ...]:
         """The model's rewrite of the region; empty if it cannot rewrite regions or its answer is malformed."""
+        adapter = await self._within(until, self._ready())
+        ask = self._ask(request)
         if self._last.edits:
             return (Candidate(await self._within(until, adapter.rewrite(ask))),)
         form = self._trained
@@ -383,6 +394,7 @@ class UpstreamCompleter:
         ask = ask or self._ask(request)
         answer.trimmed = len(ask.parts.prefix) < len(request.parts.prefix)
         heals = adapter.continues and ask.prompt is None
+        answer.form = adapter.form if ask.prompt is None else None
         answer.owed = last_piece(ask.parts.prefix, request.stop) if heals else ""
         async with aclosing(self._written(adapter, request, answer, until, _healed(ask, answer.owed))) as states:
             async for _ in states:

@@ -25,7 +25,7 @@ from calomel.infer.upstream.adapter import (
     whole,
 )
 from calomel.infer.upstream.exchange import READ_SECONDS, Exchange, UpstreamError
-from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, format_named
+from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, escape, format_named
 
 _NOT_IMPLEMENTED: Final = 501
 
@@ -131,6 +131,11 @@ class Ollama(Adapter):
         super().__init__(exchange)
         self._model = ""
 
+    @property
+    def form(self) -> FimFormat:
+        """As `Adapter.form`; a template's tokens are unknown."""
+        return self._form or LEFT_TO_RIGHT
+
     async def names(self) -> list[str]:
         """What `ollama list` shows."""
         tags = items(record(await self._exchange.get("/api/tags")).get("models"))
@@ -152,7 +157,8 @@ class Ollama(Adapter):
         options = drawn(ask.drawing, repetition_penalty="repeat_penalty") | {"num_predict": ask.max_tokens}
         body: dict[str, Any] = {"model": self._model, "stream": True, "logprobs": True}
         if form is None and ask.prompt is None:
-            body |= {"prompt": parts.prefix, "suffix": parts.suffix or "\n"}
+            before, behind = (escape(text, LEFT_TO_RIGHT) for text in (parts.prefix, parts.suffix))
+            body |= {"prompt": before, "suffix": behind or "\n"}
             options["stop"] = ask.stop
         else:
             body |= {"prompt": prompt_of(ask, form), "raw": True}
