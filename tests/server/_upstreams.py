@@ -34,7 +34,7 @@ class Play:
         models: their names there.
         path: of llama.cpp's model.
         refuses: the status that a question for log-probabilities gets where there are none.
-        window: a prompt of more characters is refused.
+        window: a prompt of more characters, each a token, is refused.
         mute: where an answer is streamed, nothing is streamed in the place of a refusal (`llama_cpp.server`).
         router: llama.cpp has a server for each of them.
         capabilities, template: of Ollama's models.
@@ -164,6 +164,13 @@ def llama_cpp(play: Play) -> Starlette:
         return found if play.log_probs is None else {**found, "completion_probabilities": probabilities}
 
     def complete(body: dict[str, Any]) -> Response:
+        size = len(body["prompt"] + body.get("input_prefix", "") + body.get("input_suffix", ""))
+        if size > play.window:
+            said = (
+                f"request ({size} tokens) exceeds the available context size ({play.window} tokens), try increasing it"
+            )
+            kind = {"type": "exceed_context_size_error", "n_prompt_tokens": size, "n_ctx": play.window}
+            return JSONResponse({"error": {"code": 400, "message": said, **kind}}, 400)
         texts, cut = play.written(body["stop"], body["n_predict"])
         end = {
             "content": "",

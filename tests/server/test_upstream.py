@@ -800,6 +800,16 @@ def test_odd_documents_are_read_as_far_as_they_go(nonsense: str, asked: Open) ->
     assert client.post(FIM, json=HOLE).json()["choices"][0]["text"].endswith("n * 2")
 
 
+@pytest.mark.parametrize(("name", "window"), [("llama.cpp", 8192), ("vllm", 16384)])
+def test_a_text_of_many_tokens_gets_less_of_the_window_until_it_fits(name: str, window: int, asked: Open) -> None:
+    client = asked(name, Play(window=window), context_tokens=window)
+    hole = {**HOLE, "prompt": "x = 1\n" * 10_000}
+    answers = [client.post(FIM, json=hole) for _ in range(6)]
+
+    assert error_of(answers[0])[2].endswith(f"has room for {window} tokens: try again, or enlarge its context")
+    assert answers[-1].json()["choices"][0]["text"] == "n * 2"
+
+
 @pytest.mark.parametrize("mute", [False, True])
 def test_a_window_that_only_a_refusal_tells_is_that_of_the_next_question(*, mute: bool, asked: Open) -> None:
     client = asked("openai", Play(window=600, mute=mute))

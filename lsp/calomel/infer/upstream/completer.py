@@ -160,6 +160,8 @@ class UpstreamCompleter:
         # Whoever asks first is told what is wrong by the error.
         self._logs = False
         self._heard = time.monotonic()
+        # The share of the window that prompts take by our estimate of tokens: less where the text has more of them.
+        self._share = 1.0
 
     def look(self) -> None:
         """Ask what the server can do, in a separate event loop. Raises UpstreamError."""
@@ -344,7 +346,7 @@ class UpstreamCompleter:
             self._trouble = str(error)
             raise
         else:
-            self._adapter, self._heard, self._logs = adapter, time.monotonic(), True
+            self._adapter, self._heard, self._logs, self._share = adapter, time.monotonic(), True, 1.0
             _log.info("%s", self.note)
             return adapter
         finally:
@@ -355,7 +357,7 @@ class UpstreamCompleter:
         window = self._last.window
         room = min(request.max_context, max(window // 2, window - request.max_tokens))
         whole = request.kind == "fill" or not (self._last.edits or self._trained)
-        parts = fitted(request.parts, room, whole=whole)
+        parts = fitted(request.parts, int(room * self._share), whole=whole)
         sampling = drawing if isinstance(drawing, Drawing) else Drawing()
         return Ask(parts, max(1, min(request.max_tokens, window - room)), request.stop, sampling)
 
@@ -435,9 +437,11 @@ class UpstreamCompleter:
     def _doubt(self, error: UpstreamError) -> None:
         """Ask anew what the server can do: it may come back with another model, or has to load an idle one first.
 
-        If the refusal names a window, the next question uses it.
+        If the refusal names a window, the next question uses it, or less of it where it was known.
         """
         if error.window:
+            if error.window >= self._last.window:
+                self._share = max(_LEAST_SHARE, _LESS * self._share)
             self._last = replace(self._last, window=min(error.window, self._last.window))
         asleep = error.code == "timeout" and time.monotonic() - self._heard > _ASLEEP_SECONDS
         if error.gone or asleep or error.status in _CHANGED:
@@ -490,6 +494,9 @@ def _told(task: asyncio.Task[Adapter]) -> None:
 _EDITS_CONTEXT: Final = 8192
 # Bytes per token of code, as estimated by `calomel.context.window`; the server's tokenizer is not available.
 _BYTES_PER_TOKEN: Final = 3
+# What a refused prompt is cut to; text has at least half a byte per token.
+_LESS: Final = 0.7
+_LEAST_SHARE: Final = 0.15
 _SUFFIX_SHARE: Final = 4
 # Tokens for a heading and its markers.
 _HEADING: Final = 16

@@ -115,8 +115,8 @@ _MOST_ERROR_BYTES: Final = 64 * 1024
 _UNAUTHORISED: Final = frozenset({401, 403})
 _BUSY: Final = 429
 _LOADING: Final = 503
-# The wording of OpenAI, vLLM and `llama_cpp.server`.
-_WINDOW: Final = re.compile(r"maximum context length is (\d{3,9})\b")
+# The wording of OpenAI, vLLM and `llama_cpp.server`; and llama.cpp's.
+_WINDOW: Final = re.compile(r"maximum context length is (\d{3,9})\b|exceed_context_size_error.*\"n_ctx\": ?(\d{3,9})\b")
 
 
 class Exchange:
@@ -271,8 +271,9 @@ class Exchange:
             )
         window = _WINDOW.search(text)
         if window:
-            message = f"{self._place} has room for {window[1]} tokens: try again, or enlarge its context"
-            return UpstreamError("failed", message, status, text, window=int(window[1]))
+            room = window[1] or window[2]
+            message = f"{self._place} has room for {room} tokens: try again, or enlarge its context"
+            return UpstreamError("failed", message, status, text, window=int(room))
         message = f"{self._place} answered with an error ({status or 'in its answer'}): see its log"
         return UpstreamError("failed", message, status, text)
 
