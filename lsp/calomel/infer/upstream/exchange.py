@@ -10,7 +10,6 @@ import asyncio
 import json
 import os
 import re
-import ssl
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
@@ -242,16 +241,11 @@ class Exchange:
             raise self.broken() from None
 
     def _unreachable(self, error: Exception) -> UpstreamError:
-        problem = _tls(error)
+        problem = remote.tls_problem(error)
         if problem is None:
             message = f"no server answers at {self.target.base}: start it, or correct upstream"
             return UpstreamError("unreachable", message, gone=True)
-        if isinstance(problem, ssl.SSLCertVerificationError):
-            why = f"has no trusted certificate ({problem.verify_message}): "
-            why += "set SSL_CERT_FILE to its certificate authority"
-        else:
-            why = f"does not support TLS, or its version ({problem.reason or 'no TLS'}): on this machine, use http://"
-        return UpstreamError("refused", f"{self._place} {why}")
+        return UpstreamError("refused", f"{self._place} {problem}")
 
     def _refusal(self, status: int, data: bytes) -> UpstreamError:
         """The error for a status; never repeats the body, which may quote the prompt."""
@@ -280,29 +274,12 @@ class Exchange:
     async def open(self) -> AsyncClient:
         """What sends: made at the first question, or before it by whoever counts the time of an answer."""
         async with self._opening:
-            # The import takes 60 ms, the certificates 20: in a thread, so that others do not wait.
-            client = await asyncio.to_thread(_client, self.target.key) if self._client is None else self._client
-            self._client = client
-            return client
-
-
-def _client(key: str | None) -> AsyncClient:
-    import httpx
-
-    headers = {} if key is None else {"authorization": f"Bearer {key}"}
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=_CONNECTIONS)
-    # The system's certificates, or those in SSL_CERT_FILE. No proxy from the environment: prompts go to no one else.
-    trusted = ssl.create_default_context()
-    return httpx.AsyncClient(headers=headers, verify=trusted, trust_env=False, follow_redirects=False, limits=limits)
-
-
-def _tls(error: BaseException | None) -> ssl.SSLError | None:
-    """The TLS error that caused `error`, if any."""
-    while error is not None:
-        if isinstance(error, ssl.SSLError):
-            return error
-        error = error.__cause__ or error.__context__
-    return None
+            if self._client is None:
+                key = self.target.key
+                headers = {} if key is None else {"authorization": f"Bearer {key}"}
+                # In a thread, so that others do not wait.
+                self._client = await asyncio.to_thread(remote.open_client, _CONNECTIONS, headers)
+            return self._client
 
 
 async def _lines(response: Response) -> AsyncGenerator[bytes]:
