@@ -7,6 +7,7 @@ import math
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -23,6 +24,7 @@ from tests.server.conftest import TOKEN, events, listening, opened, upstream_app
 from calomel.cli.checks import check_upstream
 from calomel.infer.completer import CompleteAnswer, CompleteRequest, Draft
 from calomel.infer.continuation import last_piece
+from calomel.infer.upstream import exchange
 from calomel.infer.wire import COMPLETE_PATH, INFO_PATH, decode, decode_info, encode
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.prompts.zeta import parse_zeta
@@ -536,6 +538,20 @@ def test_an_answer_of_the_hosted_service_that_is_cut_off_is_none(asked: Open) ->
     answer = client.post("/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": REGION}]})
 
     assert error_of(answer)[:2] == (503, "upstream_failed")
+
+
+def test_a_server_that_hangs_is_given_up_before_its_model_could_load(
+    door: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(exchange, "LOADING_SECONDS", 60.0)
+    with socket.create_server(("127.0.0.1", 0)) as hung:
+        client = door(f"http://127.0.0.1:{hung.getsockname()[1]}")
+        began = time.monotonic()
+        answer = client.post(FIM, json=HOLE)
+
+    assert "did not answer in time" in error_of(answer)[2]
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -113,7 +113,7 @@ class OpenAi(Adapter):
                 )
         if mute:  # `llama_cpp.server` reports errors only without streaming
             del body["stream_options"]
-            await self._exchange.post("/v1/completions", body | {"stream": False, "max_tokens": 1})
+            await self._exchange.post("/v1/completions", body | {"stream": False, "max_tokens": 1}, patience)
         if finish is None:
             raise self._exchange.broken()
         yield Piece(finish=finish)
@@ -207,7 +207,7 @@ class Mercury(Adapter):
         """What the region becomes; its current text if there is nothing to do."""
         message = {"role": "user", "content": write_mercury(ask.parts)}
         body = {"model": self._model, "messages": [message], "max_tokens": ask.max_tokens, "temperature": 0.0}
-        choices = items(record(await self._exchange.post("/v1/edit/completions", body)).get("choices"))
+        choices = items(record(await self._exchange.post("/v1/edit/completions", body, READ_SECONDS)).get("choices"))
         content = record(record(next(iter(choices), None)).get("message")).get("content")
         region = "" if ask.parts.region is None else ask.parts.region.text
         if not isinstance(content, str):

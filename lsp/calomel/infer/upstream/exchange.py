@@ -104,6 +104,8 @@ def problem_of(url: str) -> str | None:
 CONNECT_SECONDS: Final = 2.0
 # Timeout between two pieces of an answer; a cold context of 32K takes half of it on two slow cores.
 READ_SECONDS: Final = 60.0
+# What needs no model, such as its name, is answered at once by any server that does not hang.
+LOOK_SECONDS: Final = 5.0
 # The first question may have to wait until the server has read gigabytes from a slow disk.
 LOADING_SECONDS: Final = 300.0
 _AGAIN_SECONDS: Final = 0.1
@@ -130,13 +132,13 @@ class Exchange:
         self._client: AsyncClient | None = None
         self._opening = asyncio.Lock()
 
-    async def get(self, path: str) -> Any:
-        """The JSON at `path`. Raises UpstreamError."""
-        return await self._whole("GET", path, None)
+    async def get(self, path: str, patience: float | None = None) -> Any:
+        """The JSON at `path`, within LOOK_SECONDS unless `patience` is given. Raises UpstreamError."""
+        return await self._whole("GET", path, None, patience or LOOK_SECONDS)
 
-    async def post(self, path: str, body: dict[str, Any]) -> Any:
-        """The JSON that answers `body`. Raises UpstreamError."""
-        return await self._whole("POST", path, body)
+    async def post(self, path: str, body: dict[str, Any], patience: float | None = None) -> Any:
+        """The JSON that answers `body`, likewise. Raises UpstreamError."""
+        return await self._whole("POST", path, body, patience or LOOK_SECONDS)
 
     async def events(self, path: str, body: dict[str, Any], patience: float = READ_SECONDS) -> AsyncGenerator[Any]:
         """The JSON documents of a streamed answer, as server-sent events or one per line; closing it frees the slot.
@@ -178,17 +180,17 @@ class Exchange:
     def _place(self) -> str:
         return f"the server at {self.target.base}"
 
-    async def _whole(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+    async def _whole(self, method: str, path: str, body: dict[str, Any] | None, patience: float) -> Any:
         try:
-            return self._read(await self._body(method, path, body))
+            return self._read(await self._body(method, path, body, patience))
         except UpstreamError as error:
             if not error.gone:
                 raise
         await asyncio.sleep(_AGAIN_SECONDS)
-        return self._read(await self._body(method, path, body))
+        return self._read(await self._body(method, path, body, patience))
 
-    async def _body(self, method: str, path: str, body: dict[str, Any] | None) -> bytes:
-        async with self._response(method, path, body, LOADING_SECONDS) as response:
+    async def _body(self, method: str, path: str, body: dict[str, Any] | None, patience: float) -> bytes:
+        async with self._response(method, path, body, patience) as response:
             return b"\n".join([line async for line in _lines(response)])
 
     async def _events(self, path: str, body: dict[str, Any], patience: float) -> AsyncGenerator[Any]:

@@ -24,7 +24,7 @@ from calomel.infer.upstream.adapter import (
     text,
     whole,
 )
-from calomel.infer.upstream.exchange import READ_SECONDS, Exchange, UpstreamError
+from calomel.infer.upstream.exchange import LOADING_SECONDS, READ_SECONDS, Exchange, UpstreamError
 from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, escape, format_named
 
 _NOT_IMPLEMENTED: Final = 501
@@ -55,7 +55,8 @@ class LlamaCpp(Adapter):
         props = record(await self._exchange.get("/props"))
         if props.get("role") == "router":
             self._named = {"model": self._one_of(await self.names())}
-            props = record(await self._exchange.get(f"/props?{urlencode(self._named)}"))
+            # It starts the server of that model for this.
+            props = record(await self._exchange.get(f"/props?{urlencode(self._named)}", LOADING_SECONDS))
         model, path = _file_name(props), str(props.get("model_alias") or props.get("model_path") or "")
         if self._target.model not in {None, path, *self._named.values()}:
             self._one_of([model])
