@@ -540,6 +540,22 @@ def test_an_answer_of_the_hosted_service_that_is_cut_off_is_none(asked: Open) ->
     assert error_of(answer)[:2] == (503, "upstream_failed")
 
 
+def test_the_list_of_models_has_what_is_behind_by_now(stack: ExitStack, door: Open) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    client = door(f"http://127.0.0.1:{port}")
+
+    def listed() -> tuple[str, int]:
+        (model,) = client.get("/v1/models").json()["data"]
+        assert [tag["name"] for tag in client.get("/api/tags").json()["models"]] == [model["id"]]
+        return model["id"], model["context_length"]
+
+    assert listed() == ("upstream", 4096)
+    stack.enter_context(served(played.ollama(Play()), port))
+    assert client.post(FIM, json=HOLE).status_code == 200
+    assert listed() == ("qwen2.5-coder:1.5b-base", 8192)
+
+
 def test_a_server_that_hangs_is_given_up_before_its_model_could_load(
     door: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
