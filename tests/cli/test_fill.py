@@ -225,10 +225,37 @@ def test_the_server_that_is_not_there_is_named_once(run: Runner, source_of_upstr
     assert found.err.count("no server answers at http://127.0.0.1:1") == 1
 
 
+def test_the_key_comes_from_the_file_that_a_variable_names(
+    run: Runner, play: Play, url: str, source_of_upstream_option: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    play.key = "k-1"
+    key = tmp_path / "key"
+    key.write_text("k-1\n", encoding="ascii")
+    key.chmod(0o600)
+    monkeypatch.setenv("CALOMEL_UPSTREAM_KEY_FILE", str(key))
+    monkeypatch.setenv("CALOMEL_MODEL", str(tmp_path))  # of `calomel serve`
+    found = run("fill", source_of_upstream_option, "--at", "2:12", "--upstream", url, "--json")
+
+    assert found.status == 0, found.err
+    assert json.loads(found.out)["text"] == "a + b"
+
+
+@pytest.mark.parametrize("name", ["FIM", "FORMAT", "EDIT"])
+@pytest.mark.parametrize("command", [["try"], ["bench", "infill", "--no-resume"]], ids=["try", "bench"])
+def test_a_wrong_variable_is_named(
+    run: Runner, url: str, monkeypatch: pytest.MonkeyPatch, command: list[str], name: str
+) -> None:
+    monkeypatch.setenv(f"CALOMEL_UPSTREAM_{name}", "qwem")
+    found = run(*command, "--upstream", url)
+
+    assert found.status == 2
+    assert f"upstream_{name.lower()}" in found.err
+
+
 def test_an_address_that_code_must_not_be_sent_to_is_refused(run: Runner, source_of_upstream_option: Path) -> None:
     found = run("fill", source_of_upstream_option, "--at", "2:12", "--upstream", "http://192.0.2.1:8080")
 
-    assert found.status == 1
+    assert found.status == 2
     assert "use https, or a tunnel" in found.err
 
 

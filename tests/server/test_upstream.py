@@ -29,8 +29,8 @@ from calomel.infer.wire import COMPLETE_PATH, INFO_PATH, decode, decode_info, en
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.prompts.zeta import parse_zeta
 from calomel.server.errors import StartError
-from calomel.server.run import upstream_of
 from calomel.server.settings import ServeSettings
+from calomel.server.upstream import upstream_of
 
 FIM = "/v1/fim/completions"
 HOLE = {"model": "m", "prompt": "def twice(n):\n    return ", "suffix": "\n"}

@@ -54,6 +54,7 @@ _KEPT: Final = frozenset(
     {"HOME", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "VIRTUAL_ENV", "LD_LIBRARY_PATH",
      "PYTHONPATH", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_CACHE_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 )  # fmt: skip
+_KEY: Final = "CALOMEL_UPSTREAM_KEY"
 _KEPT_PREFIXES: Final = ("XDG_", "CUDA_", "NVIDIA_", "HSA_", "ROCR_", "LC_")
 
 
@@ -129,6 +130,10 @@ def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
     command += wish.options
     if wish.model is not None:
         command += ["--model", str(wish.model)]
+    surroundings = environment(dict(os.environ))
+    key = os.environ.get(_KEY)
+    if key is not None and "--upstream" in wish.options and "--upstream-key-file" not in wish.options:
+        surroundings[_KEY] = key
     try:
         with _open_log(log) as errors:
             # Its own session, so that it outlives this window. Its standard output has the token: discard it.
@@ -137,7 +142,7 @@ def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                env=environment(dict(os.environ)),
+                env=surroundings,
                 cwd="/",
                 start_new_session=True,
             )

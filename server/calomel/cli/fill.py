@@ -149,9 +149,10 @@ def fill(
 
 
 def _opened(model: Path | None, device: str, upstream: str | None) -> Filler | UpstreamCompleter:
-    from calomel.infer.in_process import open_completer, open_filler
+    from calomel.infer.in_process import open_filler
+    from calomel.server.upstream import upstream_at
 
-    return open_filler(model, device) if upstream is None else open_completer(upstream=upstream)  # type: ignore[return-value]
+    return open_filler(model, device) if upstream is None else upstream_at(upstream)
 
 
 def _filled(filler: Filler | UpstreamCompleter, hole: Hole, policy: str | None, max_tokens: int = 64) -> Fill:

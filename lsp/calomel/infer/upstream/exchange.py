@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
@@ -63,23 +62,6 @@ class Target:
     key: str | None = field(default=None, repr=False)
     fim: str | None = None
     edit: str | None = None
-
-    @classmethod
-    def named(cls, url: str) -> Target:
-        """The server at an address, with the rest from the environment, as `calomel serve` reads it.
-
-        Raises:
-            UpstreamError: nothing may be sent to that address.
-        """
-        problem = problem_of(url)
-        if problem is not None:
-            raise UpstreamError("refused", problem)
-        words = {
-            name: value
-            for name in ("format", "model", "key", "fim", "edit")
-            if (value := os.environ.get(f"CALOMEL_UPSTREAM_{name.upper()}"))
-        }
-        return cls(url, **words)  # type: ignore[arg-type]
 
     @property
     def base(self) -> str:
