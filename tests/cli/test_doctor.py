@@ -258,7 +258,7 @@ def test_a_port_that_another_program_has(run: Runner, home: Path, monkeypatch: p
 
 def test_a_wrong_token(run: Runner, home: Path) -> None:
     with listening(REFUSED) as url:
-        configured(home, "calomel/calomel.toml", f'[server]\nurl = "{url}"\ntoken = "s3cret"')
+        configured(home, "calomel/calomel.toml", f'[server]\nurl = "{url}"\ntoken = "s3cret"').chmod(0o600)
         status, (line,) = said(run)
     assert status == 1
     assert "fail  editors' model: the server does not accept the token" in line

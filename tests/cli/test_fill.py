@@ -203,6 +203,30 @@ def test_fill_shows_what_the_model_of_another_server_says(
     assert json.loads(found.out)["text"] == "a + b"
 
 
+def test_no_other_server_gets_a_key_of_the_file(run: Runner, url: str, play: Play, tmp_path: Path) -> None:
+    key = "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc"
+    file = tmp_path / "pay.py"
+    file.write_text(f'key = "{key}"\n\n\ndef add(a, b):\n    return \n\n\nother = "{key}"\n', encoding="utf-8")
+    found = run("fill", file, "--at", "5:12", "--upstream", url)
+    cut = run("fill", file, "--at", "1:20", "--to", "1:22", "--upstream", url)
+
+    assert (found.status, cut.status) == (0, 0), found.err + cut.err
+    sent = json.dumps([body for _, body in play.asked])
+    assert "def add(a, b):" in sent
+    assert not [key[at : at + 8] for at in range(len(key) - 7) if key[at : at + 8] in sent]
+    assert key in found.out
+
+
+@pytest.mark.parametrize("name", [".env", "id_rsa"])
+def test_no_model_sees_a_file_of_secrets(run: Runner, filler: Any, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("A=1\n", encoding="utf-8")
+    found = run("fill", tmp_path / name, "--at", "1:3")
+
+    assert found.status == 2
+    assert "may hold secrets" in found.err
+    assert (filler.opened, filler.requests) == ([], [])
+
+
 def test_the_server_that_is_not_there_is_named_once(run: Runner, source_of_upstream_option: Path) -> None:
     found = run("fill", source_of_upstream_option, "--at", "2:12", "--upstream", "http://127.0.0.1:1")
 
@@ -210,10 +234,37 @@ def test_the_server_that_is_not_there_is_named_once(run: Runner, source_of_upstr
     assert found.err.count("no server answers at http://127.0.0.1:1") == 1
 
 
+def test_the_key_comes_from_the_file_that_a_variable_names(
+    run: Runner, play: Play, url: str, source_of_upstream_option: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    play.key = "k-1"
+    key = tmp_path / "key"
+    key.write_text("k-1\n", encoding="ascii")
+    key.chmod(0o600)
+    monkeypatch.setenv("CALOMEL_UPSTREAM_KEY_FILE", str(key))
+    monkeypatch.setenv("CALOMEL_MODEL", str(tmp_path))  # of `calomel serve`
+    found = run("fill", source_of_upstream_option, "--at", "2:12", "--upstream", url, "--json")
+
+    assert found.status == 0, found.err
+    assert json.loads(found.out)["text"] == "a + b"
+
+
+@pytest.mark.parametrize("name", ["FIM", "FORMAT", "EDIT"])
+@pytest.mark.parametrize("command", [["try"], ["bench", "infill", "--no-resume"]], ids=["try", "bench"])
+def test_a_wrong_variable_is_named(
+    run: Runner, url: str, monkeypatch: pytest.MonkeyPatch, command: list[str], name: str
+) -> None:
+    monkeypatch.setenv(f"CALOMEL_UPSTREAM_{name}", "qwem")
+    found = run(*command, "--upstream", url)
+
+    assert found.status == 2
+    assert f"upstream_{name.lower()}" in found.err
+
+
 def test_an_address_that_code_must_not_be_sent_to_is_refused(run: Runner, source_of_upstream_option: Path) -> None:
     found = run("fill", source_of_upstream_option, "--at", "2:12", "--upstream", "http://192.0.2.1:8080")
 
-    assert found.status == 1
+    assert found.status == 2
     assert "use https, or a tunnel" in found.err
 
 

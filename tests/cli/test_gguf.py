@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.families.published.block_causal import Checkpoint
 
 from calomel.families.family import OpenOptions
 from calomel.families.plan import OutOfMemoryRefusedError, plan_of
+from calomel.weights import gguf as weights_gguf
 from calomel.weights.folders import folder_of
 
 gguf: Any = pytest.importorskip("gguf", reason="pip install gguf")
@@ -128,6 +130,22 @@ def test_ollama_and_lm_studio_keep_them_under_names(run: Runner, place: Path) ->
     assert filled(run, "me/tiny-coder-GGUF") == wanted
     assert filled(run, studio) == wanted
     assert "tiny-coder-0.1b" in run("models", "path", "tiny-coder:0.1b").out
+
+
+def test_those_who_open_it_at_the_same_time_write_its_folder_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = packed(QWEN2.write(place / "it"), place / "it.gguf")
+    write, written = weights_gguf._write, list[Path]()
+
+    def slow(file: Path, folder: Path) -> None:
+        written.append(folder)
+        write(file, folder)
+
+    monkeypatch.setattr(weights_gguf, "_write", slow)
+    with ThreadPoolExecutor(4) as pool:
+        folders = [*pool.map(weights_gguf.unfolded, [file] * 4)]
+
+    assert len({*folders}) == len(written) == 1
+    assert (folders[0] / "config.json").is_file()
 
 
 def test_its_name_tells_the_format_it_was_trained_on(run: Runner, place: Path) -> None:

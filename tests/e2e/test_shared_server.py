@@ -145,11 +145,18 @@ def test_a_file_of_a_server_that_left_its_port_is_given_up(private_folders: Path
         os.kill(record["pid"], signal.SIGTERM)
 
 
-async def test_editors_ask_a_server_that_has_a_model_already_through_one_that_they_share(tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_file", [True, False])
+async def test_editors_ask_a_server_that_has_a_model_already_through_one_that_they_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_file: bool
+) -> None:
     with served(llama_cpp(Play(key="secret"))) as url:
-        key = tmp_path / "key"
-        key.write_text("secret\n")
-        key.chmod(0o600)
+        key = None
+        if in_file:
+            key = tmp_path / "key"
+            key.write_text("secret\n")
+            key.chmod(0o600)
+        # A key in a file counts more.
+        monkeypatch.setenv("CALOMEL_UPSTREAM_KEY", "wrong" if in_file else "secret")
         completer = ModelClient(connect, ServerSettings(upstream=url, upstream_key_file=key, idle_minutes=2.0))
         assert (await completer.ready()).kinds == ("fill", "edit")
         assert (await completer.complete(QUESTION)).candidates[0].text == "n * 2"

@@ -189,7 +189,7 @@ def test_settings_in_examples_are_there(path: Path) -> None:
 
 CHECKS = [ROOT / "server/calomel/cli" / name for name in ("checks.py", "editor_checks.py")]
 STARTS = [
-    *(ROOT / "server/calomel/server" / name for name in ("run.py", "tokens.py")),
+    *(ROOT / "server/calomel/server" / name for name in ("cluster.py", "run.py", "tokens.py", "upstream.py")),
     *(ROOT / "lsp/calomel/infer" / name for name in ("launch.py", "remote.py")),
 ]
 

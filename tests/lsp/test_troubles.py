@@ -53,7 +53,10 @@ async def settled(editor: Editor) -> None:
             await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize("trouble", ["stopped", "no_model", "no_address"])
+UNENCRYPTED = "server.url would send your code unencrypted to another machine: use https, or a tunnel (ssh -L)"
+
+
+@pytest.mark.parametrize("trouble", ["stopped", "no_model", "no_address", "unencrypted"])
 async def test_a_server_that_is_stopped_or_set_up_wrongly_is_named(
     editor: Editor, tmp_path: Path, trouble: str
 ) -> None:
@@ -63,6 +66,7 @@ async def test_a_server_that_is_stopped_or_set_up_wrongly_is_named(
     server, sentence = {
         "stopped": ({"url": url}, f"no server answers at {url}"),
         "no_model": ({"model": str(model)}, missing),
+        "unencrypted": ({"url": "http://192.0.2.1:8017"}, UNENCRYPTED),
         "no_address": ({"url": "localhost:8017"}, "server.url is not an address such as http://127.0.0.1:8017"),
     }[trouble]
     assert await told(editor, server=server) == [f"Calomel: {sentence}{ENDING}"]
@@ -81,6 +85,15 @@ async def test_a_wrong_token_is_named(editor: Editor) -> None:
     editor.script.connect = connect
     with listening(REFUSED) as url:
         assert await told(editor, server={"url": url, "token": "wrong"}) == [f"Calomel: {TOKEN}{ENDING}"]
+
+
+async def test_a_token_file_that_others_can_read_is_named_and_not_sent(editor: Editor, tmp_path: Path) -> None:
+    editor.script.connect = connect
+    path = tmp_path / "token"
+    path.write_text("t0ken\n", encoding="ascii")
+    path.chmod(0o644)
+    said = await told(editor, server={"url": nobody(), "token_file": str(path)})
+    assert said == [f"Calomel: server.token_file {path} is open to other users: chmod 600 it{ENDING}"]
 
 
 async def test_what_stands_before_an_address_is_kept_to_oneself() -> None:

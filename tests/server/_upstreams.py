@@ -34,11 +34,12 @@ class Play:
         models: their names there.
         path: of llama.cpp's model.
         refuses: the status that a question for log-probabilities gets where there are none.
-        window: a prompt of more characters is refused.
+        window: a prompt of more characters, each a token, is refused.
         mute: where an answer is streamed, nothing is streamed in the place of a refusal (`llama_cpp.server`).
         router: llama.cpp has a server for each of them.
         capabilities, template: of Ollama's models.
         marks: the texts that are one token of the model.
+        special: of its tokens, those that vLLM leaves out of a text unless it is told not to.
         key: that it wants.
         failing: path to the status, or to the JSON document of a status, that it answers with.
         half: an answer breaks off behind so many tokens.
@@ -61,6 +62,7 @@ class Play:
     capabilities: Sequence[str] = ("completion", "insert")
     template: str = "{{ .Prompt }}"
     marks: Sequence[str] = ()
+    special: Sequence[str] = ()
     key: str | None = None
     failing: dict[str, tuple[int, Any]] = field(default_factory=dict)
     half: int | None = None
@@ -78,6 +80,16 @@ class Play:
         for mark in self.marks:
             text = text.replace(mark, "\0")
         return len(text)
+
+    def written(self, stop: Sequence[str], most: int, *, special: bool = True) -> tuple[list[str], bool]:
+        """The texts of an answer's tokens up to the first stop string, and whether it was cut off before its end."""
+        texts = ["" if not special and text in self.special else text for text in self.tokens[:most]]
+        whole = "".join(texts)
+        end = min((at for each in stop if (at := whole.find(each)) >= 0), default=None)
+        if end is None:
+            return texts, most < len(self.tokens)
+        starts = [sum(map(len, texts[:at])) for at in range(len(texts))]
+        return [text[: max(0, end - start)] for start, text in zip(starts, texts, strict=True) if start < end], False
 
     def log_prob(self, at: int) -> float | None:
         return None if self.log_probs is None else self.log_probs[at]
@@ -112,11 +124,10 @@ class Played:
         return found if isinstance(found, Response) else JSONResponse(found)
 
     def stream(
-        self, body: dict[str, Any], token: Worded, last: Sequence[dict[str, Any] | str], *, sse: bool
+        self, texts: Sequence[str], token: Worded, last: Sequence[dict[str, Any] | str], *, sse: bool
     ) -> Response:
-        """The answer's tokens, as far as they are wanted, each as an event or on a line."""
-        play, most = self.play, next((body[name] for name in ("n_predict", "max_tokens") if name in body), None)
-        most = body.get("options", {}).get("num_predict") if most is None else most
+        """The answer's tokens, each as an event or on a line."""
+        play = self.play
 
         def worded(document: dict[str, Any] | str) -> bytes:
             text = document if isinstance(document, str) else json.dumps(document)
@@ -127,7 +138,7 @@ class Played:
             try:
                 if play.nonsense is not None:
                     yield worded(play.nonsense)
-                for at, text in enumerate(play.tokens[:most]):
+                for at, text in enumerate(texts):
                     if play.half == at:
                         raise ConnectionResetError
                     while at and play.gate is not None and not play.gate.is_set():  # noqa: ASYNC110 (of the test's thread)
@@ -153,7 +164,14 @@ def llama_cpp(play: Play) -> Starlette:
         return found if play.log_probs is None else {**found, "completion_probabilities": probabilities}
 
     def complete(body: dict[str, Any]) -> Response:
-        cut = body["n_predict"] < len(play.tokens)
+        size = len(body["prompt"] + body.get("input_prefix", "") + body.get("input_suffix", ""))
+        if size > play.window:
+            said = (
+                f"request ({size} tokens) exceeds the available context size ({play.window} tokens), try increasing it"
+            )
+            kind = {"type": "exceed_context_size_error", "n_prompt_tokens": size, "n_ctx": play.window}
+            return JSONResponse({"error": {"code": 400, "message": said, **kind}}, 400)
+        texts, cut = play.written(body["stop"], body["n_predict"])
         end = {
             "content": "",
             "stop": True,
@@ -161,7 +179,7 @@ def llama_cpp(play: Play) -> Starlette:
             "tokens_evaluated": 40,
             "timings": {"cache_n": 30},
         }
-        return played.stream(body, token, [end], sse=True)
+        return played.stream(texts, token, [end], sse=True)
 
     props = {
         "default_generation_settings": {"id": 0, "n_ctx": 8192, "params": {}}, "total_slots": 1,
@@ -186,9 +204,10 @@ def ollama(play: Play) -> Starlette:
         )
 
     def generate(body: dict[str, Any]) -> Response:
-        cut = body["options"]["num_predict"] < len(play.tokens)
+        options = body["options"]
+        texts, cut = play.written(options["stop"], options["num_predict"])
         end = {"response": "", "done": True, "done_reason": "length" if cut else "stop", "prompt_eval_count": 26}
-        return played.stream(body, token, [end], sse=False)
+        return played.stream(texts, token, [end], sse=False)
 
     played = Played(
         play,
@@ -218,10 +237,13 @@ def openai(play: Play, *, vllm: bool = False) -> Starlette:
             refused = JSONResponse({"error": {"message": said}}, 400)
         if refused is not None:
             return Response(media_type="text/event-stream") if play.mute and body["stream"] else refused
-        cut = body["max_tokens"] < len(play.tokens)
+        if len(body["stop"]) > 4:
+            return JSONResponse({"error": {"message": "stop has more than 4 strings"}}, 400)
+        special = not vllm or not body.get("skip_special_tokens", True)
+        texts, cut = play.written(body["stop"], body["max_tokens"], special=special)
         end = {"choices": [{"index": 0, "text": "", "finish_reason": "length" if cut else "stop"}]}
         usage = {"choices": [], "usage": {"prompt_tokens": 33, "prompt_tokens_details": {"cached_tokens": 16}}}
-        return played.stream(body, token, [end, usage, "[DONE]"], sse=True)
+        return played.stream(texts, token, [end, usage, "[DONE]"], sse=True)
 
     window = {"max_model_len": 16384, "owned_by": "vllm"} if vllm else {"owned_by": "organization_owner"}
     routes: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -252,8 +274,10 @@ def mercury(play: Play) -> Starlette:
         return {"id": "cmpl-2", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
 
     def fim(body: dict[str, Any]) -> Response:
-        end = {"choices": [{"index": 0, "text": "", "finish_reason": "stop"}], "usage": {"prompt_tokens": 21}}
-        return played.stream(body, token, [end, "[DONE]"], sse=True)
+        texts, cut = play.written(body["stop"], body["max_tokens"])
+        finish = "length" if cut else "stop"
+        end = {"choices": [{"index": 0, "text": "", "finish_reason": finish}], "usage": {"prompt_tokens": 21}}
+        return played.stream(texts, token, [end, "[DONE]"], sse=True)
 
     played = Played(
         play,

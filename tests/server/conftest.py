@@ -28,8 +28,9 @@ from tests.loop_watch import _short_turns  # noqa: F401 (a fixture)
 
 from calomel.infer.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, EngineTimings, Occupancy
 from calomel.server.app import create_app
-from calomel.server.run import config, open_upstream, upstream_of
+from calomel.server.run import config, open_upstream
 from calomel.server.settings import ServeSettings
+from calomel.server.upstream import upstream_of
 
 TOKEN = "test-token-0123456789"
 Opener = Callable[..., TestClient]

@@ -316,6 +316,7 @@ CASES = [
     asked(
         INFILL, LLAMA_VIM, {"max_tokens": 128, "stop": (), "deadline": 3.0, "top_k": 40, "temperature": 0.0}, "bounds"
     ),
+    asked(INFILL, {"n_predict": -1}, {"max_tokens": 512}, "no end"),
     asked(INFILL, {}, {"prefix": "", "max_tokens": 128, "deadline": None}, "the least that may be sent"),
     asked(INFILL, dict.fromkeys(LLAMA_VIM), {"prefix": "", "max_tokens": 128}, "as little, in nulls"),
     asked(OLLAMA, {"prompt": QWEN, "format": ""}, HOLE, "tokens of other models say where the hole is"),

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
-from tests.server.conftest import events
+from tests.server.conftest import events, until
 from tests.server.test_edit import LLAMA_VIM, QWEN
 
 from calomel.engine import DeadlineExceededError
 from calomel.infer.completer import CompleteRequest
 from calomel.infer.launch import version
+from calomel.infer.upstream.exchange import UpstreamError
 from calomel.infer.wire import COMPLETE_PATH, encode
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.prompts.zeta import write_zeta
+from calomel.server.app_state import AppState
 from calomel.server.routes.llama import indented
 from calomel.suggest.outcome_log import outcome_log_path
 
@@ -241,12 +246,62 @@ def test_an_excerpt_of_a_file_with_any_name_is_taken(client: TestClient, name: s
     assert client.post(LLAMA_URL, json={**LLAMA_VIM, "input_extra": extra}).status_code == 200
 
 
-def test_an_answer_that_was_not_begun_in_time_is_empty(client: TestClient, filler: Any) -> None:
-    filler.error = DeadlineExceededError("too late")
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("error", [DeadlineExceededError("too late"), UpstreamError("timeout", "too late")])
+def test_an_answer_that_was_not_begun_in_time_is_empty(
+    client: TestClient, filler: Any, error: Exception, *, stream: bool
+) -> None:
+    filler.error = error
 
-    answer = client.post(LLAMA_URL, json=LLAMA_VIM)
+    answer = client.post(LLAMA_URL, json={**LLAMA_VIM, "stream": stream})
 
-    assert (answer.status_code, answer.json()["content"], answer.json()["stop_type"]) == (200, "", "limit")
+    (body,) = events(answer) if stream else [answer.json()]
+    assert (answer.status_code, body["content"], body["stop_type"]) == (200, "", "limit")
+
+
+def test_an_upstream_that_hangs_is_an_error_for_a_client_that_set_no_bound(client: TestClient, filler: Any) -> None:
+    filler.error = UpstreamError("timeout", "too late")
+
+    assert client.post(LLAMA_URL, json={**LLAMA_VIM, "t_max_predict_ms": 0}).status_code == 503
+
+
+def test_of_long_excerpts_only_what_a_model_can_read_is_looked_at(
+    client: TestClient, filler: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mask, sizes = AppState.mask, list[int]()
+
+    def counting(app_state: AppState, text: str) -> str:
+        sizes.append(len(text))
+        return mask(app_state, text)
+
+    monkeypatch.setattr(AppState, "mask", counting)
+    extra = [{"filename": f"{number}.py", "text": "x = 1\n" * 10_000} for number in range(20)]
+    client.post(LLAMA_URL, json={**LLAMA_VIM, "input_extra": extra})
+
+    assert sum(sizes) < 100_000
+    assert [each.path for each in filler.requests[-1].parts.related][-1] == "19.py"
+
+
+def test_no_excerpt_is_looked_at_for_a_client_that_has_gone(
+    live: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, gate, seen = threading.Event(), threading.Event(), list[str]()
+
+    def slow(_: object, text: str) -> str:
+        seen.append(text)
+        begun.set()
+        gate.wait(10)
+        return text
+
+    monkeypatch.setattr(AppState, "mask", slow)
+    extra = [{"filename": f"{number}.py", "text": "x = 1\n"} for number in range(3)]
+    with pytest.raises(httpx.TimeoutException):
+        httpx.post(live.url + LLAMA_URL, json={**LLAMA_VIM, "input_extra": extra}, headers=live.headers, timeout=0.5)
+    assert begun.is_set()
+    until(lambda: not live.app.state.app_state.admission.taken)
+    gate.set()
+
+    assert len(seen) == 1
 
 
 @pytest.mark.parametrize(

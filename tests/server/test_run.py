@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,12 @@ import pytest
 from tests.server.conftest import until
 
 from calomel import storage
+from calomel.infer.completer import CompleterError
+from calomel.infer.launch import connect
 from calomel.infer.runtime_file import ServerRecord, published, read
 from calomel.server import tokens
 from calomel.storage import write_whole
+from calomel.workspace.settings import ServerSettings as EditorSettings
 
 ASK = {"model": "m", "prompt": "x"}
 
@@ -305,7 +310,9 @@ def test_one_port_is_open_and_nobody_is_called(start: Start) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_with_a_certificate_speaks_https_alone(start: Start, certificate: tuple[Path, Path]) -> None:
+def test_a_server_with_a_certificate_speaks_https_alone_to_clients_that_trust_it(
+    start: Start, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     cert, key = certificate
     url = first_lines(start(no_auth=True, tls_cert=str(cert), tls_key=str(key)))[0].split()[-1]
     trusting = ssl.create_default_context(cafile=str(cert))
@@ -315,6 +322,16 @@ def test_a_server_with_a_certificate_speaks_https_alone(start: Start, certificat
         until(lambda: client.get("/health").status_code == 200)
     with pytest.raises(httpx.HTTPError):
         httpx.get(url.replace("https", "http") + "/health")
+
+    async def editor() -> str:
+        completer = await connect(EditorSettings(url=url))
+        async with aclosing(completer):
+            return (await completer.info()).id
+
+    with pytest.raises(CompleterError, match=rf"{url} has no trusted certificate .*: set SSL_CERT_FILE"):
+        asyncio.run(editor())
+    monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+    assert asyncio.run(editor()) == "calomel-nano"
 
 
 @pytest.mark.slow

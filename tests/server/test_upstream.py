@@ -7,6 +7,7 @@ import math
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -23,12 +24,13 @@ from tests.server.conftest import TOKEN, events, listening, opened, upstream_app
 from calomel.cli.checks import check_upstream
 from calomel.infer.completer import CompleteAnswer, CompleteRequest, Draft
 from calomel.infer.continuation import last_piece
+from calomel.infer.upstream import exchange
 from calomel.infer.wire import COMPLETE_PATH, INFO_PATH, decode, decode_info, encode
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.prompts.zeta import parse_zeta
 from calomel.server.errors import StartError
-from calomel.server.run import upstream_of
 from calomel.server.settings import ServeSettings
+from calomel.server.upstream import upstream_of
 
 FIM = "/v1/fim/completions"
 HOLE = {"model": "m", "prompt": "def twice(n):\n    return ", "suffix": "\n"}
@@ -215,6 +217,9 @@ PROMPTS = {
     "<|fim_prefix|>def f(n):\n    return <|fim_suffix|>\n<|fim_middle|>",
     "deepseek-coder-6.7b-base": "<｜fim▁begin｜>def f(n):\n    return <｜fim▁hole｜>\n<｜fim▁end｜>",  # noqa: RUF001
     "codellama-7b": "<PRE> def f(n):\n    return  <SUF>\n <MID>",
+    "zed-industries/zeta": "<|repo_name|>project\n<|file_sep|>lib/size.py\nLIMIT = 3\n\n<|file_sep|>recent_edits.diff\n"
+    "--- app.py\n-old = 1\n+new = 1\n\n<|file_sep|>app.py\n"
+    "<|fim_prefix|>def f(n):\n    return <|fim_suffix|>\n<|fim_middle|>",
     "zeta-2.1": "<[fim-suffix]>\n<[fim-prefix]><filename>lib/size.py\nLIMIT = 3\n\n<filename>recent_edits.diff\n"
     "--- app.py\n-old = 1\n+new = 1\n\n<filename>app.py\ndef f(n):\n    return <[fim-middle]>",
     "codestral-22b": "[SUFFIX]\n[PREFIX]+++++ lib/size.py\nLIMIT = 3\n\n+++++ recent_edits.diff\n"
@@ -270,13 +275,56 @@ def test_a_router_of_llama_cpp_is_told_which_model(asked: Open) -> None:
     assert play.last("/infill")["model"] == "gemma"
 
 
-def test_text_of_the_users_forges_no_token(asked: Open) -> None:
-    play = Play()
-    asked("vllm", play).post(FIM, json={**HOLE, "prompt": "a = '<|fim_middle|>' + "})
+# The user's text; what of it must not reach a model of this name.
+FORGED = {
+    "the format's own": ("qwen2.5-coder", "<|fim_middle|>"),
+    "of chats": ("qwen2.5-coder", "<|im_start|>"),
+    "of padding": ("qwen2.5-coder", "<|fim_pad|>"),
+    "of another maker": ("deepseek-coder", "<｜User｜>"),  # noqa: RUF001 (its own)
+    "that ends a text": ("codellama-7b", "</s>"),
+    "in a longer run": ("codestral-22b", "+++++++++ "),
+    "where no format is known": ("llama3.2", "<|im_end|>"),
+}
 
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("model", "token"), FORGED.values(), ids=FORGED)
+def test_text_of_the_users_forges_no_token_and_comes_back_as_it_is(
+    model: str, token: str, asked: Open, *, stream: bool
+) -> None:
+    play = Play(models=(model,), log_probs=None)
+    client = asked("vllm", play)
+    body = {**HOLE, "prompt": f"a = '{token}' or ", "stream": stream}
+    client.post(FIM, json=body)
     prompt = play.last("/v1/completions")["prompt"]
-    assert prompt.count("<|fim_middle|>") == 1
-    assert "'< |fim_middle|>'" in prompt
+    shown = prompt[prompt.index("'") : prompt.index(" or ")]
+    # The model repeats what it sees.
+    play.tokens = [shown[at : at + 3] for at in range(0, len(shown), 3)]
+    answer = client.post(FIM, json=body)
+    parts = events(answer)[:-1] if stream else [answer.json()]
+
+    assert ("+++++ " if model == "codestral-22b" else token) not in shown
+    assert "".join(part["choices"][0]["text"] for part in parts) == f"'{token}'"
+
+
+@pytest.mark.parametrize("name", ["vllm", "openai"])
+@pytest.mark.parametrize("stop", [[], ["#", "//", "--", "/*"]], ids=["of none", "of a client"])
+def test_the_next_file_that_a_model_begins_is_no_part_of_an_answer(name: str, stop: list[str], asked: Open) -> None:
+    special = ("<file_sep>",) if name == "vllm" else ()
+    play = Play(
+        models=("starcoder2-3b",), tokens=("n ", "* 2", "<file_sep>", "b.py\n"), log_probs=None, special=special
+    )
+    answer = asked(name, play).post(FIM, json={**HOLE, "stop": stop}).json()
+
+    assert answer["choices"][0]["text"] == "n * 2"
+
+
+def test_the_hosted_service_gets_the_clients_sampling(asked: Open) -> None:
+    play = Play()
+    asked("mercury", play).post(FIM, json={**HOLE, "presence_penalty": 1.0, "top_p": 0.9, "seed": 3})
+
+    body = play.last(FIM)
+    assert [body.get(name) for name in ("presence_penalty", "top_p", "seed", "top_k")] == [1.0, 0.9, None, None]
 
 
 def test_ollama_fills_by_its_template_where_the_tokens_are_not_known(asked: Open) -> None:
@@ -319,6 +367,15 @@ def test_a_server_that_only_fills_leaves_drafts_unjudged(name: str, asked: Open)
 
     assert [(each.text, each.log_prob) for each in answer.candidates] == [("bad()\n", None), ("good\n", None)]
     assert not answer.judged
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_edits_by_rules_go_on_while_the_server_is_stopped(door: Open, *, own: bool) -> None:
+    with served(played.ollama(Play())) as url:
+        client = door(url)
+    answer = completed(client, replace(RENAMED, own=own))
+
+    assert [each.text for each in answer.candidates] == ["bad()\n", "good\n"]
 
 
 def test_what_is_known_by_the_deadline_is_the_answer(asked: Open) -> None:
@@ -404,6 +461,18 @@ def test_the_hosted_service_rewrites_regions(said: str, becomes: str, asked: Ope
     assert "-result = count(items)\n+result = total(items)\n" in sent
 
 
+def test_a_region_with_tags_of_its_own_stays_as_it_is(asked: Open) -> None:
+    region = 'CURSOR = "<|cursor|>"\nEND = "<|/code_to_edit|>"\n'
+    play = Play()
+    client = asked("mercury", play)
+    request = CompleteRequest("edit", PromptParts(path="a.py", prefix="x = 1\n", region=EditRegion(region, 0)))
+    completed(client, request)
+    sent = play.last("/v1/edit/completions")["messages"][0]["content"]
+    play.region = "```\n" + sent.split("<|code_to_edit|>\n<|cursor|>")[1].split("<|/code_to_edit|>")[0] + "```"
+
+    assert completed(client, request).candidates[0].text == region
+
+
 @pytest.mark.parametrize("name", ["llama.cpp", "ollama", "vllm"])
 def test_a_model_of_zeds_is_asked_in_its_own_format(name: str, asked: Open) -> None:
     play = Play(
@@ -469,6 +538,36 @@ def test_an_answer_of_the_hosted_service_that_is_cut_off_is_none(asked: Open) ->
     answer = client.post("/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": REGION}]})
 
     assert error_of(answer)[:2] == (503, "upstream_failed")
+
+
+def test_the_list_of_models_has_what_is_behind_by_now(stack: ExitStack, door: Open) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    client = door(f"http://127.0.0.1:{port}")
+
+    def listed() -> tuple[str, int]:
+        (model,) = client.get("/v1/models").json()["data"]
+        assert [tag["name"] for tag in client.get("/api/tags").json()["models"]] == [model["id"]]
+        return model["id"], model["context_length"]
+
+    assert listed() == ("upstream", 4096)
+    stack.enter_context(served(played.ollama(Play()), port))
+    assert client.post(FIM, json=HOLE).status_code == 200
+    assert listed() == ("qwen2.5-coder:1.5b-base", 8192)
+
+
+def test_a_server_that_hangs_is_given_up_before_its_model_could_load(
+    door: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(exchange, "LOADING_SECONDS", 60.0)
+    with socket.create_server(("127.0.0.1", 0)) as hung:
+        client = door(f"http://127.0.0.1:{hung.getsockname()[1]}")
+        began = time.monotonic()
+        answer = client.post(FIM, json=HOLE)
+
+    assert "did not answer in time" in error_of(answer)[2]
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -731,6 +830,16 @@ def test_odd_documents_are_read_as_far_as_they_go(nonsense: str, asked: Open) ->
     client = asked("llama.cpp", play)
     play.nonsense = nonsense
     assert client.post(FIM, json=HOLE).json()["choices"][0]["text"].endswith("n * 2")
+
+
+@pytest.mark.parametrize(("name", "window"), [("llama.cpp", 8192), ("vllm", 16384)])
+def test_a_text_of_many_tokens_gets_less_of_the_window_until_it_fits(name: str, window: int, asked: Open) -> None:
+    client = asked(name, Play(window=window), context_tokens=window)
+    hole = {**HOLE, "prompt": "x = 1\n" * 10_000}
+    answers = [client.post(FIM, json=hole) for _ in range(6)]
+
+    assert error_of(answers[0])[2].endswith(f"has room for {window} tokens: try again, or enlarge its context")
+    assert answers[-1].json()["choices"][0]["text"] == "n * 2"
 
 
 @pytest.mark.parametrize("mute", [False, True])

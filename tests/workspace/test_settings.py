@@ -102,6 +102,7 @@ def test_a_workspace_says_nothing_of_the_model_that_answers(tmp_path: Path, each
     words, number, *_ = allowed(get_type_hints(ServerSettings, include_extras=True)[each.name])
     value = (*words, "http://127.0.0.1:9")[0] if number is None else 1.0
     file.write_text(f"[server]\n{each.name} = {json.dumps(value)}\n")
+    file.chmod(0o600)
     assert load_settings(user_toml=file)[1] == []
     settings, found = load_settings(workspace_toml=file)
     assert (settings, [problem.name for problem in found]) == (Settings(), [f"server.{each.name}"])
@@ -194,6 +195,18 @@ def test_of_a_file_that_everybody_may_write_only_what_hides_more_counts(tmp_path
     settings, found = load_settings(user_toml=file)
     assert settings == Settings()
     assert "chmod" in str(found[0])
+
+
+def test_a_token_that_others_can_read_is_not_used_and_the_rest_is(tmp_path: Path) -> None:
+    file = tmp_path / "calomel.toml"
+    file.write_text('[privacy]\nignore = ["*.a"]\n[server]\nurl = "https://example.com"\ntoken = "t"\n')
+    file.chmod(0o644)
+    settings, found = load_settings(user_toml=file)
+    assert (settings.privacy.ignore, settings.server) == (("*.a",), ServerSettings())
+    assert "use `chmod 600` or server.token_file" in str(found[0])
+    file.chmod(0o600)
+    settings, found = load_settings(user_toml=file)
+    assert (settings.server.token, found) == ("t", [])
 
 
 def test_a_thousand_mistakes_are_told_in_a_few_messages() -> None:

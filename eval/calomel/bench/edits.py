@@ -19,10 +19,10 @@ from calomel.bench.held_summary import BASELINES, DRAFTS, LOSSES, NAMES, REPEAT,
 from calomel.bench.room import Room, repeat_last, silences
 from calomel.bench.suite import Case, CaseScore, Reply, SuiteError, figures, read_suite, score_above, score_case
 from calomel.infer.completer import Completer, ModelInfo
-from calomel.infer.in_process import open_completer
 from calomel.prompts.parts import Edit, edited
 from calomel.replay.events import Changed, Closed, Focused, Opened
 from calomel.report.result import Report, Table, Value, flat_cell, number_cell
+from calomel.server.upstream import open_either
 from calomel.storage.failures import cause
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.edit import Suggestion, edits_of
@@ -72,14 +72,14 @@ class EditsOptions:
 
 
 def run_edits(options: EditsOptions) -> Report:
-    """Score the suite. Raises SuiteError, and what `calomel.infer.in_process.open_completer` raises."""
+    """Score the suite. Raises SuiteError, and what `calomel.server.upstream.open_either` raises."""
     cases, problems = read_suite(options.suite)
     return asyncio.run(_measure(options, cases, problems))
 
 
 async def _measure(options: EditsOptions, cases: tuple[Case, ...], problems: tuple[str, ...]) -> Report:
     settings = SuggestSettings(debounce_seconds=0.0, aggressiveness=options.aggressiveness)
-    async with aclosing(open_completer(options.model, options.device, options.threads, options.upstream)) as completer:
+    async with aclosing(open_either(options.model, options.device, options.threads, options.upstream)) as completer:
         info = await completer.info()
         rows = await ask_all(cases, completer, settings)
         others = ask_plain(cases, completer) if options.baselines else {}

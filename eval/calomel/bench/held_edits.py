@@ -29,13 +29,13 @@ from calomel.bench.held_summary import (
 from calomel.bench.model import checkpoint_folder
 from calomel.bench.room import Room, repeat_last, silences
 from calomel.infer.completer import Completer, ModelInfo
-from calomel.infer.in_process import open_completer
 from calomel.prompts.parts import Edit, edited
 from calomel.replay.events import Changed, Event, Opened, language_of
 from calomel.replay.stories import HELDOUT_EDITS, Moment, chosen, package_of, read_stories, turned
 from calomel.report.result import CONVERTER, Report, weights_hash
 from calomel.report.running import Journal, Progress
 from calomel.selectivity.sample import Sample
+from calomel.server.upstream import open_either
 from calomel.storage import write_whole
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.edit import edits_of
@@ -84,7 +84,7 @@ def run_held_edits(options: HeldOptions) -> Report:
         BenchDataError: there are no stories.
         SuiteError: the model failed.
         ValueError: no moment is left to ask.
-        What `calomel.infer.in_process.open_completer` raises.
+        What `calomel.server.upstream.open_either` raises.
     """
     stories = read_stories(options.stories)
     if options.samples is not None:
@@ -144,7 +144,7 @@ async def _asked(moments: Sequence[Moment], options: HeldOptions) -> tuple[list[
         "baselines": options.baselines,
         "samples": options.samples is not None,
     }
-    async with aclosing(open_completer(options.model, options.device, options.threads, options.upstream)) as completer:
+    async with aclosing(open_either(options.model, options.device, options.threads, options.upstream)) as completer:
         contenders = Contenders(completer, settings, baselines=options.baselines, audit=options.samples is not None)
         journal = Journal("edits", depends_on, resume=options.resume)
         return await ask_moments(moments, contenders, Progress(), journal), await completer.info()

@@ -281,12 +281,11 @@ class UpstreamModel:
 
 
 def open_upstream(address: str) -> UpstreamModel:
-    """The model behind a server; raises UpstreamError if none answers."""
-    from calomel.infer.upstream.completer import UpstreamCompleter
-    from calomel.infer.upstream.exchange import Target
+    """The model behind a server; raises UpstreamError if none answers, and what `upstream_at` raises."""
     from calomel.prompts.tokenizer import Tokenizer
+    from calomel.server.upstream import upstream_at
 
-    completer = UpstreamCompleter(Target.named(address))
+    completer = upstream_at(address)
     completer.look()
     tokenizer = Tokenizer.from_file(checkpoint_folder(None) / "tokenizer.json")
     return UpstreamModel(completer, completer.model.weights, tokenizer)

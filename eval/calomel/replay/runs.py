@@ -34,9 +34,9 @@ Report = Callable[[int, int, int], None]
 
 def open_engine(options: ReplayOptions) -> Completer:
     """The model that the options name, in this process or behind another server."""
-    from calomel.infer.in_process import open_completer
+    from calomel.server.upstream import open_either
 
-    return open_completer(options.model, options.device, options.threads, options.upstream)
+    return open_either(options.model, options.device, options.threads, options.upstream)
 
 
 def replay_logs(

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from calomel.engine import Work
     from calomel.engine.config import Shape
     from calomel.families.family import OpenOptions
-    from calomel.infer.upstream.completer import UpstreamCompleter
     from calomel.prompts.tokenizer import TextTokenizer
 
 
@@ -260,20 +259,11 @@ class EngineCompleter:
         self.filler.close()
 
 
-def open_completer(
-    folder: Path | None = None, device: str = "cpu", threads: int | None = None, upstream: str | None = None
-) -> EngineCompleter | UpstreamCompleter:
+def open_completer(folder: Path | None = None, device: str = "cpu", threads: int | None = None) -> EngineCompleter:
     """Load the checkpoint folder (None: the shipped one) and answer with it; blocks for seconds.
 
-    With `upstream`, the address of another server, that one's model answers (`Target.named`).
-
-    Raises what `calomel.infer.filler.open_filler` raises, and CompleterError for a server that does not answer.
+    Raises what `open_filler` raises.
     """
-    if upstream is not None:
-        from calomel.infer.upstream.completer import UpstreamCompleter
-        from calomel.infer.upstream.exchange import Target
-
-        return UpstreamCompleter(Target.named(upstream))
     filler = open_filler(folder, device, threads)
     return EngineCompleter(filler, describe(folder))
 

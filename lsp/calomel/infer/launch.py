@@ -24,9 +24,9 @@ from urllib.parse import urlsplit
 
 from calomel.infer import runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, CompleterError
-from calomel.infer.remote import Endpoint, HttpCompleter
+from calomel.infer.remote import Endpoint, HttpCompleter, problem_of
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
-from calomel.storage import only_one, open_private, process_of, psutil
+from calomel.storage import only_one, open_private, process_of, psutil, why_exposed
 from calomel.weights import gguf_in, nano_path, weights_id
 from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named, why_none
 from calomel.weights.gguf import GgufError, gguf_of
@@ -54,6 +54,7 @@ _KEPT: Final = frozenset(
     {"HOME", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "VIRTUAL_ENV", "LD_LIBRARY_PATH",
      "PYTHONPATH", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_CACHE_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 )  # fmt: skip
+_KEY: Final = "CALOMEL_UPSTREAM_KEY"
 _KEPT_PREFIXES: Final = ("XDG_", "CUDA_", "NVIDIA_", "HSA_", "ROCR_", "LC_")
 
 
@@ -129,6 +130,10 @@ def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
     command += wish.options
     if wish.model is not None:
         command += ["--model", str(wish.model)]
+    surroundings = environment(dict(os.environ))
+    key = os.environ.get(_KEY)
+    if key is not None and "--upstream" in wish.options and "--upstream-key-file" not in wish.options:
+        surroundings[_KEY] = key
     try:
         with _open_log(log) as errors:
             # Its own session, so that it outlives this window. Its standard output has the token: discard it.
@@ -137,7 +142,7 @@ def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                env=environment(dict(os.environ)),
+                env=surroundings,
                 cwd="/",
                 start_new_session=True,
             )
@@ -239,8 +244,9 @@ async def connect(settings: ServerSettings, folders: Sequence[Path] = ()) -> Htt
     server can be started.
     """
     if settings.url is not None:
-        if not _is_address(settings.url):
-            raise CompleterError("refused", "server.url is not an address such as http://127.0.0.1:8017")
+        problem = problem_of(settings.url, "server.url", "http://127.0.0.1:8017")
+        if problem is not None:
+            raise CompleterError("refused", problem)
         return HttpCompleter(Endpoint(settings.url.rstrip("/"), _token(settings)), session_name(folders))
 
     async def ended() -> str | None:
@@ -395,21 +401,15 @@ def _fits(record: ServerRecord, wish: Wish) -> bool:
     return plain and (record.protocol, record.version, record.weights, record.device) == mine
 
 
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
-
-
 def _token(settings: ServerSettings) -> str | None:
     if settings.token_file is None:
         return settings.token
     try:
-        with settings.token_file.open("rb") as file:
-            data = file.read(_MAX_TOKEN_BYTES)
-        return data.decode("ascii").strip()
+        with os.fdopen(open_private(settings.token_file, os.O_RDONLY, links=True), "rb") as file:
+            problem = why_exposed(os.fstat(file.fileno()))
+            if problem is not None:
+                raise CompleterError("refused", f"server.token_file {settings.token_file} {problem}")
+            return file.read(_MAX_TOKEN_BYTES).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
         raise CompleterError("refused", f"cannot read server.token_file {settings.token_file}: {reason}") from None

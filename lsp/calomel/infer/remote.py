@@ -7,10 +7,11 @@ import ipaddress
 import json
 import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from calomel.infer.completer import CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 from calomel.infer.wire import COMPLETE_PATH, HEALTH_PATH, INFO_PATH, FieldError, decode, decode_info, encode
@@ -27,6 +28,20 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def problem_of(url: str, setting: str, example: str) -> str | None:
+    """What is wrong with an address, the value of a setting, to which prompts would be sent; None for nothing."""
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        whole = False
+    if not whole or any(character.isspace() for character in url):
+        return f"{setting} is not an address such as {example}"
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        return f"{setting} would send your code unencrypted to another machine: use https, or a tunnel (ssh -L)"
+    return None
 
 
 CONNECT_SECONDS: Final = 2.0
@@ -108,9 +123,9 @@ class HttpCompleter:
             raise
 
     async def open(self) -> AsyncClient:
-        """What asks; importing it takes 60 ms, the certificates 20."""
+        """What asks: opened at the first question, or before it by whoever counts the time of an answer."""
         if self._client is None:
-            self._client = await asyncio.to_thread(_open)
+            self._client = await asyncio.to_thread(open_client, _IDLE_CONNECTIONS)
         return self._client
 
     async def aclose(self) -> None:
@@ -146,13 +161,32 @@ class HttpCompleter:
             raise _gone(error, self._endpoint, first=path == INFO_PATH) from None
 
 
-def _open() -> AsyncClient:
+def open_client(idle: int, headers: Mapping[str, str] | None = None) -> AsyncClient:
+    """What asks a server, keeping so many idle connections. Takes 80 ms at first: call it in a thread."""
+    import ssl
+
     import httpx
 
     _find_sniffio_once()
-    limits = httpx.Limits(max_keepalive_connections=_IDLE_CONNECTIONS)
-    # No proxy from the environment: it must not see what is meant for this machine.
-    return httpx.AsyncClient(trust_env=False, follow_redirects=False, limits=limits)
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=idle)
+    # The system's certificates, or those in SSL_CERT_FILE. No proxy from the environment: prompts go to no one else.
+    trusted = ssl.create_default_context()
+    return httpx.AsyncClient(headers=headers, verify=trusted, trust_env=False, follow_redirects=False, limits=limits)
+
+
+def tls_problem(error: BaseException | None) -> str | None:
+    """Why a connection could not be encrypted, as what a sentence says of the server; None for another error."""
+    import ssl
+
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return (
+                f"has no trusted certificate ({error.verify_message}): set SSL_CERT_FILE to its certificate authority"
+            )
+        if isinstance(error, ssl.SSLError):
+            return f"does not support TLS, or its version ({error.reason or 'no TLS'}): on this machine, use http://"
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _find_sniffio_once() -> None:
@@ -171,6 +205,9 @@ def _gone(error: HTTPError, endpoint: Endpoint, *, first: bool) -> CompleterErro
 
     # Never show the credentials before an `@`.
     place = _CREDENTIALS.sub("//", endpoint.url)
+    problem = tls_problem(error)
+    if problem is not None:
+        return CompleterError("refused", f"the server at {place} {problem}")
     if isinstance(error, httpx.ConnectError):
         return CompleterError("unreachable", f"no server answers at {place}")
     # Our server may break off an answer, but never starts with anything but HTTP.

@@ -191,7 +191,9 @@ def user_settings_path() -> Path:
 
 # A settings file is a page long; something larger is something else.
 _MAX_BYTES: Final = 64 * 1024
+# Where every user has a group of their own, as on Ubuntu and Fedora, new files are writable for that group.
 _OTHERS_WRITE: Final = 0o002
+_OTHERS_READ: Final = 0o044
 # Every file is compared with every pattern.
 _MOST_PATTERNS: Final = 1_000
 # Nobody reads more messages about one start.
@@ -271,6 +273,12 @@ def _said(path: Path, *, trusted: bool) -> tuple[Mapping[str, Any], str]:
     values = tomllib.loads(data.decode("utf-8"))
     status = path.stat()
     if not rights_of_others(status, _OTHERS_WRITE) and (is_own(status) or status.st_uid == 0):
+        server = values.get("server")
+        if trusted and isinstance(server, dict) and "token" in server and rights_of_others(status, _OTHERS_READ):
+            return values | {"server": {}}, (
+                "contains a token that other users can read, so Calomel did not use [server]; "
+                "use `chmod 600` or server.token_file"
+            )
         return values, ""
     if trusted:
         return {}, "other users can change it, so Calomel did not read it; use `chmod o-w` or `chown`"

@@ -111,6 +111,13 @@ class FimFormat:
         return tuple(mark for mark in (self.prefix, self.suffix, self.middle) if mark)
 
     @property
+    def broken(self) -> tuple[tuple[str, str], ...]:
+        """Every token of the format as it is in a text, and how it is written where it is the user's."""
+        return tuple(
+            (mark, f"{mark[:1]} {mark[1:]}") for mark in (*self.marks, *self.ends, *self.files, *self.repository)
+        )
+
+    @property
     def ends(self) -> tuple[str, ...]:
         """What ends an answer, as text, the end token first: a model that begins another file is done, too."""
         return tuple(each.lstrip(_BLANK) for each in (self.end, *self.files[:1], *self.repository[:1]) if each)
@@ -180,11 +187,14 @@ _MODELS: Final[Mapping[str, str]] = {
     "starcoder2": "starcoder", "starcoder": "granite", "granite": "granite", "stable-code": "granite",
     "santacoder": "santacoder",
     "deepseek-coder": "deepseek", "codegeex": "glm", "glm": "glm", "codellama": "codellama", "code-llama": "codellama",
-    "seed-coder": "seed", "seed_coder": "seed", "zeta": "seed", "codestral": "codestral", "sweep": "qwen",
+    "seed-coder": "seed", "seed_coder": "seed",
+    # Zeta 2 and 2.1 are Seed-Coder's, the first Zeta is Qwen2.5-Coder's.
+    "zeta-2": "seed", "zeta2": "seed", "zeta_2": "seed", "zeta": "qwen", "codestral": "codestral", "sweep": "qwen",
     "codegemma": "codegemma", "qwen": "qwen",
 }  # fmt: skip
-# What most makers' control tokens look like.
-_CONTROL: Final = re.compile(r"(<)(\|[^\s<>|]+\|>|/s>)")
+# What most makers' control tokens look like: broken up by a space or not, and the start of one at the end of a text.
+_CONTROL: Final = re.compile(r"< ?([|｜][^\s<>|｜]+[|｜]>|/s>)")  # noqa: RUF001 (DeepSeek's)
+_BEGUN: Final = re.compile(r"(?:[<\[] ?[^\s<>\[\]]{0,40}|\+[ +]*)\Z")
 # Names of repositories say nothing about code.
 _REPOSITORY: Final = re.compile(r"\A(?:<\|repo_name\|>|<repo_name>|<reponame>)[^\n]*\n?")
 # Some clients add the token that their server would put before the text.
@@ -276,18 +286,15 @@ def format_named(model: str) -> FimFormat | None:
 def write_fim(parts: PromptParts, form: FimFormat) -> str:
     """A fill-in-the-middle prompt as one text, for a server that recognises the tokens in it.
 
-    Such tokens in the user's text are broken up by a space. Of other files only `related` is shown, if the format has a
+    Such tokens in the user's text are broken up (`escape`). Of other files only `related` is shown, if the format has a
     place for files.
     """
 
     def plain(text: str) -> str:
-        for mark in (*form.marks, *form.ends, *form.files, *form.repository):
-            text = text.replace(mark, f"{mark[:1]} {mark[1:]}")
-        return text
+        return escape(text, form)
 
     if form is LEFT_TO_RIGHT:
-        # Which tokens the model has is unknown.
-        return _CONTROL.sub(r"\1 \2", f"{write_front(parts.related, parts.path)}{parts.prefix}")
+        return plain(f"{write_front(parts.related, parts.path)}{parts.prefix}")
 
     before, behind, blank = plain(parts.prefix), plain(parts.suffix), " " * form.padded
     front = ""
@@ -302,6 +309,26 @@ def write_fim(parts: PromptParts, form: FimFormat) -> str:
     if form.suffix_first:
         return f"{front}{form.suffix}{behind}{form.prefix}{before}{form.middle}"
     return f"{front}{form.prefix}{blank}{before}{blank}{form.suffix}{behind}{blank}{form.middle}"
+
+
+def escape(text: str, form: FimFormat) -> str:
+    """The user's text with every token of the format, and whatever looks like one, broken up by a space."""
+    # A server that knows the model reads tokens of chats and of padding in a prompt, too.
+    text = _CONTROL.sub(r"< \1", text)
+    for mark, broken in form.broken:
+        # What is left of a longer run can be another one.
+        while mark in text:
+            text = text.replace(mark, broken)
+    return text
+
+
+def unescape(text: str, form: FimFormat, *, growing: bool = False) -> str:
+    """Reverses `escape` in an answer that repeats the text; `growing`: without an end that could become a token."""
+    text = _CONTROL.sub(r"<\1", _BEGUN.sub("", text) if growing else text)
+    for mark, broken in form.broken:
+        while broken in text:
+            text = text.replace(broken, mark)
+    return text
 
 
 def parse_fim(prompt: str, suffix: str | None = None) -> PromptParts:

@@ -45,7 +45,8 @@ _SNIPPET_PATH: Final = re.compile(r"[\r\n]{0,8}code_snippet_file_path:([^\r\n]*)
 _UNCLEAR: Final = "The prompt has more than one <|code_to_edit|>, so the region is ambiguous."
 _FENCE: Final = "```"
 _FENCED: Final = re.compile(r"\s*```[^\n`]*\n(?P<text>.*?)\n?```\s*", re.DOTALL)
-_FORGED: Final = re.compile(rf"<\|(?=/?(?:{'|'.join((*_PARTS, _SNIPPET, 'cursor'))})\|>)")
+# Broken up or not.
+_FORGED: Final = re.compile(rf"<\| ?(?=/?(?:{'|'.join((*_PARTS, _SNIPPET, 'cursor'))})\|>)")
 _TAG_OF_REGION: Final = re.compile(rf"<\|/?{_REGION}\|>\n?")
 # A prompt with twenty snippets has about fifty; a file about prompts may have as many again.
 _MOST: Final = 4096
@@ -147,7 +148,7 @@ def read_answer(content: str, region: str) -> str | None:
     text = content if found is None else found["text"]
     if text.strip() == "None":
         return region
-    text = _TAG_OF_REGION.sub("", text).replace(CURSOR, "")
+    text = _FORGED.sub("<|", _TAG_OF_REGION.sub("", text).replace(CURSOR, ""))
     return f"{text}\n" if region.endswith("\n") and text and not text.endswith("\n") else text
 
 

@@ -52,6 +52,16 @@ def rights_of_others(status: os.stat_result, rights: int = 0o077) -> bool:
     return hasattr(os, "getuid") and bool(status.st_mode & rights)
 
 
+def why_exposed(status: os.stat_result) -> str | None:
+    """Why a file is not private enough for a token; None if it is."""
+    if not is_own(status) and status.st_uid:
+        return "belongs to another user"
+    # A group may read it: that is how services get credentials.
+    if rights_of_others(status, stat.S_IRWXO | stat.S_IWGRP):
+        return "is open to other users: chmod 600 it"
+    return None
+
+
 @contextmanager
 def only_one(path: Path, seconds: float = 0.0) -> Iterator[bool]:
     """Whether this program, and no other, has the lock at `path` while the context is open.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -50,6 +49,10 @@ FASTER_ON_A_CPU: Final = (
     "four bits as Calomel in bfloat16. To use it, run `llama-server -m FILE.gguf --port 8080` and set "
     'server.upstream = "http://127.0.0.1:8080".'
 )
+
+
+# Writing a folder takes seconds; a start that waited longer writes one of its own.
+_WRITE_SECONDS: Final = 60.0
 
 
 class GgufError(ValueError):
@@ -94,16 +97,28 @@ def unfolded(file: Path, name: str | None = None) -> Path:
     title = (name or file.stem).replace("/", "-").replace(":", "-")
     try:
         folder = platformdirs.user_cache_path("calomel", appauthor=False) / "gguf" / f"{title}-{weights_id(file)}"
-        if (folder / LINK).resolve() == file.resolve() and (folder / PLACES).is_file():
+        if _stands_for(folder, file):
             return folder
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as draft:
-            _write(file, Path(draft))
-            shutil.rmtree(folder, ignore_errors=True)
-            shutil.copytree(draft, folder, symlinks=True)
+        # Whoever waits finds it written.
+        with (
+            storage.only_one(folder.with_name(f"{folder.name}.lock"), _WRITE_SECONDS),
+            tempfile.TemporaryDirectory(dir=folder.parent) as drafts,
+        ):
+            if not _stands_for(folder, file):
+                draft = Path(drafts) / "new"
+                draft.mkdir(mode=0o700)
+                _write(file, draft)
+                if folder.exists():
+                    folder.rename(Path(drafts) / "old")
+                draft.rename(folder)
     except OSError as error:
         raise GgufError(f"cannot open {file}: {error}") from error
     return folder
+
+
+def _stands_for(folder: Path, file: Path) -> bool:
+    return (folder / LINK).resolve() == file.resolve() and (folder / PLACES).is_file()
 
 
 def _write(file: Path, folder: Path) -> None:

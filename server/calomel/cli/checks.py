@@ -36,7 +36,7 @@ def check_upstream(settings: ServeSettings, ports: Sequence[tuple[str, int]] = U
     if settings.upstream is None:
         yield from map(_found, asyncio.run(running(ports)))
         return
-    from calomel.server.run import upstream_of  # imports the whole server
+    from calomel.server.upstream import upstream_of
 
     try:
         upstream = upstream_of(settings)

@@ -56,7 +56,7 @@ def read_source(file: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """A hole in the file `path`, between `prefix` and `suffix`; for a sample, its author's text and its kind."""
+    """A hole in the file `path`, between `prefix` and `suffix`; what is in it now, and the kind of a sample."""
 
     path: str
     prefix: str
@@ -70,8 +70,13 @@ class Hole:
 
         Raises:
             OSError: the file cannot be read.
-            InputError: it is not UTF-8, a place is malformed or outside it, or `to` is before `at`.
+            InputError: it is not UTF-8 or one of secrets, a place is malformed or outside it, or `to` is before `at`.
         """
+        from calomel.workspace.privacy import secret_pattern
+
+        pattern = secret_pattern(file.absolute()) or secret_pattern(file.resolve())
+        if pattern is not None:
+            raise InputError(f"{file} may hold secrets (its name matches {pattern}): no model sees such a file")
         text = read_source(file)
         first = offset_of(text, at, "--at")
         last = first if to is None else offset_of(text, to, "--to")
@@ -82,7 +87,16 @@ class Hole:
         except ValueError:
             # The model never sees a private absolute path.
             path = file.name
-        return cls(path, text[:first], text[last:])
+        return cls(path, text[:first], text[last:], text[first:last])
+
+    @property
+    def parts(self) -> PromptParts:
+        """What a model is shown of it: secrets are masked, those that the hole cuts in two as well."""
+        from calomel.workspace.secrets import SecretFinder
+
+        text = SecretFinder().mask(self.prefix + self.expected + self.suffix)
+        end = len(self.prefix) + len(self.expected)
+        return PromptParts(path=self.path, prefix=text[: len(self.prefix)], suffix=text[end:])
 
 
 # The folders of the samples, and why their holes are easy or hard. None was chosen for its answer.
@@ -135,9 +149,10 @@ def fill(
 
 
 def _opened(model: Path | None, device: str, upstream: str | None) -> Filler | UpstreamCompleter:
-    from calomel.infer.in_process import open_completer, open_filler
+    from calomel.infer.in_process import open_filler
+    from calomel.server.upstream import upstream_at
 
-    return open_filler(model, device) if upstream is None else open_completer(upstream=upstream)  # type: ignore[return-value]
+    return open_filler(model, device) if upstream is None else upstream_at(upstream)
 
 
 def _filled(filler: Filler | UpstreamCompleter, hole: Hole, policy: str | None, max_tokens: int = 64) -> Fill:
@@ -146,7 +161,7 @@ def _filled(filler: Filler | UpstreamCompleter, hole: Hole, policy: str | None, 
     return filler.fill(
         FillRequest(
             "fill",
-            PromptParts(path=hole.path, prefix=hole.prefix, suffix=hole.suffix),
+            hole.parts,
             max_tokens=max_tokens,
             policy=policy,
             min_tokens=1,

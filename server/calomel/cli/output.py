@@ -108,14 +108,13 @@ def model_info(folder: Path | None, upstream: str | None = None) -> ModelInfo:
     """The model in `folder` (None: the shipped one), from its files alone, or the one behind an address.
 
     Raises:
-        InputError, OSError: there is none.
+        InputError, OSError, StartError: there is none.
         CompleterError: the server does not answer.
     """
     if upstream is not None:
-        from calomel.infer.upstream.completer import UpstreamCompleter
-        from calomel.infer.upstream.exchange import Target
+        from calomel.server.upstream import upstream_at
 
-        completer = UpstreamCompleter(Target.named(upstream))
+        completer = upstream_at(upstream)
         completer.look()
         return completer.model
     from calomel.infer.in_process import describe

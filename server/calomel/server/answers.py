@@ -14,7 +14,7 @@ from starlette.responses import Response
 from calomel.infer.completer import CanvasText, Fill, FillRequest
 from calomel.prompts.edit_prompt import EditPrompt, ForeignPromptError
 from calomel.prompts.fim_tokens import parse_fim
-from calomel.prompts.parts import PromptParts
+from calomel.prompts.parts import Excerpt, PromptParts
 from calomel.prompts.zeta import ZetaPrompt, is_zeta, parse_zeta, zeta_answer
 from calomel.server.app_state import AnswerFormat, RequestContext, request_context, while_there
 from calomel.server.errors import InvalidParameterError
@@ -48,10 +48,14 @@ def nearest(prefix: str, suffix: str, tokens: int) -> tuple[str, str]:
 
 
 async def fill_of(context: RequestContext, shown: PromptParts, request: FillRequest) -> FillRequest:
-    """The request for a hole as a client shows it; secrets are masked."""
+    """The request for a hole as a client shows it; secrets are masked. Raises ClientGoneError."""
+    return await while_there(context.request, _fill_of(context, shown, request))
+
+
+async def _fill_of(context: RequestContext, shown: PromptParts, request: FillRequest) -> FillRequest:
     most = context_tokens(context.info, context.app_state.settings.context_tokens, request.max_tokens)
     prefix, suffix = nearest(shown.prefix, shown.suffix, most)
-    beside = [each for each in shown.related if names_no_secret(each.path)]
+    beside = _readable((each for each in shown.related if names_no_secret(each.path)), most * _CHARACTERS_PER_TOKEN)
     texts = (prefix + suffix, *(each.text for each in beside))
     text, *others = [await context.prepare(None, context.app_state.mask, each) for each in texts]
     related = tuple(replace(each, text=hidden) for each, hidden in zip(beside, others, strict=True))
@@ -59,6 +63,17 @@ async def fill_of(context: RequestContext, shown: PromptParts, request: FillRequ
     parts = PromptParts(related=related, path=shown.path, prefix=text[:at], suffix=text[at:])
     parts = parts.with_paths(context.app_state.mask)
     return replace(request, parts=parts, max_context=most, fitted=True)
+
+
+def _readable(excerpts: Iterable[Excerpt], room: int) -> list[Excerpt]:
+    """Excerpts of so many characters, of which a model reads the last ones first; the first of them may be cut."""
+    kept: list[Excerpt] = []
+    for excerpt in reversed([*excerpts]):
+        if room <= 0:
+            break
+        kept.insert(0, replace(excerpt, text=excerpt.text[:room]))
+        room -= len(excerpt.text)
+    return kept
 
 
 @dataclass(frozen=True, slots=True)

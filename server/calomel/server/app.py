@@ -103,7 +103,7 @@ def create_app(
             raise StartError("the server needs a token, or no-auth")
         tokens = Tokens({"": settings.token.get_secret_value()})
 
-    in_folder = cache(lambda: describe(settings.model))
+    in_folder, described = cache(lambda: describe(settings.model)), status.describe(settings.model)
     loader = ModelLoader(filler_factory, describing or in_folder)
     metrics = Metrics()
     admission = Admission(settings.max_requests, metrics, share=settings.client_share)
@@ -148,7 +148,7 @@ def create_app(
         admission=admission,
         metrics=metrics,
         deliveries=Deliveries(outcomes),
-        model=status.describe(settings.model) if settings.upstream is None else status.behind(settings),
+        describe=(lambda: described) if describing is None else lambda: status.behind(describing()),
         edits=EditService(SuggestionFilter(settings.aggressiveness), context=settings.context_tokens),
     )
     for router in ROUTERS:

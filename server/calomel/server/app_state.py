@@ -195,7 +195,7 @@ class AppState:
         admission: places for requests.
         metrics: counters, and the answers of the last minutes.
         deliveries: recent answers, for feedback on them.
-        model: the response of `/v1/models`.
+        describe: the response of `/v1/models`.
         edits: answers requests for next edits.
         turns: a lock per client whose texts are being prepared.
     """
@@ -205,9 +205,14 @@ class AppState:
     admission: Admission
     metrics: Metrics
     deliveries: Deliveries
-    model: ModelObject
+    describe: Callable[[], ModelObject]
     edits: EditService
     turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+
+    @property
+    def model(self) -> ModelObject:
+        """The model, as far as it is known by now."""
+        return self.describe()
 
     def mask(self, text: str) -> str:
         """`text` with every character of a secret replaced; the same length."""

@@ -7,7 +7,6 @@ with the same `X-Session-ID` on one of them, where their contexts are cached. Ne
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
 from ray import serve
@@ -15,13 +14,19 @@ from ray.serve.config import RequestRouterConfig
 from ray.serve.experimental.consistent_hash_router import ConsistentHashRouter
 from starlette.types import ASGIApp
 
-from calomel.server.app import create_app
-from calomel.server.run import allowed_tokens, open_model, turn_off_libraries
+from calomel.server.errors import StartError
+from calomel.server.run import allowed_tokens, build_app, turn_off_libraries
 from calomel.server.settings import load
+from calomel.server.upstream import upstream_of
 from calomel.storage import processors
+from calomel.weights.folders import folder_of
 
 # The application has its own queue.
 _MOST_ONGOING: Final = 100_000
+_OF_RAY: Final = frozenset(
+    {"host", "port", "allow_remote", "tls_cert", "tls_key", "runtime_file", "idle_minutes", "max_connections",
+     "receive_seconds", "shutdown_seconds"}
+)  # fmt: skip
 
 
 def app(arguments: Mapping[str, str]) -> serve.Application:
@@ -32,16 +37,27 @@ def app(arguments: Mapping[str, str]) -> serve.Application:
 
     Raises:
         StartError: a setting cannot be used.
+        ModelNameError: no model has the name that was given.
     """
     given = dict(arguments)
     replicas = int(given.pop("replicas", "1"))
     settings = load(given).settings
+    others = next((name for name in given if name in _OF_RAY), None)
+    if others is not None:
+        raise StartError(f"{others} has no effect here: Ray Serve listens, see its `http_options`")
+    if settings.fresh_token:
+        raise StartError("nobody would learn the fresh-token of a replica: set token or token-file")
+    if settings.offline:
+        raise StartError("offline does not hold for Ray Serve, whose processes connect to each other: unset it")
+    settings = settings.model_copy(update={"model": folder_of(settings.model)})
+    # What is wrong with it is told here rather than by every replica.
+    upstream_of(settings)
     settings = settings.model_copy(update={"threads": settings.threads or max(1, processors() // replicas)})
     tokens, _, _ = allowed_tokens(settings, terminal=False)
 
     def build() -> ASGIApp:
         turn_off_libraries()
-        return create_app(settings, partial(open_model, settings), tokens)
+        return build_app(settings, tokens)
 
     deployment = serve.deployment(
         serve.ingress(build)(),

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
-from urllib.parse import urlsplit
 
 import uvicorn
 from fastapi import FastAPI
@@ -23,7 +22,6 @@ from calomel.infer.completer import PROTOCOL_VERSION, Answerer, CompleterError
 from calomel.infer.launch import upstream_id, version
 from calomel.infer.remote import is_loopback
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord
-from calomel.infer.upstream.exchange import Target
 from calomel.prompts.parts import PromptParts
 from calomel.server import tokens
 from calomel.server.app import create_app
@@ -31,8 +29,9 @@ from calomel.server.app_state import AppState
 from calomel.server.errors import StartError
 from calomel.server.lifetime import DrainingServer, ended_by_signals, timed, waiting_for_no_model
 from calomel.server.logs import log_to, say
-from calomel.server.settings import ServeSettings, is_sendable
+from calomel.server.settings import ServeSettings
 from calomel.server.tokens import EDITORS, Tokens
+from calomel.server.upstream import upstream_of
 from calomel.storage import start_of
 from calomel.storage.failures import dead_threads_logged
 from calomel.weights import nano_path, weights_id
@@ -67,17 +66,7 @@ def serve(settings: ServeSettings, out: TextIO = sys.stdout) -> None:
     settings = settings.model_copy(update={"model": folder_of(settings.model)})
     allowed, editors, words = allowed_tokens(settings, terminal=out.isatty())
     _check_tls(settings)
-    upstream = upstream_of(settings)
-
-    def opened() -> Answerer:
-        # Imports create no garbage worth a search: without any, PyTorch is imported in nine tenths of the time.
-        gc.disable()
-        try:
-            return open_model(settings) if upstream is None else open_upstream(upstream)
-        finally:
-            gc.enable()
-
-    app = create_app(settings, opened, allowed, describing=None if upstream is None else lambda: upstream.model)
+    app = build_app(settings, allowed)
     idle_seconds = None if settings.idle_minutes is None else settings.idle_minutes * 60
     app_state: AppState = app.state.app_state
     server = DrainingServer(config(settings, app), app_state.admission, app_state.loader, idle_seconds)
@@ -93,6 +82,21 @@ def serve(settings: ServeSettings, out: TextIO = sys.stdout) -> None:
                 server.run(sockets=[listener])
     if app_state.loader.failure is not None:
         raise StartError(app_state.loader.failure)
+
+
+def build_app(settings: ServeSettings, allowed: Tokens | None) -> FastAPI:
+    """The application, which opens the model when it starts. Raises StartError."""
+    upstream = upstream_of(settings)
+
+    def opened() -> Answerer:
+        # Imports create no garbage worth a search: without any, PyTorch is imported in nine tenths of the time.
+        gc.disable()
+        try:
+            return open_model(settings) if upstream is None else open_upstream(upstream)
+        finally:
+            gc.enable()
+
+    return create_app(settings, opened, allowed, describing=None if upstream is None else lambda: upstream.model)
 
 
 def open_model(settings: ServeSettings) -> Filler:
@@ -118,36 +122,6 @@ def open_model(settings: ServeSettings) -> Filler:
     gc.freeze()
     _log.info("the model is ready")
     return filler
-
-
-def upstream_of(settings: ServeSettings) -> UpstreamCompleter | None:
-    """The client of the upstream server that has the model; None for a model in this process. Raises StartError."""
-    if settings.upstream is None:
-        return None
-    from calomel.infer.upstream.completer import UpstreamCompleter
-
-    if is_own(settings.upstream, settings):
-        raise StartError(f"upstream: {settings.upstream} is this server's own address: name the server with the model")
-    key = None if settings.upstream_key is None else settings.upstream_key.get_secret_value()
-    if settings.upstream_key_file is not None:
-        key = tokens.read_key(settings.upstream_key_file)
-    if key is not None and not is_sendable(key):
-        raise StartError("the upstream key may contain only printable ASCII characters without spaces")
-    target = Target(
-        settings.upstream,
-        settings.upstream_format,
-        settings.upstream_model,
-        key or None,
-        settings.upstream_fim,
-        settings.upstream_edit,
-    )
-    return UpstreamCompleter(target)
-
-
-def is_own(url: str, settings: ServeSettings) -> bool:
-    """Whether this server will listen at an address: as its own upstream, it would ask itself for ever."""
-    parts = urlsplit(url)
-    return is_loopback(parts.hostname or "") and parts.port == settings.port
 
 
 def open_upstream(upstream: UpstreamCompleter) -> UpstreamCompleter:

@@ -19,7 +19,7 @@ from typing import Final
 
 from calomel.server.errors import StartError
 from calomel.server.settings import is_sendable
-from calomel.storage import is_own, open_private, rights_of_others, write_whole
+from calomel.storage import open_private, why_exposed, write_whole
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
 _MAX_BYTES: Final = 1024 * 1024
@@ -96,7 +96,7 @@ def _text(path: Path, what: str, form: str) -> str:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise StartError(f"the {what} {path} is not a regular file")
-        problem = modes(status)
+        problem = why_exposed(status)
         if problem is not None:
             raise StartError(f"the {what} {path} {problem}")
         data = os.read(descriptor, _MAX_BYTES + 1)
@@ -105,16 +105,6 @@ def _text(path: Path, what: str, form: str) -> str:
     if len(data) > _MAX_BYTES or not data.isascii():
         raise StartError(f"the {what} {path} is not a {form}")
     return data.decode()
-
-
-def modes(status: os.stat_result) -> str | None:
-    """What is wrong with the permissions of a file of tokens; None for nothing."""
-    if not is_own(status) and status.st_uid:
-        return "belongs to another user"
-    # A group may read it: that is how services get credentials.
-    if rights_of_others(status, stat.S_IRWXO | stat.S_IWGRP):
-        return "is open to other users: chmod 600 it"
-    return None
 
 
 def parse(text: str, path: Path) -> Tokens:

@@ -77,6 +77,11 @@ class Adapter(ABC):
         """Whether a hole is asked for by the text before it alone: the model has no tokens for more."""
         return self._form is LEFT_TO_RIGHT
 
+    @property
+    def form(self) -> FimFormat | None:
+        """In whose tokens, and with whose tokens broken up in the user's text, a hole is written here, if it is."""
+        return self._form
+
     async def names(self) -> list[str]:
         """The models that it has; empty if it does not tell."""
         return []

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from calomel.infer.completer import FinishReason
 from calomel.infer.upstream.adapter import (
@@ -45,6 +45,8 @@ class OpenAi(Adapter):
     """`/v1/completions` with our prompts: vLLM, LM Studio and others."""
 
     name = "openai"
+    # Fields of every question that only this server has.
+    _more: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, exchange: Exchange) -> None:
         super().__init__(exchange)
@@ -83,9 +85,11 @@ class OpenAi(Adapter):
     async def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
         """As `Adapter.fill`."""
         form = self._form or LEFT_TO_RIGHT
-        body = drawn(ask.drawing, top_k="") | {
+        # A client's strings are found here, too: what does not fit is theirs. Those of a whole prompt are its format's.
+        stop = (*form.ends, *ask.stop) if ask.prompt is None else (*ask.stop, *form.ends)
+        body = drawn(ask.drawing, top_k="") | self._more | {
             "model": self._model, "prompt": prompt_of(ask, form), "max_tokens": ask.max_tokens, "stream": True,
-            "stream_options": {"include_usage": True}, "stop": (*ask.stop, *form.ends)[:_MOST_STOPS],
+            "stream_options": {"include_usage": True}, "stop": [*dict.fromkeys(stop)][:_MOST_STOPS],
         }  # fmt: skip
         if self._log_probs:
             body["logprobs"] = 1
@@ -109,7 +113,7 @@ class OpenAi(Adapter):
                 )
         if mute:  # `llama_cpp.server` reports errors only without streaming
             del body["stream_options"]
-            await self._exchange.post("/v1/completions", body | {"stream": False, "max_tokens": 1})
+            await self._exchange.post("/v1/completions", body | {"stream": False, "max_tokens": 1}, patience)
         if finish is None:
             raise self._exchange.broken()
         yield Piece(finish=finish)
@@ -140,6 +144,8 @@ class Vllm(OpenAi):
     """vLLM, which also has a route for tokenizing."""
 
     name = "vllm"
+    # Otherwise it leaves them out of the text in which it looks for `stop`.
+    _more: ClassVar[dict[str, Any]] = {"skip_special_tokens": False}
 
     async def _asked(self) -> FimFormat:
         """The format whose tokens are each one token of the model."""
@@ -179,9 +185,11 @@ class Mercury(Adapter):
 
         The API has no place for other files.
         """
-        body = {
+        # The route has no seed, and its temperature is 0 by default.
+        sampling = {name: value for name, value in drawn(ask.drawing, seed="").items() if value}
+        body = {"presence_penalty": 0.0} | sampling | {
             "model": self._model, "prompt": ask.parts.prefix, "suffix": ask.parts.suffix, "stream": True,
-            "max_tokens": ask.max_tokens, "stop": ask.stop[:_MOST_STOPS], "presence_penalty": 0.0,
+            "max_tokens": ask.max_tokens, "stop": ask.stop[:_MOST_STOPS],
         }  # fmt: skip
         finish: FinishReason | None = None
         async with aclosing(self._exchange.events("/v1/fim/completions", body, patience)) as events:
@@ -199,7 +207,7 @@ class Mercury(Adapter):
         """What the region becomes; its current text if there is nothing to do."""
         message = {"role": "user", "content": write_mercury(ask.parts)}
         body = {"model": self._model, "messages": [message], "max_tokens": ask.max_tokens, "temperature": 0.0}
-        choices = items(record(await self._exchange.post("/v1/edit/completions", body)).get("choices"))
+        choices = items(record(await self._exchange.post("/v1/edit/completions", body, READ_SECONDS)).get("choices"))
         content = record(record(next(iter(choices), None)).get("message")).get("content")
         region = "" if ask.parts.region is None else ask.parts.region.text
         if not isinstance(content, str):

@@ -44,6 +44,7 @@ from calomel.infer.upstream.adapter import Adapter, Ask, Known, Piece
 from calomel.infer.upstream.adapters import adapter_of
 from calomel.infer.upstream.exchange import Exchange, Target, UpstreamError
 from calomel.infer.upstream.running import TITLES
+from calomel.prompts.fim_tokens import FimFormat, unescape
 from calomel.prompts.grammar import AnswerForm
 from calomel.prompts.next_edit import EDIT_FORMATS, MERCURY_REGION, EditFormat, format_called
 from calomel.prompts.own import diff_text
@@ -77,9 +78,11 @@ class _Answer:
 
     Attributes:
         owed: what it must begin with: the end of the text before the hole.
+        form: whose tokens are broken up in the text around the hole; None if none are.
     """
 
     owed: str = ""
+    form: FimFormat | None = None
     whole: str = ""
     pieces: list[Piece] = field(default_factory=list)
     finish: FinishReason | None = None
@@ -97,7 +100,16 @@ class _Answer:
     @property
     def text(self) -> str:
         """Beyond what it owes; empty while that is incomplete."""
-        return self.whole[len(self.owed) :] if self.whole.startswith(self.owed) else ""
+        return self._read(growing=False)
+
+    @property
+    def growing(self) -> str:
+        """The start of `text` that no later piece changes."""
+        return self._read(growing=self.finish is None)
+
+    def _read(self, *, growing: bool) -> str:
+        text = self.whole[len(self.owed) :] if self.whole.startswith(self.owed) else ""
+        return text if self.form is None else unescape(text, self.form, growing=growing)
 
     @property
     def strays(self) -> bool:
@@ -148,6 +160,8 @@ class UpstreamCompleter:
         # Whoever asks first is told what is wrong by the error.
         self._logs = False
         self._heard = time.monotonic()
+        # The share of the window that prompts take by our estimate of tokens: less where the text has more of them.
+        self._share = 1.0
 
     def look(self) -> None:
         """Ask what the server can do, in a separate event loop. Raises UpstreamError."""
@@ -223,18 +237,17 @@ class UpstreamCompleter:
         """Rewrite the region, or fill the hole; drafts come with no likelihood. Raises UpstreamError."""
         began = time.monotonic()
         until = None if request.deadline is None else began + request.deadline
-        adapter = await self._within(until, self._ready())
-        answer, ask = _Answer(), self._ask(request)
+        answer = _Answer()
         own: tuple[Candidate, ...] = ()
         if request.kind == "edit":
             try:
-                own = await self._rewritten(adapter, request, ask, answer, until) if request.own else ()
-            except UpstreamError as error:
+                own = await self._rewritten(request, answer, until) if request.own else ()
+            except UpstreamError:
                 # Drafts need no model.
-                if error.code != "timeout" or not request.drafts:
+                if not request.drafts:
                     raise
         else:
-            async for _ in self._grown(request, answer, until, ask):
+            async for _ in self._grown(request, answer, until):
                 pass
             text = self._cleaning(request).cut(answer.text)[0]
             own = (Candidate(text, answer.log_probs(len(text)), finish_reason=answer.finish or "stop"),)
@@ -277,7 +290,7 @@ class UpstreamCompleter:
         until = None if request.deadline is None else began + request.deadline
         async with aclosing(self._grown(request, answer, until)) as growing:
             async for _ in growing:
-                text = await self._cleaning(request).growing(answer.text)
+                text = await self._cleaning(request).growing(answer.growing)
                 if text.startswith(sent) and len(text) > len(sent):
                     yield text[len(sent) :]
                     sent = text
@@ -333,7 +346,7 @@ class UpstreamCompleter:
             self._trouble = str(error)
             raise
         else:
-            self._adapter, self._heard, self._logs = adapter, time.monotonic(), True
+            self._adapter, self._heard, self._logs, self._share = adapter, time.monotonic(), True, 1.0
             _log.info("%s", self.note)
             return adapter
         finally:
@@ -344,7 +357,7 @@ class UpstreamCompleter:
         window = self._last.window
         room = min(request.max_context, max(window // 2, window - request.max_tokens))
         whole = request.kind == "fill" or not (self._last.edits or self._trained)
-        parts = fitted(request.parts, room, whole=whole)
+        parts = fitted(request.parts, int(room * self._share), whole=whole)
         sampling = drawing if isinstance(drawing, Drawing) else Drawing()
         return Ask(parts, max(1, min(request.max_tokens, window - room)), request.stop, sampling)
 
@@ -353,10 +366,10 @@ class UpstreamCompleter:
         """The format in which the model was trained to rewrite regions, if any."""
         return EDIT_FORMATS.get(self.target.edit or format_called(self._last.model) or "")
 
-    async def _rewritten(
-        self, adapter: Adapter, request: CompleteRequest, ask: Ask, answer: _Answer, until: float | None
-    ) -> tuple[Candidate, ...]:
+    async def _rewritten(self, request: CompleteRequest, answer: _Answer, until: float | None) -> tuple[Candidate, ...]:
         """The model's rewrite of the region; empty if it cannot rewrite regions or its answer is malformed."""
+        adapter = await self._within(until, self._ready())
+        ask = self._ask(request)
         if self._last.edits:
             return (Candidate(await self._within(until, adapter.rewrite(ask))),)
         form = self._trained
@@ -383,6 +396,7 @@ class UpstreamCompleter:
         ask = ask or self._ask(request)
         answer.trimmed = len(ask.parts.prefix) < len(request.parts.prefix)
         heals = adapter.continues and ask.prompt is None
+        answer.form = adapter.form if ask.prompt is None else None
         answer.owed = last_piece(ask.parts.prefix, request.stop) if heals else ""
         async with aclosing(self._written(adapter, request, answer, until, _healed(ask, answer.owed))) as states:
             async for _ in states:
@@ -423,9 +437,11 @@ class UpstreamCompleter:
     def _doubt(self, error: UpstreamError) -> None:
         """Ask anew what the server can do: it may come back with another model, or has to load an idle one first.
 
-        If the refusal names a window, the next question uses it.
+        If the refusal names a window, the next question uses it, or less of it where it was known.
         """
         if error.window:
+            if error.window >= self._last.window:
+                self._share = max(_LEAST_SHARE, _LESS * self._share)
             self._last = replace(self._last, window=min(error.window, self._last.window))
         asleep = error.code == "timeout" and time.monotonic() - self._heard > _ASLEEP_SECONDS
         if error.gone or asleep or error.status in _CHANGED:
@@ -478,6 +494,9 @@ def _told(task: asyncio.Task[Adapter]) -> None:
 _EDITS_CONTEXT: Final = 8192
 # Bytes per token of code, as estimated by `calomel.context.window`; the server's tokenizer is not available.
 _BYTES_PER_TOKEN: Final = 3
+# What a refused prompt is cut to; text has at least half a byte per token.
+_LESS: Final = 0.7
+_LEAST_SHARE: Final = 0.15
 _SUFFIX_SHARE: Final = 4
 # Tokens for a heading and its markers.
 _HEADING: Final = 16

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import ssl
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
+from calomel.infer import remote
 from calomel.infer.completer import CompleterError
-from calomel.infer.remote import is_loopback
 from calomel.workspace.settings import UpstreamFormat
 
 if TYPE_CHECKING:
@@ -65,23 +63,6 @@ class Target:
     fim: str | None = None
     edit: str | None = None
 
-    @classmethod
-    def named(cls, url: str) -> Target:
-        """The server at an address, with the rest from the environment, as `calomel serve` reads it.
-
-        Raises:
-            UpstreamError: nothing may be sent to that address.
-        """
-        problem = problem_of(url)
-        if problem is not None:
-            raise UpstreamError("refused", problem)
-        words = {
-            name: value
-            for name in ("format", "model", "key", "fim", "edit")
-            if (value := os.environ.get(f"CALOMEL_UPSTREAM_{name.upper()}"))
-        }
-        return cls(url, **words)  # type: ignore[arg-type]
-
     @property
     def base(self) -> str:
         """The base URL, to which paths are added."""
@@ -94,28 +75,19 @@ class Target:
 
 
 def problem_of(url: str) -> str | None:
-    """What is wrong with an address that prompts would be sent to; None for nothing."""
-    try:
-        parts = urlsplit(url)
-        whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        whole = False
-    if not whole or any(character.isspace() for character in url):
-        return "upstream is not an address such as http://127.0.0.1:8080"
-    return _unsafe(parts)
-
-
-def _unsafe(parts: SplitResult) -> str | None:
-    if parts.username or parts.password or parts.query or parts.fragment:
+    """What is wrong with an upstream's address; None for nothing."""
+    problem = remote.problem_of(url, "upstream", "http://127.0.0.1:8080")
+    parts = urlsplit(url) if problem is None else None
+    if parts is not None and (parts.username or parts.password or parts.query or parts.fragment):
         return "upstream contains more than an address: put a key in upstream_key_file or CALOMEL_UPSTREAM_KEY"
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        return "upstream would send your code unencrypted to another machine: use https, or a tunnel (ssh -L)"
-    return None
+    return problem
 
 
 CONNECT_SECONDS: Final = 2.0
 # Timeout between two pieces of an answer; a cold context of 32K takes half of it on two slow cores.
 READ_SECONDS: Final = 60.0
+# What needs no model, such as its name, is answered at once by any server that does not hang.
+LOOK_SECONDS: Final = 5.0
 # The first question may have to wait until the server has read gigabytes from a slow disk.
 LOADING_SECONDS: Final = 300.0
 _AGAIN_SECONDS: Final = 0.1
@@ -126,8 +98,8 @@ _MOST_ERROR_BYTES: Final = 64 * 1024
 _UNAUTHORISED: Final = frozenset({401, 403})
 _BUSY: Final = 429
 _LOADING: Final = 503
-# The wording of OpenAI, vLLM and `llama_cpp.server`.
-_WINDOW: Final = re.compile(r"maximum context length is (\d{3,9})\b")
+# The wording of OpenAI, vLLM and `llama_cpp.server`; and llama.cpp's.
+_WINDOW: Final = re.compile(r"maximum context length is (\d{3,9})\b|exceed_context_size_error.*\"n_ctx\": ?(\d{3,9})\b")
 
 
 class Exchange:
@@ -142,13 +114,13 @@ class Exchange:
         self._client: AsyncClient | None = None
         self._opening = asyncio.Lock()
 
-    async def get(self, path: str) -> Any:
-        """The JSON at `path`. Raises UpstreamError."""
-        return await self._whole("GET", path, None)
+    async def get(self, path: str, patience: float | None = None) -> Any:
+        """The JSON at `path`, within LOOK_SECONDS unless `patience` is given. Raises UpstreamError."""
+        return await self._whole("GET", path, None, patience or LOOK_SECONDS)
 
-    async def post(self, path: str, body: dict[str, Any]) -> Any:
-        """The JSON that answers `body`. Raises UpstreamError."""
-        return await self._whole("POST", path, body)
+    async def post(self, path: str, body: dict[str, Any], patience: float | None = None) -> Any:
+        """The JSON that answers `body`, likewise. Raises UpstreamError."""
+        return await self._whole("POST", path, body, patience or LOOK_SECONDS)
 
     async def events(self, path: str, body: dict[str, Any], patience: float = READ_SECONDS) -> AsyncGenerator[Any]:
         """The JSON documents of a streamed answer, as server-sent events or one per line; closing it frees the slot.
@@ -190,17 +162,17 @@ class Exchange:
     def _place(self) -> str:
         return f"the server at {self.target.base}"
 
-    async def _whole(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+    async def _whole(self, method: str, path: str, body: dict[str, Any] | None, patience: float) -> Any:
         try:
-            return self._read(await self._body(method, path, body))
+            return self._read(await self._body(method, path, body, patience))
         except UpstreamError as error:
             if not error.gone:
                 raise
         await asyncio.sleep(_AGAIN_SECONDS)
-        return self._read(await self._body(method, path, body))
+        return self._read(await self._body(method, path, body, patience))
 
-    async def _body(self, method: str, path: str, body: dict[str, Any] | None) -> bytes:
-        async with self._response(method, path, body, LOADING_SECONDS) as response:
+    async def _body(self, method: str, path: str, body: dict[str, Any] | None, patience: float) -> bytes:
+        async with self._response(method, path, body, patience) as response:
             return b"\n".join([line async for line in _lines(response)])
 
     async def _events(self, path: str, body: dict[str, Any], patience: float) -> AsyncGenerator[Any]:
@@ -253,16 +225,11 @@ class Exchange:
             raise self.broken() from None
 
     def _unreachable(self, error: Exception) -> UpstreamError:
-        problem = _tls(error)
+        problem = remote.tls_problem(error)
         if problem is None:
             message = f"no server answers at {self.target.base}: start it, or correct upstream"
             return UpstreamError("unreachable", message, gone=True)
-        if isinstance(problem, ssl.SSLCertVerificationError):
-            why = f"has no trusted certificate ({problem.verify_message}): "
-            why += "set SSL_CERT_FILE to its certificate authority"
-        else:
-            why = f"does not support TLS, or its version ({problem.reason or 'no TLS'}): on this machine, use http://"
-        return UpstreamError("refused", f"{self._place} {why}")
+        return UpstreamError("refused", f"{self._place} {problem}")
 
     def _refusal(self, status: int, data: bytes) -> UpstreamError:
         """The error for a status; never repeats the body, which may quote the prompt."""
@@ -282,40 +249,24 @@ class Exchange:
             )
         window = _WINDOW.search(text)
         if window:
+            room = window[1] or window[2]
             message = (
-                f"{self._place} has room for {window[1]} tokens: Calomel shortens the next prompt; to use more, "
+                f"{self._place} has room for {room} tokens: Calomel shortens the next prompt; to use more, "
                 "enlarge the server's context"
             )
-            return UpstreamError("failed", message, status, text, window=int(window[1]))
+            return UpstreamError("failed", message, status, text, window=int(room))
         message = f"{self._place} answered with an error ({status or 'in its answer'}): see its log"
         return UpstreamError("failed", message, status, text)
 
     async def open(self) -> AsyncClient:
         """What sends: made at the first question, or before it by whoever counts the time of an answer."""
         async with self._opening:
-            # The import takes 60 ms, the certificates 20: in a thread, so that others do not wait.
-            client = await asyncio.to_thread(_client, self.target.key) if self._client is None else self._client
-            self._client = client
-            return client
-
-
-def _client(key: str | None) -> AsyncClient:
-    import httpx
-
-    headers = {} if key is None else {"authorization": f"Bearer {key}"}
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=_CONNECTIONS)
-    # The system's certificates, or those in SSL_CERT_FILE. No proxy from the environment: prompts go to no one else.
-    trusted = ssl.create_default_context()
-    return httpx.AsyncClient(headers=headers, verify=trusted, trust_env=False, follow_redirects=False, limits=limits)
-
-
-def _tls(error: BaseException | None) -> ssl.SSLError | None:
-    """The TLS error that caused `error`, if any."""
-    while error is not None:
-        if isinstance(error, ssl.SSLError):
-            return error
-        error = error.__cause__ or error.__context__
-    return None
+            if self._client is None:
+                key = self.target.key
+                headers = {} if key is None else {"authorization": f"Bearer {key}"}
+                # In a thread, so that others do not wait.
+                self._client = await asyncio.to_thread(remote.open_client, _CONNECTIONS, headers)
+            return self._client
 
 
 async def _lines(response: Response) -> AsyncGenerator[bytes]:

@@ -24,8 +24,8 @@ from calomel.infer.upstream.adapter import (
     text,
     whole,
 )
-from calomel.infer.upstream.exchange import READ_SECONDS, Exchange, UpstreamError
-from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, format_named
+from calomel.infer.upstream.exchange import LOADING_SECONDS, READ_SECONDS, Exchange, UpstreamError
+from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, escape, format_named
 
 _NOT_IMPLEMENTED: Final = 501
 
@@ -55,7 +55,8 @@ class LlamaCpp(Adapter):
         props = record(await self._exchange.get("/props"))
         if props.get("role") == "router":
             self._named = {"model": self._one_of(await self.names())}
-            props = record(await self._exchange.get(f"/props?{urlencode(self._named)}"))
+            # It starts the server of that model for this.
+            props = record(await self._exchange.get(f"/props?{urlencode(self._named)}", LOADING_SECONDS))
         model, path = _file_name(props), str(props.get("model_alias") or props.get("model_path") or "")
         if self._target.model not in {None, path, *self._named.values()}:
             self._one_of([model])
@@ -131,6 +132,11 @@ class Ollama(Adapter):
         super().__init__(exchange)
         self._model = ""
 
+    @property
+    def form(self) -> FimFormat:
+        """As `Adapter.form`; a template's tokens are unknown."""
+        return self._form or LEFT_TO_RIGHT
+
     async def names(self) -> list[str]:
         """What `ollama list` shows."""
         tags = items(record(await self._exchange.get("/api/tags")).get("models"))
@@ -152,7 +158,8 @@ class Ollama(Adapter):
         options = drawn(ask.drawing, repetition_penalty="repeat_penalty") | {"num_predict": ask.max_tokens}
         body: dict[str, Any] = {"model": self._model, "stream": True, "logprobs": True}
         if form is None and ask.prompt is None:
-            body |= {"prompt": parts.prefix, "suffix": parts.suffix or "\n"}
+            before, behind = (escape(text, LEFT_TO_RIGHT) for text in (parts.prefix, parts.suffix))
+            body |= {"prompt": before, "suffix": behind or "\n"}
             options["stop"] = ask.stop
         else:
             body |= {"prompt": prompt_of(ask, form), "raw": True}

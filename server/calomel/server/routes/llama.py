@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from starlette.responses import JSONResponse, Response
 
 from calomel.engine import DeadlineExceededError
-from calomel.infer.completer import FillRequest
+from calomel.infer.completer import CompleterError, FillRequest
 from calomel.infer.launch import version
 from calomel.prompts.fim_tokens import parse_fim
 from calomel.prompts.parts import Excerpt, PromptParts
@@ -132,16 +132,19 @@ async def infill(body: InfillRequest, request: Request) -> Response:
         if body.n_predict == 0:
             return _fields(body, InfillResponse(content="", model=context.app_state.model.id, stop_type="limit"))
         wanted = await _fill_request(context, body)
-        if body.stream:
-            answer_format = AnswerFormat(
-                answer, lambda text, _: InfillChunk(content=text), lambda end: [answer(end, "")]
-            )
-            return await filled(context, answer_format, wanted, stream=True)
+        answer_format = AnswerFormat(answer, lambda text, _: InfillChunk(content=text), lambda end: [answer(end, "")])
         try:
+            if body.stream:
+                return await filled(context, answer_format, wanted, stream=True)
             fill = await context.fill(wanted)
-        except DeadlineExceededError:
-            # Not even the context was encoded in time: there is no answer, but that is no error of the plugin.
-            return _fields(body, InfillResponse(content="", model=context.app_state.model.id, stop_type="limit"))
+        except (DeadlineExceededError, CompleterError) as error:
+            if isinstance(error, CompleterError) and (error.code != "timeout" or wanted.deadline is None):
+                raise
+            # Not even the context was read in time: there is no answer, but that is no error of the plugin.
+            nothing = Ended("", Usage.count(0, 0, 0), "length")
+            if body.stream:
+                return known(context, answer_format, nothing, (), stream=True)
+            return _fields(body, answer(nothing))
         ending, text = answered(context, fill), indented(fill.text, body.n_indent or 0)
         if text != fill.text and wanted.hole is not None:
             text = await asyncio.to_thread(wanted.hole.fitted, text, truncated=False)
@@ -171,7 +174,7 @@ async def _fill_request(context: RequestContext, body: InfillRequest) -> FillReq
     fill_request = FillRequest(
         "fill",
         PromptParts(),
-        max_tokens=min(body.n_predict, MAX_TOKENS) if body.n_predict and body.n_predict > 0 else DEFAULT_TOKENS,
+        max_tokens=_most(body.n_predict),
         stop=tuple(body.stop or ()),
         sampling=body.sampling(),
         deadline=_CONTEXT_SECONDS + limit / 1000 if limit > 0 else None,
@@ -336,7 +339,9 @@ async def ollama_generate(body: GenerateRequest, request: Request) -> Response:
 
     def asked() -> FillRequest:
         stop = tuple(options.stop or ())
-        return FillRequest("fill", PromptParts(), max_tokens=_most(options), stop=stop, sampling=options.sampling())
+        return FillRequest(
+            "fill", PromptParts(), max_tokens=_most(options.num_predict), stop=stop, sampling=options.sampling()
+        )
 
     answer_format = partial(_wording, body, None)
     return await completed(request, "generate", prompt, body.suffix, options.stop, asked, answer_format, stream=stream)
@@ -368,7 +373,8 @@ def _wording(body: GenerateRequest, reason: Literal["load"] | None, context: Req
     )
 
 
-def _most(options: Options) -> int:
-    if options.num_predict is None:
+def _most(wanted: int | None) -> int:
+    """The bound on an answer for a client's own, which is negative for none."""
+    if wanted is None:
         return DEFAULT_TOKENS
-    return min(options.num_predict, MAX_TOKENS) if options.num_predict > 0 else UNBOUNDED_TOKENS
+    return min(wanted, MAX_TOKENS) if wanted > 0 else UNBOUNDED_TOKENS

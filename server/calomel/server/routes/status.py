@@ -20,13 +20,12 @@ from fastapi import Request
 from pydantic import AfterValidator, BaseModel, Field, ValidationInfo
 from starlette.responses import JSONResponse, Response
 
-from calomel.infer.completer import Occupancy
+from calomel.infer.completer import ModelInfo, Occupancy
 from calomel.infer.launch import version
 from calomel.server.app_state import AppState, app_state_of
 from calomel.server.errors import ApiError, DrainingError
 from calomel.server.metrics import PaceStatus, RecentStatus
 from calomel.server.middleware import protected_router, public_router
-from calomel.server.settings import ServeSettings
 from calomel.server.wire import MAX_TOKENS, Integer, ModelObject, Name
 from calomel.storage import resident_bytes
 from calomel.weights import nano_path
@@ -46,6 +45,8 @@ SAMPLING_PARAMETERS = (
     "stop",
 )
 
+# Some servers do not take these.
+_NOT_PASSED_ON: Final = frozenset({"top_k", "seed"})
 ENDPOINTS = ("fim.completions", "edit.completions", "apply.completions", "completions")
 CHAT_FEATURES = ("tools", "json_mode", "structured_outputs", "reasoning")
 
@@ -96,17 +97,16 @@ def describe(folder: Path | None) -> ModelObject:
     )
 
 
-def behind(settings: ServeSettings) -> ModelObject:
-    """The model behind an upstream server, before the server was asked."""
-    name = settings.upstream_model or "upstream"
+def behind(info: ModelInfo) -> ModelObject:
+    """The model behind an upstream server."""
     return ModelObject(
-        id=name,
-        name=f"Calomel: {name}",
+        id=info.id,
+        name=f"Calomel: {info.id}",
         created=0,
         description="A model in another server.",
-        context_length=FALLBACK_CONTEXT,
-        max_output_length=FALLBACK_CONTEXT,
-        supported_sampling_parameters=list(SAMPLING_PARAMETERS),
+        context_length=info.max_context,
+        max_output_length=min(MAX_TOKENS, info.max_context),
+        supported_sampling_parameters=[name for name in SAMPLING_PARAMETERS if name not in _NOT_PASSED_ON],
         supported_endpoints=list(ENDPOINTS),
     )
 

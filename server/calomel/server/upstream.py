@@ -1,0 +1,74 @@
+"""The client of the server that `upstream` names, for this server and for commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from calomel.infer.remote import is_loopback
+from calomel.infer.upstream.exchange import Target
+from calomel.server import tokens
+from calomel.server.errors import StartError
+from calomel.server.settings import ServeSettings, is_sendable, load
+
+if TYPE_CHECKING:
+    from calomel.infer.in_process import EngineCompleter
+    from calomel.infer.upstream.completer import UpstreamCompleter
+
+
+def upstream_of(settings: ServeSettings) -> UpstreamCompleter | None:
+    """The client of the upstream server that has the model; None for a model in this process. Raises StartError."""
+    return None if settings.upstream is None else _client(settings.upstream, settings)
+
+
+def _client(address: str, settings: ServeSettings) -> UpstreamCompleter:
+    from calomel.infer.upstream.completer import UpstreamCompleter
+
+    if is_own(address, settings):
+        raise StartError(f"upstream: {address} is this server's own address: name the server with the model")
+    key = None if settings.upstream_key is None else settings.upstream_key.get_secret_value()
+    if settings.upstream_key_file is not None:
+        key = tokens.read_key(settings.upstream_key_file)
+    if key is not None and not is_sendable(key):
+        raise StartError("the upstream key may contain only printable ASCII characters without spaces")
+    target = Target(
+        address,
+        settings.upstream_format,
+        settings.upstream_model,
+        key or None,
+        settings.upstream_fim,
+        settings.upstream_edit,
+    )
+    return UpstreamCompleter(target)
+
+
+def is_own(url: str, settings: ServeSettings) -> bool:
+    """Whether this server will listen at an address: as its own upstream, it would ask itself for ever."""
+    parts = urlsplit(url)
+    return is_loopback(parts.hostname or "") and parts.port == settings.port
+
+
+def upstream_at(address: str) -> UpstreamCompleter:
+    """The client of the server at an address, with the rest from the environment, as `calomel serve` reads it.
+
+    Raises:
+        StartError: nothing may be sent to that address, or a variable is wrong.
+    """
+    # Variables about how a server listens, or about a model of its own, are for another command.
+    others = (name for name in ServeSettings.model_fields if not name.startswith("upstream") and name != "offline")
+    given = {name: ServeSettings.model_fields[name].default for name in others}
+    given |= {"upstream": address, "no_auth": True, "port": 0}
+    return _client(address, load(given, use_config=False).settings)
+
+
+def open_either(
+    model: Path | None, device: str, threads: int | None, upstream: str | None
+) -> EngineCompleter | UpstreamCompleter:
+    """The model that a command's options name: in this process, or at the address `upstream`.
+
+    Raises what `upstream_at` and `calomel.infer.in_process.open_completer` raise.
+    """
+    from calomel.infer.in_process import open_completer  # imports torch
+
+    return open_completer(model, device, threads) if upstream is None else upstream_at(upstream)
