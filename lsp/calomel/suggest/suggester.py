@@ -141,6 +141,11 @@ class Suggester(Listener):
         details = {"version": version, "diagnostics": diagnostics, "elsewhere": elsewhere}
         return await self._answer("edit", uri, offset, trigger, **details)
 
+    def offers(self, suggestion_id: str, document: Document) -> bool:
+        """Whether the user may be looking at a next edit of the document: suggestions are on, and nobody decided."""
+        visible = self._ledger.visible(document.uri, "edit")
+        return visible is not None and visible.outcome.id == suggestion_id and self._permission.off(document) is None
+
     # What the user did with a suggestion. Unknown ids are tolerated everywhere.
 
     def accepted(self, suggestion_id: str) -> None:
