@@ -247,3 +247,33 @@ async def test_a_document_that_changed_under_an_answer_leaves_nothing_to_show() 
         editor.change((0, 5, "something else"))
         hold.set()
         assert reason(await asking) == "stale"
+
+
+async def test_a_change_while_another_question_has_the_model_is_not_missed() -> None:
+    hold = asyncio.Event()
+    async with editing("x = |\n", "value()", settings=NOW, model=ScriptedModel(hold=hold)) as editor:
+        editor.type("a")
+        first = asyncio.ensure_future(editor.suggester.next_edit(URI, None, editor.cursor))
+        await settle()
+        second = asyncio.ensure_future(editor.suggester.inline(URI, editor.cursor, Trigger.EDIT))
+        await settle()
+        assert len(editor.model.requests) == 1
+        editor.change((0, 0, "# what is new\n"))
+        hold.set()
+        await first
+        assert reason(await second) == "stale"
+        # What is cached is of the text as it is.
+        editor.cursor = editor.document.text.index("a\n") + 1
+        await editor.inline()
+        assert "# what is new" in editor.model.requests[-1].parts.prefix
+
+
+async def test_a_change_in_the_pause_before_a_question_ends_it() -> None:
+    async with editing("x = |\n", "value()") as editor:
+        editor.type("a")
+        asking = asyncio.ensure_future(editor.suggester.inline(URI, editor.cursor, Trigger.EDIT))
+        await settle()
+        editor.change((0, 0, "# what is new\n"))
+        await editor.time.advance(1.2)
+        assert reason(await asking) == "stale"
+        assert editor.model.requests == []

@@ -290,7 +290,7 @@ class Suggester(Listener):
         elif document is None:
             answer = Silence.of(SilenceReason.UNKNOWN_DOCUMENT)
         else:
-            request = Request(kind, document, max(0, min(offset, len(document))), trigger, **details)
+            request = Request(kind, document, max(0, min(offset, len(document))), trigger, document.revision, **details)
             try:
                 answer = await self._answering.flight.answer(kind, uri, self._answering.answer(request))
             except Exception as error:  # noqa: BLE001 (a bug of ours must not end the session)
@@ -366,7 +366,7 @@ class ReadAhead:
                 document = self._workspace.documents.get(uri)
                 if document is None or offset > len(document) or answering.flight.running is not None:
                     return
-                place = Request("fill", document, offset, Trigger.CURSOR)
+                place = Request("fill", document, offset, Trigger.CURSOR, document.revision)
                 if answering.permission.forbidden(place, answering.state(uri)) is not None:
                     return
                 snapshot = await answering.snapshot(place, info)
