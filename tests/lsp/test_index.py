@@ -75,6 +75,17 @@ async def test_what_is_in_a_folder_that_was_removed_is_forgotten(editor: Editor,
             await asyncio.sleep(0.05)
 
 
+async def test_a_file_that_was_deleted_is_not_shown_again(editor: Editor, folder: Path) -> None:
+    await start(editor, folder)
+    await read(editor)
+    editor.open(TEXT, uri=(folder / "main.py").as_uri())
+    assert "def area(self):" in await ask(editor, folder)
+    (folder / "shapes.py").unlink()
+    editor.change(2, {"range": span(2, 13, 13), "text": "("}, uri=(folder / "main.py").as_uri())
+    # At once, whether or not anybody watches the folder.
+    assert await ask(editor, folder, 14) == ""
+
+
 async def test_nothing_is_read_when_the_user_wants_nothing_read(editor: Editor, folder: Path) -> None:
     await start(editor, folder, workspace={"index": False})
     editor.open(TEXT, uri=(folder / "main.py").as_uri())
