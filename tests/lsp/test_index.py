@@ -147,6 +147,15 @@ async def test_a_closed_file_is_copied_from_if_a_model_may_see_it(
     assert await copied(editor, folder) == drafts
 
 
+async def test_a_folder_that_was_opened_is_read_even_in_one_that_is_passed_by(editor: Editor, folder: Path) -> None:
+    package = folder / "node_modules" / "mine"
+    package.mkdir(parents=True)
+    (package / "b.py").write_text(CALL)
+    await start(editor, folder, package)
+    await read(editor)
+    assert await copied(editor, folder) == ['path, encoding="utf-8")']
+
+
 @pytest.mark.parametrize("how", ["removed", "ignored"])
 async def test_a_file_that_goes_is_not_copied_from_any_more(editor: Editor, folder: Path, how: str) -> None:
     (folder / "b.py").write_text(CALL)
