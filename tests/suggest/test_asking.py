@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from dataclasses import replace
 from typing import NoReturn
 
@@ -277,3 +278,11 @@ async def test_a_change_in_the_pause_before_a_question_ends_it() -> None:
         await editor.time.advance(1.2)
         assert reason(await asking) == "stale"
         assert editor.model.requests == []
+
+
+async def test_a_line_of_blanks_behind_the_cursor_takes_no_longer_than_a_person_waits() -> None:
+    blanks, lines = " " * 2000, "pass\n" * 20
+    async with editing(f"x = |{blanks}y\n{lines}", "value()", settings=NOW) as editor:
+        began = time.process_time()
+        await editor.inline()
+        assert time.process_time() - began <= 3.0
