@@ -17,7 +17,7 @@ from watchdog.observers.api import ObservedWatch
 
 from calomel.code.languages import GRAMMARS, TABLES
 from calomel.workspace.index_worker import LONGEST_FILE
-from calomel.workspace.privacy import Privacy
+from calomel.workspace.privacy import Privacy, Verdict
 from calomel.workspace.segment import SourceFile
 
 _FILES: Final = TABLES["files"]
@@ -66,9 +66,10 @@ def see(path: Path, folders: Sequence[Path], permission: Privacy | None) -> Seen
     name = _name(path, folders)
     if name is None or not regular or not 0 < state.st_size <= LONGEST_FILE:
         return None
-    if permission is not None and not permission.allowed(path).allowed:
+    verdict = Verdict(allowed=True) if permission is None else permission.allowed(path)
+    if not verdict.allowed:
         return None
-    return Seen(SourceFile(str(path), name.as_posix()), (state.st_mtime_ns, state.st_size))
+    return Seen(SourceFile(str(path), name.as_posix(), wanted=verdict.wanted), (state.st_mtime_ns, state.st_size))
 
 
 def walk(top: Path, folders: Sequence[Path], permission: Privacy | None, breathe: Callable[[], bool]) -> Iterator[Seen]:
