@@ -75,6 +75,7 @@ async def serve(
                 if not data:
                     break
                 connection.feed(data)
+                transport.handled()
         elif session is not None:
             session.receive(message)
             if "id" in message:
