@@ -86,6 +86,20 @@ async def test_a_file_that_was_deleted_is_not_shown_again(editor: Editor, folder
     assert await ask(editor, folder, 14) == ""
 
 
+async def test_each_line_of_progress_ends_even_if_settings_come_meanwhile(editor: Editor, folder: Path) -> None:
+    editor.answers["workspace/configuration"] = lambda _: [{"privacy": {"ignore": ["*.sql"]}}]
+    given = [{"uri": folder.as_uri(), "name": folder.name}]
+    await editor.initialize(PROGRESS | {"workspace": {"configuration": True}}, workspaceFolders=given)
+    await until_files(editor, 2)
+
+    def tokens(kind: str) -> set[str]:
+        return {one["token"] for one in editor.shown("$/progress") if one["value"]["kind"] == kind}
+
+    async with asyncio.timeout(SECONDS):
+        while not tokens("begin") or tokens("begin") != tokens("end"):  # noqa: ASYNC110 (another program's state)
+            await asyncio.sleep(0.05)
+
+
 async def test_nothing_is_read_when_the_user_wants_nothing_read(editor: Editor, folder: Path) -> None:
     await start(editor, folder, workspace={"index": False})
     editor.open(TEXT, uri=(folder / "main.py").as_uri())
