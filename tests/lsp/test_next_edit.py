@@ -136,6 +136,25 @@ async def test_a_known_edit_is_offered_without_asking(editor: Editor) -> None:
     assert asked == len(editor.script.requests)
 
 
+@pytest.mark.parametrize("command", ["reject", "toggle", "snooze"])
+async def test_a_menu_does_not_hold_what_was_dismissed_or_turned_off(editor: Editor, command: str) -> None:
+    await edited(editor, {"textDocument": _LITERALS})
+    (edit,) = (await editor.next_edit(0, 3, version=2))["edits"]
+    assert len(await actions(editor, triggerKind=2)) == 1
+    arguments = {"reject": edit["command"]["arguments"], "toggle": [], "snooze": [5]}
+    await editor.command(f"calomel.{command}", *arguments[command])
+    assert await actions(editor, triggerKind=2) == []
+
+
+async def test_a_menu_does_not_hold_an_edit_of_the_text_before_the_document_was_opened_again(editor: Editor) -> None:
+    await edited(editor, {"textDocument": _LITERALS})
+    await editor.next_edit(0, 3, version=2)
+    editor.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+    editor.open("# another branch\n" + TEXT, version=1)
+    editor.change(2, {"range": span(1, 0, 3), "text": "new"})
+    assert await actions(editor, triggerKind=2) == []
+
+
 async def test_what_was_shown_and_rejected_does_not_come_back(editor: Editor) -> None:
     await edited(editor)
     (edit,) = (await editor.next_edit(0, 3, version=2))["edits"]

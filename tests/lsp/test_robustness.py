@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.lsp import messages
-from tests.lsp.editor import URI, Editor, at, inline_params, place, span
+from tests.lsp.editor import SECONDS, URI, Editor, at, inline_params, place, span
 
 from calomel.lsp.client import local_path, read_client
-from calomel.lsp.connection import Framer
+from calomel.lsp.connection import CHUNK_BYTES, MAX_PENDING_BYTES, Framer, Transport
 
 
 def frame(body: bytes, name: bytes = b"Content-Length") -> bytes:
@@ -77,6 +77,22 @@ def test_messages_survive_any_division_into_chunks(bodies: list[bytes], size: in
 def test_no_bytes_break_the_reader(data: bytes) -> None:
     with contextlib.suppress(ValueError):
         read(data)
+
+
+async def test_what_comes_faster_than_it_is_handled_waits_outside_of_memory() -> None:
+    most, sent, came = MAX_PENDING_BYTES // CHUNK_BYTES, [b"x"] * 3000, list[bytes]()
+    transport = Transport(lambda _: sent.pop() if sent else b"", lambda _: None)
+    transport.start(came.append)
+    async with asyncio.timeout(SECONDS):
+        while len(came) < most:  # noqa: ASYNC110 (another thread's state)
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        assert len(came) == most
+        for _ in range(3001):
+            transport.handled()
+        while b"" not in came:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert came == [*[b"x"] * 3000, b""]
 
 
 async def test_a_body_that_is_no_json_is_a_parse_error_and_the_session_goes_on(editor: Editor) -> None:

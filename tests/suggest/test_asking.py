@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from dataclasses import replace
 from typing import NoReturn
 
@@ -247,3 +248,41 @@ async def test_a_document_that_changed_under_an_answer_leaves_nothing_to_show() 
         editor.change((0, 5, "something else"))
         hold.set()
         assert reason(await asking) == "stale"
+
+
+async def test_a_change_while_another_question_has_the_model_is_not_missed() -> None:
+    hold = asyncio.Event()
+    async with editing("x = |\n", "value()", settings=NOW, model=ScriptedModel(hold=hold)) as editor:
+        editor.type("a")
+        first = asyncio.ensure_future(editor.suggester.next_edit(URI, None, editor.cursor))
+        await settle()
+        second = asyncio.ensure_future(editor.suggester.inline(URI, editor.cursor, Trigger.EDIT))
+        await settle()
+        assert len(editor.model.requests) == 1
+        editor.change((0, 0, "# what is new\n"))
+        hold.set()
+        await first
+        assert reason(await second) == "stale"
+        # What is cached is of the text as it is.
+        editor.cursor = editor.document.text.index("a\n") + 1
+        await editor.inline()
+        assert "# what is new" in editor.model.requests[-1].parts.prefix
+
+
+async def test_a_change_in_the_pause_before_a_question_ends_it() -> None:
+    async with editing("x = |\n", "value()") as editor:
+        editor.type("a")
+        asking = asyncio.ensure_future(editor.suggester.inline(URI, editor.cursor, Trigger.EDIT))
+        await settle()
+        editor.change((0, 0, "# what is new\n"))
+        await editor.time.advance(1.2)
+        assert reason(await asking) == "stale"
+        assert editor.model.requests == []
+
+
+async def test_a_line_of_blanks_behind_the_cursor_takes_no_longer_than_a_person_waits() -> None:
+    blanks, lines = " " * 2000, "pass\n" * 20
+    async with editing(f"x = |{blanks}y\n{lines}", "value()", settings=NOW) as editor:
+        began = time.process_time()
+        await editor.inline()
+        assert time.process_time() - began <= 3.0

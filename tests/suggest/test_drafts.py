@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -181,6 +183,11 @@ FOLLOWS: dict[str, tuple[str, str, str, str, list[str]]] = {
         "function load(): Row {\n}\nfunction all(n: int): Row[] {\n  load().map((row) => {\n    use(row);\n  })\n}\n",
         "function load(): Row", "async function load(): Promise<Row>",
         ["  await load().map((row) => {", "async function all(n: int): Promise<Row[]> {"]),
+    "what is promised already is not promised again": (
+        "awaited",
+        "function load(): Row {\n}\nfunction all(): Promise<Row> {\n  use(load());\n}\n",
+        "function load(): Row", "async function load(): Promise<Row>",
+        ["  use(await load());", "async function all(): Promise<Row> {"]),
     "the same lines become the same (commander)": (
         "whole_lines",
         "  run(a)\n    .option('-b');\n  stop();\n  if (x) {\n    run(c)\n      .option('-b');\n  }\n",
@@ -341,6 +348,14 @@ def test_a_string_or_comment_is_a_change_of_its_own(line: str, expected: list[st
 
 
 CALLS = "run(a)\nrun(b)\nrun(c)\nrun(d)\n"
+
+
+def test_a_parameter_behind_a_row_of_stars_takes_no_longer_than_a_person_waits() -> None:
+    before = "def load(path):\n    pass\n\nload(1)\n"
+    after = before.replace("(path)", f"(path, {'*' * 36}1)")
+    began = time.process_time()
+    drafts(after, text_hunks("a.py", before, after), 0, "a.py")
+    assert time.process_time() - began <= 3.0
 
 
 def test_nothing_after_an_undo() -> None:

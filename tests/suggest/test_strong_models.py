@@ -100,6 +100,22 @@ async def test_a_client_may_do_all_of_an_answer_at_once() -> None:
         assert not isinstance(await editor.next_edit(), Suggestion)
 
 
+async def test_what_follows_the_visible_edit_does_not_repeat_it_while_the_user_types_at_another_one() -> None:
+    model = rewriting(("value_3 = 3\n", "three = 3\n"), ("value_15 = 15\n", "fifteen = 15\n"))
+    async with editing(f"|{LINES}", model.reply, model=model) as editor:
+        editor.type("x = 1\n")
+        first = await editor.next_edit()
+        assert isinstance(first, Suggestion)
+        row = editor.document.text.index("value_15")
+        editor.change((row, row + len("value_15"), "fif"))
+        answer = await editor.next_edit()
+        assert isinstance(answer, Suggestion)
+        assert answer.id == first.id
+        every = sorted([*answer.edits, *(edit for edits in answer.rest for edit in edits)])
+        wanted = f"x = 1\n{LINES}".replace("value_3 = 3", "three = 3").replace("value_15", "fifteen")
+        assert apply(editor.document.text, every) == wanted
+
+
 @pytest.mark.parametrize(("source", "shown"), [("edits", True), ("hosted", True), ("small", False), ("fim", False)])
 async def test_a_name_that_the_file_has_not_is_proof_against_a_small_model_alone(
     source: SourceClass, *, shown: bool

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -222,6 +223,23 @@ def test_a_huge_change_is_not_stored(desk: Desk) -> None:
     assert desk.history.settled() == (Hunk("a.py", 3, "line 3\n", "row 3\n"),)
     assert desk.history.latest(URI) is Origin.EXTERNAL
     assert desk.history.open_edit() == ()
+
+
+def test_of_a_whole_text_that_is_sent_with_a_range_only_the_difference_counts() -> None:
+    desk = Desk(TEXT * 20)
+    for index in range(1, 4):
+        desk.change(Position(0, 0), Position(10**6, 0), f"{'new'[:index]}{TEXT * 20}")
+    (hunk,) = desk.history.open_edit()
+    assert (hunk.before, hunk.after) == ("line 0\n", "newline 0\n")
+
+
+def test_a_place_in_a_long_line_of_any_alphabet_is_found_at_once() -> None:
+    line = "é😀" * 500_000
+    document = Desk(line).document
+    began = time.process_time()
+    for offset in range(0, len(line), len(line) // 20):
+        assert document.offset_at(*document.position_at(offset)) == offset
+    assert time.process_time() - began <= 1.0
 
 
 def test_the_stream_lets_go_of_its_older_half_at_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,13 +85,15 @@ def test_what_more_than_half_of_the_places_have_is_copied(ends: list[str], found
     assert (match and (match.text, match.count)) == found
 
 
-def test_documents_that_were_used_long_ago_are_let_go_and_the_one_at_hand_is_kept() -> None:
+def test_documents_that_were_used_long_ago_are_let_go_until_the_user_comes_back_to_them() -> None:
     room = Room(tokens=2_000)
-    room.open(FILE, uri="file:///w/old.py")
+    old = room.open(FILE, uri="file:///w/old.py")
     for number in range(5):
         room.open("".join(f"call_{number}.item_{line}(value)\n" for line in range(60)), uri=f"file:///w/{number}.py")
     room.open("    self.store.\n")
     assert room.behind(15) is None
+    room.document = old
+    assert room.behind(len(FILE) - 1) == 'put(path, encoding="utf-8")'
     room.open(FILE + "x = 1\n" * 1_000)
     assert room.behind(len(FILE) - 1) == 'put(path, encoding="utf-8")'
 

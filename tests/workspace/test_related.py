@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import signal
 import sys
 import time
@@ -138,6 +139,30 @@ def test_changes_outside_of_the_editor_are_noticed(tmp_path: Path) -> None:
         assert eventually(lambda: str(tmp_path / "inner" / "new.py") not in index)
         folder.write(".gitignore", "outer/\n")
         assert eventually(lambda: str(tmp_path / "outer" / "new.py") not in index)
+
+
+@pytest.mark.slow
+def test_changes_in_a_folder_that_is_new_or_made_again_are_noticed(tmp_path: Path) -> None:
+    with Folder(tmp_path, FILES, watch=True) as folder:
+        index = folder.related.index
+
+        def notices(path: str, name: str) -> bool:
+            folder.write(path, f"def {name}():\n    pass\n")
+            return eventually(lambda: bool(index.definitions([name], (), 10)))
+
+        assert eventually(lambda: folder.write("x.py", f"A = {time.monotonic()}\n") is not None and len(index) == 4)
+        for time_made in ("first", "second"):
+            assert notices("made/a.py", f"{time_made}_one")
+            assert notices("made/b.py", f"{time_made}_two")
+            shutil.rmtree(tmp_path / "made")
+            assert eventually(lambda: len(index) == 4)
+
+
+@pytest.mark.parametrize("parent", ["venv", ".cache"])
+def test_changes_are_noticed_wherever_the_folder_is(tmp_path: Path, parent: str) -> None:
+    with Folder(tmp_path / parent / "project", FILES, watch=True) as folder:
+        index = folder.related.index
+        assert eventually(lambda: folder.write("x.py", f"A = {time.monotonic()}\n") is not None and len(index) == 4)
 
 
 def test_files_that_nobody_may_read_are_not_in_the_index(tmp_path: Path) -> None:

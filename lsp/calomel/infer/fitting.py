@@ -40,7 +40,7 @@ def changes_only_space(removed: str, text: str) -> bool:
 
 # Closing brackets and quotes, then at most one of : { ; , - what editors close automatically, or what ends a statement.
 # The same heuristic is used by Copilot and cursortab.
-_INERT: Final = re.compile(r"""\s*[)>}\]"'`]*\s*[:{;,]?\s*""")
+_INERT: Final = re.compile(r"""\s*+[)>}\]"'`]*+\s*+[:{;,]?+\s*+""")
 
 
 def line_rest(suffix: str) -> str:

@@ -245,6 +245,7 @@ class Transport:
         self._receive = read
         self._write = write
         self._closed = False
+        self._room = threading.Semaphore(MAX_PENDING_BYTES // CHUNK_BYTES)
 
     def read(self, size: int) -> bytes:
         """Wait for bytes; empty at the end of the stream. Not allowed after `start`."""
@@ -254,27 +255,29 @@ class Transport:
             return b""
 
     def start(self, arrived: Callable[[bytes], None]) -> None:
-        """Call `arrived` on the running event loop with each chunk, finally with an empty one."""
+        """Call `arrived` on the running event loop with each chunk, finally with an empty one.
+
+        Nothing more is read while too many chunks are not `handled`.
+        """
         import asyncio
 
         loop = asyncio.get_running_loop()
-        room = threading.Semaphore(MAX_PENDING_BYTES // CHUNK_BYTES)
-
-        def deliver(data: bytes) -> None:
-            room.release()
-            arrived(data)
 
         def pump() -> None:
             data = b"."
             while data:
                 data = self.read(CHUNK_BYTES)
-                room.acquire()
+                self._room.acquire()
                 try:
-                    loop.call_soon_threadsafe(deliver, data)
+                    loop.call_soon_threadsafe(arrived, data)
                 except RuntimeError:
                     return  # the loop is closed: nobody listens any more
 
         threading.Thread(target=pump, name="calomel-read", daemon=True).start()
+
+    def handled(self) -> None:
+        """One chunk that arrived takes no memory any more."""
+        self._room.release()
 
     def write(self, data: bytes) -> bool:
         """Send `data`; False when nobody reads any more."""

@@ -75,6 +75,7 @@ async def serve(
                 if not data:
                     break
                 connection.feed(data)
+                transport.handled()
         elif session is not None:
             session.receive(message)
             if "id" in message:
@@ -139,6 +140,7 @@ class Session:
         self._begun = False
         self._info: ModelInfo | None = None  # the last model that answered
         self._tasks: set[asyncio.Task[object]] = set()
+        self._indexing: asyncio.Task[object] | None = None
         self._editor = Editor(client, connection)
         self.receive = self._editor.receive
         self._configuration = Configuration(self._editor, self._apply)
@@ -205,7 +207,7 @@ class Session:
         self._begun = True
         await self._configuration.pull()
         self._spawn(self._load_model())
-        self._spawn(self._index())
+        self._index_again()
         self._configuration.watch()
 
     async def _load_model(self) -> None:
@@ -219,6 +221,12 @@ class Session:
             progress.end()
             return
         progress.end(f"{info.id} is ready")
+
+    def _index_again(self) -> None:
+        """Index what is to be indexed now; whatever waits for the reading before would wait for ever."""
+        if self._indexing is not None:
+            self._indexing.cancel()
+        self._indexing = self._spawn(self._index())
 
     async def _index(self) -> None:
         """Index the workspace, and report progress to the client."""
@@ -265,7 +273,7 @@ class Session:
         before = self._services.settings
         self._services.apply(settings)
         if self._begun and (settings.workspace, settings.privacy) != (before.workspace, before.privacy):
-            self._spawn(self._index())
+            self._index_again()
         if settings.server != self._model.server:
             self._model.server = settings.server
             if self._begun:
@@ -281,7 +289,7 @@ class Session:
         self._configuration.folders_changed(folders)
         self._configuration.watch()
         if self._begun:
-            self._spawn(self._index())
+            self._index_again()
 
     # The model.
 
@@ -313,10 +321,11 @@ class Session:
             raise JsonRpcInvalidParams("The document is not open.")
         return {"text": document.text, "version": document.version, "lost": self._sync.lost(document.uri)}
 
-    def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)

@@ -53,7 +53,7 @@ class Suggestions:
         self._suggester = suggester
         self._reports: dict[Kind, bool] = {"fill": editor.client.extensions, "edit": editor.client.extensions}
         self._revisions: WeakKeyDictionary[Document, int] = WeakKeyDictionary()  # the revision of the last request
-        self._last: Suggestion | None = None  # of the next edits
+        self._last: tuple[Suggestion, Document | None] | None = None  # of the next edits
         # Whether the client has a better way to ask for edits, and to show them.
         self._spoken = editor.client.extensions and editor.client.inline_completion
 
@@ -121,8 +121,8 @@ class Suggestions:
         cursor = self._sync.find(uri, params.range.start)
         if isinstance(cursor, Silence) or not self._client.code_action_literals or not _wanted(params.context.only):
             return []
-        suggestion = self._last
-        if suggestion is None or suggestion.uri != uri or self._sync.document(suggestion) is not cursor.document:
+        suggestion = self._visible(cursor.document)
+        if suggestion is None:
             kind = params.context.trigger_kind
             if kind == types.CodeActionTriggerKind.Automatic or self._spoken:
                 return []
@@ -198,8 +198,17 @@ class Suggestions:
             uri, version, cursor.offset, diagnostics=problems, trigger=trigger, elsewhere=elsewhere
         )
         suggestion = await self._answer("edit", document, asking)
-        self._last = suggestion or self._last
+        if suggestion is not None:
+            self._last = suggestion, self._sync.document(suggestion)
         return suggestion
+
+    def _visible(self, document: Document) -> Suggestion | None:
+        """The last next edit, if it is one of the document as it is now and the user may still be looking at it."""
+        suggestion, of = self._last or (None, None)
+        # The revisions of a document that was opened again begin anew.
+        if suggestion is None or of is not document or self._sync.document(suggestion) is not document:
+            return None
+        return suggestion if self._suggester.offers(suggestion.id, document) else None
 
     async def _answer(
         self, kind: Kind, document: Document, asking: Awaitable[Suggestion | Silence]

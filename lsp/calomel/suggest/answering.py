@@ -162,7 +162,7 @@ class Answering:
             now = other.revision, proposed
             if not proposed or state.unlikely == now:
                 continue
-            there = Request("edit", other, proposed[0].start, Trigger.EDIT, drafts=proposed)
+            there = Request("edit", other, proposed[0].start, Trigger.EDIT, other.revision, drafts=proposed)
             if self.permission.forbidden(there, state) is not None:
                 continue
             answer = self._cached(there)
@@ -197,12 +197,12 @@ class Answering:
         wait = 0.0 if request.explicit else self.debounce.wait(request.before, latency, self._cooldown.patience)
         if wait <= 0.0:
             return None
-        timer, revision = asyncio.ensure_future(self._model.sleep(wait)), request.document.revision
+        timer = asyncio.ensure_future(self._model.sleep(wait))
         try:
             inherited = self.flight.inherited
             if inherited is not None:
                 await asyncio.wait({timer, inherited}, return_when=asyncio.FIRST_COMPLETED)
-                if not timer.done() and request.document.revision == revision:
+                if not timer.done() and self._is_current(request):
                     answer = self._cached(request)
                     if answer is not None:
                         return answer
@@ -235,11 +235,11 @@ class Answering:
         return Silence.of(result, asked=True) if isinstance(result, SilenceReason) else result
 
     async def snapshot(self, request: Request, info: ModelInfo) -> Snapshot | None:
-        """All that an answer depends on; None if the document was closed or replaced meanwhile."""
+        """All that an answer depends on; None if the document was changed, closed or replaced since the request."""
         document, workspace, settings = request.document, self._workspace, self.permission.settings
         if workspace.syntax is not None:
             await workspace.syntax.parse(document)
-        if not self._is_open(document) or request.offset > len(document):
+        if not self._is_current(request):
             return None
         situation = workspace.situation(document.uri, request.offset)
         if situation is None:
@@ -299,8 +299,15 @@ class Answering:
     def _is_open(self, document: Document) -> bool:
         return self._workspace.documents.get(document.uri) is document
 
+    def _is_current(self, request: Request) -> bool:
+        """Whether the document still has the text that it is asked about."""
+        return self._is_open(request.document) and request.document.revision == request.revision
+
     async def _entry(self, request: Request, snapshot: Snapshot, run: ModelRun) -> Entry | Silence:
         """Ask the model and cache its answer; a silence if it could not answer."""
+        # It follows the changes from here on; those before, while another question ran, are missing from its snapshot.
+        if not self._is_current(request):
+            return Silence.of(SilenceReason.STALE)
         began, document, state = self._model.clock(), request.document, self.state(request.document.uri)
         self.asked += 1
         try:

@@ -18,6 +18,7 @@ from calomel.suggest.edit import (
     grouped,
     joined,
     row_of,
+    slid,
     utf16_length,
 )
 from calomel.suggest.judging import MOST_OTHERS, Decision, SuggestionFilter, words_of
@@ -52,7 +53,8 @@ class Offering:
         if isinstance(decision, SilenceReason):
             return decision
         document, text, ledger = request.document, request.document.text, self.ledger
-        chosen, *rest = _groups(request, edits) or ((),)
+        groups = _groups(request, edits)
+        chosen = next(iter(groups), ())
         if not chosen:
             return SilenceReason.STALE
         if not request.explicit and state.rejected(text, chosen):
@@ -72,6 +74,8 @@ class Offering:
             if around is None:
                 return SilenceReason.DISAGREES_WITH_SELECTED
             delivered = (around,)
+        # What stays visible need not be what comes first of this answer.
+        rest = [each for each in groups if not _meets(text, each, chosen)]
         entry.total = max(entry.total, 1 + len(rest))
         suggestion = self._given(request, decision, entry.model, chosen, delivered)
         ledger.follows(document.uri, tuple(edit for group in rest for edit in group))
@@ -209,6 +213,15 @@ def _groups(request: Request, edits: tuple[Planned, ...]) -> tuple[tuple[Planned
     here = [each for each in groups if row_of(text, each[0].start) <= row <= row_of(text, each[-1].end)][:1]
     first, *rest = (*here, *(each for each in groups if each not in here))
     return at_cursor(text, first, cursor), *rest
+
+
+def _meets(text: str, edits: tuple[Planned, ...], others: tuple[Planned, ...]) -> bool:
+    """Whether some of `edits` are at places of `others`, or would be if they were written there."""
+    return any(
+        edit.start <= other.end and other.start <= edit.end
+        for other in others
+        for edit in (slid(each, text, other.start) for each in edits)
+    )
 
 
 def _gives_way(request: Request, visible: Offer, chosen: tuple[Planned, ...]) -> bool:

@@ -204,7 +204,8 @@ class Permission:
         if reason is None and not explicit and request.kind == "edit" and not settings.next_edit:
             reason = SilenceReason.OFF_NEXT_EDIT
         if reason is None:
-            unfit = self._workspace.verdict(request.document).reason or state.unfit(request.document)
+            verdict = self._workspace.verdict(request.document)
+            unfit = verdict.reason or state.unfit(request.document, wanted=verdict.wanted)
             if unfit:
                 return Silence.kept(unfit)
         if reason is None and state.cursors.several_at(request.offset):

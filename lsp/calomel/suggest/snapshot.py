@@ -53,6 +53,7 @@ class Request:
     """One request of the editor.
 
     Attributes:
+        revision: of the document, whose text `offset` is in.
         version: of the document that it asks about; None for the newest.
         elsewhere: an edit of another document may be shown, too.
         drafts: what is left to do in a document other than the one the editor asked about; None in that one.
@@ -62,6 +63,7 @@ class Request:
     document: Document
     offset: int
     trigger: Trigger
+    revision: int
     selected: Selected | None = None
     version: int | None = None
     diagnostics: Sequence[Diagnostic] = ()

@@ -87,7 +87,7 @@ class DocumentState:
         self.extended = False
         self.unlikely: tuple[int, tuple[EditDraft, ...]] | None = None
         self._clock = clock
-        self._content: tuple[str, float] | None = None
+        self._content: tuple[bool, str, float] | None = None
         # Once something else changes on its lines or next to them, a rejected suggestion may be offered again.
         self._rejections: list[SuggestionPlace] = []
 
@@ -113,9 +113,12 @@ class DocumentState:
         place = SuggestionPlace.of(text, edits)
         return any(each.same(place, text) for each in self._rejections)
 
-    def unfit(self, document: Document) -> str:
-        """Why the text is not one that a person wrote; checked again every few seconds, not at each key."""
+    def unfit(self, document: Document, *, wanted: bool) -> str:
+        """Why the text is not one to work on; checked again every few seconds, not at each key.
+
+        `wanted`: the user lets it in even if no person wrote it.
+        """
         now = self._clock()
-        if self._content is None or now - self._content[1] > _LOOK_AGAIN_SECONDS:
-            self._content = content_refusal(document.text) or "", now
-        return self._content[0]
+        if self._content is None or self._content[0] != wanted or now - self._content[2] > _LOOK_AGAIN_SECONDS:
+            self._content = wanted, content_refusal(document.text, wanted=wanted) or "", now
+        return self._content[1]

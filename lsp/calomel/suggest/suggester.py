@@ -141,6 +141,11 @@ class Suggester(Listener):
         details = {"version": version, "diagnostics": diagnostics, "elsewhere": elsewhere}
         return await self._answer("edit", uri, offset, trigger, **details)
 
+    def offers(self, suggestion_id: str, document: Document) -> bool:
+        """Whether the user may be looking at a next edit of the document: suggestions are on, and nobody decided."""
+        visible = self._ledger.visible(document.uri, "edit")
+        return visible is not None and visible.outcome.id == suggestion_id and self._permission.off(document) is None
+
     # What the user did with a suggestion. Unknown ids are tolerated everywhere.
 
     def accepted(self, suggestion_id: str) -> None:
@@ -285,7 +290,7 @@ class Suggester(Listener):
         elif document is None:
             answer = Silence.of(SilenceReason.UNKNOWN_DOCUMENT)
         else:
-            request = Request(kind, document, max(0, min(offset, len(document))), trigger, **details)
+            request = Request(kind, document, max(0, min(offset, len(document))), trigger, document.revision, **details)
             try:
                 answer = await self._answering.flight.answer(kind, uri, self._answering.answer(request))
             except Exception as error:  # noqa: BLE001 (a bug of ours must not end the session)
@@ -361,7 +366,7 @@ class ReadAhead:
                 document = self._workspace.documents.get(uri)
                 if document is None or offset > len(document) or answering.flight.running is not None:
                     return
-                place = Request("fill", document, offset, Trigger.CURSOR)
+                place = Request("fill", document, offset, Trigger.CURSOR, document.revision)
                 if answering.permission.forbidden(place, answering.state(uri)) is not None:
                     return
                 snapshot = await answering.snapshot(place, info)

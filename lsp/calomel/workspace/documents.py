@@ -35,12 +35,9 @@ def column(line: str, character: int) -> int:
         return 0
     if line.isascii():
         return min(character, len(line))
-    seen = 0
-    for index, each in enumerate(line):
-        seen += units(each)
-        if seen > character:
-            return index
-    return len(line)
+    before = line.encode("utf-16-le", "surrogatepass")[: 2 * character].decode("utf-16-le", "surrogatepass")
+    # The last one may be half of a character.
+    return len(before) - (before[-1] != line[len(before) - 1])
 
 
 def file_of(uri: str) -> Path | None:
@@ -203,15 +200,14 @@ class Document:
 
         Raises ResyncNeeded for a range that ends before it starts, that is not in the text, or that halves a character.
         """
-        if isinstance(change, FullChange):
+        if isinstance(change, FullChange) or _replaces_all(change, self):
             # Reduced to the smallest single replacement, so that the diff stream sees what changed, not a new file.
             start, end, new_end = changed_span(self.text, change.text)
             text = change.text[start:new_end]
         elif change.end < change.start:
             raise ResyncNeeded("a change ends before it starts")
         else:
-            text, whole = change.text, _replaces_all(change, self)
-            start, end = (0, len(self)) if whole else (self._offset_of(change.start), self._offset_of(change.end))
+            text, start, end = change.text, self._offset_of(change.start), self._offset_of(change.end)
         done = self.replacing(start, end, text)
         if done.removed == text:
             return None

@@ -47,7 +47,7 @@ def answer(files: Sequence[SourceFile], *, ngrams: bool) -> tuple[Segment, dict[
     for file in files:
         text, reason = read_source(file.path) if file.text is None else (file.text, "")
         if text is not None:
-            reason = content_refusal(text) or ""
+            reason = content_refusal(text, wanted=file.wanted) or ""
         if text is None or reason:
             skipped[file.path] = reason
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import threading
 import time
 import traceback
@@ -201,7 +202,7 @@ class Indexer:
         breathe = self._breathing()
         room, characters = self._most_files - (0 if everything else len(self._index)), 0
         for path in paths:
-            is_folder = path.is_dir() and not path.is_symlink()
+            is_folder = os.path.isdir(path) and not os.path.islink(path)  # noqa: PTH112, PTH114 (which fail for some paths)
             one = None if is_folder else see(path, self._folders, self._permission)
             for seen in walk(path, self._folders, self._permission, breathe) if is_folder else filter(None, [one]):
                 characters += seen.stamp[1]
@@ -236,8 +237,8 @@ class Indexer:
         files = [(path, place) for path in self._index.scattered() if (place := self._index.place(path)) is not None]
         if files:
             self._total += len(files)
-            stamps = [(SourceFile(path, place.file.name), self._stamps.get(path)) for path, place in files]
-            self._batches.append([Seen(file, stamp or (-1, -1)) for file, stamp in stamps])
+            sources = [SourceFile(path, place.file.name, wanted=place.file.wanted) for path, place in files]
+            self._batches.append([Seen(file, self._stamps.get(file.path) or (-1, -1)) for file in sources])
 
     def _read_batch(self, batch: list[Seen]) -> None:
         files = [seen.file._replace(text=self._texts.get(seen.file.path)) for seen in batch]

@@ -216,9 +216,11 @@ class LongestMatch(Listener):
         the text ends where no more than half of them go on alike. The places above the cursor count first, the nearest
         first, then those below, in the documents used last, and in the nearest files.
         """
-        own = self._documents.get(document.uri)
+        if document.uri not in self._documents:
+            self.opened(document)  # it was dropped for others
+        own = self._documents[document.uri]
         row = document.line_of(offset)
-        if own is None or row >= len(own.texts):
+        if row >= len(own.texts):
             return None
         self._forget_words()
         own.read(row - LONGEST, row + 1, self._words)

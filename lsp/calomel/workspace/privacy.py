@@ -270,13 +270,18 @@ def generated_by_name(path: Path, folder: Path | None) -> str | None:
     return None if pattern is None else f"binary:{pattern}"
 
 
-def content_refusal(text: str) -> str | None:
-    """Why a text is not worth reading: `too_large`, `binary`, `generated` or `minified`; None when it is."""
+def content_refusal(text: str, *, wanted: bool = False) -> str | None:
+    """Why a text is not worth reading: `too_large`, `binary`, `generated` or `minified`; None when it is.
+
+    `wanted`: the user lets it in even if no person wrote it.
+    """
     if len(text) > MAX_BYTES:
         return "too_large"
     head = text[:_HEAD]
     if "\0" in head:
         return "binary"
+    if wanted:
+        return None
     if PATTERNS["marked"].search(head):
         return "generated"
     lines = text.count("\n") + 1
@@ -291,10 +296,12 @@ class Verdict:
         allowed: a model may see it.
         reason: the rule that forbids it: `secret_file:.env`, `excluded:*.sql` (a pattern of the user's), `gitignored`,
             `generated`, `generated:*.lock`, `minified`, `binary`, `too_large`, `unreadable`; empty when allowed.
+        wanted: a pattern of the user's lets it in, even if no person wrote it.
     """
 
     allowed: bool
     reason: str = ""
+    wanted: bool = False
 
 
 _ALLOWED: Final = Verdict(allowed=True)
@@ -342,7 +349,7 @@ class Privacy:
             reason, wanted = self._by_name(target, language_id)
         if reason is None:
             reason = self._by_content(target, wanted=wanted)
-        return _ALLOWED if reason is None else _refused(reason)
+        return Verdict(allowed=True, wanted=wanted) if reason is None else _refused(reason)
 
     def named(self, paths: Sequence[Path], language_id: str | None = None) -> Verdict | None:
         """The refusal of a document that is no local file, by the paths in its URI; None when no rule refuses it."""

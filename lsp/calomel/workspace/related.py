@@ -6,7 +6,6 @@ valid until the cursor leaves its surroundings, so that a keystroke does not cha
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -231,8 +230,7 @@ class Related(Listener):
         """
         self.indexer.start(folders, progress, most_files=most_files)
         if self._watch is not None:
-            # Setting up the watches walks through the folders.
-            threading.Thread(target=self._watch.start, args=(folders,), name="calomel-watch-start", daemon=True).start()
+            self._watch.start(folders)
 
     def stop(self) -> None:
         """End the background work; may be called twice."""

@@ -152,11 +152,13 @@ class SourceFile(NamedTuple):
         path: absolute.
         name: as prompts name it.
         text: instead of the disk's; None reads the disk.
+        wanted: the user lets it in even if no person wrote it.
     """
 
     path: str
     name: str
     text: str | None = None
+    wanted: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,7 +166,7 @@ class IndexedFile:
     """A file in a segment.
 
     Attributes:
-        path, name: as in `SourceFile`.
+        path, name, wanted: as in `SourceFile`.
         lines: how many it has.
         family: shared by languages that call each other.
         text: compressed.
@@ -179,6 +181,7 @@ class IndexedFile:
     text: bytes
     starts: Numbers
     secrets: tuple[tuple[int, int], ...] = ()
+    wanted: bool = False
 
 
 class IndexedDefinition(NamedTuple):
@@ -281,7 +284,11 @@ def build_segment(files: Sequence[tuple[SourceFile, Analysis]], *, ngrams: bool 
         text = compress("".join(analysis.lines).encode("utf-8", "surrogatepass"), 1)
         starts = np.array(analysis.starts, dtype="<u4")
         family = family_of(file.path)
-        indexed.append(IndexedFile(file.path, file.name, len(analysis.lines), family, text, starts, analysis.secrets))
+        indexed.append(
+            IndexedFile(
+                file.path, file.name, len(analysis.lines), family, text, starts, analysis.secrets, wanted=file.wanted
+            )
+        )
         for line, end, counted in analysis.chunks:
             words.extend(counted)
             places.extend([len(chunks)] * len(counted))

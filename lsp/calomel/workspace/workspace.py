@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -192,14 +193,17 @@ class Workspace:
         return allowed
 
     def permits(self, name: str) -> bool:
-        """Whether a model may see this name of prompts: every open document and every file that has it."""
+        """Whether a model may see this name of prompts: each open document and each file that has it, at least one."""
         if not self._names:
             for document in self.documents.values():
                 self._names.setdefault(document.path or document.uri, []).append(document)
-        if not all(map(self.shows, self._names.get(name, ()))):
+        documents, files = self._names.get(name, ()), [folder / name for folder in self.folders]
+        if not all(map(self.shows, documents)):
             return False
         rules = self.privacy
-        return rules is None or all(rules.allowed(folder / name).allowed for folder in self.folders)
+        if rules is not None and not all(rules.allowed(file).allowed for file in files):
+            return False
+        return bool(documents) or any(map(os.path.exists, files))
 
     def situation(self, uri: str, offset: int) -> Situation | None:
         """What is known around a cursor; None for a document that is not open, or that no model may see."""

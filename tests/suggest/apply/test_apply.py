@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -96,6 +97,12 @@ CODE = [
 @pytest.mark.parametrize("line", [*MARKERS, *CODE])
 def test_a_comment_for_what_stays_is_a_marker_and_no_other_line_is(line: str) -> None:
     assert is_marker(line) == (line in MARKERS)
+
+
+def test_a_row_of_dots_takes_no_longer_than_a_person_waits() -> None:
+    began = time.process_time()
+    assert not is_marker(f"# {'.' * 60}!")
+    assert time.process_time() - began <= 3.0
 
 
 PUBLISHED = "<|original_code|>\n{}\n<|/original_code|>\n\n<|update_snippet|>\n{}\n<|/update_snippet|>"

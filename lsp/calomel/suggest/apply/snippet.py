@@ -15,7 +15,7 @@ _OPENERS: Final = re.compile(
     r"(?:\{?/\*+|<!--|//+!?|\#+|--+(?:\[\[)?|;+|%+|\(\*|\{\#|<%\#?|\{-|'|rem\b)\s*", re.IGNORECASE
 )
 _CLOSERS: Final = re.compile(r"\s*(?:\*+/\}?|-->|\*\)|\#\}|%>|-\}|\]\])$")
-_DOTS: Final = r"(?:\.{3,}|…)"
+_DOTS: Final = r"(?:\.{3,}+|…)"
 _CERTAINLY: Final = r"(?:existing|unchanged|rest of|remain\w*)"
 _BARE: Final = re.compile(rf"[\[(<{{]?\s*{_DOTS}(?:\s*{_DOTS})*\s*[\])>}}]?")
 _EDGED: Final = re.compile(rf"[\[(<{{]?\s*{_DOTS}.*|.*{_DOTS}\s*[\])>}}.]?")

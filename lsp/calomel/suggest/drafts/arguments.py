@@ -23,7 +23,7 @@ from calomel.suggest.drafts.evidence import EditDraft, Evidence
 
 MAKER: Final = "arguments"
 RECEIVER: Final = re.compile(r"&?(?:'\w+ )?(?:mut )?(?:self|cls)\b")
-PARAMETER: Final = re.compile(r"(?:\*{0,2}|\.{3}|mut |readonly |private |public )*([^\W\d]\w*)")
+PARAMETER: Final = re.compile(r"(?:\*++|\.{3}|mut |readonly |private |public )*([^\W\d]\w*)")
 KEYWORD: Final = re.compile(r"([^\W\d]\w*)\s*=(?!=)")
 _PLACES: Final = 32
 _CONSTRUCTORS: Final = frozenset({"__init__", "constructor"})
@@ -258,7 +258,7 @@ def calls_of(rows: Rows, name: str) -> Iterator[Listed]:
 AWAITED: Final = "awaited"
 _HEAD: Final = re.compile(r"\basync\s+(?:(?:def|function\*?|fn)\s+)?([^\W\d][\w$]*)\s*(?:<[^(]*>)?\(")
 _FUNCTION: Final = re.compile(r"\b(?:def|function|fn)\b")
-_GIVEN: Final = re.compile(r"\)\s*:\s*(?!Promise<)([^{}]+?)\s*\{\s*$")
+_GIVEN: Final = re.compile(r"\)\s*+:\s*+(?!Promise<)([^{}]*[^{}\s])\s*\{\s*$")
 
 
 def awaited(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
