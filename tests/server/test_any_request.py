@@ -82,7 +82,7 @@ def check(case: Any, response: Any, checks: list[Any]) -> None:
             data = event.removeprefix("data: ")
             assert data == "[DONE]" or isinstance(json.loads(data), dict)
     elif kind == "application/x-ndjson":
-        assert all(isinstance(json.loads(line), dict) for line in response.content.decode().splitlines())
+        assert all(isinstance(json.loads(line), dict) for line in response.content.splitlines())
     else:
         case.validate_response(response, checks=checks)
 

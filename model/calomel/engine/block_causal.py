@@ -108,6 +108,8 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
         weight, block = model.embed_tokens.weight, model.config.diffusion.block
         if page_size is None:
             page_size = FLASH_PAGE if weight.is_cuda else _PAGE
+        if page_size < 1:
+            raise InvalidRequestError(f"page_size is {page_size}; it must be at least 1")
         if cache_tokens < page_size:
             raise InvalidRequestError(f"cache_tokens is {cache_tokens}; it must be at least a page of {page_size}")
         super().__init__(model, **common)
