@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,10 +11,11 @@ import pytest
 import torch
 from tests.engine.conftest import Context, Naive
 from torch import Tensor
+from torch.nn.attention.varlen import varlen_attn as real
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from calomel.engine import ModelConfig, Transformer
-from calomel.engine.attention import Piece, flash_attention, forward
+from calomel.engine.attention import HEAD_BY_HEAD, Piece, flash_attention, forward, torch_flash, works
 from calomel.engine.pages import Pages, PageTable
 
 
@@ -102,7 +105,8 @@ def test_a_step_copies_nothing_of_the_contexts_before_it(model: Transformer) -> 
         forward(model, [canvas(context, [95]) for context in contexts])
 
     keys = -(-(length + 1) // 16) * 16  # of whole pages
-    scores = config.num_attention_heads // config.num_key_value_heads * keys
+    at_once = 1 if model.embed_tokens.weight.device.type in HEAD_BY_HEAD else config.num_key_value_heads
+    scores = at_once * config.num_attention_heads // config.num_key_value_heads * keys
     own = 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim
     assert counts.largest == scores < length * config.head_dim
     assert counts.written == 3 * own
@@ -149,10 +153,10 @@ class FakeFlash:
 
     def _attend(self, q: Tensor, keys: Tensor, values: Tensor, *, causal: bool, window: tuple[int, int]) -> Tensor:
         keys, values = (part.repeat_interleave(q.shape[1] // part.shape[1], 1) for part in (keys, values))
-        place_q = torch.arange(len(q))[:, None] + len(keys) - len(q)
-        place_k = torch.arange(len(keys))[None]
+        place_k = torch.arange(len(keys), device=q.device)[None]
+        place_q = place_k.T[-len(q) :]
         left, right = window
-        seen = torch.ones(len(q), len(keys), dtype=torch.bool)
+        seen = torch.ones(len(q), len(keys), dtype=torch.bool, device=q.device)
         if causal or right >= 0:
             seen &= place_k <= place_q + max(right, 0)
         if left >= 0:
@@ -185,12 +189,11 @@ def test_the_flash_backend_equals_the_reference(model: Transformer, context: Con
 
 
 @pytest.mark.gpu
-def test_flash_attn_equals_the_reference_on_cuda(config: ModelConfig) -> None:
-    flash = flash_attention(torch.device("cuda")) if torch.cuda.is_available() else None
-    if flash is None:
-        pytest.skip("needs CUDA and flash-attn")
+def test_flash_attention_equals_the_reference_on_cuda(config: ModelConfig) -> None:
+    flash = flash_attention(torch.device("cuda"))
+    assert flash is not None
     torch.manual_seed(0)
-    model = Transformer(config).requires_grad_(requires_grad=False).to("cuda", torch.bfloat16)
+    model = Transformer(replace(config, head_dim=64)).requires_grad_(requires_grad=False).to("cuda", torch.bfloat16)
     tokens = torch.randint(0, 90, (300,)).tolist()
     outs = [
         forward(model, [canvas(encode(model, tokens, 1000, each, room(model, 512, size=256)[0]), [95] * 8)], each)
@@ -200,21 +203,63 @@ def test_flash_attn_equals_the_reference_on_cuda(config: ModelConfig) -> None:
     torch.testing.assert_close(outs[1], outs[0], atol=3e-2, rtol=3e-2)
 
 
+def test_flash_attention_that_is_wrong_here_is_named_and_not_used(caplog: pytest.LogCaptureFixture) -> None:
+    flash, cpu = FakeFlash(), torch.device("cpu")
+
+    def forgets_the_window(*args: Any, **how: Any) -> Tensor:
+        return flash(*args, **{**how, "window_size": (-1, 0)})
+
+    def lacks_a_kernel(*_: Any, **__: Any) -> Tensor:
+        raise RuntimeError("no kernel image")
+
+    assert works(flash, cpu)
+    assert not caplog.messages
+    assert not works(forgets_the_window, cpu)
+    assert not works(lacks_a_kernel, cpu)
+    assert ["is not used" in each for each in caplog.messages] == [True, True]
+    assert "no kernel image" in caplog.messages[1]
+
+
+def test_pytorchs_flash_attention_is_asked_as_it_is_documented(monkeypatch: pytest.MonkeyPatch) -> None:
+    flash = FakeFlash()
+
+    def varlen_attn(
+        *args: Any,
+        window_size: tuple[int, int],
+        enable_gqa: bool,
+        seqused_k: Tensor | None,
+        block_table: Tensor | None,
+    ) -> Tensor:
+        assert enable_gqa
+        assert (seqused_k is None) == (block_table is None)
+        assert seqused_k is None or seqused_k.tolist() == args[4].diff().tolist()
+        return flash(*args, causal=window_size == (-1, 0), window_size=window_size, block_table=block_table)
+
+    assert inspect.signature(varlen_attn).parameters.keys() - {"args"} <= inspect.signature(real).parameters.keys()
+    monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", varlen_attn)
+
+    assert works(torch_flash, torch.device("cpu"))
+    assert {(causal, window) for causal, window, _ in flash.calls} == {(False, (-1, -1)), (False, (9, 0))}
+
+
 @pytest.mark.parametrize(
     ("device", "capability", "package", "used"),
     [
-        ("cuda", (9, 0), True, True),
-        ("cuda", (9, 0), False, False),
-        ("cuda", (7, 5), True, False),
-        ("cpu", (9, 0), True, False),
+        ("cuda", (9, 0), True, "flash_attn"),
+        ("cuda", (9, 0), False, "torch"),
+        ("cuda", (7, 5), True, None),
+        ("cpu", (9, 0), True, None),
     ],
 )
-def test_flash_attn_is_used_for_models_on_a_gpu_that_it_supports(
-    monkeypatch: pytest.MonkeyPatch, device: str, capability: tuple[int, int], *, package: bool, used: bool
+def test_flash_attn_is_used_where_it_is_installed_and_pytorchs_elsewhere_on_gpus_that_run_them(
+    monkeypatch: pytest.MonkeyPatch, device: str, capability: tuple[int, int], *, package: bool, used: str | None
 ) -> None:
     flash = FakeFlash()
     there = SimpleNamespace(flash_attn_varlen_func=flash) if package else None
     monkeypatch.setitem(sys.modules, "flash_attn", there)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
+    monkeypatch.setattr("calomel.engine.attention.works", lambda *_: True)
 
-    assert flash_attention.__wrapped__(torch.device(device)) is (flash if used else None)
+    found = flash_attention.__wrapped__(torch.device(device))
+
+    assert found is {"flash_attn": flash, "torch": torch_flash, None: None}[used]

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-import warnings
 from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +17,7 @@ from torch.nn import functional as F
 
 from calomel.engine.attention import Piece, forward
 from calomel.engine.pages import table_of
-from calomel.engine.transformer import Attend, Transformer
+from calomel.engine.transformer import Transformer
 from calomel.families.loading import load_checkpoint
 from calomel.prompts.parts import Edit, RegionBounds
 from calomel.prompts.tokenizer import Tokenizer
@@ -28,7 +27,7 @@ from calomel.training.config import BatchShape, Optimization, TrainConfig, Train
 from calomel.training.corpus.shards import CorpusError, DocumentSampler, read_documents
 from calomel.training.edits.story import Story, write_stories
 from calomel.training.examples import ExampleMaker
-from calomel.training.loss import FlexTreeAttention, LossModel, TreeAttention, branch_structure, flex_masks
+from calomel.training.loss import LossModel, TreeAttention, branch_structure
 from calomel.training.run import train
 
 
@@ -154,11 +153,11 @@ def a_model(config: TrainConfig, tokenizer: Tokenizer) -> Transformer:
     return Transformer(config.model.model_config(tokenizer))
 
 
-def trained(model: Transformer, batch: Batch, attend: Attend | None = None) -> Tensor:
-    """What training reads of every row [B * T, D], under the dense mask if no other is given."""
+def trained(model: Transformer, batch: Batch) -> Tensor:
+    """What training reads of every row [B * T, D]."""
     structure = branch_structure(batch.shape, logit_shift=model.config.diffusion.logit_shift)
-    dense = TreeAttention(model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
-    found: Tensor = model(batch.ids.flatten(), batch.positions.flatten(), attend or dense)
+    attend = TreeAttention(model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
+    found: Tensor = model(batch.ids.flatten(), batch.positions.flatten(), attend)
     return found
 
 
@@ -197,23 +196,6 @@ def test_the_engine_gives_the_logits_that_training_gave_of_answers_and_of_both_c
             ids = batch.ids[0, causal].tolist()
             live = forward(model, [Piece(ids, None, 0, causal=True, read=range(len(ids)))])
             torch.testing.assert_close(live, expected[causal], atol=1e-4, rtol=1e-4)
-
-
-def test_the_block_sparse_mask_of_gpus_gives_what_the_dense_one_gives(
-    config: TrainConfig, tokenizer: Tokenizer
-) -> None:
-    config = replace(config, gap_share=1.0)
-    model, batch = a_model(config, tokenizer), a_batch(config, tokenizer)
-    structure = branch_structure(batch.shape, logit_shift=False)
-    masks = flex_masks(model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
-
-    with torch.no_grad(), warnings.catch_warnings():
-        # Uncompiled it materialises the scores, which is all that this comparison needs.
-        warnings.simplefilter("ignore")
-        sparse = trained(model, batch, FlexTreeAttention(model.config, batch.shape.documents, masks))
-
-    valid = batch.valid.flatten()
-    torch.testing.assert_close(sparse[valid], trained(model, batch)[valid], atol=1e-5, rtol=1e-4)
 
 
 @pytest.fixture

@@ -4,14 +4,15 @@ A forward concatenates pieces. A piece is a run of consecutive positions of one 
 values that its request already has and to itself: causally (context, verification), or in both directions (canvas).
 Where the checkpoint reads its context in blocks, every piece begins at a block and attends to itself block by block.
 Keys are read in their pages: by matrix products, one for each head, piece and run of neighbouring pages, or on CUDA by
-flash-attn where it is installed, in one call for all pieces that see alike. It has no mask for pieces of several
-blocks, nor for a canvas longer than a window.
+flash attention, in one call for all pieces that see alike. It has no mask for pieces of several blocks, nor for a
+canvas longer than a window.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,13 +21,16 @@ from typing import Final
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from calomel.engine.config import ModelConfig
 from calomel.engine.pages import Pages, PageTable
 from calomel.engine.transformer import Transformer
 
-# Rows that attend at a time: their scores stay in the processor's cache.
+LOG: Final = logging.getLogger(__name__)
+# Rows that attend at a time: on a CPU, their scores stay in its cache; on a GPU, a launch costs more than its products.
 _TILE: Final = 64
+_GPU_TILE: Final = 1024
 # The pages that flash-attn 2 reads have a multiple of this many tokens.
 FLASH_PAGE: Final = 256
 # The oldest compute capability that flash-attn runs on.
@@ -40,14 +44,75 @@ Flash = Callable[..., Tensor]
 
 @functools.cache
 def flash_attention(device: torch.device) -> Flash | None:
-    """Flash-attn's function; None on a device that it does not run on, or without a package for this PyTorch."""
+    """Flash-attn's function where its package works, else PyTorch's; None on a device that runs neither."""
     if device.type != "cuda" or torch.cuda.get_device_capability(device) < _AMPERE:
         return None
+    return next((each for each in (*_flash_attn(), torch_flash) if works(each, device)), None)
+
+
+def _flash_attn() -> Iterator[Flash]:
     try:
-        found: Flash = importlib.import_module("flash_attn").flash_attn_varlen_func
+        yield importlib.import_module("flash_attn").flash_attn_varlen_func
     except (ImportError, AttributeError, OSError):  # OSError: its library misses a symbol
-        return None
+        return
+
+
+def torch_flash(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    queries: Tensor,
+    keys: Tensor,
+    *most: int,
+    causal: bool,
+    window_size: tuple[int, int],
+    block_table: Tensor | None,
+) -> Tensor:
+    """PyTorch's own flash attention, called like flash-attn's."""
+    left, right = window_size
+    found: Tensor = importlib.import_module("torch.nn.attention.varlen").varlen_attn(
+        q,
+        k,
+        v,
+        queries,
+        keys,
+        *most,
+        window_size=(left, 0 if causal else right),
+        enable_gqa=True,
+        seqused_k=None if block_table is None else keys.diff(),
+        block_table=block_table,
+    )
     return found
+
+
+def works(flash: Flash, device: torch.device) -> bool:
+    """Whether `flash` gives on a small example what matrix products give; else the log says why it is not used."""
+    generator = torch.Generator(device).manual_seed(0)
+    q, k, v = (
+        torch.randn(size, heads, 64, generator=generator, device=device, dtype=torch.bfloat16)
+        for size, heads in ((8, 4), (4 * FLASH_PAGE, 2), (4 * FLASH_PAGE, 2))
+    )
+    k, v = (each.unflatten(0, (-1, FLASH_PAGE)) for each in (k, v))
+    runs = ((slice(0, 3), [2, 0], 300), (slice(3, 8), [1, 3], 40))  # rows, pages, keys
+    queries, keys, table = (
+        torch.tensor(each, dtype=torch.int32, device=device)
+        for each in ([0, 3, 8], [0, 300, 340], [pages for _, pages, _ in runs])
+    )
+    try:
+        for causal, window in ((False, (-1, -1)), (True, (9, 0))):
+            found = flash(q, k, v, queries, keys, 5, 300, causal=causal, window_size=window, block_table=table)
+            for rows, pages, count in runs:
+                own = q[rows].transpose(0, 1).float()
+                held, values = (each[pages].flatten(0, 1)[:count].transpose(0, 1).float() for each in (k, v))
+                place = torch.arange(count, device=device)
+                behind = place[-own.shape[1] :, None] - place
+                mask = (behind >= 0) & (behind <= window[0]) if causal else None
+                wanted = F.scaled_dot_product_attention(own, held, values, attn_mask=mask, enable_gqa=True)
+                torch.testing.assert_close(found[rows].float(), wanted.transpose(0, 1), atol=3e-2, rtol=3e-2)
+    except Exception as error:  # noqa: BLE001  (a kernel fails in many ways, none of them fatal)
+        LOG.warning("%s is not used: %r", flash.__module__, error)
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +411,8 @@ def _tiles(piece: Piece, window: int | None, block: int, device: torch.device) -
     size, base = len(piece.ids), piece.context
     # The rows see each other in runs of this many, counted from the first: 1 is causal.
     run = block if 1 < block < size else size if block > 1 or not piece.causal else 1
-    step = _TILE if run == size else max(_TILE // run, 1) * run
+    most = _TILE if device.type in HEAD_BY_HEAD else _GPU_TILE
+    step = most if run == size else max(most // run, 1) * run
     for start in range(0, size, step):
         stop = min(start + step, size)
         first = 0 if window is None else max(0, base + start - window + 1)

@@ -2,8 +2,7 @@
 
 Every row sees the front of its document up to its limit; a row of a branch also sees the branch's own head, and, in the
 causal answer, what precedes it, or, on a canvas, all of that canvas. The causal answer is the clean copy of what the
-canvases hide: no canvas row ever sees it. This mask has two backends: dense, the reference, and block-sparse for GPUs
-(FlexAttention, Dong et al. 2024), which skips empty blocks, since branches do not see each other.
+canvases hide: no canvas row ever sees it.
 
 The head takes a third of a small model's multiplications. In training it covers the tokens that a batch asks for and a
 sample of the others, which represents all of them (sampled softmax, Jean et al. 2015): for about 6,000 rows over 8,192
@@ -13,16 +12,16 @@ cache.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 from calomel.engine.checkpoint import native_bfloat16
 from calomel.engine.config import ModelConfig
-from calomel.engine.transformer import Attend, Transformer
+from calomel.engine.transformer import Transformer
 from calomel.training.batch import Batch
 from calomel.training.branch import head_rows, rows
 from calomel.training.config import BatchShape
@@ -54,6 +53,8 @@ class Muon(torch.optim.Optimizer):
         """One update; `closure` is not supported and must be None."""
         if closure is not None:
             raise ValueError("Muon takes no closure")
+        # Matrices of one shape at once: on a GPU a small product takes less time than its launch.
+        alike: defaultdict[tuple[int, ...], list[tuple[Tensor, Tensor, float]]] = defaultdict(list)
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is None:
@@ -63,22 +64,27 @@ class Muon(torch.optim.Optimizer):
                 momentum.lerp_(parameter.grad, 1 - _MOMENTUM)
                 update = parameter.grad.lerp(momentum, _MOMENTUM)
                 parameter.mul_(1 - group["lr"] * group["weight_decay"])
-                pieces = [orthogonalise(piece) for piece in update.split(list(group["parts"]))]
-                parameter.add_(torch.cat(pieces), alpha=-group["lr"])
+                parts = list(group["parts"])
+                for piece, change in zip(parameter.split(parts), update.split(parts), strict=True):
+                    alike[tuple(piece.shape)].append((piece, change, group["lr"]))
+        for each in alike.values():
+            changes = orthogonalise(torch.stack([change for _, change, _ in each]))
+            for (piece, _, rate), change in zip(each, changes, strict=True):
+                piece.add_(change, alpha=-rate)
 
 
-def orthogonalise(matrix: Tensor) -> Tensor:
-    """The nearest semi-orthogonal matrix, roughly, scaled by sqrt(max(1, rows / columns)); matrix [R, C]."""
-    x = matrix.to(torch.bfloat16 if matrix.is_cuda or native_bfloat16() else torch.float32)
-    tall = x.shape[0] > x.shape[1]
-    x = x.T if tall else x
-    x = x / (x.norm() + 1e-7)
+def orthogonalise(matrices: Tensor) -> Tensor:
+    """The nearest semi-orthogonal matrices, roughly, scaled by sqrt(max(1, rows / columns)); matrices [N, R, C]."""
+    x = matrices.to(torch.bfloat16 if matrices.is_cuda or native_bfloat16() else torch.float32)
+    rows, columns = matrices.shape[-2:]
+    x = x.mT if rows > columns else x
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(_ITERATIONS):
-        gram = x @ x.T
-        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=_B, alpha=_C), x, beta=_A)
-    x = x.T if tall else x
-    scale: float = max(1.0, matrix.shape[0] / matrix.shape[1]) ** 0.5
-    return x.to(matrix.dtype) * scale
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C), x, beta=_A)
+    x = x.mT if rows > columns else x
+    scale: float = max(1.0, rows / columns) ** 0.5
+    return x.to(matrices.dtype) * scale
 
 
 def make_optimizers(
@@ -135,7 +141,7 @@ def branch_structure(shape: BatchShape, *, logit_shift: bool) -> Tensor:
 
 
 class TreeAttention:
-    """Dense attention over front and branches; the reference, and the fast one on a CPU.
+    """Dense attention over front and branches.
 
     The scores of all rows against the front are one matrix product per head, without copies of the front for its
     branches. The front attends to itself in blocks of rows, each up to its own end: half of what comes after a row is
@@ -192,50 +198,6 @@ def _added(seen: Tensor) -> Tensor:
     return torch.zeros(seen.shape, dtype=precision, device=seen.device).masked_fill(~seen, _UNSEEN)
 
 
-_BLOCK: Final = 128
-
-
-class FlexTreeAttention:
-    """Block-sparse attention over front and branches; equal to `TreeAttention`, faster on a GPU."""
-
-    def __init__(self, config: ModelConfig, documents: int, masks: dict[int | None, BlockMask]) -> None:
-        self._config = config
-        self._documents = documents
-        self._masks = masks
-
-    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Q [B * T, Hq, D], k and v [B * T, Hkv, D] to [B * T, Hq, D]."""
-        q, k, v = (each.unflatten(0, (self._documents, -1)).transpose(1, 2) for each in (q, k, v))
-        mask = self._masks[self._config.window(layer)]
-        out: Any = flex_attention(q, k, v, block_mask=mask, enable_gqa=True)
-        attended: Tensor = out.transpose(1, 2).flatten(0, 1)
-        return attended
-
-
-def flex_masks(
-    config: ModelConfig, shape: BatchShape, positions: Tensor, limit: Tensor, valid: Tensor, structure: Tensor
-) -> dict[int | None, BlockMask]:
-    """One block mask per kind of layer of `config`. Arguments as in `TreeAttention`."""
-    front, size = shape.front, rows(shape)
-    documents, total = positions.shape
-
-    def mask_for(window: int | None) -> BlockMask:
-        def visible(document: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-            to_front = (key < front) & (key < limit[document, query])
-            if window is not None:
-                to_front = to_front & (positions[document, query] - positions[document, key] < window)
-            branch_query, branch_key = torch.clamp(query - front, min=0), torch.clamp(key - front, min=0)
-            inside = structure[branch_query % size, branch_key % size]
-            same = (query >= front) & (key >= front) & (branch_query // size == branch_key // size)
-            return (to_front | (same & inside)) & valid[document, key]
-
-        return create_block_mask(
-            visible, documents, None, total, total, device=str(positions.device), BLOCK_SIZE=_BLOCK
-        )
-
-    return {window: mask_for(window) for window in {config.window(layer) for layer in range(config.num_hidden_layers)}}
-
-
 # Rows whose logits exist at a time: on a CPU they fit its cache.
 _CPU_ROWS: Final = 256
 _GPU_ROWS: Final = 8192
@@ -254,19 +216,17 @@ class LossModel(nn.Module):
         super().__init__()
         self.transformer = transformer
         self._negatives = negatives
-        self._read: Any = torch.compile(self._scored, dynamic=False) if compiled else self._scored
+        self._read: Any = torch.compile(self._hidden, dynamic=False) if compiled else self._hidden
 
-    def forward(
-        self, batch: Batch, structure: Tensor, masks: dict[int | None, BlockMask] | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: Batch, structure: Tensor) -> tuple[Tensor, Tensor]:
         """The loss of `batch`, and the cross-entropy [N] of each scored row in nats.
 
         Args:
             batch: see `Batch`.
             structure: `branch_structure` of the batch's shape.
-            masks: `flex_masks` of the batch, to attend block-sparsely; None to attend densely.
         """
-        hidden, head = self._read(batch, structure, masks), self.transformer.lm_head.weight
+        hidden = self._read(batch, structure).index_select(0, batch.scored)
+        head = self.transformer.lm_head.weight
         targets, shift = batch.targets, None
         if self._negatives:
             classes, targets, shift = sampled(batch, head.shape[0], self._negatives)
@@ -274,35 +234,25 @@ class LossModel(nn.Module):
         loss, cross_entropy = _CrossEntropy.apply(hidden, head, targets, batch.weights, shift)  # type: ignore[no-untyped-call]
         return loss, cross_entropy
 
-    def measure(self, batch: Batch, structure: Tensor, masks: dict[int | None, BlockMask] | None = None) -> Tensor:
+    def measure(self, batch: Batch, structure: Tensor) -> Tensor:
         """The cross-entropy [N] of each scored row over all tokens, in nats; see `forward`."""
         # With gradients, since the compiled step is reused as it is.
-        hidden = self._read(batch, structure, masks).detach()
+        hidden = self._read(batch, structure).detach()[batch.scored]
         with torch.no_grad():
             found = _CrossEntropy.apply(hidden, self.transformer.lm_head.weight, batch.targets, batch.weights, None)  # type: ignore[no-untyped-call]
         return cast("Tensor", found[1])
 
-    @torch.no_grad()
-    def likeliest(
-        self, batch: Batch, wanted: Tensor, structure: Tensor, masks: dict[int | None, BlockMask] | None = None
-    ) -> Tensor:
+    def likeliest(self, batch: Batch, wanted: Tensor, structure: Tensor) -> Tensor:
         """The likeliest tokens [N] that the rows `wanted` [N] of the flattened batch predict."""
-        hidden = self._hidden(batch, structure, masks)[wanted]
-        found: Tensor = self.transformer.logits(hidden).argmax(dim=-1)
+        hidden = self._read(batch, structure).detach()[wanted]
+        with torch.no_grad():
+            found: Tensor = self.transformer.logits(hidden).argmax(dim=-1)
         return found
 
-    def _scored(self, batch: Batch, structure: Tensor, masks: dict[int | None, BlockMask] | None) -> Tensor:
-        """The hidden states [N, C] of the scored rows."""
-        return self._hidden(batch, structure, masks)[batch.scored]
-
-    def _hidden(self, batch: Batch, structure: Tensor, masks: dict[int | None, BlockMask] | None) -> Tensor:
+    def _hidden(self, batch: Batch, structure: Tensor) -> Tensor:
         """The hidden states [B * T, C] of all rows."""
         config = self.transformer.config
-        attend: Attend
-        if masks is None:
-            attend = TreeAttention(config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
-        else:
-            attend = FlexTreeAttention(config, batch.shape.documents, masks)
+        attend = TreeAttention(config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
         hidden: Tensor = self.transformer(batch.ids.flatten(), batch.positions.flatten(), attend)
         return hidden
 

@@ -20,7 +20,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from safetensors.torch import load_file, save
 from torch import Tensor
-from torch.nn.attention.flex_attention import BlockMask
 
 from calomel.engine.checkpoint import native_bfloat16, save_checkpoint
 from calomel.engine.transformer import Transformer
@@ -32,7 +31,7 @@ from calomel.training.branch import GROUPS
 from calomel.training.config import BatchShape, TrainConfig, TrainingConfigError
 from calomel.training.corpus.shards import DocumentSampler, read_documents, train_tokenizer
 from calomel.training.examples import EditExamples, ExampleMaker
-from calomel.training.loss import LossModel, branch_structure, flex_masks, make_optimizers, rate_factor
+from calomel.training.loss import LossModel, branch_structure, make_optimizers, rate_factor
 from calomel.training.own import with_own_answers
 
 _TENSORS: Final = "state.safetensors"
@@ -252,7 +251,7 @@ class _Run:
         saved = counters.seconds
         stream = BatchStream(self.config, counters.step)
         made = open_stream(stream, self.config.workers)
-        sums = torch.zeros(2, len(GROUPS), 2)
+        sums = torch.zeros(2, len(GROUPS), 2, device=self.device)
         while (share := counters.rows / self.config.rows) < 1:
             self._pause()
             began = time.monotonic()
@@ -288,7 +287,7 @@ class _Run:
             group["lr"] = base * factor
         batch = self._with_own_answers(batch, step, progress)
         with self.precision:
-            loss, cross_entropy = self.loss(batch, self.structures[batch.shape], self._masks(batch))
+            loss, cross_entropy = self.loss(batch, self.structures[batch.shape])
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), options.max_grad_norm)
         for optimizer in self.optimizers:
@@ -310,7 +309,7 @@ class _Run:
 
         def predict(draft: Batch, wanted: Tensor) -> Tensor:
             with self.precision:
-                return self.loss.likeliest(draft, wanted, self.structures[batch.shape], self._masks(draft))
+                return self.loss.likeliest(draft, wanted, self.structures[batch.shape])
 
         return with_own_answers(
             batch,
@@ -320,12 +319,6 @@ class _Run:
             end=self.tokenizer.end,
             shift=self.config.model.logit_shift,
         )
-
-    def _masks(self, batch: Batch) -> dict[int | None, BlockMask] | None:
-        if self.device.type != "cuda":
-            return None
-        structure = self.structures[batch.shape]
-        return flex_masks(self.model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
 
     def _held_out(self) -> dict[str, list[Batch]]:
         """Batches of held-out text, by the name of their losses; the same ones in every run."""
@@ -359,10 +352,10 @@ class _Run:
         """The losses of the held-out batches."""
         losses: dict[str, float] = {}
         for name, few in held_out.items():
-            sums = torch.zeros(len(GROUPS), 2)
+            sums = torch.zeros(len(GROUPS), 2, device=self.device)
             for batch in few:
                 with self.precision:
-                    found = self.loss.measure(batch, self.structures[batch.shape], self._masks(batch))
+                    found = self.loss.measure(batch, self.structures[batch.shape])
                 sums += _group_sums(batch, found)
             losses |= {f"{name}{group}": loss for group, loss in _means(sums).items()}
         return losses
@@ -450,7 +443,7 @@ def _initialise(model: Transformer) -> None:
 def _group_sums(batch: Batch, cross_entropy: Tensor) -> Tensor:
     """[groups, 2]: the summed cross-entropy and the count of each part of the loss."""
     members = torch.nn.functional.one_hot(batch.groups + 1, len(GROUPS) + 1)[:, 1:].float()
-    return torch.stack((members.T @ cross_entropy, members.sum(0)), dim=1).cpu()
+    return torch.stack((members.T @ cross_entropy, members.sum(0)), dim=1)
 
 
 def _means(sums: Tensor) -> dict[str, float]:

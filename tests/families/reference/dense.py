@@ -32,7 +32,9 @@ def attend_under(mask: Tensor) -> Attend:
 def whole_logits(model: Transformer, ids: Sequence[int], block: int) -> Tensor:
     """The logits [T, V] of `ids` under a block-causal mask, in one forward."""
     with torch.inference_mode():
-        hidden = model(torch.tensor(ids), torch.arange(len(ids)), attend_under(block_causal_mask(len(ids), block)))
+        device = model.embed_tokens.weight.device
+        mask = block_causal_mask(len(ids), block).to(device)
+        hidden = model(torch.tensor(ids, device=device), torch.arange(len(ids), device=device), attend_under(mask))
         return model.logits(hidden)
 
 
