@@ -99,6 +99,14 @@ def test_a_maker_is_hopeless_once_enough_of_its_proposals_came_to_nothing() -> N
     assert hopeless_makers(partly) == {"canvas"}
 
 
+def test_a_person_who_takes_few_completions_still_gets_some() -> None:
+    good = [sample(number, "accepted", maker="continuation") for number in range(30)]
+    rare = [sample(number, "rejected") for number in range(100, 400)]
+    for kind, hopeless in (("fill", frozenset()), ("edit", {"canvas"})):
+        samples = [replace(each, kind=kind) for each in (*good, *rare)]
+        assert fit(samples, penalties=ONE).calibrator.hopeless == hopeless
+
+
 def test_what_a_draft_says_too_adds_nothing_and_the_models_own_makers_count_as_one() -> None:
     own = [sample(number, "rejected", maker=("canvas", "seeded", "verified")[number % 3]) for number in range(900)]
     right = [sample(number, maker=maker) for number in range(900, 930) for maker in ("verified", "rename")]

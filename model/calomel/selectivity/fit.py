@@ -123,12 +123,13 @@ def fit(samples: Sequence[Sample], start: KindCalibrator | None = None, penaltie
     report = {"groups": len(groups), "penalty": best, **_report(samples, tried[best], truth, after)}
     made = _moved(base, names, solved(fold >= 0, best), report)
     thresholds = named_thresholds(samples, tried[best].tolist())
-    # Hopeless makers are not asked, so nothing new is learned about them.
+    # Hopeless makers are not asked, so nothing new is learned about them. A completion has no other maker to ask.
     unheard = base.hopeless - {sample.maker for sample in samples}
+    hopeless = hopeless_makers([sample for sample in samples if sample.kind == "edit"])
     # Abandoned texts are in no log: a fit to one must not raise the floor that excluded them.
     floors = {**base.floors, **named_floors(samples, tried[best].tolist(), thresholds)}
     floors = {name: min(floor, base.floors.get(name, floor)) for name, floor in floors.items()}
-    made = replace(made, hopeless=hopeless_makers(samples) | unheard, thresholds=thresholds, floors=floors)
+    made = replace(made, hopeless=hopeless | unheard, thresholds=thresholds, floors=floors)
     before = np.asarray([base.probability(sample) for sample in samples])
     return Fit(made, quality_of(before, truth), after, tuple(tried[best].tolist()))
 
