@@ -30,7 +30,7 @@ from calomel.engine.transformer import Transformer
 LOG: Final = logging.getLogger(__name__)
 # Rows that attend at a time: on a CPU, their scores stay in its cache; on a GPU, a launch costs more than its products.
 _TILE: Final = 64
-_GPU_TILE: Final = 1024
+_GPU_TILE: Final = 256
 # The pages that flash-attn 2 reads have a multiple of this many tokens.
 FLASH_PAGE: Final = 256
 # The oldest compute capability that flash-attn runs on.
