@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from calomel.engine import Engine, Handle
 
 # Revealing sure tokens from left to right fills more holes than revealing them anywhere, and copied text is often sure
-# at once (docs/decisions/013 and 022).
+# at once (docs/decisions/013, 022 and 032).
 DEFAULT_POLICY: Final = "prefix:0.8/10"
-DEFAULT_MAX_STEPS: Final = 6
+DEFAULT_MAX_STEPS: Final = 5
 # A step usually reveals two positions; a longer canvas costs time and fills no more holes.
 DEFAULT_CANVAS: Final = 8
 # The length in tokens of the canvases on which nano was trained for edits.

@@ -60,7 +60,8 @@ def calibrate(
         try:
             start = shipped.kinds.get(kind)
             if fresh and start is not None:
-                start = replace(start, weights={}, bias=0.0)
+                # Texts that were given up are in no log, but in the samples of a replay.
+                start = replace(start, weights={}, bias=0.0, floors={} if samples else start.floors)
             fits[kind] = fit(usable(outcomes, kind), start)
         except TooFewError as error:
             printed.print(f"{kind}: not fitted. {error}.")
