@@ -57,7 +57,7 @@ def test_an_answer_that_nobody_would_see_is_given_up_early(nano: Filler, prefix:
     score = sum(whole.result.log_probs)
     assert nano.fill(replace(request, floor=score - 0.1)).text == whole.text
     early = nano.fill(replace(request, floor=score / 4))
-    assert (whole.finish_reason, early.finish_reason) == ("length", "unlikely")
+    assert early.finish_reason == "unlikely" != whole.finish_reason
     assert early.forwards < whole.forwards
     assert whole.result.ids[: len(early.result.ids)] == early.result.ids
 
