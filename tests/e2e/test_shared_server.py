@@ -11,7 +11,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from calomel.infer.completer import CompleteRequest, CompleterError
 from calomel.infer.launch import Wish, connect, find_or_start, log_path
 from calomel.infer.remote import Endpoint
 from calomel.infer.runtime_file import ServerRecord
-from calomel.prompts.fim_tokens import FORMATS
 from calomel.prompts.parts import PromptParts
 from calomel.weights import nano_path, weights_id
 from calomel.workspace.settings import ServerSettings
@@ -146,7 +144,7 @@ def test_a_file_of_a_server_that_left_its_port_is_given_up(private_folders: Path
 
 
 @pytest.mark.parametrize("in_file", [True, False])
-async def test_editors_ask_a_server_that_has_a_model_already_through_one_that_they_share(
+async def test_a_server_that_has_a_model_is_asked_without_one_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_file: bool
 ) -> None:
     with served(llama_cpp(Play(key="secret"))) as url:
@@ -157,29 +155,28 @@ async def test_editors_ask_a_server_that_has_a_model_already_through_one_that_th
             key.chmod(0o600)
         # A key in a file counts more.
         monkeypatch.setenv("CALOMEL_UPSTREAM_KEY", "wrong" if in_file else "secret")
-        completer = ModelClient(connect, ServerSettings(upstream=url, upstream_key_file=key, idle_minutes=2.0))
+        completer = ModelClient(connect, ServerSettings(upstream=url, upstream_key_file=key))
         assert (await completer.ready()).kinds == ("fill", "edit")
         assert (await completer.complete(QUESTION)).candidates[0].text == "n * 2"
-        assert shared().pid != os.getpid()
-        assert find_or_start(ServerSettings(upstream=f"{url}/", upstream_key_file=key)).url == shared().url
         await completer.aclose()
-    with pytest.raises(CompleterError, match="remove one of them"):
-        find_or_start(ServerSettings(upstream=url, model=nano_path()))
+    assert records() == []
 
 
-async def test_editors_say_what_such_a_server_speaks_and_how_its_model_is_asked() -> None:
-    play = Play(path="/models/mine.gguf", marks=FORMATS["deepseek"].marks)
-    with served(llama_cpp(play)) as url:
-        settings = ServerSettings(upstream=url, upstream_format="llama.cpp", idle_minutes=2.0)
-        plain = ModelClient(connect, settings)
-        told = ModelClient(connect, replace(settings, upstream_fim="deepseek", upstream_edit="sweep"))
-        assert (await plain.ready()).source == "fim"
-        assert (await told.ready()).source == "edits"
-        assert (await told.complete(QUESTION)).candidates[0].text == "n * 2"
-        assert play.last("/completion")["prompt"].startswith("<｜fim▁begin｜>")  # noqa: RUF001 (its own)
-        assert len(records()) == 2
-        await plain.aclose()
-        await told.aclose()
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (ServerSettings(upstream="http://127.0.0.1:9", model=nano_path()), "remove one of them"),
+        (ServerSettings(upstream="http://192.0.2.1:8080"), "server.upstream would send your code unencrypted"),
+        (ServerSettings(upstream="http://127.0.0.1:9", upstream_key_file=Path("/nowhere/key")), "does not exist"),
+        (ServerSettings(upstream="http://127.0.0.1:9"), "no server answers at http://127.0.0.1:9: start it"),
+    ],
+)
+async def test_why_an_upstream_cannot_be_asked_is_told(settings: ServerSettings, said: str) -> None:
+    completer = ModelClient(connect, settings)
+    with pytest.raises(CompleterError, match=said):
+        await completer.ready()
+    assert said in completer.message
+    await completer.aclose()
 
 
 def test_servers_of_different_models_stand_beside_each_other(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import psutil
 import pytest
-from tests.lsp.editor import open_params
+from tests.lsp.editor import inline_params, open_params
 from tests.lsp.program import REAL, Program
 from tests.server._upstreams import Play, llama_cpp, served
 from tests.server.program import program
@@ -35,6 +36,21 @@ def test_the_language_server_starts_and_answers(tmp_path: Path, without_torch: s
         server.notify("textDocument/didOpen", open_params("x = \n"))
         said = server.ask("workspace/executeCommand", {"command": "calomel.status", "arguments": []})
         assert isinstance(said, dict)
+
+
+def test_the_language_server_asks_an_upstream_by_itself(tmp_path: Path, without_torch: str) -> None:
+    (tmp_path / "lsp").mkdir()
+    with (
+        served(llama_cpp(Play(tokens=("a ", "+ b")))) as upstream,
+        Program(tmp_path / "lsp", command=REAL) as server,
+    ):
+        server.initialize(server={"upstream": upstream}, suggest={"aggressiveness": 0.0})
+        server.notify("textDocument/didOpen", open_params("def add(a, b):\n    return \n"))
+        found = server.ask("textDocument/inlineCompletion", inline_params(1, 11))
+        children = psutil.Process(server.process.pid).children()
+    assert found["items"][0]["insertText"] == "a + b"
+    assert children == []
+    assert list((tmp_path / "lsp" / "runtime").rglob("*.json")) == []
 
 
 def test_a_server_with_an_upstream_fills_a_hole(tmp_path: Path, without_torch: str) -> None:

@@ -214,7 +214,8 @@ class ModelClient:
                     self.info = None
                     self._failed_at = float("-inf")
                     self._retry()
-                raise CompleterError("loading", _LOST) from error
+                lost = _LOST if self.server.upstream is None else f"The model is gone: {error}."
+                raise CompleterError("loading", lost) from error
             if error.code in {"timeout", "overloaded"}:
                 self._note(late=True)
             raise
@@ -276,8 +277,9 @@ class ModelClient:
         self._say("ready", f"{info.id} is ready. {_where(info, self.server)}")
 
     def _retry(self) -> None:
-        # A model that cannot be loaded is not loaded again with every keystroke.
-        pause = RETRY_SECONDS * 2 ** min(max(self._failures - 1, 0), _MOST_DOUBLINGS)
+        # A model that cannot be loaded is not loaded again with every keystroke; looking for an upstream costs nothing.
+        doublings = 0 if self.server.upstream is not None else min(max(self._failures - 1, 0), _MOST_DOUBLINGS)
+        pause = RETRY_SECONDS * 2**doublings
         if self._loading is None and self.clock() - self._failed_at >= pause:
             self.start()
 

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from calomel.infer import runtime_file
-from calomel.infer.completer import PROTOCOL_VERSION, CompleterError
+from calomel.infer.completer import PROTOCOL_VERSION, Completer, CompleterError
 from calomel.infer.remote import Endpoint, HttpCompleter, problem_of
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
-from calomel.storage import only_one, open_private, process_of, psutil, why_exposed
+from calomel.storage import SecretFileError, only_one, open_private, process_of, psutil, read_secret
 from calomel.weights import gguf_in, nano_path, weights_id
 from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named, why_none
 from calomel.weights.gguf import GgufError, gguf_of
@@ -64,9 +64,9 @@ class Wish:
 
     Attributes:
         model: checkpoint folder; None for the shipped one.
-        weights: id of that folder's weights, or of the model behind an upstream.
+        weights: id of that folder's weights.
         path: its runtime file.
-        options: more options of `calomel serve`, as those that name an upstream server.
+        options: more options of `calomel serve`.
     """
 
     model: Path | None
@@ -130,10 +130,6 @@ def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
     command += wish.options
     if wish.model is not None:
         command += ["--model", str(wish.model)]
-    surroundings = environment(dict(os.environ))
-    key = os.environ.get(_KEY)
-    if key is not None and "--upstream" in wish.options and "--upstream-key-file" not in wish.options:
-        surroundings[_KEY] = key
     try:
         with _open_log(log) as errors:
             # Its own session, so that it outlives this window. Its standard output has the token: discard it.
@@ -142,7 +138,7 @@ def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                env=surroundings,
+                env=environment(dict(os.environ)),
                 cwd="/",
                 start_new_session=True,
             )
@@ -229,16 +225,15 @@ def version() -> str:
         return "unknown"
 
 
-_MAX_TOKEN_BYTES: Final = 4096
 _NAME_CHARACTERS: Final = 16
 
 
-async def connect(settings: ServerSettings, folders: Sequence[Path] = ()) -> HttpCompleter:
-    """The model of these settings, at a server that is found or started; it may still load.
+async def connect(settings: ServerSettings, folders: Sequence[Path] = ()) -> Completer:
+    """The model of these settings: behind the upstream, at the server of `url`, or at one that is found or started.
 
     Args:
-        settings: which server.
-        folders: of the workspace; the server only learns a hash of them, see `session_name`.
+        settings: which model; it may still load.
+        folders: of the workspace; a server only learns a hash of them, see `session_name`.
 
     Raises CompleterError for settings that cannot work, such as an invalid address or a missing token file, and if no
     server can be started.
@@ -248,6 +243,8 @@ async def connect(settings: ServerSettings, folders: Sequence[Path] = ()) -> Htt
         if problem is not None:
             raise CompleterError("refused", problem)
         return HttpCompleter(Endpoint(settings.url.rstrip("/"), _token(settings)), session_name(folders))
+    if settings.upstream is not None:
+        return await asyncio.to_thread(_upstream, settings.upstream, settings)
 
     async def ended() -> str | None:
         return await asyncio.to_thread(why_ended, settings)
@@ -257,6 +254,19 @@ async def connect(settings: ServerSettings, folders: Sequence[Path] = ()) -> Htt
         asyncio.to_thread(find_or_start, settings), asyncio.to_thread(import_module, "httpx")
     )
     return HttpCompleter(endpoint, session_name(folders), ended)
+
+
+def _upstream(url: str, settings: ServerSettings) -> Completer:
+    """The client of the server with the model: nothing is started, nobody stands between it and the editor."""
+    from calomel.infer.upstream import exchange
+    from calomel.infer.upstream.completer import UpstreamCompleter
+
+    if settings.model is not None:
+        raise CompleterError("refused", "server.model and server.upstream are both set: remove one of them")
+    problem = exchange.problem_of(url)
+    if problem is not None:
+        raise CompleterError("refused", f"server.{problem}")
+    return UpstreamCompleter(exchange.target_of(url, settings, os.environ.get(_KEY)))
 
 
 def session_name(folders: Sequence[Path]) -> str:
@@ -280,33 +290,6 @@ def find_or_start(settings: ServerSettings) -> Endpoint:
 
 
 def _wish(settings: ServerSettings) -> Wish:
-    return _own(settings) if settings.upstream is None else _behind(settings.upstream, settings)
-
-
-# The settings that choose the model behind an upstream, for editors and for a server alike.
-_CHOOSING: Final = ("upstream_format", "upstream_model", "upstream_fim", "upstream_edit")
-
-
-def upstream_id(settings: Any) -> str:
-    """Identifies the model behind an upstream, instead of an id of weights; `settings` of an editor or of a server."""
-    named = "\0".join((settings.upstream.rstrip("/"), *(getattr(settings, name) or "" for name in _CHOOSING)))
-    return f"upstream {hashlib.sha256(named.encode()).hexdigest()[:_NAME_CHARACTERS]}"
-
-
-def _behind(url: str, settings: ServerSettings) -> Wish:
-    if settings.model is not None:
-        raise CompleterError("refused", "server.model and server.upstream are both set: remove one of them")
-    options = ["--upstream", url]
-    for name in (*_CHOOSING, "upstream_key_file"):
-        value = getattr(settings, name)
-        if value is not None:
-            options += [f"--{name.replace('_', '-')}", str(value)]
-    weights = upstream_id(settings)
-    path = shared_path(weights, settings.device)
-    return Wish(None, weights, settings.device, settings.idle_minutes, path, tuple(options))
-
-
-def _own(settings: ServerSettings) -> Wish:
     model = model_folder(settings.model)
     folder = model or nano_path()
     if not (folder / "config.json").is_file() and gguf_in(folder) is None:
@@ -405,11 +388,8 @@ def _token(settings: ServerSettings) -> str | None:
     if settings.token_file is None:
         return settings.token
     try:
-        with os.fdopen(open_private(settings.token_file, os.O_RDONLY, links=True), "rb") as file:
-            problem = why_exposed(os.fstat(file.fileno()))
-            if problem is not None:
-                raise CompleterError("refused", f"server.token_file {settings.token_file} {problem}")
-            return file.read(_MAX_TOKEN_BYTES).decode("ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
-        raise CompleterError("refused", f"cannot read server.token_file {settings.token_file}: {reason}") from None
+        return read_secret(settings.token_file, "server.token_file").strip()
+    except FileNotFoundError:
+        raise CompleterError("refused", f"server.token_file {settings.token_file} does not exist") from None
+    except SecretFileError as error:
+        raise CompleterError("refused", str(error)) from None

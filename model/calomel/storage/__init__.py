@@ -62,6 +62,37 @@ def why_exposed(status: os.stat_result) -> str | None:
     return None
 
 
+class SecretFileError(Exception):
+    """A file of secrets cannot be used; the message names it and says why, never what is in it."""
+
+
+_MOST_SECRET_BYTES: Final = 1024 * 1024
+
+
+def read_secret(path: Path, what: str) -> str:
+    """The ASCII text of a small file that nobody else may read; `what` it is, for messages.
+
+    Raises FileNotFoundError, SecretFileError.
+    """
+    try:
+        descriptor = open_private(path, os.O_RDONLY, links=True)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise SecretFileError(f"cannot read the {what} {path} ({error.strerror})") from None
+    try:
+        status = os.fstat(descriptor)
+        problem = why_exposed(status) if stat.S_ISREG(status.st_mode) else "is not a regular file"
+        if problem is not None:
+            raise SecretFileError(f"the {what} {path} {problem}")
+        data = os.read(descriptor, _MOST_SECRET_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > _MOST_SECRET_BYTES or not data.isascii():
+        raise SecretFileError(f"the {what} {path} is not a short ASCII text")
+    return data.decode()
+
+
 @contextmanager
 def only_one(path: Path, seconds: float = 0.0) -> Iterator[bool]:
     """Whether this program, and no other, has the lock at `path` while the context is open.

@@ -19,7 +19,7 @@ from fastapi import FastAPI
 
 from calomel.infer import runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, Answerer, CompleterError
-from calomel.infer.launch import upstream_id, version
+from calomel.infer.launch import version
 from calomel.infer.remote import is_loopback
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord
 from calomel.prompts.parts import PromptParts
@@ -243,7 +243,7 @@ def _published(path: Path, record: ServerRecord) -> Iterator[None]:
 def _record(settings: ServeSettings, url: str, token: str | None) -> ServerRecord:
     pid = os.getpid()
     try:
-        weights = weights_id(settings.model or nano_path()) if settings.upstream is None else upstream_id(settings)
+        weights = weights_id(settings.model or nano_path()) if settings.upstream is None else ""
     except OSError:
         # The loader reports what is wrong with the folder.
         weights = ""

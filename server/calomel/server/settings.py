@@ -22,7 +22,7 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_v
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
 from calomel.infer.remote import is_loopback
-from calomel.infer.upstream.exchange import problem_of
+from calomel.infer.upstream.exchange import is_sendable, problem_of
 from calomel.prompts.fim_tokens import FORMATS
 from calomel.prompts.renderer import EditKind
 from calomel.server.errors import StartError
@@ -204,11 +204,6 @@ class ServeSettings(BaseSettings):
         names = ["127.0.0.1", "localhost", "[::1]", *self.allowed_hosts]
         own = f"[{self.host}]" if ":" in self.host else self.host
         return names if own in names else [*names, own]
-
-
-def is_sendable(token: str) -> bool:
-    """Whether a header can carry the token."""
-    return token.isascii() and all(c.isprintable() and c != " " for c in token)
 
 
 # The server's table; the file's others belong to the editors' side (`calomel.workspace.settings`).

@@ -11,15 +11,14 @@ import hmac
 import os
 import re
 import secrets
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from calomel.infer.upstream.exchange import is_sendable
 from calomel.server.errors import StartError
-from calomel.server.settings import is_sendable
-from calomel.storage import open_private, why_exposed, write_whole
+from calomel.storage import SecretFileError, read_secret, write_whole
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
 _MAX_BYTES: Final = 1024 * 1024
@@ -73,38 +72,10 @@ def read_or_make(path: Path) -> tuple[Tokens, bool]:
 
 def read(path: Path) -> Tokens:
     """The tokens in `path`. Raises FileNotFoundError, and StartError for a file that cannot be used."""
-    return parse(_text(path, "token file", "list of tokens"), path)
-
-
-def read_key(path: Path) -> str:
-    """The key of another server in `path`. Raises StartError."""
     try:
-        return _text(path, "key file", "text of one line").strip()
-    except FileNotFoundError:
-        raise StartError(f"the key file {path} does not exist: create it with the key, then chmod 600 it") from None
-
-
-def _text(path: Path, what: str, form: str) -> str:
-    """The text of a small file of secrets. Raises FileNotFoundError, and StartError for one that cannot be used."""
-    try:
-        descriptor = open_private(path, os.O_RDONLY, links=True)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise StartError(f"cannot read the {what} {path} ({error.strerror})") from None
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise StartError(f"the {what} {path} is not a regular file")
-        problem = why_exposed(status)
-        if problem is not None:
-            raise StartError(f"the {what} {path} {problem}")
-        data = os.read(descriptor, _MAX_BYTES + 1)
-    finally:
-        os.close(descriptor)
-    if len(data) > _MAX_BYTES or not data.isascii():
-        raise StartError(f"the {what} {path} is not a {form}")
-    return data.decode()
+        return parse(read_secret(path, "token file"), path)
+    except SecretFileError as error:
+        raise StartError(str(error)) from None
 
 
 def parse(text: str, path: Path) -> Tokens:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from calomel.infer.completer import CompleterError
 from calomel.infer.remote import is_loopback
-from calomel.infer.upstream.exchange import Target
-from calomel.server import tokens
+from calomel.infer.upstream.exchange import target_of
 from calomel.server.errors import StartError
-from calomel.server.settings import ServeSettings, is_sendable, load
+from calomel.server.settings import ServeSettings, load
 
 if TYPE_CHECKING:
     from calomel.infer.in_process import EngineCompleter
@@ -28,19 +28,10 @@ def _client(address: str, settings: ServeSettings) -> UpstreamCompleter:
     if is_own(address, settings):
         raise StartError(f"upstream: {address} is this server's own address: name the server with the model")
     key = None if settings.upstream_key is None else settings.upstream_key.get_secret_value()
-    if settings.upstream_key_file is not None:
-        key = tokens.read_key(settings.upstream_key_file)
-    if key is not None and not is_sendable(key):
-        raise StartError("the upstream key may contain only printable ASCII characters without spaces")
-    target = Target(
-        address,
-        settings.upstream_format,
-        settings.upstream_model,
-        key or None,
-        settings.upstream_fim,
-        settings.upstream_edit,
-    )
-    return UpstreamCompleter(target)
+    try:
+        return UpstreamCompleter(target_of(address, settings, key))
+    except CompleterError as error:
+        raise StartError(str(error)) from None
 
 
 def is_own(url: str, settings: ServeSettings) -> bool:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from calomel.infer import remote
 from calomel.infer.completer import CompleterError
+from calomel.storage import SecretFileError, read_secret
 from calomel.workspace.settings import UpstreamFormat
 
 if TYPE_CHECKING:
@@ -81,6 +82,35 @@ def problem_of(url: str) -> str | None:
     if parts is not None and (parts.username or parts.password or parts.query or parts.fragment):
         return "upstream contains more than an address: put a key in upstream_key_file or CALOMEL_UPSTREAM_KEY"
     return problem
+
+
+def target_of(url: str, settings: Any, key: str | None) -> Target:
+    """The upstream that the `upstream_*` settings of an editor or of a server describe.
+
+    Args:
+        url: of the server.
+        settings: `upstream_key_file` among them takes precedence over `key`.
+        key: that the environment has.
+
+    Raises CompleterError for a key that cannot be read or sent.
+    """
+    if settings.upstream_key_file is not None:
+        try:
+            key = read_secret(settings.upstream_key_file, "key file").strip()
+        except FileNotFoundError:
+            message = f"the key file {settings.upstream_key_file} does not exist: create it with the key, chmod 600 it"
+            raise CompleterError("refused", message) from None
+        except SecretFileError as error:
+            raise CompleterError("refused", str(error)) from None
+    if key and not is_sendable(key):
+        raise CompleterError("refused", "the upstream key may contain only printable ASCII characters without spaces")
+    form, model = settings.upstream_format, settings.upstream_model
+    return Target(url, form, model, key or None, settings.upstream_fim, settings.upstream_edit)
+
+
+def is_sendable(token: str) -> bool:
+    """Whether a header can carry the token."""
+    return token.isascii() and all(c.isprintable() and c != " " for c in token)
 
 
 CONNECT_SECONDS: Final = 2.0
