@@ -21,10 +21,10 @@ from calomel.selectivity.calibrator import (
     sigmoid,
 )
 from calomel.selectivity.sample import Reaction, Sample, SampleError, read_samples
-from calomel.suggest.edit import Planned
 from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import line_of, record_of
 from calomel.suggest.signals import CandidateAgreement, DraftSignals, Kinship, signals_of, surroundings
+from calomel.workspace.edits import Planned
 
 FITTED = Calibrator(
     {

@@ -15,12 +15,13 @@ from calomel.infer.client import ModelClient
 from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, Kind, ModelInfo
 from calomel.prompts.parts import PromptParts, RegionBounds
 from calomel.selectivity.record import SourceClass
-from calomel.suggest.edit import Answer, Suggestion, apply
+from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.offers import Outcome
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.snapshot import Trigger
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.documents import Document, FullChange, RangeChange
+from calomel.workspace.edits import apply
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.settings import SuggestSettings
 from calomel.workspace.workspace import Situation, Workspace

@@ -9,23 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calomel.code.lines import split_lines
-from calomel.suggest.cache import rebase
-from calomel.suggest.edit import (
+from calomel.suggest.edit import at_cursor, grouped, row_of
+from calomel.workspace.documents import TextChange
+from calomel.workspace.edits import (
     Planned,
     TextEdit,
     apply,
-    at_cursor,
     common_prefix,
     edits_of,
-    grouped,
     is_boundary,
     minimal_edits,
     plan,
-    row_of,
+    rebase,
     slid,
     trimmed,
 )
-from calomel.workspace.documents import TextChange
 
 
 def test_a_form_feed_does_not_end_a_line() -> None:

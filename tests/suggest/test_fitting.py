@@ -16,8 +16,9 @@ from calomel.infer.completer import Fill, FillRequest
 from calomel.infer.fitting import HoleText
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.suggest.edit import Suggestion, apply
+from calomel.suggest.edit import Suggestion
 from calomel.suggest.silence import Silence
+from calomel.workspace.edits import apply
 from calomel.workspace.syntax import SyntaxTrees
 
 CUT = {

@@ -11,9 +11,9 @@ from tests.suggest.editor import NOW, editing, suggestion
 from calomel.infer.completer import Candidate, ModelInfo
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
 from calomel.selectivity.proposal import Recent
-from calomel.suggest.edit import TextEdit, plan
 from calomel.suggest.judging import calibrator_for, user_calibrator_path
 from calomel.suggest.signals import kinship
+from calomel.workspace.edits import TextEdit, plan
 
 
 async def test_the_likeliest_candidate_that_passes_is_found_and_knows_how_the_others_agree() -> None:

@@ -18,11 +18,12 @@ from calomel.infer.completer import Candidate, CompleteRequest, ModelInfo
 from calomel.prompts.edit_prompt import EditPrompt
 from calomel.prompts.parts import Edit, Hunk
 from calomel.selectivity.intent import words_changed
-from calomel.suggest.edit import Suggestion, TextEdit, apply
+from calomel.suggest.edit import Suggestion
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.snapshot import Trigger
 from calomel.suggest.stateless import EditService
 from calomel.workspace.documents import FullChange
+from calomel.workspace.edits import TextEdit, apply
 from calomel.workspace.settings import SuggestSettings
 from calomel.workspace.syntax import SyntaxTrees
 

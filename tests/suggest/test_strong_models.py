@@ -14,9 +14,10 @@ from calomel.prompts.parts import PromptParts, RegionBounds
 from calomel.selectivity.calibrator import THRESHOLDS, Subject
 from calomel.selectivity.record import Records, Source, SourceClass
 from calomel.suggest.candidates import region_parts
-from calomel.suggest.edit import Answer, Suggestion, apply
+from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.silence import Silence
 from calomel.suggest.snapshot import Trigger
+from calomel.workspace.edits import apply
 from calomel.workspace.settings import SuggestSettings
 
 WIDE = RegionBounds(above=40, below=40)

@@ -25,9 +25,10 @@ from calomel.report.result import Report, Table, Value, flat_cell, number_cell
 from calomel.server.upstream import open_either
 from calomel.storage.failures import cause
 from calomel.suggest.drafts.propose import drafts
-from calomel.suggest.edit import Suggestion, edits_of
+from calomel.suggest.edit import Suggestion
 from calomel.suggest.silence import Silence
 from calomel.suggest.snapshot import Trigger
+from calomel.workspace.edits import edits_of
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
 
 _PUBLISHED: Final = "peer-baseline-*.json"

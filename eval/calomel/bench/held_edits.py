@@ -38,9 +38,9 @@ from calomel.selectivity.sample import Sample
 from calomel.server.upstream import open_either
 from calomel.storage import write_whole
 from calomel.suggest.drafts.propose import drafts
-from calomel.suggest.edit import edits_of
 from calomel.suggest.judging import Decision
 from calomel.suggest.silence import Silence
+from calomel.workspace.edits import edits_of
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
 
 

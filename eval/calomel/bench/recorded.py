@@ -28,10 +28,11 @@ from calomel.prompts.parts import Edit, edited, split_lines
 from calomel.replay.events import Changed, Closed, Focused, Opened
 from calomel.report.result import Report, Table, Value, number_cell
 from calomel.storage.failures import cause
-from calomel.suggest.edit import Suggestion, edits_of
+from calomel.suggest.edit import Suggestion
 from calomel.suggest.judging import Decision
 from calomel.suggest.silence import Silence
 from calomel.suggest.snapshot import Trigger
+from calomel.workspace.edits import edits_of
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
 
 # Offers of one chain: more than any recorded answer has hunks.

@@ -38,12 +38,13 @@ from calomel.replay.log_time import Decisions, LogTime, TimedCompleter
 from calomel.replay.opportunity import LogResult, Opportunity, ReplayOptions, Shown
 from calomel.replay.person import Moment, judge
 from calomel.replay.recorded import SampleBook, by_alternatives, numbers, raw_confidence, recorded_offers, shown
-from calomel.suggest.edit import Answer, Suggestion, edits_of
+from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.judging import Decision
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.snapshot import Trigger
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.documents import Document
+from calomel.workspace.edits import edits_of
 from calomel.workspace.settings import SuggestSettings
 
 OURS: Final = "calomel"

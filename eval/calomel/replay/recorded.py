@@ -27,10 +27,11 @@ from calomel.replay.opportunity import Opportunity, Shown, Verdict
 from calomel.replay.person import Moment, difference, judge
 from calomel.report.result import Report, Table, Value
 from calomel.selectivity.sample import Sample
-from calomel.suggest.edit import Suggestion, edits_of, plan
+from calomel.suggest.edit import Suggestion
 from calomel.suggest.judging import Decision
 from calomel.suggest.snapshot import Trigger
 from calomel.suggest.suggester import Suggester
+from calomel.workspace.edits import edits_of, plan
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
 
 # What a person does within half an hour is alike: its samples stay together.

@@ -8,89 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from calomel.infer.completer import Kind
-from calomel.suggest.edit import Planned, TextEdit, apply, edits_of, trimmed
 from calomel.suggest.judging import Decision
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.documents import TextChange
-
-# Short typed text also agrees if the suggestion has it a little further on: "name" typed into "self.name".
-# Both numbers are from the rebase of next edits in the Copilot chat extension.
-MAX_AGREEMENT_OFFSET: Final = 10
-MAX_IMPERFECT_LENGTH: Final = 5
-
-
-def rebase(edits: Sequence[Planned], change: TextChange, *, kind: Kind = "fill") -> tuple[Planned, ...] | None:
-    """`edits` rebased over `change`; empty when the change did all of them, None when it disagrees.
-
-    Args:
-        edits: sorted, not adjacent, of the text before the change.
-        change: one change of that text.
-        kind: short typed text may match a little inside an insertion of an `edit`; that of a `fill` must match from
-            the start.
-    """
-    # Some editors send a whole line when one word of it is new.
-    done = trimmed(Planned(change.start, change.end, change.inserted, change.removed))
-    if not done.text and not done.removed:
-        return tuple(edits)
-    shift = len(done.text) - len(done.removed)
-    touched = [edit for edit in edits if edit.start <= done.end and edit.end >= done.start]
-    before = [edit for edit in edits if edit.end < done.start]
-    after = [edit.shifted(shift) for edit in edits if edit.start > done.end]
-    if not touched:
-        return (*before, *after)
-    for at, edit in enumerate(touched):
-        left = _progress(edit, done, kind)
-        if left is None:
-            continue
-        ahead, behind = touched[:at], touched[at + 1 :]
-        if any(other.end > done.start for other in ahead) or any(other.start < done.end for other in behind):
-            continue
-        return (*before, *ahead, *left, *(other.shifted(shift) for other in behind), *after)
-    return (*before, *after) if _does_all(touched, done) else None
-
-
-def _progress(edit: Planned, done: Planned, kind: Kind) -> tuple[Planned, ...] | None:
-    """The rest of `edit` after a change inside it; None when the change is outside or disagrees."""
-    if done.start < edit.start or done.end > edit.end:
-        return None
-    head, tail = done.start - edit.start, done.end - edit.start
-    if edit.removed[head:tail] != done.removed:
-        return None  # the edit is for another text
-    now = edit.removed[:head] + done.text + edit.removed[tail:]
-    left = trimmed(Planned(edit.start, edit.start + len(now), edit.text, now))
-    if (
-        len(left.removed) <= len(edit.removed)
-        and len(left.text) <= len(edit.text)
-        and len(left.removed) + len(left.text) < len(edit.removed) + len(edit.text)
-    ):
-        return (left,) if left.text or left.removed else ()
-    return _found_inside(edit, done) if kind == "edit" else None
-
-
-def _found_inside(edit: Planned, done: Planned) -> tuple[Planned, ...] | None:
-    """The two halves of an insertion around short text, typed at its place, that is found a little inside it."""
-    typed = done.text
-    if edit.removed or not typed or len(typed) > MAX_IMPERFECT_LENGTH:
-        return None
-    at = edit.text.find(typed, 0, MAX_AGREEMENT_OFFSET + len(typed))
-    if at < 0:
-        return None
-    behind = edit.start + len(typed)
-    halves = (
-        Planned(edit.start, edit.start, edit.text[:at], ""),
-        Planned(behind, behind, edit.text[at + len(typed) :], ""),
-    )
-    return tuple(half for half in halves if half.text)
-
-
-def _does_all(touched: Sequence[Planned], done: Planned) -> bool:
-    """Whether a change that spans all of `touched` leaves the text that they would leave."""
-    if touched[0].start < done.start or touched[-1].end > done.end:
-        return False
-    inside = [TextEdit(a - done.start, b - done.start, text) for a, b, text in edits_of(touched)]
-    fits = all(done.removed[a:b] == edit.removed for (a, b, _), edit in zip(inside, touched, strict=True))
-    return fits and apply(done.removed, inside) == done.text
-
+from calomel.workspace.edits import Planned, apply, edits_of, rebase
 
 # The size of Copilot's cache of next edits.
 _ENTRIES: Final = 50

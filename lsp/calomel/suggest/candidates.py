@@ -33,14 +33,7 @@ from calomel.prompts.parts import EditRegion, PromptParts, line_feeds
 from calomel.selectivity.filters import fired
 from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.drafts.propose import region_texts
-from calomel.suggest.edit import (
-    Planned,
-    TextEdit,
-    minimal_edits,
-    plan,
-    with_line_ends_between,
-    with_line_ends_like,
-)
+from calomel.suggest.edit import with_line_ends_between, with_line_ends_like
 from calomel.suggest.judging import (
     Answered,
     Decision,
@@ -54,6 +47,7 @@ from calomel.suggest.judging import (
 from calomel.suggest.signals import Accord, DraftSignals, accord_of, agreement_of
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Snapshot
+from calomel.workspace.edits import Planned, TextEdit, minimal_edits, plan
 from calomel.workspace.workspace import Situation
 
 T = TypeVar("T")

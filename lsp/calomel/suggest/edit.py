@@ -2,67 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
-from calomel.code.lines import LINE_END, split_lines
+from calomel.code.lines import LINE_END
 from calomel.infer.completer import Candidate, Kind
 from calomel.prompts import parts
 from calomel.suggest.silence import Silence
+from calomel.workspace.edits import Planned, TextEdit, slid
 
 
 def utf16_length(text: str) -> int:
     """Length of `text` in UTF-16 units: two for each character outside of the basic plane."""
     return len(text) + sum(character > "\uffff" for character in text)
-
-
-_JOINER: Final = "\u200d"
-_MARKS: Final = frozenset({"Mn", "Me", "Mc"})
-
-
-def is_boundary(text: str, at: int) -> bool:
-    """Whether `text` may be cut before the character at offset `at`."""
-    if at <= 0 or at >= len(text):
-        return True
-    before, after = text[at - 1], text[at]
-    if before == "\r" and after == "\n":
-        return False
-    if after < "\u0300":
-        return before != _JOINER
-    if _JOINER in {before, after} or unicodedata.category(after) in _MARKS or _is_skin_tone(after):
-        return False
-    # Never cut within a row of flags: which two letters form one depends on the start of the row.
-    return not (_is_flag_letter(before) and _is_flag_letter(after))
-
-
-def common_prefix(first: str, second: str) -> int:
-    """Length of the longest common prefix that ends at a boundary of both."""
-    count = parts.common_prefix(first, second)
-    while count and not (is_boundary(first, count) and is_boundary(second, count)):
-        count -= 1
-    return count
-
-
-def common_suffix(first: str, second: str) -> int:
-    """Length of the longest common suffix that starts at a boundary of both."""
-    count = parts.common_suffix(first, second)
-    while count and not (is_boundary(first, len(first) - count) and is_boundary(second, len(second) - count)):
-        count -= 1
-    return count
-
-
-def _is_skin_tone(character: str) -> bool:
-    return "\U0001f3fb" <= character <= "\U0001f3ff"
-
-
-def _is_flag_letter(character: str) -> bool:
-    return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
 # Characters in which a document's line ends are looked for.
@@ -104,10 +60,6 @@ def with_line_ends_of(text: str, document: str) -> str:
     if "\n" not in text and "\r" not in text:
         return text
     return LINE_END.sub(line_end_of(document), text)
-
-
-TextEdit = parts.Edit
-apply = parts.edited
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,30 +112,6 @@ class Suggestion:
 Answer = Suggestion | Silence
 
 
-def minimal_edits(text: str, start: int, end: int, rewritten: str) -> tuple[Planned, ...]:
-    """The edits that turn `text[start:end]` into `rewritten`: lines first, then within lines.
-
-    Lines of a changed block are paired if there are as many as before, so that two changed words on two lines are two
-    edits and not one with everything between them.
-    """
-    old, new = split_lines(text[start:end]), split_lines(rewritten)
-    starts = [start]
-    for line in old:
-        starts.append(starts[-1] + len(line))
-    edits: list[TextEdit] = []
-    for tag, old_from, old_to, new_from, new_to in difflib.SequenceMatcher(
-        None, old, new, autojunk=False
-    ).get_opcodes():
-        if tag == "equal":
-            continue
-        if old_to - old_from == new_to - new_from:
-            pairs = zip(range(old_from, old_to), range(new_from, new_to), strict=True)
-            edits += [TextEdit(starts[line], starts[line + 1], new[other]) for line, other in pairs]
-        else:
-            edits.append(TextEdit(starts[old_from], starts[old_to], "".join(new[new_from:new_to])))
-    return _joined(plan(text, edits))
-
-
 # Edits with no more unchanged lines between them are shown together: those that a unified diff shows around a hunk.
 TOGETHER_ROWS: Final = 3
 # Lines from the first to the last of edits that are shown together: what one sees without looking for it.
@@ -233,13 +161,6 @@ def at_cursor(text: str, edits: Sequence[Planned], cursor: int) -> tuple[Planned
     return tuple(edits if any(left.end > right.start for left, right in pairwise(chosen)) else chosen)
 
 
-def joined(text: str, edits: Sequence[tuple[int, int, str]]) -> TextEdit:
-    """One edit that covers `edits` of `text` (sorted, at least one) and the unchanged text between them."""
-    start, end = edits[0][0], edits[-1][1]
-    inside = [TextEdit(low - start, high - start, new) for low, high, new in edits]
-    return TextEdit(start, end, apply(text[start:end], inside))
-
-
 def line_end(text: str, offset: int) -> int:
     """Where the line of `offset` ends, before its line end."""
     ends = [at for at in (text.find("\n", offset), text.find("\r", offset)) if at >= 0]
@@ -257,73 +178,3 @@ def row_of(text: str, offset: int) -> int:
 def rows_between(rows: tuple[int, int], row: int) -> int:
     """Lines between `row` and the nearer end of `rows`; 0 within them."""
     return max(rows[0] - row, row - rows[1], 0)
-
-
-def _joined(edits: Sequence[Planned]) -> tuple[Planned, ...]:
-    """Merge adjacent edits."""
-    joined: list[Planned] = []
-    for edit in edits:
-        if joined and joined[-1].end == edit.start:
-            last = joined.pop()
-            joined.append(Planned(last.start, edit.end, last.text + edit.text, last.removed + edit.removed))
-        else:
-            joined.append(edit)
-    return tuple(joined)
-
-
-class Planned(NamedTuple):
-    """Replace `removed`, the text at `start:end`, with `text`."""
-
-    start: int
-    end: int
-    text: str
-    removed: str
-
-    def shifted(self, by: int) -> Planned:
-        """The same edit, `by` characters further on."""
-        return Planned(self.start + by, self.end + by, self.text, self.removed)
-
-    def fits(self, text: str) -> bool:
-        """Whether `text` still has at `start:end` what this edit replaces."""
-        return 0 <= self.start <= len(text) and text[self.start : self.end] == self.removed
-
-
-def plan(text: str, edits: Iterable[TextEdit]) -> tuple[Planned, ...]:
-    """`edits` of `text`, sorted and trimmed to what they really change; those that change nothing are dropped."""
-    planned = (trimmed(Planned(edit.start, edit.end, edit.text, text[edit.start : edit.end])) for edit in sorted(edits))
-    return tuple(edit for edit in planned if edit.text or edit.removed)
-
-
-def trimmed(edit: Planned) -> Planned:
-    """The same edit without the common prefix, then the common suffix, of its old and new text."""
-    start, end, text, removed = edit
-    if not text or not removed:
-        return edit
-    front = common_prefix(removed, text)
-    text, removed, start = text[front:], removed[front:], start + front
-    back = common_suffix(removed, text)
-    if back:
-        text, removed, end = text[:-back], removed[:-back], end - back
-    return Planned(start, end, text, removed)
-
-
-def slid(edit: Planned, text: str, cursor: int) -> Planned:
-    r"""The same insertion moved to start at `cursor`, if the result is the same; else the edit unchanged.
-
-    Inserting "b\n" before a line end is the same as "\nb" after it; shown at the cursor it reads better.
-    """
-    distance = edit.start - cursor
-    if edit.removed or not edit.text or distance == 0:
-        return edit
-    if 0 < distance <= len(edit.text) and text[cursor : edit.start] == edit.text[len(edit.text) - distance :]:
-        moved = text[cursor : edit.start] + edit.text[: len(edit.text) - distance]
-        return Planned(cursor, cursor, moved, "")
-    ahead = -distance
-    if 0 < ahead <= len(edit.text) and text[edit.start : cursor] == edit.text[:ahead]:
-        return Planned(cursor, cursor, edit.text[ahead:] + edit.text[:ahead], "")
-    return edit
-
-
-def edits_of(planned: Sequence[Planned]) -> tuple[TextEdit, ...]:
-    """The edits without what they replace."""
-    return tuple(TextEdit(*edit[:3]) for edit in planned)

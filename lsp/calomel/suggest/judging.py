@@ -19,7 +19,7 @@ from calomel.selectivity.filters import FORM, QUICK, THOROUGH, fired
 from calomel.selectivity.filters import doubts as doubts_of
 from calomel.selectivity.proposal import Proposal
 from calomel.selectivity.record import Records, Source
-from calomel.suggest.edit import Planned, TextEdit, edits_of, joined, row_of, rows_between
+from calomel.suggest.edit import row_of, rows_between
 from calomel.suggest.signals import (
     Accord,
     CandidateAgreement,
@@ -33,6 +33,7 @@ from calomel.suggest.signals import (
 )
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Snapshot, Trigger
+from calomel.workspace.edits import Planned, TextEdit, edits_of, joined
 from calomel.workspace.settings import Aggressiveness
 
 LOG: Final = logging.getLogger(__name__)

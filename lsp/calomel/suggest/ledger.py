@@ -14,10 +14,9 @@ from dataclasses import replace
 from typing import Final
 
 from calomel.infer.completer import Kind
-from calomel.suggest.cache import rebase
-from calomel.suggest.edit import Planned
 from calomel.suggest.offers import SEEN_SECONDS, Offer, OutcomeKind, OutcomeSink, SuppressedTracker, size
 from calomel.workspace.documents import TextChange
+from calomel.workspace.edits import Planned, rebase
 from calomel.workspace.history import Origin
 
 # Continue's number, so that rates are comparable: without any action for this long, a suggestion was ignored.

@@ -9,18 +9,7 @@ from calomel.code.languages import builtin_names
 from calomel.selectivity.filters import OF_PAST, fired
 from calomel.selectivity.proposal import Proposal
 from calomel.suggest.cache import Entry
-from calomel.suggest.edit import (
-    Planned,
-    Suggestion,
-    TextEdit,
-    at_cursor,
-    edits_of,
-    grouped,
-    joined,
-    row_of,
-    slid,
-    utf16_length,
-)
+from calomel.suggest.edit import Suggestion, at_cursor, grouped, row_of, utf16_length
 from calomel.suggest.judging import MOST_OTHERS, Decision, SuggestionFilter, words_of
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.offers import Offer, Outcome
@@ -28,6 +17,7 @@ from calomel.suggest.recent import Past
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Request, Selected
 from calomel.suggest.state import DocumentState
+from calomel.workspace.edits import Planned, TextEdit, edits_of, joined, slid
 
 
 class Offering:

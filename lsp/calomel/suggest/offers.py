@@ -16,10 +16,10 @@ from typing import Any, Final, Literal, Protocol, Self
 from calomel.code.names import is_word
 from calomel.infer.completer import Kind
 from calomel.prompts.parts import line_start
-from calomel.suggest.cache import rebase
-from calomel.suggest.edit import Planned, edits_of, joined, line_end
+from calomel.suggest.edit import line_end
 from calomel.suggest.signals import OutcomeSignals
 from calomel.workspace.documents import TextChange
+from calomel.workspace.edits import Planned, edits_of, joined, rebase
 from calomel.workspace.history import Origin
 
 OutcomeKind = Literal["shown", "accepted", "partly_accepted", "rejected", "ignored", "superseded", "withheld", "typed"]

@@ -13,8 +13,8 @@ from typing import Final
 from calomel.prompts.parts import Hunk, line_feeds
 from calomel.selectivity.intent import words_changed
 from calomel.selectivity.proposal import Recent
-from calomel.suggest.edit import edits_of, minimal_edits
 from calomel.workspace.documents import TextChange
+from calomel.workspace.edits import edits_of, minimal_edits
 
 # Edits that are considered; older ones belonged to something else.
 _EDITS: Final = 16

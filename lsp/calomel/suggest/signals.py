@@ -13,7 +13,8 @@ import regex
 from calomel.infer.completer import Candidate, CompleteAnswer
 from calomel.prompts.parts import line_start
 from calomel.selectivity.proposal import Recent
-from calomel.suggest.edit import Planned, line_end
+from calomel.suggest.edit import line_end
+from calomel.workspace.edits import Planned
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from typing import Final
 
 from calomel.suggest.cache import Cache
 from calomel.suggest.drafts.evidence import EditDraft
-from calomel.suggest.edit import Planned
 from calomel.suggest.offers import SuggestionPlace
 from calomel.suggest.recent import RecentEdits
 from calomel.workspace.documents import Document, TextChange
+from calomel.workspace.edits import Planned
 from calomel.workspace.history import Origin
 from calomel.workspace.privacy import content_refusal
 

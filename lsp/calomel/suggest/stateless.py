@@ -24,13 +24,13 @@ from calomel.infer.in_process import answer
 from calomel.prompts.edit_prompt import EditPrompt, same_file
 from calomel.prompts.parts import Hunk, line_feeds
 from calomel.suggest.candidates import CandidateSource, context_tokens
-from calomel.suggest.edit import TextEdit, apply, edits_of
 from calomel.suggest.judging import Answered, Decision, SuggestionFilter, better, shows
 from calomel.suggest.recent import past_of, place_of
 from calomel.suggest.search import next_edits
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Code, Snapshot, Trigger
 from calomel.workspace.documents import Document
+from calomel.workspace.edits import TextEdit, apply, edits_of
 from calomel.workspace.privacy import secret_pattern
 from calomel.workspace.secrets import SecretFinder, mask_both
 from calomel.workspace.syntax import SyntaxTrees

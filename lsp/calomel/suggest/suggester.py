@@ -18,7 +18,7 @@ from calomel.infer.completer import CompleterError, Kind, ModelInfo
 from calomel.storage.failures import describe
 from calomel.suggest.answering import Answering
 from calomel.suggest.candidates import CandidateSource
-from calomel.suggest.edit import Answer, Suggestion, apply, edits_of, grouped
+from calomel.suggest.edit import Answer, Suggestion, grouped
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.offering import Offering
@@ -28,6 +28,7 @@ from calomel.suggest.signals import OutcomeSignals
 from calomel.suggest.silence import Silence, SilenceReason, SuggesterStatus
 from calomel.suggest.snapshot import Diagnostic, Request, Selected, Trigger
 from calomel.workspace.documents import Document, TextChange
+from calomel.workspace.edits import apply, edits_of
 from calomel.workspace.history import Listener, Origin
 from calomel.workspace.settings import SuggestSettings
 from calomel.workspace.workspace import Workspace

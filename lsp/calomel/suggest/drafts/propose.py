@@ -30,9 +30,9 @@ from calomel.suggest.drafts.substitution import substitution
 from calomel.suggest.drafts.template import MAKER as TEMPLATE
 from calomel.suggest.drafts.template import template
 from calomel.suggest.drafts.whole_lines import whole_lines
-from calomel.suggest.edit import Planned, TextEdit, apply, trimmed
 from calomel.suggest.recent import standing
 from calomel.workspace.documents import Document
+from calomel.workspace.edits import Planned, TextEdit, apply, trimmed
 from calomel.workspace.longest_match import LongestMatch
 
 MAKER: Final = "continuation"
