@@ -22,7 +22,6 @@ from calomel.prompts.tokenizer import SPECIAL_TOKENS
 from calomel.selectivity.filters import FILTERS, QUICK, fired
 from calomel.selectivity.proposal import Proposal, Recent
 from calomel.suggest.silence import SilenceReason
-from calomel.workspace.secrets import mask
 
 _TIMES = re.compile(r"⟪(.*?)·(\d+)⟫")
 _LETTER = re.compile(r"\\u([0-9a-f]{4})|\\\\")
@@ -48,13 +47,12 @@ def proposal(case: str, language_id: str = "python", line_end: str = "\n") -> Pr
 
 
 def _read(case: str, language_id: str) -> Proposal:
-    text, masked = "", ""
+    text = ""
     edits: list[Edit] = []
     done: dict[str, list[Recent]] = {"⟩": [], "»": []}
     written: list[tuple[int, str]] = []
     cursor: int | None = None
     region: list[int] = []
-    hidden = False
     at = 0
     while at < len(case):
         mark = case[at]
@@ -64,10 +62,8 @@ def _read(case: str, language_id: str) -> Proposal:
             at = case.index("┤", at) + 1
             if not arrow:
                 old, new = "", old
-            pieces = old.split("▒")
-            edits.append(Edit(len(text), len(text) + len("".join(pieces)), new))
-            text += "".join(pieces)
-            masked += "".join("*" * len(piece) if number % 2 else piece for number, piece in enumerate(pieces))
+            edits.append(Edit(len(text), len(text) + len(old), new))
+            text += old
         elif mark in "⟨«":
             written.append((len(text), case[at : case.index("→", at)]))
             at = case.index("→", at) + 1
@@ -78,10 +74,8 @@ def _read(case: str, language_id: str) -> Proposal:
             cursor = len(text)
         elif mark in "⌈⌉":
             region.append(len(text))
-        elif mark == "▒":
-            hidden = not hidden
         else:
-            text, masked = text + mark, masked + ("*" if hidden else mark)
+            text += mark
     return Proposal(
         kind="fill" if cursor is None and not region else "edit",
         text=text,
@@ -92,8 +86,6 @@ def _read(case: str, language_id: str) -> Proposal:
         recent=tuple(done["⟩"]),
         edited=tuple(done["»"]),
         builtins=builtin_names(language_id, None),
-        masked=masked,
-        mask=mask,
     )
 
 
@@ -180,7 +172,6 @@ def proposals(draw: st.DrawFn) -> Proposal:
         language_id=draw(st.sampled_from(["", "python", "typescript", "rust", "go", "markdown"])),
         region=draw(st.sampled_from([None, (start, end)])),
         recent=(Recent(start, end, draw(PIECES), text[start:end]),),
-        masked=draw(st.sampled_from(["", text, "*" * len(text)])),
         cut_off=draw(st.booleans()),
         errors=lambda _: (0, 1),
     )
@@ -227,8 +218,6 @@ def test_all_filters_that_do_not_parse_are_quick_on_a_long_file() -> None:
             "python",
             region,
             recent=(Recent(start - 2, start, "", text[start - 2 : start]),) * 8,
-            masked=mask(now),
-            mask=mask,
         )
         began = time.process_time()
         list(fired(suggestion, QUICK))

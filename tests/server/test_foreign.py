@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from datetime import datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import httpx
 import pytest
 from starlette.testclient import TestClient
-from tests.server.conftest import events, until
+from tests.server.conftest import events
 from tests.server.test_edit import LLAMA_VIM, QWEN
 
 from calomel.engine import DeadlineExceededError
@@ -23,7 +20,6 @@ from calomel.infer.upstream.exchange import UpstreamError
 from calomel.infer.wire import COMPLETE_PATH, encode
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.prompts.zeta import write_zeta
-from calomel.server.app_state import AppState
 from calomel.server.routes.llama import indented
 from calomel.suggest.outcome_log import outcome_log_path
 
@@ -265,43 +261,20 @@ def test_an_upstream_that_hangs_is_an_error_for_a_client_that_set_no_bound(clien
     assert client.post(LLAMA_URL, json={**LLAMA_VIM, "t_max_predict_ms": 0}).status_code == 503
 
 
-def test_of_long_excerpts_only_what_a_model_can_read_is_looked_at(
-    client: TestClient, filler: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mask, sizes = AppState.mask, list[int]()
+def test_a_file_of_secrets_that_a_client_shows_beside_its_own_is_left_out(client: TestClient, filler: Any) -> None:
+    extra = [{"filename": "deploy/.env", "text": "COLOUR=abracadabra\n"}, {"filename": "a.py", "text": "other = 1\n"}]
+    client.post("/infill", json={"input_prefix": "x = ", "input_suffix": "\n", "input_extra": extra})
+    assert "other = 1" in repr(filler.requests)
+    assert "abracadabra" not in repr(filler.requests)
 
-    def counting(app_state: AppState, text: str) -> str:
-        sizes.append(len(text))
-        return mask(app_state, text)
 
-    monkeypatch.setattr(AppState, "mask", counting)
+def test_of_long_excerpts_only_what_a_model_can_read_is_kept(client: TestClient, filler: Any) -> None:
     extra = [{"filename": f"{number}.py", "text": "x = 1\n" * 10_000} for number in range(20)]
     client.post(LLAMA_URL, json={**LLAMA_VIM, "input_extra": extra})
 
-    assert sum(sizes) < 100_000
-    assert [each.path for each in filler.requests[-1].parts.related][-1] == "19.py"
-
-
-def test_no_excerpt_is_looked_at_for_a_client_that_has_gone(
-    live: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun, gate, seen = threading.Event(), threading.Event(), list[str]()
-
-    def slow(_: object, text: str) -> str:
-        seen.append(text)
-        begun.set()
-        gate.wait(10)
-        return text
-
-    monkeypatch.setattr(AppState, "mask", slow)
-    extra = [{"filename": f"{number}.py", "text": "x = 1\n"} for number in range(3)]
-    with pytest.raises(httpx.TimeoutException):
-        httpx.post(live.url + LLAMA_URL, json={**LLAMA_VIM, "input_extra": extra}, headers=live.headers, timeout=0.5)
-    assert begun.is_set()
-    until(lambda: not live.app.state.app_state.admission.taken)
-    gate.set()
-
-    assert len(seen) == 1
+    related = filler.requests[-1].parts.related
+    assert sum(len(each.text) for each in related) < 100_000
+    assert related[-1].path == "19.py"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from calomel.context.builder import BuiltContext, ContextBuilder
 from calomel.context.window import EstimateCounter
 from calomel.infer.client import ModelClient
 from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, Kind, ModelInfo
+from calomel.infer.door import Door
 from calomel.prompts.parts import PromptParts, RegionBounds
 from calomel.selectivity.record import SourceClass
 from calomel.suggest.edit import Answer, Suggestion
@@ -132,6 +133,24 @@ class ScriptedModel:
         self.closed += 1
 
 
+@dataclass
+class Elsewhere:
+    """The same model at a server that Calomel did not start: it is asked through a door."""
+
+    model: ScriptedModel
+    door: Door
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        sent = await self.door.send(request)
+        return sent.read(await self.model.complete(sent.request))
+
+    async def info(self) -> ModelInfo:
+        return await self.model.info()
+
+    async def aclose(self) -> None:
+        await self.model.aclose()
+
+
 class WholeFile(ContextBuilder):
     """Shows the model the whole file."""
 
@@ -166,7 +185,8 @@ class Editor:
         self.model = model
         self.outcomes = Outcomes()
         self.workspace = Workspace([], self.time.clock, privacy=privacy)
-        self.client = ModelClient.of(model, clock=self.time.clock, sleep=self.time.sleep)
+        asked = model if privacy is None else Elsewhere(model, Door(self.workspace))
+        self.client = ModelClient.of(asked, clock=self.time.clock, sleep=self.time.sleep)
         self.suggester = Suggester(
             self.workspace,
             self.client,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.suggest.editor import Reply, ScriptedModel
+from tests.suggest.editor import Elsewhere, Reply, ScriptedModel
 
 from calomel.engine import DeadlineExceededError, EngineStoppedError
 from calomel.infer.completer import Candidate, CompleteRequest, ModelInfo
@@ -43,7 +43,7 @@ def prompt(text: str, *edits: Hunk, region: str, cursor: str) -> EditPrompt:
 
 
 async def rewritten(
-    model: ScriptedModel, asked: EditPrompt, service: EditService | None = None, **options: Any
+    model: ScriptedModel | Elsewhere, asked: EditPrompt, service: EditService | None = None, **options: Any
 ) -> RegionAnswer:
     service = service or EditService(SuggestionFilter())
     return await service.rewrite(model.complete, INFO, asked, **options)

@@ -11,6 +11,8 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from calomel.workspace.secrets import masked, spans
+
 RNG = random.Random(80)
 HEX = "0123456789abcdef"
 UPPER = string.ascii_uppercase + string.digits
@@ -478,3 +480,8 @@ def everyday() -> list[Kind]:
         value = some(36)
         found.append(Kind(form, form.format(*[value] * 2) + "\n", (value,)))
     return found
+
+
+def mask(text: str) -> str:
+    """The text with every character of a secret replaced by an asterisk."""
+    return masked(text, [(start, end) for start, end, _ in spans(text)])

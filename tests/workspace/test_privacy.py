@@ -151,12 +151,6 @@ def test_files_outside_of_every_folder_are_judged_by_their_names(tmp_path: Path)
     assert privacy.allowed(Path("/build/target/of/a/long/way/main.py")).allowed
 
 
-def test_masking_can_be_turned_off_by_the_user_alone() -> None:
-    secret = "gh" + "p_" + "a1B2c3D4" * 4
-    assert secret not in Privacy().mask(secret)
-    assert Privacy(settings=PrivacySettings(mask_secrets=False)).mask(secret) == secret
-
-
 ASKED = "a.py"
 SECRET = ".env"
 NAMES = ("b.py", "c.py", SECRET)
@@ -182,7 +176,7 @@ class Desk(RuleBasedStateMachine):
         privacy, syntax = Privacy([self.root]), SyntaxTrees()
         related = Related(syntax, privacy, clock=lambda: self.now, watch=False)
         self.workspace = Workspace([self.root], lambda: self.now, privacy=privacy, syntax=syntax, related=related)
-        self.matches = LongestMatch(shows=self.workspace.shows_line)
+        self.matches = LongestMatch()
         self.workspace.listeners += [syntax, related, self.matches]
         self.builder = ContextBuilder(EstimateCounter())
         self.versions = 0
@@ -394,7 +388,7 @@ def test_the_rules_are_asked_about_what_is_used_however_many_documents_are_open(
     privacy, syntax = Counting([tmp_path]), SyntaxTrees()
     related = Related(syntax, privacy, clock=lambda: 0.0, watch=False)
     workspace = Workspace([tmp_path], lambda: 0.0, privacy=privacy, syntax=syntax, related=related)
-    workspace.listeners += [syntax, related, LongestMatch(shows=workspace.shows_line)]
+    workspace.listeners += [syntax, related, LongestMatch()]
     uris = [(tmp_path / f"m{number}.py").as_uri() for number in range(300)]
     for uri in uris:
         workspace.open(uri, "python", 1, "total = count(items)\n")

@@ -197,10 +197,11 @@ def test_errors_are_counted_before_and_after_an_edit() -> None:
     assert error_count("x = (1)\n", "python", 60.0) == 0
     assert error_count("x = (\n\n", "python", 60.0) == 1
     assert error_count("x = (", "cobol", 60.0) is None
-    before, after = syntax.errors_after(editor.document, 6, 7, "") or (-1, -1)
+    code = syntax.snapshot(editor.document)
+    before, after = code.errors(6, 7, "") or (-1, -1)
     assert before == 0
     assert after > 0
-    assert syntax.errors_after(editor.document, 12, 13, "3") == (0, 0)
+    assert code.errors(12, 13, "3") == (0, 0)
 
 
 @pytest.mark.parametrize("text", ["return def f():\n", "return import os\n", "return for i in x:\n    pass\n"])

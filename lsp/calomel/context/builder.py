@@ -373,13 +373,7 @@ class ContextBuilder:
 
     def _memory(self, situation: Situation, budget: int) -> _Memory:
         memory = self._memories.get(situation.uri)
-        fronts = () if memory is None else memory.fronts.values()
-        names = {excerpt.path for front in fronts for excerpt in front.related}
-        if (
-            memory is None
-            or (memory.budget, memory.withdrawals) != (budget, situation.withdrawals)
-            or not all(map(situation.permits, names))
-        ):
+        if memory is None or (memory.budget, memory.withdrawals) != (budget, situation.withdrawals):
             memory = _Memory(situation.text, budget, (), {}, situation.withdrawals)
         self._memories[situation.uri] = memory
         self._memories.move_to_end(situation.uri)

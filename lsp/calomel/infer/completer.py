@@ -16,7 +16,7 @@ from msgspec import Meta
 from calomel.engine import CanvasState, Constraint, Result, SamplingParams
 from calomel.infer.fitting import HoleText, hole_text
 from calomel.prompts.grammar import AnswerForm
-from calomel.prompts.parts import PromptParts, RegionBounds, line_feeds
+from calomel.prompts.parts import FileText, PromptParts, RegionBounds, line_feeds
 from calomel.prompts.tokenizer import TextTokenizer
 from calomel.selectivity.record import SourceClass
 
@@ -87,7 +87,8 @@ class CompleteRequest:
         floor: nats; the model's own text is abandoned, with reason `unlikely`, once the log-probabilities of its tokens
             sum to less; None accepts any text.
         ahead: prefetch: only encode the prompt, while the engine is idle, so that the next question is faster. The
-            answer is empty. Only for models with `ModelInfo.reads_ahead`.
+    answer is empty. Only for models with `ModelInfo.reads_ahead`.
+        file: the whole file that the window is cut from, if that is known; it never leaves this process.
     """
 
     kind: Kind
@@ -103,6 +104,7 @@ class CompleteRequest:
     own: bool = True
     floor: float | None = None
     ahead: bool = False
+    file: FileText | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from calomel.selectivity.filters import fired
 from calomel.selectivity.proposal import Proposal
 from calomel.selectivity.syntax import closing
 from calomel.workspace.documents import Document
-from calomel.workspace.syntax import SyntaxTrees
+from calomel.workspace.syntax import CodeSnapshot, SyntaxTrees
 
 
 def is_blank(text: str) -> bool:
@@ -368,6 +368,8 @@ class HoleText:
         self._language_id = "" if grammar is None else grammar.ids[0]
         self._document = Document("hole", self._language_id, None, before + behind)
         self._syntax = SyntaxTrees(parse_seconds=1.0)
+        # Made when first needed: parsing takes long.
+        self._code: CodeSnapshot | None = None
         # A text that starts indented is a window of a longer file: it may close what was opened above.
         window = before.lstrip("\r\n")[:1].isspace() and not (grammar is not None and grammar.indented)
         self._held_to = tuple(name for name in _HELD_TO if not (window and name == "unparsable"))
@@ -403,7 +405,8 @@ class HoleText:
         at = len(self._prefix)
 
         def errors(behind: str) -> tuple[int, int] | None:
-            return self._syntax.errors_after(self._document, at, at, text + behind)
+            code = self._code = self._code or self._syntax.snapshot(self._document)
+            return code.errors(at, at, text + behind)
 
         return Proposal(
             kind="fill",

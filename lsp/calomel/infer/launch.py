@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from calomel.infer import runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, Completer, CompleterError
+from calomel.infer.door import Door
 from calomel.infer.remote import Endpoint, HttpCompleter, problem_of
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
 from calomel.storage import SecretFileError, only_one, open_private, process_of, psutil, read_secret
@@ -228,23 +229,26 @@ def version() -> str:
 _NAME_CHARACTERS: Final = 16
 
 
-async def connect(settings: ServerSettings, folders: Sequence[Path] = ()) -> Completer:
+async def connect(settings: ServerSettings, folders: Sequence[Path] = (), door: Door | None = None) -> Completer:
     """The model of these settings: behind the upstream, at the server of `url`, or at one that is found or started.
 
     Args:
         settings: which model; it may still load.
         folders: of the workspace; a server only learns a hash of them, see `session_name`.
+        door: by which text leaves for anything that this Calomel did not start; None for one that knows no files.
 
     Raises CompleterError for settings that cannot work, such as an invalid address or a missing token file, and if no
     server can be started.
     """
+    door = door or Door()
     if settings.url is not None:
         problem = problem_of(settings.url, "server.url", "http://127.0.0.1:8017")
         if problem is not None:
             raise CompleterError("refused", problem)
-        return HttpCompleter(Endpoint(settings.url.rstrip("/"), _token(settings)), session_name(folders))
+        endpoint = Endpoint(settings.url.rstrip("/"), _token(settings))
+        return HttpCompleter(endpoint, session_name(folders), door=door)
     if settings.upstream is not None:
-        return await asyncio.to_thread(_upstream, settings.upstream, settings)
+        return await asyncio.to_thread(_upstream, settings.upstream, settings, door)
 
     async def ended() -> str | None:
         return await asyncio.to_thread(why_ended, settings)
@@ -253,10 +257,10 @@ async def connect(settings: ServerSettings, folders: Sequence[Path] = ()) -> Com
     endpoint, _ = await asyncio.gather(
         asyncio.to_thread(find_or_start, settings), asyncio.to_thread(import_module, "httpx")
     )
-    return HttpCompleter(endpoint, session_name(folders), ended)
+    return HttpCompleter(endpoint, session_name(folders), ended, door)
 
 
-def _upstream(url: str, settings: ServerSettings) -> Completer:
+def _upstream(url: str, settings: ServerSettings, door: Door) -> Completer:
     """The client of the server with the model: nothing is started, nobody stands between it and the editor."""
     from calomel.infer.upstream import exchange
     from calomel.infer.upstream.completer import UpstreamCompleter
@@ -266,7 +270,7 @@ def _upstream(url: str, settings: ServerSettings) -> Completer:
     problem = exchange.problem_of(url)
     if problem is not None:
         raise CompleterError("refused", f"server.{problem}")
-    return UpstreamCompleter(exchange.target_of(url, settings, os.environ.get(_KEY)))
+    return UpstreamCompleter(exchange.target_of(url, settings, os.environ.get(_KEY)), door)
 
 
 def session_name(folders: Sequence[Path]) -> str:
@@ -283,10 +287,8 @@ def find_or_start(settings: ServerSettings) -> Endpoint:
     Raises CompleterError with the reason if none can be started.
     """
     wish = _wish(settings)
-    record = running(wish)
-    if record is None:
-        record = start_server(wish)
-    return Endpoint(record.url, record.token)
+    record = running(wish) or start_server(wish)
+    return Endpoint(record.url, record.token, own=runtime_file.holds(wish.path, record))
 
 
 def _wish(settings: ServerSettings) -> Wish:

@@ -8,12 +8,13 @@ import json
 import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from calomel.infer.completer import CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
+from calomel.infer.door import Door, Sent
 from calomel.infer.wire import COMPLETE_PATH, HEALTH_PATH, INFO_PATH, FieldError, decode, decode_info, encode
 
 if TYPE_CHECKING:
@@ -63,10 +64,12 @@ class Endpoint:
     Attributes:
         url: `http://host:port`, without a path.
         token: that it requires; None if it needs none.
+        own: this user's editors started it, so text may reach it as it is.
     """
 
     url: str
     token: str | None = field(default=None, repr=False)
+    own: bool = field(default=False, compare=False)
 
 
 class HttpCompleter:
@@ -76,12 +79,18 @@ class HttpCompleter:
         endpoint: of the server.
         session: name under which the server keeps this client's contexts together; may be empty.
         ended: why the server ended; None if it did not, or is not known.
+        door: by which requests leave, unless the server is our own; None for one that knows no files.
     """
 
     def __init__(
-        self, endpoint: Endpoint, session: str = "", ended: Callable[[], Awaitable[str | None]] | None = None
+        self,
+        endpoint: Endpoint,
+        session: str = "",
+        ended: Callable[[], Awaitable[str | None]] | None = None,
+        door: Door | None = None,
     ) -> None:
         self._endpoint = endpoint
+        self._door = None if endpoint.own else door or Door()
         self._ended = ended
         self._headers = {"content-type": "application/json"}
         if endpoint.token is not None:
@@ -94,12 +103,13 @@ class HttpCompleter:
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         """Answer one question. Cancelling closes the connection. Raises CompleterError."""
+        sent = Sent(request, request) if self._door is None else await self._door.send(request)
         try:
-            body = encode(request)
+            body = encode(replace(sent.request, file=None))
         except FieldError as error:
             raise CompleterError("refused", str(error)) from None
         try:
-            return decode(await self._send("POST", COMPLETE_PATH, body), CompleteAnswer)
+            return sent.read(decode(await self._send("POST", COMPLETE_PATH, body), CompleteAnswer))
         except FieldError as error:
             raise CompleterError("failed", f"cannot read the server's answer: {error}") from None
 

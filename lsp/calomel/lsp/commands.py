@@ -14,12 +14,13 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from calomel.context.builder import part_texts
 from calomel.infer.client import ModelClient, device_of
-from calomel.infer.completer import CompleterError, ModelInfo
+from calomel.infer.completer import CompleteRequest, CompleterError, ModelInfo, with_line_feeds
 from calomel.infer.upstream.running import Running, running
 from calomel.lsp.configuration import Configuration
 from calomel.lsp.services import Services
 from calomel.lsp.suggestions import place_of
 from calomel.lsp.text_sync import TextSync
+from calomel.prompts.parts import FileText
 from calomel.storage import available_bytes
 from calomel.suggest.silence import Silence
 from calomel.weights.folders import SHIPPED, known, weights_bytes
@@ -133,8 +134,8 @@ class Commands:
         self._changed()
         return {"minutes": minutes}
 
-    def _show_context(self, arguments: Arguments) -> dict[str, Any]:
-        """What a request at `{textDocument, position}` would show the model, with secrets masked as they are for it."""
+    async def _show_context(self, arguments: Arguments) -> dict[str, Any]:
+        """What a request at `{textDocument, position}` would show a model elsewhere: secrets are hidden."""
         uri, position = place_of(arguments[0] if arguments else None)
         workspace, cursor = self._services.workspace, self._sync.find(uri, position)
         verdict = None if isinstance(cursor, Silence) else workspace.verdict(cursor.document)
@@ -147,7 +148,9 @@ class Commands:
             return {"parts": []}
         budget = self._services.budget()
         built = self._services.builder.build(situation, budget)
-        texts = part_texts(built.parts)
+        file = FileText(situation.text, situation.offset - len(built.parts.prefix))
+        request = with_line_feeds(CompleteRequest("fill", built.parts, file=file))
+        texts = part_texts((await self._services.door.send(request)).request.parts)
         return {
             "parts": [
                 {"part": each.part, "tokens": each.tokens, "why": each.why, "text": texts.get(each.part, "")}

@@ -12,6 +12,7 @@ from calomel.context.builder import ContextBuilder
 from calomel.context.window import EstimateCounter, ExactCounter
 from calomel.infer.client import ModelClient
 from calomel.infer.completer import DEFAULT_CONTEXT, ModelInfo
+from calomel.infer.door import Door
 from calomel.infer.launch import version
 from calomel.lsp.client import Client
 from calomel.prompts.tokenizer import Tokenizer, TokenizerError
@@ -49,6 +50,7 @@ class Services:
             client.folders, model.clock, privacy=self._privacy, syntax=self._syntax, related=self._related
         )
         self.workspace.listeners += [self._syntax, self._related]
+        self.door = Door(self.workspace)
         self.builder = ContextBuilder(EstimateCounter())
         self._outcomes = OutcomeLog(outcome_log_path(), version=version(), warn=say)
         self._outcomes.wanted = settings.log.outcomes

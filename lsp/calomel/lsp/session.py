@@ -298,7 +298,7 @@ class Session:
             return await self._factory(server)
         from calomel.infer.launch import connect as find_or_start
 
-        return await find_or_start(server, tuple(self._workspace.folders))
+        return await find_or_start(server, tuple(self._workspace.folders), self._services.door)
 
     def _model_changed(self) -> None:
         """Each model that was loaded begins afresh: at the start, by a choice, or after the one before was lost."""

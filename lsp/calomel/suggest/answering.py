@@ -11,7 +11,7 @@ from calomel.code.names import names_of
 from calomel.infer.client import PATIENCE, ModelClient, ended
 from calomel.infer.completer import CompleterError, ModelInfo
 from calomel.prompts.next_edit import region_called
-from calomel.prompts.parts import Excerpt, Hunk, RegionBounds, region_around
+from calomel.prompts.parts import Hunk, RegionBounds, region_around
 from calomel.selectivity.filters import FILTERS
 from calomel.suggest.cache import Entry
 from calomel.suggest.candidates import CandidateSource, context_tokens
@@ -24,7 +24,7 @@ from calomel.suggest.pace import Cooldown, Debounce, Latency, ModelRun, Permissi
 from calomel.suggest.recent import Past, past_of, standing
 from calomel.suggest.search import next_edits
 from calomel.suggest.silence import Silence, SilenceReason
-from calomel.suggest.snapshot import Code, Request, Snapshot, Trigger
+from calomel.suggest.snapshot import Request, Snapshot, Trigger
 from calomel.suggest.state import DocumentState
 from calomel.workspace.documents import Document
 from calomel.workspace.history import Origin, prompt_path
@@ -82,9 +82,8 @@ class Answering:
         self._model = model
         self._source = source
         self._cooldown = cooldown
-        # It looks for what repeats itself only where a model may see it.
         index = None if workspace.related is None else workspace.related.index
-        self._matches = LongestMatch(shows=workspace.shows_line, index=index, permits=workspace.permits)
+        self._matches = LongestMatch(index=index, permits=workspace.permits)
         self._states: dict[str, DocumentState] = {}
         workspace.listeners.append(self._matches)
         for document in workspace.documents.values():
@@ -151,14 +150,13 @@ class Answering:
         document, workspace, revision = request.document, self._workspace, request.document.revision
         undone = workspace.history.latest(document.uri) is Origin.UNDO
         hunks = () if undone else standing(document.text, self._last_edits(document), prompt_path(document))
-        hunks = workspace.masked(hunks)
         for other in others_of(workspace.documents, document) if hunks else ():
             await asyncio.sleep(0)
             if document.revision != revision:
                 return None
             if not workspace.shows(other):
                 continue
-            proposed, state = drafts_elsewhere(workspace.documents, other, hunks, workspace.mask), self.state(other.uri)
+            proposed, state = drafts_elsewhere(workspace.documents, other, hunks), self.state(other.uri)
             now = other.revision, proposed
             if not proposed or state.unlikely == now:
                 continue
@@ -253,7 +251,6 @@ class Answering:
         extended = edits and request.drafts is None and "edit" in info.kinds and state.extended
         state.extended = state.extended and not extended
         return Snapshot(
-            text=document.text,
             situation=situation,
             trigger=request.trigger,
             info=info,
@@ -263,29 +260,22 @@ class Answering:
             decisions=self._cooldown.counts,
             max_tokens=settings.max_tokens,
             context_tokens=context_tokens(info, settings.context_tokens, settings.max_tokens),
-            mask=workspace.mask,
             region=info.region if info.region != RegionBounds() else region_called(info.id),
             past=self._past(document),
             own=tuple(hunk for hunk in hunks if hunk.path == path),
-            hunks=workspace.masked(tuple(hunk for hunk in hunks if not (trained and hunk.predicted))),
-            making=workspace.masked(workspace.history.open_edit()) if edits else (),
+            hunks=tuple(hunk for hunk in hunks if not (trained and hunk.predicted)),
+            making=workspace.history.open_edit() if edits else (),
             selected=request.selected,
             diagnostics=request.diagnostics,
             drafts=request.drafts,
             names=names_of(document.language_id, document.path),
             place=self.permission.place(request),
-            code=None if workspace.syntax is None else Code(workspace.syntax, document, document.revision),
+            code=None if workspace.syntax is None else workspace.syntax.snapshot(document),
             lines=settings.lines,
             extended=extended,
+            secrets=frozenset(workspace.values()),
             finishing=request.drafts is None and (not self.shows_text or request.trigger is not Trigger.EDIT),
-            excerpts=partial(self._excerpts, document, document.revision),
         )
-
-    def _excerpts(self, document: Document, revision: int, offset: int) -> tuple[Excerpt, ...] | None:
-        if document.revision != revision:
-            return None
-        situation = self._workspace.situation(document.uri, offset)
-        return None if situation is None else situation.related
 
     def _last_edits(self, document: Document) -> tuple[Hunk, ...]:
         """The last edits of all documents, newest last, including the one in progress in this document."""
@@ -315,7 +305,7 @@ class Answering:
                 answer = (await next_edits(self._source, snapshot))[0]
             else:
                 if request.selected is None:
-                    seen = continuation(self._matches, document, request.offset, snapshot.mask)
+                    seen = continuation(self._matches, document, request.offset)
                     snapshot = replace(snapshot, continuing=seen)
                 answer = await self._source.fill(snapshot)
         except CompleterError as error:

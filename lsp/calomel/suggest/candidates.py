@@ -21,6 +21,7 @@ from calomel.infer.completer import (
     ModelInfo,
     with_line_feeds,
 )
+from calomel.infer.door import SECRET
 from calomel.infer.fitting import (
     Refuses,
     changes_only_space,
@@ -29,7 +30,7 @@ from calomel.infer.fitting import (
     line_rest,
     splits_word,
 )
-from calomel.prompts.parts import EditRegion, PromptParts, line_feeds
+from calomel.prompts.parts import EditRegion, FileText, PromptParts, line_feeds
 from calomel.selectivity.filters import fired
 from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.drafts.propose import region_texts
@@ -105,7 +106,7 @@ def read_rewrite(candidate: Candidate, text: str, start: int, end: int) -> tuple
 
     Args:
         candidate: its text replaces the region.
-        text: of the document as the model saw it, secrets masked.
+        text: of the document.
         start: where the region starts.
         end: where it ends.
     """
@@ -176,15 +177,12 @@ class CandidateSource:
         item = ""
         if selected is not None:
             start, end, item = selected.start, selected.end, selected.text
-            if snapshot.mask(item) != item:
-                return SilenceReason.SECRET
             text = text[:start] + item + text[end:]
             offset = start + len(item)
-            masked = situation.text[:start] + item + situation.text[end:]
-            situation = replace(situation, text=masked, offset=offset)
+            situation = replace(situation, text=text, offset=offset)
         stop = () if is_inert(line_rest(text[offset : offset + 4096])) else ("\n", "\r")
         answer = await self._ask("fill", snapshot, situation, stop=stop, drafts=snapshot.continuing)
-        best: Answered | None = None
+        best: Answered | None = SilenceReason.SECRET if answer.reason == SECRET else None
         decided: list[Decision] = []
         for candidate in answer.candidates:
 
@@ -228,7 +226,8 @@ class CandidateSource:
         """Have the model encode the prompt that a snapshot for text at the cursor would have."""
         parts = self._builder.build(snapshot.situation, snapshot.context_tokens).parts
         most, limit = snapshot.context_tokens, snapshot.max_tokens
-        await self._model(CompleteRequest("fill", parts, max_tokens=limit, max_context=most, ahead=True))
+        file = FileText(snapshot.text, snapshot.situation.offset - len(parts.prefix))
+        await self._model(CompleteRequest("fill", parts, max_tokens=limit, max_context=most, ahead=True, file=file))
 
     def _first_line(self, snapshot: Snapshot, whole: Decision) -> Answered | None:
         """The same text up to the end of its first non-blank line; None if it has no more than that."""
@@ -266,7 +265,7 @@ class CandidateSource:
         trained = not answer.judged and self.filter.model.kind in {"edits", "hosted"}
         rewrite = next((_edits(edits) for each, edits in read if trained and each.maker == CANVAS), None)
         drafted = tuple(_edits(edits) for each, edits in read if each.maker != CANVAS)
-        best: Answered | None = None
+        best: Answered | None = SilenceReason.SECRET if answer.reason == SECRET else None
         for candidate, edits in read:
             if self._shared:
                 await asyncio.sleep(0)
@@ -333,17 +332,18 @@ class CandidateSource:
         explicit = snapshot.explicit
         parts = self._builder.build(situation, snapshot.context_tokens).parts
         limit = max_tokens or snapshot.max_tokens
-        most = snapshot.context_tokens
+        most, at = snapshot.context_tokens, situation.offset
         if region is not None:
             most = min(most, snapshot.region.context or most)
             with_region = region_parts(parts, situation.text, situation.offset, *region, snapshot.situation.offset)
             parts = replace(with_region, edits=(*with_region.edits, *snapshot.making))
             # A region has fewer tokens than half its bytes, and rewriting it takes about as many.
             limit = min(_REGION_TOKENS, (region[1] - region[0]) // 2 + snapshot.max_tokens)
+            at = region[0]
         beside = kind == "edit" or max_tokens is not None  # text that becomes part of an edit is judged as one
         request = CompleteRequest(
             kind=kind,
-            parts=parts.with_paths(snapshot.mask),
+            parts=parts,
             max_tokens=limit,
             min_tokens=1 if explicit and kind == "fill" else 0,
             stop=stop,
@@ -352,6 +352,7 @@ class CandidateSource:
             drafts=drafts,
             own=own,
             floor=None if beside else self.filter.floor(snapshot.trigger, situation.language_id),
+            file=FileText(situation.text, at - len(parts.prefix)),
         )
         request = with_line_feeds(request)
         return await self._model(request)

@@ -7,7 +7,7 @@ else there.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final
 
@@ -62,18 +62,15 @@ def family(document: Document) -> str:
     return document.language_id if grammar is None else family_of(f"x{grammar.suffixes[0]}")
 
 
-def drafts_elsewhere(
-    documents: Documents, other: Document, hunks: Sequence[Hunk], mask: Callable[[str], str]
-) -> tuple[EditDraft, ...]:
+def drafts_elsewhere(documents: Documents, other: Document, hunks: Sequence[Hunk]) -> tuple[EditDraft, ...]:
     """What to continue in `other`, best first.
 
     Args:
         documents: all that are open.
         other: one of them.
-        hunks: the last edits of all that were not undone, newest last; masked.
-        mask: masks secrets.
+        hunks: the last edits of all that were not undone, newest last.
     """
-    text = mask(other.text)
+    text = other.text
     names = names_of(other.language_id, other.path)
     candidates = drafts(text, hunks, 0, prompt_path(other), names)
     if not candidates:

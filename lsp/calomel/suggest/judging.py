@@ -34,6 +34,7 @@ from calomel.suggest.signals import (
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Snapshot, Trigger
 from calomel.workspace.edits import Planned, TextEdit, edits_of, joined
+from calomel.workspace.secrets import writes_secret
 from calomel.workspace.settings import Aggressiveness
 
 LOG: Final = logging.getLogger(__name__)
@@ -253,6 +254,8 @@ class SuggestionFilter:
         if not edits:
             return SilenceReason.NO_CHANGE
         if not all(edit.fits(snapshot.text) for edit in edits):
+            return SilenceReason.STALE
+        if writes_secret(snapshot.text, edits_of(edits), snapshot.secrets):
             return SilenceReason.SECRET
         language = snapshot.situation.language_id
         signals = _signals(kind, snapshot, proposed)
@@ -341,8 +344,6 @@ def proposal_of(kind: Kind, snapshot: Snapshot, proposed: Proposed) -> Proposal:
         edited=snapshot.past.edited,
         withdrawn=snapshot.past.withdrawn,
         builtins=builtin_names(snapshot.situation.language_id, snapshot.situation.path),
-        masked=snapshot.situation.text,
-        mask=snapshot.mask,
         cut_off=proposed.cut_off,
         errors=errors,
     )

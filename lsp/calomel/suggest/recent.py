@@ -14,7 +14,7 @@ from calomel.prompts.parts import Hunk, line_feeds
 from calomel.selectivity.intent import words_changed
 from calomel.selectivity.proposal import Recent
 from calomel.workspace.documents import TextChange
-from calomel.workspace.edits import edits_of, minimal_edits
+from calomel.workspace.edits import edits_of, minimal_edits, place_of
 
 # Edits that are considered; older ones belonged to something else.
 _EDITS: Final = 16
@@ -94,18 +94,6 @@ def course(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Course:
         steps=tuple(reversed(steps)),
         back=bool(made) and made[0][0] in gone and made[0][0] == len(last) - 1,
     )
-
-
-def place_of(text: str, row: int, lines: str) -> int | None:
-    """The offset of `lines`, of several the one nearest to line `row`; None if they are not in `text`."""
-    if lines and (only := text.find(lines)) == text.rfind(lines):
-        return None if only < 0 else only
-    *above, below = text.split("\n", row)
-    wanted = len(text) - len(below) if len(above) == row else len(text)
-    if not lines:
-        return wanted
-    places = [at for at in (text.rfind(lines, 0, wanted + len(lines)), text.find(lines, wanted)) if at >= 0]
-    return min(places, key=lambda at: abs(at - wanted), default=None)
 
 
 _REMEMBERED: Final = 16

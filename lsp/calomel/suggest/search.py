@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -146,9 +146,7 @@ async def next_edits(source: CandidateSource, snapshot: Snapshot) -> list[Answer
     for place in _likely(snapshot.situation.offset, proposed, places, low, high):
         if any(start <= place < end for start, end in regions):
             continue
-        situation = snapshot.at(place)
-        if situation is None:
-            return [SilenceReason.STALE]
+        situation = replace(snapshot.situation, offset=place)
         bounds = snapshot.region.extended() if snapshot.extended and not regions else snapshot.region
         start, end = snapshot.region_at(place, bounds.within(bounds.context or snapshot.context_tokens))
         regions.append((max(start, low), min(end, high)))
@@ -179,8 +177,6 @@ async def agreed(source: CandidateSource, snapshot: Snapshot, proposed: Sequence
     """A draft confirmed by a model that only fills holes: it writes the draft's text, or fills its hole, by itself."""
     held: Answered = SilenceReason.NOT_TRAINED_FOR_EDITS
     for draft in proposed[:_AGREED]:
-        if snapshot.at(draft.start) is None:
-            return SilenceReason.STALE
         answer = await source.put(snapshot, draft)
         if isinstance(answer, Decision):
             held = better(held, answer)

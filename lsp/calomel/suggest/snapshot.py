@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from calomel.code.names import COMMON, Names
 from calomel.infer.completer import Draft, Kind, ModelInfo
-from calomel.prompts.parts import Excerpt, Hunk, RegionBounds, line_end, line_start, region_around
+from calomel.prompts.parts import Hunk, RegionBounds, line_end, line_start, region_around
 from calomel.selectivity.proposal import Recent
 from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.recent import Past
 from calomel.workspace.documents import Document
-from calomel.workspace.syntax import SyntaxTrees
+from calomel.workspace.syntax import CodeSnapshot
 from calomel.workspace.workspace import Situation
 
 
@@ -82,28 +82,13 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
-    """The syntax of a document, for as long as it has the text that it had when this was made."""
-
-    trees: SyntaxTrees
-    document: Document
-    revision: int
-
-    def scope(self, offset: int) -> tuple[int, int] | None:
-        """Start and end of the innermost function or class around an offset; None if there is none."""
-        scopes = self.trees.scopes(self.document, offset)
-        return next(((each.start, each.end) for each in reversed(scopes) if each.kind != "block"), None)
-
-
-@dataclass(frozen=True, slots=True)
 class Snapshot:
     """One cursor in one document at one moment, with all that its suggestions depend on.
 
-    Whoever answers is handed this and asks neither the editor nor the workspace.
+    Plain data that nobody changes: whoever answers is handed this and asks neither the editor nor the workspace.
 
     Attributes:
-        text: of the document, unmasked; never leaves the editor's side.
-        situation: the same text, masked, with everything else that goes into a prompt.
+        situation: the text, and everything else that goes into a prompt.
         trigger: what made the editor ask.
         info: the model that is asked.
         path: of the document, as in hunks; None when all are its own.
@@ -112,12 +97,11 @@ class Snapshot:
         decisions: how many of the last suggestions were accepted, and how many rejected.
         max_tokens: limit of the answer.
         context_tokens: limit of the prompt.
-        mask: masks secrets in a text.
         region: how much the model may rewrite at once.
         past: what the last edits of this document did, however long ago, and which of them were undone.
         own: the last edits of this document, newest last, unless they were just undone.
-        hunks: the last edits of all documents that rules go on with, newest last; masked.
-        making: the edit in progress, masked. It has not settled, but says most about the next one.
+        hunks: the last edits of all documents that rules go on with, newest last.
+        making: the edit in progress. It has not settled, but says most about the next one.
         continuing: how the line at the cursor goes on in other places.
         selected: the completion item that the editor has selected.
         diagnostics: problems that the editor shows, as hints.
@@ -128,12 +112,10 @@ class Snapshot:
         lines: limit of a text at the cursor; None without one.
         extended: the region at the cursor is larger than usual.
         finishing: text for the cursor may finish what was left unfinished there.
+        secrets: of other open documents: no suggestion writes them.
         within: the part of the text that may be rewritten: all separate edits in it are offered. Without it, only one.
-        excerpts: excerpts of other files for an offset, if the document has not changed since; None for those of the
-            situation.
     """
 
-    text: str
     situation: Situation
     trigger: Trigger
     info: ModelInfo
@@ -143,7 +125,6 @@ class Snapshot:
     decisions: tuple[int, int]
     max_tokens: int
     context_tokens: int
-    mask: Callable[[str], str]
     region: RegionBounds = field(default_factory=RegionBounds)
     past: Past = field(default_factory=Past)
     own: tuple[Hunk, ...] = ()
@@ -155,31 +136,26 @@ class Snapshot:
     drafts: tuple[EditDraft, ...] | None = None
     names: Names = COMMON
     place: str = ""
-    code: Code | None = None
+    code: CodeSnapshot | None = None
     lines: int | None = None
     extended: bool = False
     finishing: bool = False
+    secrets: frozenset[str] = frozenset()
     within: tuple[int, int] | None = None
-    excerpts: Callable[[int], tuple[Excerpt, ...] | None] | None = None
 
     @property
     def explicit(self) -> bool:
         """Whether the user pressed a key for it."""
         return self.trigger is Trigger.EXPLICIT
 
+    @property
+    def text(self) -> str:
+        """The document's."""
+        return self.situation.text
+
     def errors(self, start: int, end: int, text: str) -> tuple[int, int] | None:
         """How many syntax errors there are, and how many with `start:end` replaced by a text; None if unknown."""
-        code = self.code
-        if code is None or code.document.revision != code.revision:
-            return None
-        return code.trees.errors_after(code.document, start, end, text)
-
-    def at(self, place: int) -> Situation | None:
-        """The situation at another place; None if the document has changed."""
-        if place == self.situation.offset or self.excerpts is None:
-            return replace(self.situation, offset=place)
-        related = self.excerpts(place)
-        return None if related is None else replace(self.situation, offset=place, related=related)
+        return None if self.code is None else self.code.errors(start, end, text)
 
     def region_at(self, place: int, bounds: RegionBounds) -> tuple[int, int]:
         """The lines around a place that a model rewrites: a whole function, or the whole text, if it is small."""

@@ -6,11 +6,9 @@ A stream that lost its start with every request would never hit the prefix cache
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,17 +20,16 @@ from calomel.infer.completer import Complete, CompleteAnswer, CompleteRequest, C
 from calomel.infer.fitting import splits_word
 from calomel.infer.in_process import answer
 from calomel.prompts.edit_prompt import EditPrompt, same_file
-from calomel.prompts.parts import Hunk, line_feeds
+from calomel.prompts.parts import Hunk
 from calomel.suggest.candidates import CandidateSource, context_tokens
 from calomel.suggest.judging import Answered, Decision, SuggestionFilter, better, shows
-from calomel.suggest.recent import past_of, place_of
+from calomel.suggest.recent import past_of
 from calomel.suggest.search import next_edits
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.snapshot import Code, Snapshot, Trigger
+from calomel.suggest.snapshot import Snapshot, Trigger
 from calomel.workspace.documents import Document
 from calomel.workspace.edits import TextEdit, apply, edits_of
 from calomel.workspace.privacy import secret_pattern
-from calomel.workspace.secrets import SecretFinder, mask_both
 from calomel.workspace.syntax import SyntaxTrees
 from calomel.workspace.workspace import Situation
 
@@ -47,61 +44,23 @@ def named(prompt: EditPrompt) -> EditPrompt:
     )
 
 
-def masked(prompt: EditPrompt, mask: Callable[[str], str]) -> EditPrompt:
-    """The prompt as a model may see it; `mask` hides secrets in a text that may be cut, and keeps lengths."""
-    whole = prompt.prefix + prompt.region + prompt.suffix
-    text = mask(whole)
-    edits = tuple(each for each in prompt.edits if each.path == prompt.path or names_no_secret(each.path))
-    related = tuple(each for each in prompt.related if names_no_secret(each.path))
-    start, end = len(prompt.prefix), len(prompt.prefix) + len(prompt.region)
+def readable(prompt: EditPrompt) -> EditPrompt:
+    """The prompt without files that hold secrets by their names: no `.env`, no key."""
     return replace(
         prompt,
-        prefix=text[:start],
-        region=text[start:end],
-        suffix=text[end:],
-        edits=_masked_edits(edits, {**{each.path: each.text for each in related}, prompt.path: whole}, mask),
+        edits=tuple(each for each in prompt.edits if each.path == prompt.path or names_no_secret(each.path)),
         # A client's first snippet is its best one; our best one comes last, next to the file.
-        related=tuple(replace(each, text=mask(each.text)) for each in reversed(related)),
+        related=tuple(each for each in reversed(prompt.related) if names_no_secret(each.path)),
     )
 
 
 def names_no_secret(path: str) -> bool:
-    """Whether a file that a client shows beside its own may be shown, by its name: no `.env`, no key."""
+    """Whether a file that a client shows beside its own may be shown, by its name."""
     return secret_pattern(Path(path)) is None
-
-
-def _masked_edits(edits: Sequence[Hunk], texts: dict[str | None, str], mask: Callable[[str], str]) -> tuple[Hunk, ...]:
-    """The edits, cut from masked texts: their lines alone do not say what stood around them.
-
-    Args:
-        edits: oldest first.
-        texts: what is known of files, by path; the edits are taken back one after another.
-        mask: as in `masked`.
-    """
-    shown: list[Hunk] = []
-    for number, edit in enumerate(reversed(edits)):
-        before, after, now = line_feeds(edit.before), line_feeds(edit.after), line_feeds(texts.get(edit.path, ""))
-        place = place_of(now, edit.start_line, after) if now and number < _TAKEN_BACK else None
-        if place is None:
-            was, now = mask_both(edit.before, edit.after, mask)
-            shown.append(replace(edit, before=was, after=now))
-            continue
-        old = now[:place] + before + now[place + len(after) :]
-        texts[edit.path] = old
-        was, now = mask_both(old, now, mask)
-        before, after = was[place : place + len(before)], now[place : place + len(after)]
-        if "\r\n" in edit.before + edit.after:
-            before, after = before.replace("\n", "\r\n"), after.replace("\n", "\r\n")
-        shown.append(replace(edit, before=before, after=after))
-    return tuple(reversed(shown))
 
 
 # Characters considered on either side of a region: all that a model reads, and more than most files have.
 _NEAR: Final = 131_072
-# How many of the last edits are looked at in the whole text: more than a model reads.
-_TAKEN_BACK: Final = 24
-# Seconds between two pieces of a long text that is searched for secrets: a turn for event loop and engine.
-_PAUSE: Final = 0.001
 # Clients ask when something was just typed; none says how long ago.
 _SINCE_EDIT: Final = 0.5
 
@@ -163,7 +122,6 @@ class EditService:
         context: int | None = None,
     ) -> None:
         self.filter = filter
-        self.secrets = SecretFinder(partial(time.sleep, _PAUSE))
         self._context = context
         self._builder = ContextBuilder(EstimateCounter())
         self._streams = Streams()
@@ -184,9 +142,7 @@ class EditService:
             EngineError: the engine refused or failed.
         """
         self.filter.know(info)
-        shown = named(_near(prompt))
-        # Searching megabytes for secrets takes seconds, for which others must not wait.
-        hidden = await asyncio.to_thread(masked, shown, self.secrets.mask_part)
+        shown = readable(named(_near(prompt)))
         done: list[CompleteAnswer] = []
 
         async def ask(request: CompleteRequest) -> CompleteAnswer:
@@ -194,9 +150,9 @@ class EditService:
             return done[-1]
 
         source = CandidateSource(self._builder, ask, self.filter, shared=True)
-        snapshot = await self._snapshot(shown, hidden, info, client, max_tokens)
+        snapshot = await self._snapshot(shown, info, client, max_tokens)
         try:
-            answered = await _look(source, snapshot, fills=hidden.cursor is not None)
+            answered = await _look(source, snapshot, fills=shown.cursor is not None)
         except DeadlineExceededError:
             # An edit that comes too late is not an error: the user types on.
             answered = [SilenceReason.TIMEOUT]
@@ -214,15 +170,13 @@ class EditService:
         moved = [TextEdit(a - start, b - start, new) for a, b, new in edits]
         return RegionAnswer(apply(shown.region, moved), decisions, edits, work=ModelWork.of(done))
 
-    async def _snapshot(
-        self, shown: EditPrompt, hidden: EditPrompt, info: ModelInfo, client: str, max_tokens: int
-    ) -> Snapshot:
+    async def _snapshot(self, shown: EditPrompt, info: ModelInfo, client: str, max_tokens: int) -> Snapshot:
         path, key = shown.path, f"{client}\0{shown.path or ''}"
-        text, seen = (each.prefix + each.region + each.suffix for each in (shown, hidden))
+        text = shown.prefix + shown.region + shown.suffix
         offset = len(shown.prefix) + (shown.cursor or 0)
-        stream = self._streams.follow(key, hidden.edits)
+        stream = self._streams.follow(key, shown.edits)
         past = await asyncio.to_thread(past_of, text, shown.edits, path)
-        document = Document(key, "", None, seen, path)
+        document = Document(key, "", None, text, path)
         syntax = SyntaxTrees()
         syntax.opened(document)
         # Yield before and after the parse: nobody else changes this document.
@@ -230,19 +184,18 @@ class EditService:
         await syntax.parse(document)
         await asyncio.sleep(0)
         own = tuple(hunk for hunk in shown.edits if hunk.path == path)
-        region = len(hidden.prefix), len(hidden.prefix) + len(hidden.region)
+        region = len(shown.prefix), len(shown.prefix) + len(shown.region)
         return Snapshot(
-            text=text,
             situation=Situation(
                 uri=key,
                 path=path,
                 language_id=language_of(path),
-                text=seen,
+                text=text,
                 offset=offset,
                 revision=0,
                 hunks=stream.hunks,
                 hops=stream.hops,
-                related=hidden.related,
+                related=shown.related,
             ),
             trigger=Trigger.EDIT,
             info=info,
@@ -250,15 +203,14 @@ class EditService:
             recent=past.edited,
             past=past,
             own=own,
-            hunks=hidden.edits,
+            hunks=shown.edits,
             since_edit=_SINCE_EDIT if shown.edits else None,
             decisions=(0, 0),
             max_tokens=max_tokens,
             context_tokens=context_tokens(info, self._context, max_tokens),
-            mask=self.secrets.mask,
             region=info.region,
             place=syntax.in_comment_or_string(document, offset) or "code",
-            code=Code(syntax, document, document.revision),
+            code=syntax.snapshot(document),
             within=region,
         )
 

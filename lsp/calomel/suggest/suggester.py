@@ -269,7 +269,10 @@ class Suggester(Listener):
         self._answering.forget(document.uri)
 
     def withdrawn(self) -> None:
-        """Drop all cached answers: of another model, or perhaps from text that no model may see any more."""
+        """Drop answers, running questions too: of another model, or perhaps from text that may not be seen any more."""
+        run = self._answering.flight.running
+        if run is not None:
+            run.task.cancel()
         self._answering.clear()
 
     def _was_accepted(self, offer: Offer) -> None:

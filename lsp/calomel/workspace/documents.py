@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -148,6 +149,12 @@ class Document:
 
     def __len__(self) -> int:
         return self._starts[-1]
+
+    def copy(self) -> Document:
+        """The document as it is now; later changes do not reach it."""
+        copied = copy(self)
+        copied._lines = [*self._lines]  # noqa: SLF001 (its own class)
+        return copied
 
     @property
     def line_count(self) -> int:

@@ -239,3 +239,15 @@ def _is_skin_tone(character: str) -> bool:
 
 def _is_flag_letter(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def place_of(text: str, row: int, lines: str) -> int | None:
+    """The offset of `lines`, of several the one nearest to line `row`; None if they are not in `text`."""
+    if lines and (only := text.find(lines)) == text.rfind(lines):
+        return None if only < 0 else only
+    *above, below = text.split("\n", row)
+    wanted = len(text) - len(below) if len(above) == row else len(text)
+    if not lines:
+        return wanted
+    places = [at for at in (text.rfind(lines, 0, wanted + len(lines)), text.find(lines, wanted)) if at >= 0]
+    return min(places, key=lambda at: abs(at - wanted), default=None)

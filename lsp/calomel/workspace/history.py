@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
 from calomel.prompts.parts import SIZE_LIMIT, Hunk, text_hunks
 from calomel.workspace.documents import Document, TextChange
-from calomel.workspace.secrets import mask_both
 
 # A change that reverts more than this many others is a rewrite, not an undo.
 _UNDO_DEPTH: Final = 64
@@ -104,10 +101,6 @@ LINE_SPAN: Final = 8
 PAUSE_SECONDS: Final = 1.0
 
 
-# A hunk, and the same as a model may see it.
-_Edit = tuple[Hunk, Hunk]
-
-
 class Episode:
     """One edit, open until another one begins. It holds whole texts, which Python shares rather than copies.
 
@@ -135,16 +128,12 @@ class Episode:
         self._updated = now
         self._latest = change.start_line + change.inserted.count("\n")
 
-    def hunks(self, text: str, mask: Callable[[str], str]) -> tuple[_Edit, ...]:
+    def hunks(self, text: str) -> tuple[Hunk, ...]:
         """What the edit did until the document had `text`, split where the user paused."""
-        edits: list[_Edit] = []
-        for old, new in pairwise([self._base, text] if self._paused is None else [self._base, self._paused, text]):
-            made = masked = text_hunks(self.path, old, new, predicted=self.predicted)
-            shown = mask_both(old, new, mask) if made else (old, new)
-            if shown[0] is not old or shown[1] is not new:
-                masked = text_hunks(self.path, old, new, predicted=self.predicted, shown=shown)
-            edits += zip(made, masked, strict=True)
-        return tuple(edits)
+        texts = [self._base, text] if self._paused is None else [self._base, self._paused, text]
+        return tuple(
+            hunk for old, new in pairwise(texts) for hunk in text_hunks(self.path, old, new, predicted=self.predicted)
+        )
 
 
 def prompt_path(document: Document) -> str:
@@ -170,20 +159,15 @@ class History:
 
     The stream is append-only: a returned hunk never changes and keeps its place, until a limit is reached and the older
     half is dropped, or a document is forgotten.
-
-    Args:
-        mask: hides secrets in a document's whole text, and keeps its lines. What announces a secret may stand far above
-            the lines of an edit.
     """
 
-    def __init__(self, mask: Callable[[str], str] = lambda text: text) -> None:
-        self._mask = mask
+    def __init__(self) -> None:
         self._stream: list[Hunk] = []
-        # Hunks of the stream, and of the edit in progress as it was read last, that a model sees differently.
-        self._masked: dict[Hunk, Hunk] = {}
         # The document of each hunk.
         self._uris: list[str] = []
         self._characters = 0
+        # The last text of closed documents with edits in the stream.
+        self._texts: dict[str, str] = {}
         self._open: Episode | None = None
         # The document of the open edit.
         self._document: Document | None = None
@@ -216,22 +200,16 @@ class History:
         """The edit in progress, as it is now; empty when there is none."""
         if self._open is None or self._document is None:
             return ()
-        return self._known(self._open.hunks(self._document.text, self._mask))
+        return self._open.hunks(self._document.text)
 
-    def masked(self, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
-        """These hunks of the stream and of the edit in progress as a model may see them."""
-        return tuple(
-            self._masked.get(each) or replace(each, before=self._mask(each.before), after=self._mask(each.after))
-            for each in hunks
-        )
+    def edits(self, path: str) -> tuple[Hunk, ...]:
+        """All edits of the documents that prompts call `path`, oldest first, the one in progress last."""
+        return tuple(hunk for hunk in (*self._stream, *self.open_edit()) if hunk.path == path)
 
-    def _known(self, edits: Sequence[_Edit]) -> tuple[Hunk, ...]:
-        news = {each: shown for each, shown in edits if each != shown}
-        if news:
-            # Of the edit in progress, each key makes another one.
-            kept = set(self._stream)
-            self._masked = {each: shown for each, shown in self._masked.items() if each in kept} | news
-        return tuple(each for each, _ in edits)
+    def closed_texts(self, path: str) -> tuple[str, ...]:
+        """The last text of each closed document that prompts call `path`, if it has edits in the stream."""
+        uris = {uri for hunk, uri in zip(self._stream, self._uris, strict=True) if hunk.path == path}
+        return tuple(self._texts[uri] for uri in uris if uri in self._texts)
 
     def settle(self) -> None:
         """Finish the edit in progress: the user went to another file, or saved."""
@@ -249,6 +227,7 @@ class History:
         if self._open is not None and self._open.uri == uri:
             self._open = None
         self._steps.pop(uri, None)
+        self._texts.pop(uri, None)
         if uri in self._uris:
             kept = [(hunk, of) for hunk, of in zip(self._stream, self._uris, strict=True) if of != uri]
             self._stream, self._uris = [hunk for hunk, _ in kept], [of for _, of in kept]
@@ -260,6 +239,8 @@ class History:
         if self._open is not None and self._open.uri == document.uri:
             self.settle()
         self._steps.pop(document.uri, None)
+        if document.uri in self._uris:
+            self._texts[document.uri] = document.text
 
     def latest(self, uri: str) -> Origin | None:
         """What the latest change of a document was recognised as; None when it has none."""
@@ -271,7 +252,7 @@ class History:
         if self._open is None:
             return
         if self._open.uri == document.uri:
-            self._append(document.uri, self._known(self._open.hunks(text_before(document, change), self._mask)))
+            self._append(document.uri, self._open.hunks(text_before(document, change)))
         else:
             self._append(self._open.uri, self.open_edit())
         self._open = None
@@ -287,6 +268,7 @@ class History:
         ):
             self._characters -= _size(self._stream.pop(0))
             del self._uris[0]
+        self._texts = {uri: text for uri, text in self._texts.items() if uri in self._uris}
         self.hops += 1
 
 

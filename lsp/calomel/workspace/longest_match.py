@@ -159,8 +159,7 @@ class _InFile:
         """As in a document; an empty line where there is a secret."""
         row, before = self.ngrams.line_of(self.at)
         lines = self.segment.lines(self.file, row, row + 1)
-        shown = self.segment.masked_lines(self.file, row, row + 1)
-        return (lines[0].rstrip("\r\n") if lines and lines == shown else ""), before
+        return (lines[0].rstrip("\r\n") if lines and not self.segment.has_secret(self.file, row) else ""), before
 
 
 class LongestMatch(Listener):
@@ -169,7 +168,6 @@ class LongestMatch(Listener):
     def __init__(
         self,
         tokens: int = TOKENS,
-        shows: Callable[[Document, int], bool] = lambda _document, _row: True,
         index: Index | None = None,
         permits: Callable[[str], bool] = lambda _name: True,
     ) -> None:
@@ -177,12 +175,10 @@ class LongestMatch(Listener):
 
         Args:
             tokens: in all open documents that are searched.
-            shows: says of a line of a document whether it may be repeated.
             index: of the files that are not open.
             permits: says of a file, by its name in prompts, whether it may be used.
         """
         self._limit = tokens
-        self._shows = shows
         self._index = Index() if index is None else index
         self._permits = permits
         # The one used last is at the end.
@@ -293,7 +289,7 @@ class LongestMatch(Listener):
 
     def _may_repeat(self, place: _InDocument | _InFile) -> bool:
         if isinstance(place, _InDocument):
-            return self._shows(place.lines.document, place.lines.row(place.at))
+            return True
         file = place.segment.files[place.file]
         return self._permits(file.name) and Path(file.path).exists()
 

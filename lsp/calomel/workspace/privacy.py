@@ -366,10 +366,6 @@ class Privacy:
         """Whether secrets are masked; the user can turn it off."""
         return self._rules[0].mask_secrets
 
-    def mask(self, text: str) -> str:
-        """The text with every character of a secret replaced by `*`, line ends kept; the same object without any."""
-        return secrets.masked(text, self.spans(text))
-
     def spans(self, text: str) -> tuple[secrets.Span, ...]:
         """The secrets in the text, as (start, end, kind), ascending and disjoint."""
         return secrets.spans(text) if self.masks else ()

@@ -320,8 +320,8 @@ class Related(Listener):
         taken: list[tuple[str, int, list[str]]] = []
         texts: set[str] = set()
         for each in merge(candidates):
-            name, lines, shown = self._read(each)
-            text = "".join(shown)
+            name, lines = self._read(each)
+            text = "".join(lines)
             bare = text.strip()
             if not bare or bare in texts or each.word not in text:
                 continue
@@ -374,21 +374,19 @@ class Related(Listener):
         at = _found_again(document, each.start, lines) if lines else None
         return None if at is None else replace(each, start=at, end=min(at + len(lines), document.line_count))
 
-    def _read(self, each: Passage) -> tuple[str, list[str], list[str]]:
-        """A file's name in prompts, and the candidate's lines: as they are, and cut from the text without secrets."""
+    def version(self, path: Path) -> tuple[str, tuple[tuple[int, int], ...]] | None:
+        """The text of an indexed file as it was read, and the secrets in it; None if it is not in the index."""
+        place = self.index.place(str(path))
+        return None if place is None else place.segment.version(place.number)
+
+    def _read(self, each: Passage) -> tuple[str, list[str]]:
+        """A file's name in prompts, and the lines of a candidate."""
         document, place = self._documents.get(each.path), self.index.place(each.path)
-        masks = self._privacy is not None and self._privacy.masks
         if document is not None:
-            name, lines = document.path or each.path.rpartition("/")[2], document.lines(each.start, each.end)
-            if self._privacy is None or not lines:
-                return name, lines, lines
-            start, end = document.line_start(each.start), document.line_start(each.end)
-            return name, lines, [self._privacy.mask(document.text)[start:end]]
+            return document.path or each.path.rpartition("/")[2], document.lines(each.start, each.end)
         if place is None:
-            return "", [], []
-        lines = place.segment.lines(place.number, each.start, each.end)
-        shown = place.segment.masked_lines(place.number, each.start, each.end) if masks else lines
-        return place.file.name, lines, shown
+            return "", []
+        return place.file.name, place.segment.lines(place.number, each.start, each.end)
 
     def _give_unsaved(self, current: Document) -> None:
         """Give the index what was typed in other documents: it is part of the workspace too."""

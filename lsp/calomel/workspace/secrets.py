@@ -13,7 +13,6 @@ from enum import Enum
 from itertools import accumulate
 from typing import Final
 
-from calomel.prompts.parts import changed_span
 from calomel.workspace.secret_patterns import (
     PATTERNS,
     find_below,
@@ -216,19 +215,15 @@ class SecretFinder:
                         break
         return spans
 
-    def mask(self, text: str) -> str:
-        """The text with every character of a secret replaced; the same object when there is none."""
-        return masked(text, self.spans(text))
-
-    def mask_part(self, text: str) -> str:
-        """The same for a part of an unknown text: what announces its first lines may stand above them."""
+    def part_spans(self, text: str) -> tuple[tuple[int, int], ...]:
+        """The same without kinds for a part of an unknown text: what announces its first lines may stand above them."""
         lines = text.replace("\r", "\n").split("\n")
         spans = list(self.spans(text))
         unannounced = find_unannounced(lines)
         if unannounced:
             starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
             spans += [(starts[number] + start, starts[number] + end, "key") for number, start, end in unannounced]
-        return masked(text, joined(spans))
+        return tuple((start, end) for start, end, _ in joined(spans))
 
     def _find(self, text: str) -> tuple[Span, ...]:
         text = text.replace("\r", "\n") if "\r" in text else text
@@ -275,43 +270,42 @@ class SecretFinder:
         return [(number, value) for number, value in whole if value is not _CLEAN]
 
 
-_FINDER: Final = SecretFinder()
 # Shared, so that what is known about lines is kept.
-spans = _FINDER.spans
-mask = _FINDER.mask
+FINDER: Final = SecretFinder()
+spans = FINDER.spans
 
 
-def masked(text: str, spans: Sequence[Span]) -> str:
-    """The text with these spans replaced by asterisks."""
+def masked(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """The text with every character of these spans (in order, disjoint) replaced by an asterisk."""
     if not spans:
         return text
     parts = []
     at = 0
-    for start, end, _ in spans:
+    for start, end in spans:
         parts += [text[at:start], _MASK * (end - start)]
         at = end
     return "".join([*parts, text[at:]])
 
 
-def mask_both(old: str, new: str, mask: Callable[[str], str]) -> tuple[str, str]:
-    """A text before and after a change, masked: what either hides of their common text is hidden in both.
-
-    The half of a key does not look like one before its other half, or the quote behind it, is typed.
-    """
-    was, now = mask(old), mask(new)
-    if was is old and now is new:
-        return was, now
-    start, old_end, new_end = changed_span(old, new)
-    head = _hidden(was[:start], now[:start])
-    tail = _hidden(was[old_end:], now[new_end:])
-    return head + was[start:old_end] + tail, head + now[start:new_end] + tail
+# Characters before a text on its line that say what it is, such as `password = `.
+_NAMED_WITHIN: Final = 400
 
 
-def _hidden(one: str, other: str) -> str:
-    """What one text shows and the other, the same text, does not hide."""
-    if one == other:
-        return one
-    return "".join(_MASK if _MASK in pair else pair[0] for pair in zip(one, other, strict=True))
+def writes_secret(text: str, edits: Iterable[tuple[int, int, str]], known: Iterable[str] = ()) -> bool:
+    """Whether an edit writes a secret somewhere new: a known one, one of the text's own, or one by its line."""
+    values: set[str] | None = None
+    for start, _, new in edits:
+        if not new.strip():
+            continue
+        before = text[max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1 : start][-_NAMED_WITHIN:]
+        if any(end > len(before) for _, end, _ in spans(before + new)):
+            return True
+        if values is None:
+            own = {text[low:high] for low, high, _ in spans(text)}
+            values = {value for value in own.union(known) if len(value) >= _SHORTEST_REPEATED}
+        if any(value in new for value in values):
+            return True
+    return False
 
 
 def _again(text: str, spans: Sequence[Span]) -> Iterator[Span]:

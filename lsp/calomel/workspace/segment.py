@@ -25,7 +25,7 @@ from calomel.code.names import parts
 from calomel.code.trees import parse
 from calomel.workspace.documents import Document
 from calomel.workspace.ngrams import Ngrams, Numbers
-from calomel.workspace.secrets import masked, spans
+from calomel.workspace.secrets import spans
 from calomel.workspace.syntax import outline_by_lines
 
 _WORD: Final = re.compile(r"[^\W\d]\w+")
@@ -262,12 +262,17 @@ class Segment:
             self._lines[file] = lines
         return lines[start:end]
 
-    def masked_lines(self, file: int, start: int, end: int) -> list[str]:
-        """The same without secrets."""
+    def version(self, file: int) -> tuple[str, tuple[tuple[int, int], ...]]:
+        """The text of a file as it was read, and the secrets in it."""
+        return self._text(file), self.files[file].secrets
+
+    def has_secret(self, file: int, row: int) -> bool:
+        """Whether there is a secret in a line, or a part of one."""
         secrets = self.files[file].secrets
         if not secrets:
-            return self.lines(file, start, end)
-        return split_lines(masked(self._text(file), [(*span, "") for span in secrets]))[start:end]
+            return False
+        start, end = (sum(map(len, self.lines(file, 0, number))) for number in (row, row + 1))
+        return any(low < end and start < high for low, high in secrets)
 
     def _text(self, file: int) -> str:
         return decompress(self.files[file].text).decode("utf-8", "surrogatepass")

@@ -261,22 +261,12 @@ class SyntaxTrees(Listener):
 
     def scopes(self, document: Document, offset: int) -> tuple[Definition, ...]:
         """The definitions that enclose `offset`, the innermost last."""
+        return scopes_in(document, self.tree(document), self._state(document).grammar, offset)
+
+    def snapshot(self, document: Document) -> CodeSnapshot:
+        """The syntax of the document as it is now."""
         tree, grammar = self.tree(document), self._state(document).grammar
-        if tree is None or grammar is None:
-            return scopes_by_indentation(document, offset)
-        text = document.text
-        line_start = document.line_start(document.line_of(offset))
-        blank = not text[line_start:offset].strip()
-        # On an empty line, or at the end of one, the tree has already left the block, but the user has not.
-        before = max(0, len(text[:offset].rstrip()) - 1)
-        at = before if grammar.indented and blank else max(0, offset - grammar.indented)
-        found = [
-            each
-            for each in enclosing(tree, grammar, text, at)
-            if offset < each.end or not blank or document.place(each.head)[1] < offset - line_start
-        ]
-        scopes = tuple(found)
-        return scopes + _unfinished(document, offset, scopes) if in_error(tree, before) else scopes
+        return CodeSnapshot(document.copy(), None if tree is None else tree.copy(), grammar, self._parse_seconds)
 
     def identifiers_near(self, document: Document, offset: int) -> tuple[str, ...]:
         """Distinct names without keywords: of the nearest lines, then of enclosing signatures, then of more lines."""
@@ -315,27 +305,6 @@ class SyntaxTrees(Listener):
             return "string" if kind == "string" and begins_unclosed_string(tree, opened) else None
         return found
 
-    def errors_after(self, document: Document, start: int, end: int, text: str) -> tuple[int, int] | None:
-        """Errors of the document, before and after replacing its characters from `start` to `end` by `text`.
-
-        Costs a small part of `error_count` of both, since the tree exists. None in the same cases.
-        """
-        tree, grammar = self.tree(document), self._state(document).grammar
-        parser = None if tree is None or grammar is None else parser_for(grammar)
-        if tree is None or parser is None:
-            return None
-        before, whole = errors(tree.root_node, grammar), document.text
-        if before is None or whole[start:end] == text:
-            return None if before is None else (before, before)
-        lazy = LazyTree.beginning_with(tree.copy(), parser, self._clock)
-        lazy.edit(document, document.replacing(start, end, text))
-        after = lazy.get(whole[:start] + text + whole[end:], self._parse_seconds)
-        counted = None if after is None else errors(after.root_node, grammar)
-        if after is None or counted is None:
-            return None
-        words = (each.span() for each in WORD.finditer(text) if each[0] in grammar.reserved) if grammar else ()
-        return before, counted + sum(_is_taken_for_name(after, start + first, start + last) for first, last in words)
-
     def _state(self, document: Document) -> _State:
         state = self._states.get(document.uri)
         if state is None or state.document is not document or state.revision != document.revision:
@@ -343,6 +312,63 @@ class SyntaxTrees(Listener):
             self.opened(document)
             state = self._states[document.uri]
         return state
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSnapshot:
+    """The syntax of one text, which nobody changes any more.
+
+    Attributes:
+        document: a copy of its own.
+        tree: None without a grammar, for a huge text, and where parsing took too long.
+        parse_seconds: limit of one parse.
+    """
+
+    document: Document
+    tree: Tree | None
+    grammar: Grammar | None
+    parse_seconds: float = _PARSE_SECONDS
+
+    def scope(self, offset: int) -> tuple[int, int] | None:
+        """Start and end of the innermost function or class around an offset; None if there is none."""
+        scopes = scopes_in(self.document, self.tree, self.grammar, offset)
+        return next(((each.start, each.end) for each in reversed(scopes) if each.kind != "block"), None)
+
+    def errors(self, start: int, end: int, text: str) -> tuple[int, int] | None:
+        """How many syntax errors there are, and how many with `start:end` replaced by a text; None if unknown."""
+        tree, grammar, document = self.tree, self.grammar, self.document
+        parser = None if tree is None or grammar is None else parser_for(grammar)
+        if tree is None or parser is None or grammar is None:
+            return None
+        before, whole = errors(tree.root_node, grammar), document.text
+        if before is None or whole[start:end] == text:
+            return None if before is None else (before, before)
+        lazy = LazyTree.beginning_with(tree.copy(), parser, Work())
+        lazy.edit(document, document.replacing(start, end, text))
+        after = lazy.get(whole[:start] + text + whole[end:], self.parse_seconds)
+        counted = None if after is None else errors(after.root_node, grammar)
+        if after is None or counted is None:
+            return None
+        words = (each.span() for each in WORD.finditer(text) if each[0] in grammar.reserved)
+        return before, counted + sum(_is_taken_for_name(after, start + first, start + last) for first, last in words)
+
+
+def scopes_in(document: Document, tree: Tree | None, grammar: Grammar | None, offset: int) -> tuple[Definition, ...]:
+    """The definitions of a document that enclose `offset`, the innermost last; without a tree, by indentation."""
+    if tree is None or grammar is None:
+        return scopes_by_indentation(document, offset)
+    text = document.text
+    line_start = document.line_start(document.line_of(offset))
+    blank = not text[line_start:offset].strip()
+    # On an empty line, or at the end of one, the tree has already left the block, but the user has not.
+    before = max(0, len(text[:offset].rstrip()) - 1)
+    at = before if grammar.indented and blank else max(0, offset - grammar.indented)
+    scopes = tuple(
+        each
+        for each in enclosing(tree, grammar, text, at)
+        if offset < each.end or not blank or document.place(each.head)[1] < offset - line_start
+    )
+    return scopes + _unfinished(document, offset, scopes) if in_error(tree, before) else scopes
 
 
 def _unfinished(document: Document, offset: int, known: tuple[Definition, ...]) -> tuple[Definition, ...]:

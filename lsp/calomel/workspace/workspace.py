@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.workspace.documents import Change, Document, Documents, TextChange, file_of, paths_in, prompt_name
-from calomel.workspace.history import History, Listener, Origin
+from calomel.workspace.history import History, Listener, Origin, prompt_path
 from calomel.workspace.privacy import MAX_BYTES, Privacy, Verdict
 from calomel.workspace.related import Related
 from calomel.workspace.syntax import SyntaxTrees
@@ -24,17 +24,14 @@ class Situation:
         uri: of the document.
         path: as prompts name it.
         language_id: as the editor names it.
-        text: the whole document, secrets masked; same length as the editor's text.
+        text: the whole document.
         offset: of the cursor, in code points.
         revision: of the document.
         hunks: the settled edits, oldest first; append-only while `hops` stays the same.
         hops: grows whenever the beginning of `hunks` was dropped.
         related: excerpts of other files, the most useful one last.
         blocks: lines of the document, ascending, that are good beginnings of an excerpt.
-        masked: spans of `text` that were masked, as (start, end).
         withdrawals: grows whenever something may not be shown any more: then nothing chosen earlier is kept.
-        permits: whether a file, by its name in prompts, may still be shown: only then what was chosen earlier may be
-            kept.
     """
 
     uri: str
@@ -47,21 +44,19 @@ class Situation:
     hops: int = 0
     related: tuple[Excerpt, ...] = ()
     blocks: tuple[int, ...] = ()
-    masked: tuple[tuple[int, int], ...] = ()
     withdrawals: int = 0
-    permits: Callable[[str], bool] = field(default=lambda _name: True, compare=False, repr=False)
 
 
+# Each of them is looked at for each question.
+_MOST_GIVEN: Final = 64
+# Parts of a text, as start and end.
+Spans = tuple[tuple[int, int], ...]
 # An accepted suggestion reaches the document within this time, or never.
 _EXPECTED_SECONDS: Final = 3.0
 
 
 class Workspace:
-    """Folders, open documents and the diff stream of one editor. Used from one thread.
-
-    Attributes:
-        mask: the text without secrets, of the same length; the same object when it has none.
-    """
+    """Folders, open documents and the diff stream of one editor. Used from one thread."""
 
     def __init__(
         self,
@@ -74,8 +69,7 @@ class Workspace:
     ) -> None:
         self.folders = tuple(folders)
         self.documents = Documents()
-        self.mask: Callable[[str], str] = (lambda text: text) if privacy is None else privacy.mask
-        self.history = History(self.mask)
+        self.history = History()
         self.privacy = privacy
         self.syntax = syntax
         self.related = related
@@ -89,6 +83,10 @@ class Workspace:
         # The open documents by their names in prompts; empty until it is needed.
         self._names: dict[str, list[Document]] = {}
         self._expected: dict[str, tuple[str, float]] = {}
+        # Files of which excerpts were given: if one may not be seen any more, nothing chosen earlier is kept.
+        self._given: set[str] = set()
+        # The secrets in open documents, as of a revision.
+        self._secrets: dict[str, tuple[Document, int, Spans]] = {}
         # The value of `Privacy.changes` at the last check.
         self._rule_changes = 0
         self._withdrawals = 0
@@ -148,6 +146,7 @@ class Workspace:
         document = self.documents.pop(uri, None)
         self._names.clear()
         self._expected.pop(uri, None)
+        self._secrets.pop(uri, None)
         if uri in self._hidden:
             self._hidden.discard(uri)
         elif document is not None:
@@ -196,7 +195,7 @@ class Workspace:
         """Whether a model may see this name of prompts: each open document and each file that has it, at least one."""
         if not self._names:
             for document in self.documents.values():
-                self._names.setdefault(document.path or document.uri, []).append(document)
+                self._names.setdefault(prompt_path(document), []).append(document)
         documents, files = self._names.get(name, ()), [folder / name for folder in self.folders]
         if not all(map(self.shows, documents)):
             return False
@@ -212,35 +211,67 @@ class Workspace:
         self.look_again()
         if document is None or not shown:
             return None
-        text = self.mask(document.text)
         related = () if self.related is None else self.related.excerpts(document, offset)
         permitted = {name for name in {each.path for each in related} if self.permits(name)}
+        self._given |= permitted
+        if len(self._given) > _MOST_GIVEN or not all(map(self.permits, self._given)):
+            self._given = permitted
+            self._withdraw()
         return Situation(
             uri=uri,
             path=document.path,
             language_id=document.language_id,
-            text=text,
+            text=document.text,
             offset=max(0, min(offset, len(document))),
             revision=document.revision,
-            hunks=self.masked(self.history.settled()),
+            hunks=self.history.settled(),
             hops=self.history.hops,
             related=tuple(each for each in related if each.path in permitted),
             blocks=() if self.syntax is None else self.syntax.block_starts(document),
-            masked=() if self.privacy is None else tuple(span[:2] for span in self.privacy.spans(document.text)),
             withdrawals=self._withdrawals,
-            permits=self.permits,
         )
 
-    def masked(self, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
-        """Hunks of the history as a model may see them: cut from the whole texts before and after, without secrets."""
-        return tuple(hunks) if self.privacy is None or not self.privacy.masks else self.history.masked(hunks)
+    # What is asked when text leaves (`calomel.infer.door`).
 
-    def shows_line(self, document: Document, number: int) -> bool:
-        """Whether a model may see a line as it is: there is no secret in it, and none above that goes on in it."""
-        if not self.shows(document):
-            return False
-        start, end = document.line_start(number), document.line_start(number + 1)
-        return self.mask(document.text)[start:end] == document.text[start:end]
+    @property
+    def masks(self) -> bool:
+        """Whether the user wants secrets hidden."""
+        return self.privacy is not None and self.privacy.masks
+
+    def versions(self, name: str) -> Sequence[tuple[str, Spans]]:
+        """The newest text of each document or file that prompts call `name`, and the secrets in it."""
+        self.permits(name)  # collects the names
+        found = [(document.text, self._secrets_of(document)) for document in self._names.get(name, ())]
+        if not found and self.privacy is not None:
+            texts = self.history.closed_texts(name)
+            found = [(text, tuple(span[:2] for span in self.privacy.spans(text))) for text in texts]
+        if not found and self.related is not None:
+            versions = (self.related.version(folder / name) for folder in self.folders)
+            found = [version for version in versions if version is not None]
+        return found
+
+    def edits(self, name: str) -> Sequence[Hunk]:
+        """All edits of the documents that prompts call `name`, oldest first."""
+        return self.history.edits(name)
+
+    def permits_edits(self, name: str) -> bool:
+        """Whether a model may still see edits of a document with this name."""
+        self.look_again()
+        return bool(self.history.edits(name))
+
+    def values(self) -> Iterator[str]:
+        """Secrets of the open documents that a model may see."""
+        for document in tuple(self.documents.values()):
+            if document.uri not in self._hidden:
+                spans = self._secrets_of(document)
+                yield from (document.text[start:end] for start, end in spans)
+
+    def _secrets_of(self, document: Document) -> Spans:
+        known = self._secrets.get(document.uri)
+        if known is None or known[0] is not document or known[1] != document.revision:
+            spans = () if self.privacy is None else tuple(each[:2] for each in self.privacy.spans(document.text))
+            known = self._secrets[document.uri] = document, document.revision, spans
+        return known[2]
 
     def look_again(self) -> None:
         """Forget edits that no model may see any more: rules, names and links may have changed.
@@ -270,6 +301,7 @@ class Workspace:
 
     def _withdraw(self) -> None:
         self._withdrawals += 1
+        self._secrets.clear()
         for listener in self.listeners:
             listener.withdrawn()
 

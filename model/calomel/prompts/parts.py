@@ -1,8 +1,8 @@
 """The data of a prompt, before any format orders it, and helpers for the lines of a text.
 
 What the editor's side knows and a model may see is plain text with plain numbers, so that it can be sent to another
-process as it is. Lines are counted from 0. Nothing here has been checked for secrets: code that creates these values
-masks them first. Hunks of whole lines are the diff stream that a model reads and is trained on.
+process as it is. Lines are counted from 0. Nothing here has been checked for secrets: the door by which it leaves does
+that. Hunks of whole lines are the diff stream that a model reads and is trained on.
 """
 
 from __future__ import annotations
@@ -61,6 +61,19 @@ class Hunk:
     before: str
     after: str
     predicted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """The whole file around a window, for whoever hides secrets: what announces one may be far above it.
+
+    Attributes:
+        text: of the file.
+        start: where the window of a prompt begins in it.
+    """
+
+    text: str
+    start: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +224,7 @@ def _before_line_end(text: str, start: int) -> int:
     return start - (2 if text[start - 2 : start] == "\r\n" else 1)
 
 
-def text_hunks(
-    path: str, old: str, new: str, *, predicted: bool = False, shown: tuple[str, str] | None = None
-) -> tuple[Hunk, ...]:
+def text_hunks(path: str, old: str, new: str, *, predicted: bool = False) -> tuple[Hunk, ...]:
     """The differences of two texts as hunks of whole lines.
 
     None for whitespace-only differences, nor for those too large to be one person's edit.
@@ -223,8 +234,6 @@ def text_hunks(
         old: the text before.
         new: the text after.
         predicted: whether the user accepted the edit as a suggestion.
-        shown: the same two texts with other characters but the same lines, such as masked ones: what hunks are cut
-            from.
     """
     start, old_lines, new_lines = _changed_lines(old, new)
     if max(sum(map(len, old_lines)), sum(map(len, new_lines))) > SIZE_LIMIT:
@@ -234,11 +243,8 @@ def text_hunks(
     else:
         matcher = SequenceMatcher(None, old_lines, new_lines, autojunk=False)
         blocks = [(a, b, c, d) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal"]
-    olds, news = old_lines, new_lines
-    if shown is not None:
-        olds, news = (split_lines(text)[start:] for text in shown)
     return tuple(
-        Hunk(path, start + low, "".join(olds[low:high]), "".join(news[first:last]), predicted)
+        Hunk(path, start + low, "".join(old_lines[low:high]), "".join(new_lines[first:last]), predicted)
         for low, high, first, last in blocks
         if "".join(old_lines[low:high]).split() != "".join(new_lines[first:last]).split()
     )

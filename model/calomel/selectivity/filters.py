@@ -1,6 +1,6 @@
 """Filters of form, which nobody's text may fail, and of doubt, which weighs as much as its source's record says.
 
-Form is wrong whoever wrote it: a secret, a prompt's marker, a text that repeats its neighbours or was cut off. Doubt is
+Form is wrong whoever wrote it: a prompt's marker, a text that repeats its neighbours or was cut off. Doubt is
 evidence against a suggestion: an unknown name, a syntax error, a recent edit turned back. For a model of a few million
 weights it is as good as proof, for one that was trained on edits it hardly counts (`calomel.selectivity.record`).
 
@@ -29,27 +29,6 @@ from calomel.selectivity.syntax import TRUSTED, unbalanced, unparsable
 def no_change(proposal: Proposal, edit: Edit) -> bool:
     """Whether an edit writes what is there already."""
     return proposal.text[edit.start : edit.end] == edit.text
-
-
-# A secret is masked with asterisks, one per character. Comment banners have them too, but not inside quotes, nor after
-# an equals sign.
-_MASKED_VALUE: Final = re.compile(r"""["'`=:@]\s*\*{6,}|\*{6,}["'`@]""")
-# Characters before a text on its line that say what it is, such as `password = `.
-_NAMED_WITHIN: Final = 400
-
-
-def secret(proposal: Proposal, edit: Edit) -> bool:
-    """Whether an edit touches or adjoins what the model did not see, repeats its mask, or writes a secret itself.
-
-    Text is checked for secrets together with the line before it.
-    """
-    start, end, new = edit
-    beside = slice(max(0, start - 1), end + 1)
-    if proposal.masked and proposal.text[beside] != proposal.masked[beside]:
-        return True
-    before = head_of(proposal.text, start)[-_NAMED_WITHIN:]
-    masked = proposal.mask(before + new)[len(before) :] if new.strip() else new
-    return masked != new or _MASKED_VALUE.search(new) is not None
 
 
 def cut_off(proposal: Proposal) -> bool:
@@ -360,10 +339,9 @@ def _of(which: Callable[[Iterable[bool]], bool], check: _OfEdit) -> Filter:
     return lambda proposal: which(check(proposal, Edit(*each)) for each in proposal.edits)
 
 
-# By the reason given for a silence; the cheapest first, but secrets before anything that is a matter of taste.
+# By the reason given for a silence; the cheapest first.
 FILTERS: Final[dict[str, Filter]] = {
     "no_change": _of(all, no_change),
-    "secret": _of(any, secret),
     "cut_off": cut_off,
     "whitespace_only": _of(all, whitespace_only),
     "wrong_region": wrong_region,

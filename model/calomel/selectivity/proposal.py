@@ -45,8 +45,6 @@ class Proposal:
         edited: what the last edits did, word by word, however long ago, oldest first.
         withdrawn: the replacements made by edits that were undone.
         builtins: names that the language has without an import; None if unknown.
-        masked: `text` with every character of a secret replaced; the same length. Empty if nothing is masked.
-        mask: masks the secrets of any other text, keeping its length.
         cut_off: whether the model's answer reached its limit and ends within a line.
         errors: syntax errors of `text`, and of it with the edits and something after the last of them; None if unknown.
             Called only by the filters that need it, as it parses.
@@ -62,8 +60,6 @@ class Proposal:
     edited: tuple[Recent, ...] = ()
     withdrawn: frozenset[tuple[str, str]] = frozenset()
     builtins: frozenset[str] | None = None
-    masked: str = ""
-    mask: Callable[[str], str] = str
     cut_off: bool = False
     errors: Callable[[str], tuple[int, int] | None] = _unknown
 

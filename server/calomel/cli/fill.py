@@ -91,12 +91,8 @@ class Hole:
 
     @property
     def parts(self) -> PromptParts:
-        """What a model is shown of it: secrets are masked, those that the hole cuts in two as well."""
-        from calomel.workspace.secrets import SecretFinder
-
-        text = SecretFinder().mask(self.prefix + self.expected + self.suffix)
-        end = len(self.prefix) + len(self.expected)
-        return PromptParts(path=self.path, prefix=text[: len(self.prefix)], suffix=text[end:])
+        """The hole as a prompt."""
+        return PromptParts(path=self.path, prefix=self.prefix, suffix=self.suffix)
 
 
 # The folders of the samples, and why their holes are easy or hard. None was chosen for its answer.

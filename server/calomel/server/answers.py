@@ -47,21 +47,12 @@ def nearest(prefix: str, suffix: str, tokens: int) -> tuple[str, str]:
     return prefix[before:], suffix[: len(suffix) - behind]
 
 
-async def fill_of(context: RequestContext, shown: PromptParts, request: FillRequest) -> FillRequest:
-    """The request for a hole as a client shows it; secrets are masked. Raises ClientGoneError."""
-    return await while_there(context.request, _fill_of(context, shown, request))
-
-
-async def _fill_of(context: RequestContext, shown: PromptParts, request: FillRequest) -> FillRequest:
+def fill_of(context: RequestContext, shown: PromptParts, request: FillRequest) -> FillRequest:
+    """The request for a hole as a client shows it, without files that hold secrets by their names."""
     most = context_tokens(context.info, context.app_state.settings.context_tokens, request.max_tokens)
     prefix, suffix = nearest(shown.prefix, shown.suffix, most)
     beside = _readable((each for each in shown.related if names_no_secret(each.path)), most * _CHARACTERS_PER_TOKEN)
-    texts = (prefix + suffix, *(each.text for each in beside))
-    text, *others = [await context.prepare(None, context.app_state.mask, each) for each in texts]
-    related = tuple(replace(each, text=hidden) for each, hidden in zip(beside, others, strict=True))
-    at = len(prefix)
-    parts = PromptParts(related=related, path=shown.path, prefix=text[:at], suffix=text[at:])
-    parts = parts.with_paths(context.app_state.mask)
+    parts = PromptParts(related=tuple(beside), path=shown.path, prefix=prefix, suffix=suffix)
     return replace(request, parts=parts, max_context=most, fitted=True)
 
 
@@ -216,7 +207,7 @@ async def completed(
     if not is_zeta(prompt) or suffix:
         async with request_context(request, route) as context:
             hole = await asyncio.to_thread(parse_fim, prompt, suffix)
-            wanted = await fill_of(context, hole, request_of())
+            wanted = fill_of(context, hole, request_of())
             return await filled(context, answer_format(context), wanted, stream=stream)
     try:
         zeta = await asyncio.to_thread(parse_zeta, prompt)

@@ -214,10 +214,6 @@ class AppState:
         """The model, as far as it is known by now."""
         return self.describe()
 
-    def mask(self, text: str) -> str:
-        """`text` with every character of a secret replaced; the same length."""
-        return self.edits.secrets.mask_part(text)
-
     def refusal(self, error: Exception) -> ApiError | None:
         """The error response for `error`; None for an error that nothing declares."""
         if isinstance(error, ApiError):

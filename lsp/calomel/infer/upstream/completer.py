@@ -39,6 +39,7 @@ from calomel.infer.completer import (
     with_line_feeds,
 )
 from calomel.infer.continuation import last_piece
+from calomel.infer.door import Door, Sent
 from calomel.infer.launch import version
 from calomel.infer.upstream.adapter import Adapter, Ask, Known, Piece
 from calomel.infer.upstream.adapters import adapter_of
@@ -147,10 +148,12 @@ class UpstreamCompleter:
 
     Args:
         target: the server.
+        door: by which requests leave; None for one that knows no files.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, door: Door | None = None) -> None:
         self.target = target
+        self._door = door or Door()
         self._exchange = Exchange(target)
         self._adapter: Adapter | None = None
         self._last = Known(target.model or "upstream")
@@ -235,6 +238,10 @@ class UpstreamCompleter:
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         """Rewrite the region, or fill the hole; drafts come with no likelihood. Raises UpstreamError."""
+        sent = await self._door.send(request)
+        return sent.read(await self._complete(sent.request))
+
+    async def _complete(self, request: CompleteRequest) -> CompleteAnswer:
         began = time.monotonic()
         until = None if request.deadline is None else began + request.deadline
         answer = _Answer()
@@ -262,11 +269,12 @@ class UpstreamCompleter:
 
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the task frees the server's slot. Raises UpstreamError."""
-        began, answer, plain = time.monotonic(), _Answer(), with_line_feeds(request)
+        began, answer = time.monotonic(), _Answer()
+        sent = await self._door.send(with_line_feeds(request))
         until = None if request.deadline is None else began + request.deadline
-        async for _ in self._grown(plain, answer, until):
+        async for _ in self._grown(sent.request, answer, until):
             pass
-        return with_ends(request, await self._finished(plain, answer, began))
+        return with_ends(request, await self._finished(sent, answer, began))
 
     def fill(self, request: FillRequest) -> Fill:
         """The same in an event loop of its own; blocks."""
@@ -286,29 +294,34 @@ class UpstreamCompleter:
                 yield with_ends_of(request, item) if isinstance(item, str) else with_ends(request, item)
 
     async def _streamed(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
-        began, answer, sent = time.monotonic(), _Answer(), ""
+        began, answer, told = time.monotonic(), _Answer(), ""
+        sent = await self._door.send(request)
         until = None if request.deadline is None else began + request.deadline
-        async with aclosing(self._grown(request, answer, until)) as growing:
+        async with aclosing(self._grown(sent.request, answer, until)) as growing:
             async for _ in growing:
-                text = await self._cleaning(request).growing(answer.growing)
-                if text.startswith(sent) and len(text) > len(sent):
-                    yield text[len(sent) :]
-                    sent = text
-        fill = await self._finished(request, answer, began)
-        if fill.text.startswith(sent) and len(fill.text) > len(sent):
-            yield fill.text[len(sent) :]
+                text = await self._cleaning(sent.request).growing(answer.growing)
+                if text.startswith(told) and len(text) > len(told) and not sent.forbids(text):
+                    yield text[len(told) :]
+                    told = text
+        fill = await self._finished(sent, answer, began, told)
+        if fill.text.startswith(told) and len(fill.text) > len(told):
+            yield fill.text[len(told) :]
         yield fill
 
     async def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
         """Yield the answer after every piece of it, then the `Fill`. Raises UpstreamError."""
-        began, answer, plain = time.monotonic(), _Answer(), with_line_feeds(request)
+        began, answer = time.monotonic(), _Answer()
+        sent = await self._door.send(with_line_feeds(request))
+        plain = sent.request
         until = None if request.deadline is None else began + request.deadline
         async with aclosing(self._grown(plain, answer, until)) as growing:
             async for _ in growing:
+                if sent.forbids(answer.text):
+                    continue
                 text = with_ends_of(request, self._cleaning(plain).cut(answer.text)[0])
                 pieces = tuple(piece.text[max(0, -at) :] for at, piece in answer.own_pieces)
                 yield CanvasText(len(pieces), text, pieces, (True,) * len(pieces))
-        yield with_ends(request, await self._finished(plain, answer, began))
+        yield with_ends(request, await self._finished(sent, answer, began))
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -455,11 +468,13 @@ class UpstreamCompleter:
             message = f"the server at {self.target.base} did not answer in time: use a smaller model or less context"
             raise UpstreamError("timeout", message) from None
 
-    async def _finished(self, request: FillRequest, answer: _Answer, began: float) -> Fill:
+    async def _finished(self, sent: Sent, answer: _Answer, began: float, told: str = "") -> Fill:
+        """The answer as a whole; where it may not be shown, only what was `told` already."""
         finish = answer.finish or "stop"
-        cleaning = self._cleaning(request)
+        cleaning = self._cleaning(sent.request)
         text, stopped = await asyncio.to_thread(cleaning.whole, answer.text, ended=finish == "stop")
         finish = "stop" if stopped else finish
+        text = told if sent.forbids(text) else text
         scores, tokens, seconds = answer.log_probs(len(text)), answer.tokens, time.monotonic() - began
         return Fill(
             text=text,

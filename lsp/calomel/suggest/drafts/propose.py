@@ -8,7 +8,7 @@ line.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
@@ -42,33 +42,21 @@ _LONGEST_CONTINUATION: Final = 160
 _FEWEST_CHARACTERS: Final = 12
 
 
-def continuation(
-    matches: LongestMatch, document: Document, offset: int, mask: Callable[[str], str]
-) -> tuple[Draft, ...]:
+def continuation(matches: LongestMatch, document: Document, offset: int) -> tuple[Draft, ...]:
     """The line that neighbouring blocks have here, adapted to this block's numbers and names.
 
     Without such neighbours, what follows the longest match of the last tokens before `offset`, up to the end of that
     line. If the line continues after the cursor, what is elsewhere in the document between the same two texts. None for
-    a short match, or if `mask` finds a secret in it.
+    a short match.
     """
     text, row = document.text, document.line_of(offset)
-    start = document.line_start(row)
-    rest = document.line(row)[offset - start :].rstrip("\r\n")
-
-    def within(text: str) -> Draft | None:
-        draft = _beside(text, offset, offset - start, rest.rstrip())
-        return _between(text, offset) if draft is None and rest.strip() else draft
-
-    shown, draft = mask(text), within(text)
-    if draft is None and not rest.strip():
-        draft = _behind(matches, document, offset)
-    elif shown is not text and within(shown) != draft:
-        # It repeats a secret, of which another line may say that it is one.
-        return ()
+    rest = document.line(row)[offset - document.line_start(row) :].rstrip("\r\n")
+    draft = _beside(text, offset, offset - document.line_start(row), rest.rstrip())
+    if draft is None:
+        draft = _between(text, offset) if rest.strip() else _behind(matches, document, offset)
     if draft is None or not draft.text.strip() or len(draft.text) > _LONGEST_CONTINUATION:
         return ()
-    line = text[start:offset] + draft.text + rest
-    return (draft,) if mask(line) == line else ()
+    return (draft,)
 
 
 def _beside(text: str, offset: int, column: int, rest: str) -> Draft | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
@@ -71,13 +71,11 @@ class ChatMessageParam(BaseModel):
     tool_calls: Annotated[list[CallParam], Field(max_length=MAX_CALLS)] | None = None
     tool_call_id: wire.Name | None = None
 
-    def told(self, mask: Callable[[str], str]) -> Message:
-        """The same for chat templates, with its secrets masked."""
-        calls = (
-            Call(call.function.name or "", mask(call.function.arguments), call.id) for call in self.tool_calls or ()
-        )
-        role = _ROLES.get(self.role, self.role)
-        return Message(role, mask(self.content or ""), self.name, tuple(calls), self.tool_call_id)
+    def told(self) -> Message:
+        """The same for chat templates."""
+        functions = ((each.function, each.id) for each in self.tool_calls or ())
+        calls = tuple(Call(each.name or "", each.arguments, identity) for each, identity in functions)
+        return Message(_ROLES.get(self.role, self.role), self.content or "", self.name, calls, self.tool_call_id)
 
 
 class FunctionDefinition(BaseModel):
@@ -235,7 +233,7 @@ async def create_chat_completion(body: ChatRequestBody, request: Request) -> Res
         if not isinstance(context.filler, Filler):
             raise NoChatError(param="model")
         chat = Chat(context.filler, template, lambda: f"call_{uuid.uuid4().hex[:24]}")
-        wanted = await asyncio.to_thread(chat_request, context, body)
+        wanted = await asyncio.to_thread(chat_request, body)
         try:
             answer_format = _wording(context, body)
             if body.stream:
@@ -250,12 +248,12 @@ async def create_chat_completion(body: ChatRequestBody, request: Request) -> Res
             raise InvalidParameterError(f"messages: {error}", "messages") from None
 
 
-def chat_request(context: RequestContext, body: ChatRequestBody) -> ChatRequest:
-    """The client's request in our own type, with the published defaults; secrets in messages are masked."""
+def chat_request(body: ChatRequestBody) -> ChatRequest:
+    """The client's request in our own type, with the published defaults."""
     named = body.tool_choice.function.name if isinstance(body.tool_choice, ToolParam) else None
-    form, mask = body.response_format, context.app_state.mask
+    form = body.response_format
     return ChatRequest(
-        messages=tuple(each.told(mask) for each in body.messages),
+        messages=tuple(each.told() for each in body.messages),
         functions=tuple(tool.function.told() for tool in body.tools or ()),
         calling=body.tool_choice if isinstance(body.tool_choice, str) else "auto",
         named=named,

@@ -115,7 +115,7 @@ async def create_fim_completion(body: FimRequest, request: Request) -> Response:
             max_steps=body.max_steps,
             constraint=await _constraint(context.filler, body.response_format),
         )
-        wanted = await fill_of(context, PromptParts(prefix=body.prompt, suffix=body.suffix or ""), fill_request)
+        wanted = fill_of(context, PromptParts(prefix=body.prompt, suffix=body.suffix or ""), fill_request)
         answer_format = published(
             context.head(body.model),
             FimCompletion,

@@ -179,7 +179,7 @@ async def _fill_request(context: RequestContext, body: InfillRequest) -> FillReq
         sampling=body.sampling(),
         deadline=_CONTEXT_SECONDS + limit / 1000 if limit > 0 else None,
     )
-    return await fill_of(context, hole, fill_request)
+    return fill_of(context, hole, fill_request)
 
 
 def _response(model: str, ending: Ended, text: str | None = None) -> InfillResponse:
