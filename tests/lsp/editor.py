@@ -60,7 +60,8 @@ class Script(ScriptedModel):
 class Editor:
     """Sends what it is told to, answers the server's own requests, and remembers everything that came."""
 
-    def __init__(self, log: Path, script: Script) -> None:
+    def __init__(self, log: Path, script: Script, *, real: bool = False) -> None:
+        """`real`: the model is the one that the settings name."""
         self.script = script
         self.messages: list[dict[str, Any]] = []
         self.exit_code: int | None = None
@@ -74,7 +75,7 @@ class Editor:
             return script if script.connect is None else await script.connect(settings)
 
         self.later = 0.0
-        server = Server(factory, log=log, clock=lambda: time.monotonic() + self.later)
+        server = Server(None if real else factory, log=log, clock=lambda: time.monotonic() + self.later)
         self._task = asyncio.create_task(server.serve(Transport(lambda size: os.read(self._reading, size), self._take)))
 
     def raw(self, data: bytes) -> None:

@@ -99,13 +99,3 @@ async def test_the_rules_of_a_second_folder_count(editor: Editor, tmp_path: Path
     assert WORD not in await told(editor, first / "a.py")
     edit(editor, second / "c.py")
     assert WORD in await told(editor, first / "a.py")
-
-
-async def test_a_secret_in_the_name_of_a_file_is_told_to_no_model(editor: Editor, there: Path) -> None:
-    secret = "ghp_" + "0123456789abcdefghijklmnopqrstuvwxyz"
-    edit(editor, there / f"{secret}.py")
-    file = there / f"of-{secret}.py"
-    editor.open(ASKED, uri=file.as_uri())
-    await told(editor, file)
-    assert WORD in repr(editor.script.requests)
-    assert secret not in repr(editor.script.requests)

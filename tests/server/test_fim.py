@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
@@ -26,9 +25,7 @@ from calomel.engine.errors import CacheFullError, ContextTooLongError, InvalidRe
 from calomel.infer.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, Draft, Kind
 from calomel.infer.wire import COMPLETE_PATH, INFO_PATH, decode, decode_info, encode
 from calomel.prompts.parts import EditRegion, PromptParts
-from calomel.server.app_state import AppState
 from calomel.server.lifetime import DrainingServer
-from calomel.workspace.secrets import Span
 
 SECRET = "sk-live-THE-USERS-OWN-TEXT"
 
@@ -133,15 +130,6 @@ def test_the_model_reads_no_more_than_the_administrator_lets_it(open_client: Ope
     open_client(context_tokens=777).post(URL, json=ask())
 
     assert filler.requests[0].max_context == 777
-
-
-def test_a_secret_of_the_client_is_hidden_from_the_model(client: TestClient, filler: Any) -> None:
-    key = "AKIAIOSFODNN7EXAMPLQ"
-    client.post(URL, json=ask(prompt=f'key = "{key}"\n', suffix=f'\nother = "{key}"\n'))
-
-    (request,) = filler.requests
-    assert key not in request.parts.prefix + request.parts.suffix
-    assert len(request.parts.prefix) == len(f'key = "{key}"\n')
 
 
 @pytest.mark.parametrize("url", [URL, "/v1/completions"])
@@ -298,35 +286,6 @@ def test_a_failed_request_gives_its_place_back(
     assert client.post(URL, json=ask()).status_code == 200
 
 
-async def test_who_sends_many_long_texts_keeps_nobody_else_waiting(
-    open_client: Opener, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of each client one text at a time is looked at for secrets: those of one are not before another's."""
-    app: Any = open_client(no_auth=True, max_requests=40, client_share=1.0).app
-
-    def slow(_: object, text: str) -> str:
-        time.sleep(0.02 if len(text) > 100 else 0)
-        return text
-
-    monkeypatch.setattr(AppState, "mask", slow)
-    done: list[str] = []
-
-    async def ask(address: str, prompt: str) -> None:
-        transport = httpx.ASGITransport(app, client=(address, 1))
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-            answer = await client.post("/v1/fim/completions", json={"model": "m", "prompt": prompt})
-        assert answer.status_code == 200
-        done.append(address)
-
-    async with asyncio.TaskGroup() as tasks:
-        for _ in range(36):
-            tasks.create_task(ask("10.0.0.1", "x = 1\n" * 100))
-        await asyncio.sleep(0.05)
-        await ask("10.0.0.2", "x = ")
-        before = len(done) - 1
-    assert before < 18
-
-
 @pytest.mark.parametrize("content", [body(2000), iter([body(2000)[:1500], body(2000)[1500:]])], ids=["declared", "not"])
 def test_a_body_over_the_limit_is_refused_before_it_is_read(open_client: Opener, filler: Any, content: Any) -> None:
     client = open_client(max_body_bytes=2000)
@@ -334,29 +293,6 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read(open_client: Opener,
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "request_too_large")
     assert filler.requests == []
     assert client.post(URL, json=ask()).status_code == 200
-
-
-@pytest.mark.parametrize("url", LOOKED_AT)
-def test_no_route_looks_for_secrets_on_the_event_loop(
-    client: TestClient, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rules = client.app.state.app_state.edits.secrets  # type: ignore[attr-defined]
-    spans, on_loop = rules.spans, list[bool]()
-
-    def watched(text: str) -> tuple[Span, ...]:
-        if len(text) >= len(LONG):
-            try:
-                asyncio.get_running_loop()
-            except RuntimeError:
-                on_loop.append(False)
-            else:
-                on_loop.append(True)
-        return spans(text)  # type: ignore[no-any-return]
-
-    monkeypatch.setattr(rules, "spans", watched)
-    assert client.post(url, json=LOOKED_AT[url]).is_success
-    assert on_loop
-    assert not any(on_loop)
 
 
 def test_no_more_of_megabytes_is_looked_at_than_a_model_can_read(client: TestClient, filler: FakeFiller) -> None:

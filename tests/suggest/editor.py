@@ -180,12 +180,15 @@ class Outcomes:
 class Editor:
     """One document in one editor."""
 
-    def __init__(self, model: ScriptedModel, settings: SuggestSettings, privacy: Privacy | None) -> None:
+    def __init__(
+        self, model: ScriptedModel, settings: SuggestSettings, privacy: Privacy | None, *, own: bool = False
+    ) -> None:
+        """`own`: the model is asked without a door, although there are rules."""
         self.time = Time()
         self.model = model
         self.outcomes = Outcomes()
         self.workspace = Workspace([], self.time.clock, privacy=privacy)
-        asked = model if privacy is None else Elsewhere(model, Door(self.workspace))
+        asked = model if own or privacy is None else Elsewhere(model, Door(self.workspace))
         self.client = ModelClient.of(asked, clock=self.time.clock, sleep=self.time.sleep)
         self.suggester = Suggester(
             self.workspace,
@@ -260,12 +263,13 @@ async def editing(
     settings: SuggestSettings | None = None,
     privacy: Privacy | None = None,
     model: ScriptedModel | None = None,
+    own: bool = False,
 ) -> AsyncIterator[Editor]:
     """An editor with `text`, whose model says `reply`; in the end no task is left."""
     model = model or ScriptedModel()
     model.reply = (lambda _: reply) if isinstance(reply, str) else reply
     before = asyncio.all_tasks()
-    editor = Editor(model, settings or SuggestSettings(debounce_seconds=0.1), privacy).open(text)
+    editor = Editor(model, settings or SuggestSettings(debounce_seconds=0.1), privacy, own=own).open(text)
     if model.reads_ahead:
         await editor.client.ready()
         editor.suggester.reading.again()

@@ -257,11 +257,18 @@ async def test_a_text_that_writes_a_secret_or_its_mask_is_not_offered(before: st
 
 
 async def test_a_model_of_our_own_sees_the_text_and_writes_its_secrets_nowhere_else() -> None:
-    model = ScriptedModel(lambda _: f'again = "{VALUE}"')
-    async with editing(f'password = "{VALUE}"\n|\n', model.reply, settings=NOW, model=model) as editor:
-        answer = await editor.inline(Trigger.EXPLICIT)
-        assert isinstance(answer, Silence)
-        assert VALUE in repr(model.requests)
+    text, again = f'password = "{VALUE}"\n|\n', f'again = "{VALUE}"'
+    async with editing(text, again, settings=NOW, privacy=Privacy(), own=True) as editor:
+        assert isinstance(await editor.inline(Trigger.EXPLICIT), Silence)
+        assert VALUE in repr([each.parts for each in editor.model.requests])
+
+
+def test_a_secret_in_the_name_of_a_file_is_hidden() -> None:
+    name = f"of-{'gh' + 'p_' + 'x1Y2' * 9}.py"
+    edit, excerpt = Hunk(name, 0, "x\n", "y\n"), Excerpt(name, 0, "y\n")
+    shown = Door().sent(CompleteRequest("fill", PromptParts(path=name, related=(excerpt,), edits=(edit,)))).request
+    assert "x1Y2" not in repr(shown)
+    assert len(shown.parts.related) == len(shown.parts.edits) == 1
 
 
 def test_masking_can_be_turned_off_by_the_user_alone(tmp_path: Path) -> None:

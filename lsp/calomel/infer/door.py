@@ -40,7 +40,7 @@ from calomel.prompts.parts import (
 )
 from calomel.workspace.edits import apply, edits_of, minimal_edits, place_of
 from calomel.workspace.privacy import secret_pattern
-from calomel.workspace.secrets import FINDER, SecretFinder, masked
+from calomel.workspace.secrets import FINDER, SHORTEST_REPEATED, SecretFinder, masked
 
 # The answer's reason when nothing of it may be shown.
 SECRET: Final = "secret"  # noqa: S105 (its name)
@@ -49,8 +49,6 @@ Span = tuple[int, int]
 Spans = tuple[Span, ...]
 RequestT = TypeVar("RequestT", bound=CompleteRequest)
 
-# A shorter value may be a word, too.
-SHORTEST_VALUE: Final = 16
 # A shorter beginning may be one of many things.
 _SHORTEST_BEGINNING: Final = 8
 _TOKEN: Final = re.compile(r"[\w+/=.~-]")
@@ -251,7 +249,7 @@ class _Hiding:
         self._current_version = current
         values = {line_feeds(each) for each in known.values()}
         values |= {current.text[low:high] for low, high in current.hidden}
-        self._values = sorted(each for each in values if len(each) >= SHORTEST_VALUE)
+        self._values = sorted(each for each in values if len(each) >= SHORTEST_REPEATED)
 
     def sent(self) -> Sent:
         request = self._request

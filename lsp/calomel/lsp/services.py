@@ -83,7 +83,7 @@ class Services:
 
     async def model_is(self, info: ModelInfo) -> None:
         """Forget what another one answered, and count tokens exactly if this one's tokenizer is on this machine."""
-        self.suggester.withdrawn()
+        self.suggester.forget_answers()
         self.suggester.reading.again()
         counter: EstimateCounter | ExactCounter = EstimateCounter()
         if info.tokenizer is not None:

@@ -112,7 +112,7 @@ class Snapshot:
         lines: limit of a text at the cursor; None without one.
         extended: the region at the cursor is larger than usual.
         finishing: text for the cursor may finish what was left unfinished there.
-        secrets: of other open documents: no suggestion writes them.
+        secrets: of this text and of other open documents: no suggestion writes them.
         within: the part of the text that may be rewritten: all separate edits in it are offered. Without it, only one.
     """
 

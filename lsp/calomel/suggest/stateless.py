@@ -6,9 +6,11 @@ A stream that lost its start with every request would never hit the prefix cache
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +32,7 @@ from calomel.suggest.snapshot import Snapshot, Trigger
 from calomel.workspace.documents import Document
 from calomel.workspace.edits import TextEdit, apply, edits_of
 from calomel.workspace.privacy import secret_pattern
+from calomel.workspace.secrets import SecretFinder
 from calomel.workspace.syntax import SyntaxTrees
 from calomel.workspace.workspace import Situation
 
@@ -61,6 +64,8 @@ def names_no_secret(path: str) -> bool:
 
 # Characters considered on either side of a region: all that a model reads, and more than most files have.
 _NEAR: Final = 131_072
+# Seconds between two pieces of a long text that is searched for secrets: a turn for event loop and engine.
+_PAUSE: Final = 0.001
 # Clients ask when something was just typed; none says how long ago.
 _SINCE_EDIT: Final = 0.5
 
@@ -125,6 +130,7 @@ class EditService:
         self._context = context
         self._builder = ContextBuilder(EstimateCounter())
         self._streams = Streams()
+        self._finder = SecretFinder(partial(time.sleep, _PAUSE))
 
     async def rewrite(
         self, complete: Complete, info: ModelInfo, prompt: EditPrompt, *, client: str = "", max_tokens: int = 64
@@ -212,6 +218,8 @@ class EditService:
             place=syntax.in_comment_or_string(document, offset) or "code",
             code=syntax.snapshot(document),
             within=region,
+            # Searching megabytes takes seconds, for which others must not wait.
+            secrets=await asyncio.to_thread(self._finder.values, text),
         )
 
 

@@ -268,6 +268,10 @@ class Suggester(Listener):
         self._ledger.closed(document.uri)
         self._answering.forget(document.uri)
 
+    def forget_answers(self) -> None:
+        """Another model answers from now on: drop what the one before said."""
+        self._answering.clear()
+
     def withdrawn(self) -> None:
         """Drop answers, running questions too: of another model, or perhaps from text that may not be seen any more."""
         run = self._answering.flight.running

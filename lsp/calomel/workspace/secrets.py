@@ -180,7 +180,7 @@ _KEPT_CHUNKS: Final = 128
 # No secret is longer, including what announces it.
 _OVERLAP: Final = 6_144
 # A shorter value may be a word, too.
-_SHORTEST_REPEATED: Final = 16
+SHORTEST_REPEATED: Final = 16
 _MOST_REPEATED: Final = 64
 # The same text is requested several times between two keystrokes.
 _KEPT_TEXTS: Final = 8
@@ -214,6 +214,11 @@ class SecretFinder:
                     except KeyError:  # another thread was faster
                         break
         return spans
+
+    def values(self, text: str) -> frozenset[str]:
+        """The secrets in `text` that are long enough to be told from words anywhere else."""
+        found = (text[start:end] for start, end, _ in self.spans(text))
+        return frozenset(value for value in found if len(value) >= SHORTEST_REPEATED)
 
     def part_spans(self, text: str) -> tuple[tuple[int, int], ...]:
         """The same without kinds for a part of an unknown text: what announces its first lines may stand above them."""
@@ -291,26 +296,20 @@ def masked(text: str, spans: Sequence[tuple[int, int]]) -> str:
 _NAMED_WITHIN: Final = 400
 
 
-def writes_secret(text: str, edits: Iterable[tuple[int, int, str]], known: Iterable[str] = ()) -> bool:
-    """Whether an edit writes a secret somewhere new: a known one, one of the text's own, or one by its line."""
-    values: set[str] | None = None
+def writes_secret(text: str, edits: Iterable[tuple[int, int, str]], known: Iterable[str]) -> bool:
+    """Whether an edit of a text writes a secret somewhere new: a known one, or what its line makes one."""
     for start, _, new in edits:
         if not new.strip():
             continue
         before = text[max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1 : start][-_NAMED_WITHIN:]
-        if any(end > len(before) for _, end, _ in spans(before + new)):
-            return True
-        if values is None:
-            own = {text[low:high] for low, high, _ in spans(text)}
-            values = {value for value in own.union(known) if len(value) >= _SHORTEST_REPEATED}
-        if any(value in new for value in values):
+        if any(end > len(before) for _, end, _ in spans(before + new)) or any(value in new for value in known):
             return True
     return False
 
 
 def _again(text: str, spans: Sequence[Span]) -> Iterator[Span]:
     """Where else a generated value stands: what is a secret in one place is one in every other."""
-    values = {text[start:end]: kind for start, end, kind in spans if end - start >= _SHORTEST_REPEATED}
+    values = {text[start:end]: kind for start, end, kind in spans if end - start >= SHORTEST_REPEATED}
     for value, kind in [*values.items()][:_MOST_REPEATED]:
         at = text.find(value)
         while at >= 0:

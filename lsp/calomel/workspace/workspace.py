@@ -13,6 +13,7 @@ from calomel.workspace.documents import Change, Document, Documents, TextChange,
 from calomel.workspace.history import History, Listener, Origin, prompt_path
 from calomel.workspace.privacy import MAX_BYTES, Privacy, Verdict
 from calomel.workspace.related import Related
+from calomel.workspace.secrets import SHORTEST_REPEATED
 from calomel.workspace.syntax import SyntaxTrees
 
 
@@ -260,11 +261,11 @@ class Workspace:
         return bool(self.history.edits(name))
 
     def values(self) -> Iterator[str]:
-        """Secrets of the open documents that a model may see."""
+        """Secrets of the open documents that a model may see, those long enough to be told from words."""
         for document in tuple(self.documents.values()):
             if document.uri not in self._hidden:
                 spans = self._secrets_of(document)
-                yield from (document.text[start:end] for start, end in spans)
+                yield from (document.text[low:high] for low, high in spans if high - low >= SHORTEST_REPEATED)
 
     def _secrets_of(self, document: Document) -> Spans:
         known = self._secrets.get(document.uri)

@@ -79,17 +79,17 @@ def read_secret(path: Path, what: str) -> str:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise SecretFileError(f"cannot read the {what} {path} ({error.strerror})") from None
+        raise SecretFileError(f"cannot read {what} {path} ({error.strerror})") from None
     try:
         status = os.fstat(descriptor)
         problem = why_exposed(status) if stat.S_ISREG(status.st_mode) else "is not a regular file"
         if problem is not None:
-            raise SecretFileError(f"the {what} {path} {problem}")
+            raise SecretFileError(f"{what} {path} {problem}")
         data = os.read(descriptor, _MOST_SECRET_BYTES + 1)
     finally:
         os.close(descriptor)
     if len(data) > _MOST_SECRET_BYTES or not data.isascii():
-        raise SecretFileError(f"the {what} {path} is not a short ASCII text")
+        raise SecretFileError(f"{what} {path} is not a short ASCII text")
     return data.decode()
 
 

@@ -73,7 +73,7 @@ def read_or_make(path: Path) -> tuple[Tokens, bool]:
 def read(path: Path) -> Tokens:
     """The tokens in `path`. Raises FileNotFoundError, and StartError for a file that cannot be used."""
     try:
-        return parse(read_secret(path, "token file"), path)
+        return parse(read_secret(path, "the token file"), path)
     except SecretFileError as error:
         raise StartError(str(error)) from None
 

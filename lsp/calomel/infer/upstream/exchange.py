@@ -96,7 +96,7 @@ def target_of(url: str, settings: Any, key: str | None) -> Target:
     """
     if settings.upstream_key_file is not None:
         try:
-            key = read_secret(settings.upstream_key_file, "key file").strip()
+            key = read_secret(settings.upstream_key_file, "the key file").strip()
         except FileNotFoundError:
             message = f"the key file {settings.upstream_key_file} does not exist: create it with the key, chmod 600 it"
             raise CompleterError("refused", message) from None

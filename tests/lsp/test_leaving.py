@@ -1,0 +1,122 @@
+"""What an upstream is sent, from the editor's first key to the last byte: no secret, and nothing of a hidden file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.lsp.editor import Editor, Script, span
+from tests.server._upstreams import Play, llama_cpp, served
+from tests.workspace.secret_kinds import Kind, kinds, mask
+
+from calomel.prompts.fim_tokens import FORMATS
+
+TOP = "def count(items):\n    return len(items)\n\n\n"
+# Every value of these is found once it is whole.
+FOUND = [kind for kind in kinds() if kind.text.count("\n") == 1 and len(kind.parts) == 1]
+FOUND = [kind for kind in FOUND if kind.parts[0] not in mask(kind.text) and len(kind.parts[0]) > 7][::2][:21]
+
+
+def written(folder: Path) -> str:
+    """All files below a folder: log, outcomes, settings."""
+    return "".join(file.read_text(errors="replace") for file in folder.rglob("*") if file.is_file())
+
+
+class Typist:
+    """Types into one of two files of a folder, and asks for everything."""
+
+    def __init__(self, editor: Editor, folder: Path) -> None:
+        self.editor, self.version = editor, 1
+        self.uris = [(folder / name).as_uri() for name in ("a.py", "b.py")]
+        self.line = ""
+
+    async def begin(self, url: str, folder: Path) -> None:
+        options = {
+            "server": {"upstream": url},
+            "suggest": {"debounce_seconds": 0.0, "aggressiveness": 0.0},
+            "log": {"level": "debug"},
+        }
+        folders = [{"uri": folder.as_uri(), "name": "w"}]
+        await self.editor.initialize(None, {"calomel": options}, rootUri=folder.as_uri(), workspaceFolders=folders)
+        for uri in self.uris:
+            self.editor.open(TOP, uri)
+        await self.editor.inline(1, 4, uri=self.uris[1])
+
+    def type(self, text: str) -> None:
+        for letter in text:
+            self.version += 1
+            row, column = TOP.count("\n"), len(self.line)
+            change = {"range": span(row, column, column), "text": letter}
+            self.editor.change(self.version, change, uri=self.uris[0])
+            self.line += letter
+
+    def pause(self) -> None:
+        self.editor.later += 3.0
+
+    async def ask(self) -> None:
+        row, column = TOP.count("\n"), len(self.line)
+        await self.editor.inline(row, column, uri=self.uris[0])
+        await self.editor.next_edit(row, column, None, uri=self.uris[0])
+        self.editor.notify("textDocument/didFocus", {"textDocument": {"uri": self.uris[1]}})
+        for at in (0, 2):
+            await self.editor.inline(at, 0, uri=self.uris[1])
+
+
+@pytest.mark.parametrize("kind", FOUND, ids=lambda kind: kind.name)
+async def test_what_was_typed_around_a_pause_leaves_in_no_later_request(
+    tmp_path: Path, script: Script, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    folder = tmp_path / "work"
+    folder.mkdir()
+    value = kind.parts[0]
+    head, _, tail = kind.text.rstrip("\n").partition(value)
+    play = Play(path="/models/mine.gguf", marks=FORMATS["qwen"].marks, tokens=("pass",), log_probs=None)
+    with served(llama_cpp(play)) as url:
+        editor = Editor(tmp_path / "lsp.log", script, real=True)
+        typist = Typist(editor, folder)
+        await typist.begin(url, folder)
+        typist.type(head + value[: len(value) // 2])
+        typist.pause()
+        await typist.ask()
+        typist.type(value[len(value) // 2 :] + tail)
+        before = len(play.asked)
+        typist.pause()
+        await typist.ask()
+        typist.pause()
+        await typist.ask()
+        assert await editor.alive()
+        await editor.aclose()
+    later = json.dumps([body for _, body in play.asked[before:]])
+    assert "return len(items)" in later
+    pieces = [value[at : at + 6] for at in range(len(value) - 5)]
+    assert not [piece for piece in pieces if piece in later and piece not in head + tail + TOP]
+    assert not [piece for piece in pieces if piece in written(tmp_path)]
+
+
+async def test_nothing_of_a_file_that_becomes_hidden_leaves(
+    tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    folder = tmp_path / "work"
+    (folder / ".git").mkdir(parents=True)
+    play = Play(path="/models/mine.gguf", marks=FORMATS["qwen"].marks, tokens=("pass",), log_probs=None)
+    with served(llama_cpp(play)) as url:
+        editor = Editor(tmp_path / "lsp.log", script, real=True)
+        typist = Typist(editor, folder)
+        await typist.begin(url, folder)
+        typist.type("abracadabra = 1")
+        typist.pause()
+        await typist.ask()
+        assert "abracadabra" in json.dumps(play.asked)
+        (folder / ".gitignore").write_text("a.py\n")
+        before = len(play.asked)
+        await typist.ask()
+        await editor.aclose()
+    later: Any = play.asked[before:]
+    assert later
+    assert "abracadabra" not in json.dumps(later)
