@@ -11,7 +11,6 @@ import torch
 from tests.engine.bidirectional.conftest import network
 from tests.engine.conftest import CONFIG, END, MASK, PAIRS, Rule, Start, Ticking, Way, in_turn, random
 from tests.engine.test_blocks import BLOCKS
-from tests.engine.test_uniform_diffusion import Opinionated, torn
 
 from calomel.engine import (
     Bidirectional,
@@ -23,7 +22,6 @@ from calomel.engine import (
     Request,
     SamplingParams,
     Transformer,
-    UniformDiffusion,
 )
 from calomel.engine.decoder import Decoder
 from calomel.engine.errors import ConstraintFailedError, RequestCancelledError, RequestFailedError
@@ -52,7 +50,6 @@ DECODERS: dict[str, tuple[Callable[..., Decoder[Any, Any, Any]], str]] = {
     "shifted blocks": (causal(BLOCKS[1]), "threshold:0.2"),
     "a window": (window(BidirectionalOptions(), shift=True), "entropy"),
     "a window in cached blocks": (window(BidirectionalOptions(block=4, dual_cache=True), shift=False), "threshold:0.3"),
-    "noise": (lambda **common: UniformDiffusion(Opinionated(torn), **common), "threshold:0.3"),
 }
 
 

@@ -129,7 +129,7 @@ def test_only_whole_forwards_are_exact(tmp_path: Path, write: Write, size: int, 
     mask = shape_of(folder).diffusion.mask_token_id
     request = Request(CONTEXT, size, (size,), policy="low_confidence", max_steps=size, min_new_tokens=size)
     with opened(folder, exact=exact) as engine:
-        ours, never = engine.submit(request).result(60).ids, frozenset(engine.decoder.ends)  # type: ignore[attr-defined]
+        ours, never = engine.submit(request).result(60).ids, frozenset(engine.decoder.ends)
 
     full, canvas = Full(loaded(folder), mask, never=never), range(len(CONTEXT), len(CONTEXT) + size)
     published = llada_loop if exact else llada_dual

@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def loaded(folder: Path, dtype: torch.dtype) -> Transformer:
     config = LLADA2.config(read_config(folder), folder)
-    return load_decoder(folder, config, llada2_places(config), dtype=dtype)  # type: ignore[arg-type]
+    return load_decoder(folder, config, llada2_places(config), dtype=dtype)
 
 
 @pytest.fixture(scope="module")

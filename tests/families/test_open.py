@@ -64,8 +64,7 @@ def test_a_damaged_configuration_is_named(tmp_path: Path, text: str) -> None:
         find(tmp_path)
 
 
-# Its folder has the weights that see pictures, too.
-@pytest.mark.parametrize("name", sorted(WRITERS.keys() - {"diffusion-gemma"}))
+@pytest.mark.parametrize("name", sorted(WRITERS))
 def test_weights_are_counted_as_the_headers_say_and_without_them_from_the_configuration(
     tmp_path: Path, name: str
 ) -> None:

@@ -30,7 +30,7 @@ from calomel.weights import nano_path, weights_id
 
 if TYPE_CHECKING:
     from calomel.engine import Work
-    from calomel.engine.config import Shape
+    from calomel.engine.config import ModelConfig
     from calomel.families.family import OpenOptions
     from calomel.prompts.tokenizer import TextTokenizer
 
@@ -122,7 +122,7 @@ def open_folder(folder: Path, options: OpenOptions) -> Filler:
     return Filler(open_engine(folder, options)[0], published.tokenizer, fill, edits)
 
 
-def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: Shape) -> None:
+def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: ModelConfig) -> None:
     """Raise CheckpointError if tokenizer and `config.json` cannot be of the same checkpoint."""
     rules = (
         ("vocab_size", tokenizer.size, shape.vocab_size, tokenizer.size <= shape.vocab_size),

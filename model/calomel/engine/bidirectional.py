@@ -22,7 +22,7 @@ from torch import Tensor
 from calomel.engine.algorithms import Algorithm, Moment, parse_algorithm
 from calomel.engine.attention import Piece
 from calomel.engine.constraint import settle
-from calomel.engine.decoder import Common, TransformerDecoder
+from calomel.engine.decoder import Common, Decoder
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
 from calomel.engine.job import Canvas, Job, generator
@@ -96,7 +96,7 @@ class WindowCanvas(Canvas):
 BidirectionalJob: TypeAlias = Job[Algorithm, WindowCanvas, PageTable]
 
 
-class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas, PageTable]):
+class Bidirectional(Decoder[Algorithm, WindowCanvas, PageTable]):
     """Serves a model that reads in both directions; its configuration has `reads_suffix`.
 
     Args:
@@ -195,7 +195,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas, PageTable]):
         return canvas.block()
 
     def pieces(self, job: BidirectionalJob) -> list[Piece]:
-        """See `TransformerDecoder`: the window, once per candidate length, or the block alone."""
+        """See `Decoder`: the window, once per candidate length, or the block alone."""
         self._skip(job)
         canvas, shift, suffix = job.canvas, int(self.diffusion.logit_shift), job.request.suffix
         columns, first = self._columns(job), len(job.tokens)
@@ -215,7 +215,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas, PageTable]):
         return pieces
 
     def draws(self, job: BidirectionalJob, pieces: Sequence[Piece], first: int) -> list[Draw]:
-        """See `TransformerDecoder`: penalties and banned ends. The algorithm draws the tokens."""
+        """See `Decoder`: penalties and banned ends. The algorithm draws the tokens."""
         columns, draws = self._columns(job), []
         known = [token for token in job.canvas.ids if token != job.canvas.mask_token_id]
         for piece in pieces:
@@ -227,7 +227,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas, PageTable]):
     # What a forward means
 
     def take(self, job: BidirectionalJob, pieces: Sequence[Piece], choice: Choice, first: int) -> None:
-        """See `TransformerDecoder`."""
+        """See `Decoder`."""
         canvas, probes = job.canvas, len(job.canvas.candidates) > 1
         job.forwards += 1
         job.steps += 1

@@ -29,7 +29,7 @@ import torch
 from calomel.engine.attention import FLASH_PAGE, Piece
 from calomel.engine.cache import Lease, PrefixCache
 from calomel.engine.constraint import decide, settle
-from calomel.engine.decoder import Common, TransformerDecoder
+from calomel.engine.decoder import Common, Decoder
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
 from calomel.engine.job import Canvas, Job, generator
@@ -82,7 +82,7 @@ BlockPolicy: TypeAlias = RevealPolicy | Paced | LeftToRight
 BlockJob: TypeAlias = Job[BlockPolicy, BlockCanvas, Lease]
 
 
-class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
+class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
     """Serves a decoder with an exact prefix cache.
 
     Args:
@@ -280,7 +280,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
         return rows + -rows % block - head
 
     def pieces(self, job: BlockJob) -> list[Piece]:
-        """See `TransformerDecoder`: a chunk of the context, or the uncommitted tokens and a draft or canvases."""
+        """See `Decoder`: a chunk of the context, or the uncommitted tokens and a draft or canvases."""
         if not job.prefill_left and job.prefilled is None:
             job.prefilled = self.clock()
             self._begin_canvas(job)
@@ -310,7 +310,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
         return pieces
 
     def draws(self, job: BlockJob, pieces: Sequence[Piece], first: int) -> list[Draw]:
-        """See `TransformerDecoder`."""
+        """See `Decoder`."""
         canvas, given, draws = job.canvas, job.request.given, []
         known = [token for token in canvas.ids if token != canvas.mask_token_id]
         for piece in (piece for piece in pieces if piece.read):
@@ -333,7 +333,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
     # What a forward yields
 
     def take(self, job: BlockJob, pieces: Sequence[Piece], choice: Choice, first: int) -> None:
-        """See `TransformerDecoder`."""
+        """See `Decoder`."""
         if job.prefill_rows:
             length, job.prefill_rows = job.encoded.length + job.prefill_rows, 0
             self._commit(job, length)
@@ -429,8 +429,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
             reveal = reveal.at(canvas.steps, canvas.masked_first, self.diffusion.block)
         everywhere = [told.get(column, Prediction(-1, -math.inf, 0.0)) for column in range(len(canvas))]
         confidence = torch.tensor([[found.log_prob for found in everywhere]]).exp()
-        entropy = torch.tensor([[found.entropy for found in everywhere]])
-        shown: list[bool] = reveal(confidence, entropy, torch.tensor([asked]))[0].tolist()
+        shown: list[bool] = reveal(confidence, torch.tensor([asked]))[0].tolist()
         return shown
 
     def _write(self, job: BlockJob, told: Mapping[int, Prediction]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -99,8 +99,8 @@ class DiffusionConfig:
     """How a checkpoint denoises.
 
     Attributes:
-        mask_token_id: the id that stands for "not known yet" on a canvas; -1 if there is none: noise is uniform, or
-            nothing is denoised and the model only writes from left to right.
+        mask_token_id: the id that stands for "not known yet" on a canvas; -1 if there is none: nothing
+            is denoised, and the model only writes from left to right.
         end_token_id: the id that ends an answer; everything after it on a canvas is dropped.
         logit_shift: True when row i predicts the token at i + 1 on a canvas too (Dream, Fast-dLLM v2), False when a
             masked row predicts its own token (SDAR, LLaDA).
@@ -137,22 +137,6 @@ class DiffusionConfig:
             )
         if self.sub_block is not None and self.block % self.sub_block:
             raise CheckpointError(f"sub_block is {self.sub_block}; blocks of {self.block} are not a multiple of it")
-
-
-class Shape(Protocol):
-    """What a request is checked against before it is queued; `ModelConfig` is one."""
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of token ids."""
-
-    @property
-    def max_position_embeddings(self) -> int:
-        """Positions of context and answer together."""
-
-    @property
-    def diffusion(self) -> DiffusionConfig:
-        """How the checkpoint denoises."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,29 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 
 from calomel.engine.config import DiffusionConfig
 from calomel.engine.errors import EngineError, RequestFailedError
 from calomel.engine.handle import Handle
+from calomel.engine.pages import PageTable
 from calomel.engine.request import CanvasState, FinishReason, Request, Result, Walk
 from calomel.engine.sampling import Counts, Prediction, count_tokens
 from calomel.storage.failures import cause
 
-
-class Encoded(Protocol):
-    """What a network has encoded of the beginning of a sequence."""
-
-    @property
-    def length(self) -> int:
-        """Tokens that are encoded."""
-
-
 P = TypeVar("P")
 C = TypeVar("C")
-B = TypeVar("B", bound=Encoded)
+B = TypeVar("B", bound=PageTable)
 
 
 @dataclass(slots=True)

@@ -152,8 +152,8 @@ class Request:
             sequence of canvases of that length. If the checkpoint has blocks, a canvas extends to the end of its last
             block.
         sampling: how tokens are drawn.
-        policy: `threshold:P`, `prefix:P`, `entropy_bound:NATS`, `fixed:K`, `left_to_right` or `left_to_right:AHEAD`;
-            with blocks also the others that `parse_policy` reads, and for models that read in both directions those of
+        policy: `threshold:P`, `prefix:P`, `fixed:K`, `left_to_right` or `left_to_right:AHEAD`; with blocks also
+            the others that `parse_policy` reads, and for models that read in both directions those of
             `parse_algorithm`.
         max_steps: denoising steps per canvas at most; the last one reveals everything that is left.
         deadline: `time.monotonic()` seconds; what is known by then is returned with finish reason `deadline`.

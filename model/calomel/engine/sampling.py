@@ -182,14 +182,9 @@ def sample(logits: Tensor, params: SamplingParams, generator: torch.Generator | 
     """
     if params.temperature == 0:
         return logits.argmax(dim=-1)
-    shaped = narrow(logits / params.temperature, params)
+    shaped = keep_top_p(keep_top_k(logits / params.temperature, params.top_k), params.top_p)
     noise = torch.empty_like(shaped).exponential_(generator=generator)
     return (shaped.softmax(dim=-1) / noise).argmax(dim=-1)
-
-
-def narrow(logits: Tensor, params: SamplingParams) -> Tensor:
-    """Leave what top-k and then top-p leave of logits [R, V] at their temperature: the others become -inf."""
-    return keep_top_p(keep_top_k(logits, params.top_k), params.top_p)
 
 
 def keep_top_k(logits: Tensor, count: int) -> Tensor:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, get_args
 
 from calomel.engine import CheckpointError, Engine
-from calomel.engine.config import Shape
+from calomel.engine.config import ModelConfig
 from calomel.families.memory import Estimate, EstimateOptions
 from calomel.prompts.renderer import PromptStyle
 from calomel.storage.failures import cause
@@ -193,7 +193,7 @@ class Family:
 
     name: str
     recognises: Callable[[Mapping[str, Any]], bool]
-    config: Callable[[Mapping[str, Any], Path], Shape]
+    config: Callable[[Mapping[str, Any], Path], ModelConfig]
     open: Callable[[Path, OpenOptions], Engine]
     estimate: Callable[[Mapping[str, Any], EstimateOptions], Estimate]
     prompts: PromptStyle

@@ -13,7 +13,6 @@ from calomel.families.autoregressive import LLAMA, QWEN2, QWEN3, SWEEP, SWEEP_V2
 from calomel.families.bidirectional import DIFFUCODER, DREAM, DREAMON, ILLADA, LLADA, OPEN_DCODER
 from calomel.families.block_causal import FAST_DLLM_V2, LLADA2, OWN, SDAR, SDAR_MOE, STABLE_DIFFCODER
 from calomel.families.configuration import read_config
-from calomel.families.diffusion_gemma import DIFFUSION_GEMMA
 from calomel.families.family import Family
 
 # The first family that recognises a configuration gets it.
@@ -35,7 +34,6 @@ FAMILIES: Final[tuple[Family, ...]] = (
     DREAM_REASONER,
     CODA,
     NEMOTRON,
-    DIFFUSION_GEMMA,
     ZETA2,
     ZETA21,
     SWEEP,
