@@ -14,25 +14,21 @@ from tests.families.reference.dense import whole_logits
 from calomel.engine import DiffusionConfig, ModelConfig, Request, Transformer
 from calomel.engine.attention import Piece, forward
 
-BLOCK, RUN = 8, 4
+BLOCK = 8
 HOW: dict[str, Any] = {"max_new_tokens": 20, "canvas_lengths": (BLOCK,), "policy": "threshold:0.2", "max_steps": BLOCK}
 
 
-def blocks(*, shift: bool) -> ModelConfig:
-    run = RUN if shift else None
-    diffusion = DiffusionConfig(
-        MASK, END, logit_shift=shift, max_canvas=BLOCK, verifiable=False, block=BLOCK, sub_block=run
-    )
-    return replace(CONFIG, diffusion=diffusion, sliding_window=None, layer_types=())
+BLOCKS = replace(
+    CONFIG,
+    diffusion=DiffusionConfig(MASK, END, max_canvas=BLOCK, verifiable=False, block=BLOCK),
+    sliding_window=None,
+    layer_types=(),
+)
 
 
-BLOCKS = (blocks(shift=False), blocks(shift=True))
-
-
-@pytest.fixture(params=BLOCKS, ids=["plain", "shifted"])
-def config(request: pytest.FixtureRequest) -> ModelConfig:
-    found: ModelConfig = request.param
-    return found
+@pytest.fixture
+def config() -> ModelConfig:
+    return BLOCKS
 
 
 def test_whole_blocks_that_contexts_share_are_found_and_change_no_answer(

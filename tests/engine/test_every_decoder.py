@@ -40,14 +40,11 @@ def window(options: BidirectionalOptions, *, shift: bool) -> Callable[..., Decod
 
 
 SHIFTED = replace(CONFIG, diffusion=replace(CONFIG.diffusion, logit_shift=True))
-OPENING = replace(CONFIG, diffusion=replace(CONFIG.diffusion, opens=True))
 DECODERS: dict[str, tuple[Callable[..., Decoder[Any, Any, Any]], str]] = {
     "a canvas": (causal(CONFIG), "threshold:0.5"),
     "a shifted canvas": (causal(SHIFTED), "prefix:0.3"),
     "left to right": (causal(CONFIG), "left_to_right"),
-    "denoised drafts": (causal(OPENING), "left_to_right"),
-    "blocks": (causal(BLOCKS[0]), "threshold:0.2"),
-    "shifted blocks": (causal(BLOCKS[1]), "threshold:0.2"),
+    "blocks": (causal(BLOCKS), "threshold:0.2"),
     "a window": (window(BidirectionalOptions(), shift=True), "entropy"),
     "a window in cached blocks": (window(BidirectionalOptions(block=4, dual_cache=True), shift=False), "threshold:0.3"),
 }

@@ -99,7 +99,7 @@ def form_of(request: ChatRequest) -> AnswerForm | None:
 
 ChatFinish = Literal["stop", "length", "deadline", "tool_calls"]
 
-# Tokens: prose and code of models of this kind is denoised in blocks of this size (SDAR, Fast-dLLM).
+# Tokens: prose and code of models of this kind is denoised in blocks of this size (SDAR).
 _CANVAS: Final = 32
 # Seconds; compiling has a budget of its own, this is the timeout on a busy machine.
 _COMPILE_SECONDS: Final = 5.0

@@ -121,8 +121,8 @@ class Paced:
     Attributes:
         steps: per canvas; None for one position a step.
         probability: positions above it are revealed too, and the positions of a block are shared out (SDAR's
-            `low_confidence_dynamic`); None to share out those that were masked when the canvas began (LLaDA,
-            Stable-DiffCoder).
+            `low_confidence_dynamic`); None to share out those that were masked when the canvas began
+            (Stable-DiffCoder).
     """
 
     steps: int | None = None

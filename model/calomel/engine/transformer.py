@@ -308,22 +308,10 @@ def inverse_frequency(config: ModelConfig) -> Tensor:
         return found
     if scaling.positions is None:
         return found / scaling.factor
-    if scaling.yarn:
-        ends = [_place(config, scaling.positions / waves) for waves in (scaling.high, scaling.low)]
-        first, last = max(math.floor(ends[0]), 0), min(math.ceil(ends[1]), width - 1)
-        places = torch.arange(len(found), dtype=torch.float32, device="cpu")
-        divided = ((places - first) / max(last - first, 1e-3)).clamp(0.0, 1.0)
-        return found * (1.0 - divided) + found / scaling.factor * divided
     # How many waves fit into the positions: few of a slow one, which is divided, many of a fast one, which stays.
     waves = scaling.positions * found / math.tau
     stays = ((waves - scaling.low) / (scaling.high - scaling.low)).clamp(0.0, 1.0)
     return found * (stays + (1.0 - stays) / scaling.factor)
-
-
-def _place(config: ModelConfig, length: float) -> float:
-    """The rank that waves of this length have among the frequencies of `config`."""
-    width = config.rotary_dim or config.head_dim
-    return width * math.log(length / math.tau) / (2 * math.log(config.rope_theta))
 
 
 def rotation(angles: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

@@ -114,8 +114,7 @@ class Estimate:
 
 def is_quantized(name: str) -> bool:
     """Whether the published matrix called `name` is rounded when weights are: those of layers, except routers."""
-    layer = ".layers." in name or ".blocks." in name
-    return layer and not any(part in name for part in ("norm", "router", "gate.weight"))
+    return ".layers." in name and not any(part in name for part in ("norm", "router", "gate.weight"))
 
 
 def decoder_estimate(

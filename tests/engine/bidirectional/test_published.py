@@ -15,8 +15,8 @@ from tests.families.reference.window import (
     cached,
     dream,
     dreamon,
-    llada,
-    llada_dual,
+    low_confidence,
+    low_confidence_dual,
     path_planning,
 )
 
@@ -82,14 +82,18 @@ def test_path_planning(start: Start, sampling: SamplingParams, steps: int, *, du
     assert result.forwards == len(ours)
 
 
-@pytest.mark.parametrize(("loop", "block"), [(llada, 5), (llada, 12), (llada_dual, 4), (llada_dual, 6)])
+@pytest.mark.parametrize(
+    ("loop", "block"), [(low_confidence, 5), (low_confidence, 12), (low_confidence_dual, 4), (low_confidence_dual, 6)]
+)
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 @pytest.mark.parametrize("steps", [12, 30])
-def test_llada_and_the_dual_cache_on_it(start: Start, loop: Any, block: int, temperature: float, steps: int) -> None:
+def test_low_confidence_and_the_dual_cache_on_it(
+    start: Start, loop: Any, block: int, temperature: float, steps: int
+) -> None:
     model, sampling = network(shift=False), SamplingParams(temperature, seed=5)
     theirs = loop(Full(model, MASK), WHOLE, MASK, CANVAS, steps=steps, block=block, how=how(sampling))
 
-    engine = start(model, BidirectionalOptions(block=block, dual_cache=loop is llada_dual))
+    engine = start(model, BidirectionalOptions(block=block, dual_cache=loop is low_confidence_dual))
     _, ours = ask(engine, canvas_lengths=(12,), policy="low_confidence", max_steps=steps, sampling=sampling)
 
     same(ours, theirs)
