@@ -67,13 +67,13 @@ class InfillOptions(BenchOptions):
     Attributes:
         holes_per_kind: holes of each kind, all languages together; None: 400, quick 48.
         resume: continue an interrupted run.
-        quantize: weights in eight or four bits; None for what the device computes fastest.
+        quantize: weights in eight bits; None for what the device computes fastest.
         upstream: address of another server whose model is measured in place of `model`; None for none.
     """
 
     holes_per_kind: int | None = None
     resume: bool = True
-    quantize: Literal["int8", "int4"] | None = None
+    quantize: Literal["int8"] | None = None
     upstream: str | None = None
 
 

@@ -321,7 +321,7 @@ def open_model(
     device: str = "cpu",
     threads: int | None = None,
     dtype: str | None = None,
-    quantize: Literal["int8", "int4"] | None = None,
+    quantize: Literal["int8"] | None = None,
 ) -> Iterator[OpenModel]:
     """Load a checkpoint of any family, `dtype` as in "bfloat16" or None for the engine's choice; closes it at the end.
 

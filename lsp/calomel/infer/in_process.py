@@ -42,7 +42,7 @@ def open_filler(
     *,
     cache_tokens: int | None = None,
     dtype: str | None = None,
-    quantize: Literal["int8", "int4"] | None = None,
+    quantize: Literal["int8"] | None = None,
 ) -> Filler:
     """Load the checkpoint folder `model` (None: the embedded one), of any family, and start an engine for it.
 
@@ -52,7 +52,7 @@ def open_filler(
         threads: of the engine; None for its own choice.
         cache_tokens: size of the prefix cache; None for the device's usual size, or for what fits.
         dtype: of weights and cache, such as `float32`; None for what the device computes fastest.
-        quantize: weights to eight or four bits; None keeps `dtype`.
+        quantize: weights to eight bits; None keeps `dtype`.
 
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device; the

@@ -16,7 +16,7 @@ from calomel.prompts.renderer import PromptStyle
 from calomel.storage.failures import cause
 
 T = TypeVar("T")
-Quantization = Literal["int8", "int4"]
+Quantization = Literal["int8"]
 QUANTIZED: Final[tuple[Quantization, ...]] = get_args(Quantization)
 # Requests of one priority at a time, if memory allows.
 USUAL_BATCH: Final = 8
@@ -137,7 +137,7 @@ class OpenOptions:
             fastest.
         threads: of a large CPU forward; None for PyTorch's own choice.
         cache_tokens: context tokens that stay encoded; None for what fits, up to the device's default.
-        quantize: weights in eight or four bits; None for `dtype`.
+        quantize: weights in eight bits; None for `dtype`.
         memory_limit: bytes that weights, cache and activations may take together; None for what is free on the device.
         max_batch: requests of one priority that are served at a time; None for what fits, up to 8.
         exact: whole forwards at every step, if a family has a faster way that is nearly as good.
