@@ -18,8 +18,8 @@ def answers(engine: Engine, context: Context) -> list[Any]:
     """Of canvases of several lengths, alone and side by side, and of a draft."""
     requests = [
         Request(context, 12, (5, 9), policy="threshold:0.1"),
-        Request(context[:40], 8, (8,), policy="fixed:2"),
-        Request(context[:9], 6, (6,), policy="left_to_right"),
+        Request(context[:40], 8, 8, policy="fixed:2"),
+        Request(context[:9], 6, 6, policy="left_to_right"),
     ]
     alone = [engine.submit(request).result(60) for request in requests]
     return [*alone, *(handle.result(60) for handle in engine.submit_all(requests))]

@@ -62,7 +62,7 @@ class Service:
         return self.run(self.make(**options))
 
     def request(self, **fields: Any) -> Request:
-        how = {"max_new_tokens": 20, "canvas_lengths": (8,), "policy": self.policy, "max_steps": 8}
+        how = {"max_new_tokens": 20, "canvas_length": 8, "policy": self.policy, "max_steps": 8}
         return Request(**{"context": CONTEXT, **how, **fields})
 
 

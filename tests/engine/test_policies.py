@@ -156,7 +156,5 @@ def test_penalties_reach_the_rows_of_their_request_alone() -> None:
 
 @pytest.mark.parametrize("temperature", [1e-39, 1e-300, 5e-324])
 def test_a_temperature_that_nothing_can_be_divided_by_is_that_of_the_best_token(ask: Ask, temperature: float) -> None:
-    best, cold = (
-        ask(max_new_tokens=8, canvas_lengths=(8,), sampling=SamplingParams(each)) for each in (0.0, temperature)
-    )
+    best, cold = (ask(max_new_tokens=8, canvas_length=8, sampling=SamplingParams(each)) for each in (0.0, temperature))
     assert (cold.ids, cold.log_probs) == (best.ids, best.log_probs)

@@ -143,7 +143,7 @@ def test_experts_are_rounded_as_each_would_be_alone() -> None:
 
 def test_rounded_weights_answer_and_embeddings_the_head_norms_and_routers_stay_whole() -> None:
     made = quantize(random(Transformer(replace(CONFIG, moe=replace(QWEN, shared=1), attention_bias=True))))
-    request = Request(tuple(range(2, 40)), max_new_tokens=8, canvas_lengths=(8,))
+    request = Request(tuple(range(2, 40)), max_new_tokens=8, canvas_length=8)
 
     small = {name.split(".", 2)[2] for name, tensor in made.named_parameters() if tensor.element_size() == 1}
     with Engine(BlockCausal(made, cache_tokens=256)) as engine:

@@ -94,7 +94,7 @@ def test_without_a_mask_token_an_open_dcoder_is_an_ordinary_qwen2(tmp_path: Path
 
 
 def test_a_canvas_of_dreamon_changes_its_length(tmp_path: Path) -> None:
-    bounds: dict[str, Any] = {"max_new_tokens": 80, "canvas_lengths": (64,), "policy": "entropy", "max_steps": 256}
+    bounds: dict[str, Any] = {"max_new_tokens": 80, "canvas_length": 64, "policy": "entropy", "max_steps": 256}
     # So hot that every token is about as likely, those that ask for more or less room among them.
     hot = [SamplingParams(temperature=50.0, seed=seed) for seed in range(16)]
     requests = [Request(CONTEXT, suffix=SUFFIX, sampling=sampling, **bounds) for sampling in hot]
@@ -106,7 +106,7 @@ def test_a_canvas_of_dreamon_changes_its_length(tmp_path: Path) -> None:
 
 
 def test_weights_in_eight_bits_answer(tmp_path: Path) -> None:
-    request = Request(CONTEXT, suffix=SUFFIX, canvas_lengths=(8,), policy="entropy", min_new_tokens=8)
+    request = Request(CONTEXT, suffix=SUFFIX, canvas_length=8, policy="entropy", min_new_tokens=8)
 
     with opened(dream.DREAM.write(tmp_path), quantize="int8") as engine:
         assert len(engine.submit(request).result(60).ids) == 8
@@ -117,7 +117,7 @@ def test_weights_in_eight_bits_answer(tmp_path: Path) -> None:
 def test_only_whole_forwards_are_exact(tmp_path: Path, size: int, *, exact: bool) -> None:
     folder = adapted.A2D_MDLM.write(tmp_path)
     mask = shape_of(folder).diffusion.mask_token_id
-    request = Request(CONTEXT, size, (size,), policy="low_confidence", max_steps=size, min_new_tokens=size)
+    request = Request(CONTEXT, size, size, policy="low_confidence", max_steps=size, min_new_tokens=size)
     with opened(folder, exact=exact) as engine:
         ours, never = engine.submit(request).result(60).ids, frozenset(engine.decoder.ends)
 

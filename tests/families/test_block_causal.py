@@ -71,7 +71,7 @@ def test_its_folder_is_recognised_and_read(
     assert (diffusion.mask_token_id, diffusion.end_token_id) == (MASK, END)
     assert (diffusion.block, diffusion.logit_shift) == (block, False)
     assert (found.policy, found.temperature, found.top_p, found.top_k) == generation
-    assert (diffusion.max_canvas, found.max_steps, found.fill_canvases) == (block, block, (block,))
+    assert (diffusion.max_canvas, found.max_steps, found.fill_canvas) == (block, block, block)
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def same_steps(folder: Path, context: tuple[int, ...], trace: loop.Trace, **fiel
     """Every step reveals what the published loop does, until nothing before the end of the answer is masked."""
     with find(folder).open(folder, OpenOptions(dtype="float32", cache_tokens=1024)) as engine:
         assert isinstance(engine, Engine)
-        canvas = (engine.config.diffusion.max_canvas,)
-        handle = engine.submit(Request(context, ROOM, canvas_lengths=canvas, record_canvases=True, **fields))
+        canvas = engine.config.diffusion.max_canvas
+        handle = engine.submit(Request(context, ROOM, canvas_length=canvas, record_canvases=True, **fields))
         states = [list(state.ids) for state in handle.states()]
         answer = list(handle.result().ids)
     count = len(states)
@@ -173,7 +173,7 @@ def test_where_the_configuration_does_not_say_how_long_blocks_are_the_published_
 
     # The mask token is the tokenizer's.
     assert (shape_of(folder).diffusion.block, shape_of(folder).diffusion.mask_token_id) == (block, MASK)
-    assert generation_of(find(folder), read_config(folder), folder).fill_canvases == (block,)
+    assert generation_of(find(folder), read_config(folder), folder).fill_canvas == block
 
 
 def test_without_either_the_length_of_blocks_is_asked_for_and_a_fetched_folder_has_it(tmp_path: Path) -> None:

@@ -109,7 +109,6 @@ CANDIDATE = Candidate(
     (0.2, 1.4),
     -0.05,
     steps=3,
-    length_scores=((2, -1.0), (4, -2.5)),
     maker="canvas",
     log_prob=-2.0 / 3,
     keep_log_prob=-4.1,

@@ -48,7 +48,7 @@ _PRIME: Final = Contender("prime", None, 1)
 NOTES: Final = (
     ("Exact match compares the completed lines, ignoring spaces at their ends. Gaps begin and end at any character."),
     (
-        "Tokens per forward: kept answer tokens plus one end token, over all forwards after prefill, length probe and"
+        "Tokens per forward: kept answer tokens plus one end token, over all forwards after prefill,"
         " verification included; the overall figure is over all kinds."
     ),
     (

@@ -6,7 +6,7 @@ causal rows of a later forward:
 
 1. Prefill: the context, in chunks. If the causal mode predicts, or logits are shifted, all but its last token; for a
    checkpoint with blocks, whole blocks.
-2. Denoise: the uncommitted tokens, then the canvas (all candidate canvases in the first step of a probed one).
+2. Denoise: the uncommitted tokens, then the canvas.
 3. Verify, if the causal mode decides: the uncommitted tokens and a draft, read causally. Up to the first disagreement
    these are the tokens that the mode would have chosen one by one, and its prediction there is its next one. The draft
    is what a prompt lookup finds, often nothing; a given answer is a draft that is accepted whole.
@@ -216,11 +216,12 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
         """Whether the next step of the canvas is its last one, which reveals everything."""
         return job.canvas.steps + 1 >= job.request.max_steps
 
-    def _columns(self, job: BlockJob, length: int) -> Sequence[int]:
-        """The positions of a canvas of `length` whose logits are read."""
+    def _columns(self, job: BlockJob) -> Sequence[int]:
+        """The positions of the canvas whose logits are read."""
+        canvas = job.canvas
         if job.walk is not None:
-            return range(job.front, length)
-        return range(length) if self._joint(job) else job.canvas.masked(0, length)
+            return range(job.front, len(canvas))
+        return range(len(canvas)) if self._joint(job) else canvas.masked()
 
     # What a job forwards
 
@@ -236,12 +237,12 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
         if canvas.verifies:
             job.canvas = canvas
             return
-        self.lay(job, canvas, lambda length: self._fitting(job, length))
+        self.lay(job, canvas, self._fitting(job))
         canvas.masked_first = len(canvas.masked())
 
-    def _fitting(self, job: BlockJob, length: int) -> int:
-        """The canvas length nearest to `length` that the answer has room for; with blocks, it ends with a block."""
-        length, block = min(length, job.room + 1), self.diffusion.block  # one more for the end token
+    def _fitting(self, job: BlockJob) -> int:
+        """The canvas length nearest to the requested one that the answer has room for; with blocks, a block ends it."""
+        length, block = min(job.request.canvas_length, job.room + 1), self.diffusion.block  # one more for the end token
         if block == 1:
             return length
         head = len(self._head(job))
@@ -269,10 +270,8 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
             return [Piece(rows, table, length, causal=True, read=range(len(behind) - 1, len(rows)))]
         pieces = [Piece(behind, table, length, causal=True)] if behind else []
         first = len(head) - int(self.diffusion.logit_shift)
-        for size in canvas.candidates:
-            read = [first + column for column in self._columns(job, size)]
-            pieces.append(Piece([*head, *canvas.ids[:size]], table, length + len(behind), causal=False, read=read))
-        return pieces
+        read = [first + column for column in self._columns(job)]
+        return [*pieces, Piece([*head, *canvas.ids], table, length + len(behind), causal=False, read=read)]
 
     def draws(self, job: BlockJob, pieces: Sequence[Piece], first: int) -> list[Draw]:
         """See `Decoder`."""
@@ -313,9 +312,7 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
             return
         job.steps += 1
         self._commit(job, len(job.tokens) - len(self._head(job)))
-        canvases = [piece for piece in pieces if not piece.causal]
-        chosen, first = self.probed(job, canvases, choice, first)
-        self._denoised(job, self._predicted(job, canvases[chosen]), choice, first)
+        self._denoised(job, self._predicted(job, pieces[-1]), choice, first)
 
     def _verified(self, job: BlockJob, found: Sequence[Prediction]) -> None:
         """A draft was read causally: fix the tokens that the causal mode agrees with, and its own next token."""
@@ -399,7 +396,6 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
         whole = self.diffusion.block > 1
         if ended is not None and (not whole or ended < canvas.prefix()):
             canvas.drop(ended + 1)
-            canvas.candidates = (len(canvas),)
 
     def _is_over(self, job: BlockJob) -> bool:
         """Whether what is revealed without a gap ends the answer, so that the masks after it do not matter."""

@@ -72,11 +72,8 @@ def _check_context(request: Request, config: ModelConfig, checked: tuple[int, ..
 
 def _check_canvas(request: Request, config: ModelConfig) -> None:
     longest = config.diffusion.max_canvas
-    if not request.canvas_lengths:
-        raise InvalidRequestError("canvas_lengths is empty; give at least one length")
-    for length in request.canvas_lengths:
-        if not 1 <= length <= longest:
-            raise InvalidRequestError(f"canvas length {length} is outside of 1..{longest}")
+    if not 1 <= request.canvas_length <= longest:
+        raise InvalidRequestError(f"canvas_length is {request.canvas_length}; it must be between 1 and {longest}")
     if request.max_steps < 1:
         raise InvalidRequestError(f"max_steps is {request.max_steps}; it must be at least 1")
 

@@ -11,7 +11,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
-from itertools import accumulate, pairwise
 from operator import add, sub
 from typing import Generic, TypedDict, TypeVar, Unpack
 
@@ -27,7 +26,7 @@ from calomel.engine.handle import Handle
 from calomel.engine.job import Canvas, Job, alone
 from calomel.engine.pages import PageTable, table_of
 from calomel.engine.request import FinishReason, Request
-from calomel.engine.sampling import Choice, Draw, best_length, choose
+from calomel.engine.sampling import Choice, Draw, choose
 from calomel.engine.transformer import Transformer, pack
 
 Clock = Callable[[], float]
@@ -216,17 +215,9 @@ class Decoder(ABC, Generic[P, K, T]):
             # Work that is only queued has no measured time, and the next request would wait for all of it.
             torch.accelerator.synchronize(self.device)
 
-    def lay(self, job: Job[P, K, T], canvas: K, fitting: Callable[[int], int]) -> None:
-        """Make `canvas`, all masks, that of `job`, with each length that it may get.
-
-        Args:
-            job: the canvas comes after its final tokens.
-            canvas: an empty one.
-            fitting: gives the length that a canvas gets for a requested one.
-        """
-        lengths = (job.canvas_length,) if job.canvas_length else job.request.canvas_lengths
-        canvas.candidates = tuple(sorted({fitting(length) for length in lengths}))
-        canvas.insert(0, canvas.candidates[-1])
+    def lay(self, job: Job[P, K, T], canvas: K, length: int) -> None:
+        """Make `canvas`, an empty one, that of `job`: `length` masks after its final tokens."""
+        canvas.insert(0, length)
         job.canvas, job.front = canvas, 0
 
     def draw(
@@ -241,18 +232,6 @@ class Decoder(ABC, Generic[P, K, T]):
         counts = job.counts(len(columns), self.config.vocab_size, self.device, known, following)
         without_end = [row for row, column in enumerate(columns) if job.bans_end(column)]
         return Draw(start, start + len(columns), job.request.sampling, job.generator, counts, without_end)
-
-    def probed(self, job: Job[P, K, T], pieces: Sequence[Piece], choice: Choice, first: int) -> tuple[int, int]:
-        """Which of `pieces` is the canvas to continue with, and its first row; the first of several steps chooses."""
-        canvas, chosen = job.canvas, 0
-        starts = list(accumulate((len(piece.read) for piece in pieces), initial=first))
-        if len(canvas.candidates) > 1:
-            parts = [choice.log_prob[start:stop].tolist() for start, stop in pairwise(starts)]
-            chosen, job.length_scores = best_length(canvas.candidates, parts)
-            canvas.candidates = (canvas.candidates[chosen],)
-            canvas.drop(canvas.candidates[0])
-        job.canvas_length = job.canvas_length or len(canvas)
-        return chosen, starts[chosen]
 
     def new_table(self, tokens: int) -> PageTable:
         """Room for the keys and values of `tokens` tokens, outside of a cache."""

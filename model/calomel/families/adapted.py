@@ -47,7 +47,7 @@ A2D_MDLM: Final = Window(1024, shift=False, block=_BLOCK, network=_a2d_network).
     Generation(
         policy="low_confidence",
         max_steps=256,
-        fill_canvases=(8, 16, 32),
+        fill_canvas=16,
         edit_canvas=128,
         source="examples/a2d/mdlm/sample.py of ZHZisZZ/dllm: low_confidence, blocks of 32, temperature 0, one token a "
         "step; canvases are ours",

@@ -127,7 +127,7 @@ def _is_dream(raw: Mapping[str, Any]) -> bool:
 _DREAM_GENERATION: Final = Generation(
     policy="entropy",
     max_steps=_CANVAS,
-    fill_canvases=(8, 16, 32),
+    fill_canvas=16,
     edit_canvas=128,
     temperature=0.2,
     top_p=0.95,
@@ -177,7 +177,7 @@ DREAMON: Final = replace(_DREAM, canvas=64, own=_elastic).family(
         policy="entropy",
         # One token a step, and as many steps for growing and shrinking: the limit of its makers' evaluation.
         max_steps=256,
-        fill_canvases=(4,),
+        fill_canvas=4,
         edit_canvas=64,
         temperature=0.2,
         top_p=0.9,
@@ -197,7 +197,7 @@ OPEN_DCODER: Final = Window(4096).family(
     Generation(
         policy="p2",
         max_steps=64,
-        fill_canvases=(8, 16, 32),
+        fill_canvas=16,
         edit_canvas=64,
         temperature=0.6,
         top_p=0.95,

@@ -120,7 +120,7 @@ class Blocks:
 
 def in_blocks(policy: str, block: int, source: str) -> Generation:
     """One canvas per block, in at most as many steps as it has positions."""
-    return Generation(policy=policy, max_steps=block, fill_canvases=(block,), edit_canvas=block, source=source)
+    return Generation(policy=policy, max_steps=block, fill_canvas=block, edit_canvas=block, source=source)
 
 
 def _experts(raw: Mapping[str, Any], **fields: Any) -> MoeConfig:
@@ -154,7 +154,7 @@ OWN: Final = Family(
     ),
     prompts=PromptStyle(fim="calomel", edit="calomel", mask="<|mask|>", ends=("<|end|>",)),
     generation=Generation(
-        policy="prefix:0.8/10", max_steps=6, fill_canvases=(8,), edit_canvas=48, source="docs/decisions/022"
+        policy="prefix:0.8/10", max_steps=6, fill_canvas=8, edit_canvas=48, source="docs/decisions/022"
     ),
 )
 

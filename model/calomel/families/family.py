@@ -109,7 +109,7 @@ class Generation:
     Attributes:
         policy: `Request.policy`.
         max_steps: denoising steps per canvas.
-        fill_canvases: canvas lengths for a hole; with more than one, the length probe chooses.
+        fill_canvas: canvas length for a hole.
         edit_canvas: canvas length for a region that is rewritten.
         temperature: 0 takes the best token.
         top_p: as in `SamplingParams`.
@@ -119,7 +119,7 @@ class Generation:
 
     policy: str
     max_steps: int
-    fill_canvases: tuple[int, ...]
+    fill_canvas: int
     edit_canvas: int
     temperature: float = 0.0
     top_p: float = 1.0
