@@ -202,7 +202,7 @@ def test_options_reach_the_trainer(run: Runner, tmp_path: Path, monkeypatch: pyt
     [
         ("scipy.optimize", ("serve",), "install Calomel's extra `bench`: see docs/install.md#extras"),
         ("zstandard", ("corpus", "--out", "."), "install Calomel's extra `train`: see docs/install.md#extras"),
-        ("transformers", ("serve",), "install Calomel's extra `families`: see docs/install.md#extras"),
+        ("transformers", ("serve",), "install Calomel's extra `gguf`: see docs/install.md#extras"),
         ("httpx", ("serve",), "install Calomel again"),
     ],
 )

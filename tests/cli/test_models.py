@@ -224,7 +224,7 @@ def test_a_plan_for_a_card_says_what_fits_and_how() -> None:
     fitting = {checkpoint.name: found.options for checkpoint, found in rows if found is not None}
 
     assert fitting["ByteDance-Seed/Stable-DiffCoder-8B-Base"].quantize is None
-    assert fitting["JetLM/SDAR-30B-A3B-Chat"].quantize == "int4"
+    assert fitting["Qwen/Qwen2.5-Coder-14B"].quantize == "int8"
     assert "inclusionAI/LLaDA2.0-flash" not in fitting
     assert all(options.cached >= 16_384 for options in fitting.values())
 

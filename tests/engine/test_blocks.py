@@ -14,25 +14,21 @@ from tests.families.reference.dense import whole_logits
 from calomel.engine import DiffusionConfig, ModelConfig, Request, Transformer
 from calomel.engine.attention import Piece, forward
 
-BLOCK, RUN = 8, 4
-HOW: dict[str, Any] = {"max_new_tokens": 20, "canvas_lengths": (BLOCK,), "policy": "threshold:0.2", "max_steps": BLOCK}
+BLOCK = 8
+HOW: dict[str, Any] = {"max_new_tokens": 20, "canvas_length": BLOCK, "policy": "threshold:0.2", "max_steps": BLOCK}
 
 
-def blocks(*, shift: bool) -> ModelConfig:
-    run = RUN if shift else None
-    diffusion = DiffusionConfig(
-        MASK, END, logit_shift=shift, max_canvas=BLOCK, verifiable=False, block=BLOCK, sub_block=run
-    )
-    return replace(CONFIG, diffusion=diffusion, sliding_window=None, layer_types=())
+BLOCKS = replace(
+    CONFIG,
+    diffusion=DiffusionConfig(MASK, END, max_canvas=BLOCK, verifiable=False, block=BLOCK),
+    sliding_window=None,
+    layer_types=(),
+)
 
 
-BLOCKS = (blocks(shift=False), blocks(shift=True))
-
-
-@pytest.fixture(params=BLOCKS, ids=["plain", "shifted"])
-def config(request: pytest.FixtureRequest) -> ModelConfig:
-    found: ModelConfig = request.param
-    return found
+@pytest.fixture
+def config() -> ModelConfig:
+    return BLOCKS
 
 
 def test_whole_blocks_that_contexts_share_are_found_and_change_no_answer(
@@ -83,7 +79,7 @@ def test_canvases_of_several_blocks_answer_the_same_cached_or_not(
     model: Transformer, context: Context, start: Start
 ) -> None:
     model.config = replace(model.config, diffusion=replace(model.config.diffusion, max_canvas=3 * BLOCK))
-    more = {**HOW, "max_new_tokens": 17, "canvas_lengths": (BLOCK, 2 * BLOCK), "max_steps": 64}
+    more = {**HOW, "max_new_tokens": 17, "canvas_length": 2 * BLOCK, "max_steps": 64}
     engine = start(model)
 
     for size in (45, 48):
@@ -91,5 +87,3 @@ def test_canvases_of_several_blocks_answer_the_same_cached_or_not(
 
         assert again.ids == first.ids
         assert again.cached_tokens >= 40
-        assert (size + first.canvas_length) % BLOCK == 0
-        assert len(first.length_scores) == 2

@@ -10,7 +10,6 @@ from tests.engine.conftest import Context, check
 from calomel.engine import DiffusionConfig, ModelConfig
 from calomel.engine.cache import Lease, PrefixCache, common_beginning
 from calomel.engine.errors import CacheFullError
-from calomel.engine.spares import Spares
 
 CONFIG = ModelConfig(10, 4, 4, 2, 1, 1, 2, 64, DiffusionConfig(8, 9))
 CPU = torch.device("cpu")
@@ -117,40 +116,6 @@ def test_pages_that_are_freed_together_lie_side_by_side() -> None:
     _, table = begin(cache, (9,) * size)
 
     assert len(table.runs(0, size)) <= len(table.pages) // 4
-
-
-class Text:
-    """An encoded context of `length` tokens."""
-
-    capacity = 64
-
-    def __init__(self, length: int) -> None:
-        self.length = length
-
-    def reaches(self, length: int) -> bool:
-        return length <= self.length
-
-    def cut(self, length: int) -> None:
-        self.length = length
-
-
-def test_the_spare_context_that_shares_most_is_taken_and_cut() -> None:
-    spares = Spares[Text](1000)
-    for tokens in ((1, 2, 3, 4), (1, 2, 9, 9), (1, 2, 3, 4, 5, 6, 7)):
-        spares.put(tokens, Text(len(tokens)))
-
-    assert spares.take((8, 8)) is None
-    assert spares.take((1, 2, 8, 8, 8)) is None  # less than half: its owner will want it back
-    assert [taken.length if (taken := spares.take((1, 2, 3, 4, 5, 8))) else 0 for _ in range(3)] == [5, 4, 0]
-
-
-def test_spare_contexts_beyond_their_room_are_let_go_the_longest_unused_first() -> None:
-    spares = Spares[Text](3 * Text.capacity)
-    for token in range(4):
-        spares.put((token,), Text(1))
-
-    assert spares.take((0,)) is None
-    assert spares.take((1,)) is not None
 
 
 sequences = st.lists(st.integers(0, 2), min_size=1, max_size=14).map(tuple)

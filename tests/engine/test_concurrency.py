@@ -47,7 +47,7 @@ def gated(model: Any, start: Start, gate: Gate) -> Gated:
 
 def slowly(context: Context, size: int, **more: Any) -> Request:
     """An answer of `size` tokens, one in each step."""
-    return Request(context, size, (size,), min_new_tokens=size, policy="fixed:1", max_steps=99, **more)
+    return Request(context, size, size, min_new_tokens=size, policy="fixed:1", max_steps=99, **more)
 
 
 def cancelled(handle: Handle) -> None:
@@ -68,31 +68,31 @@ def test_requests_share_forwards_and_the_chunks_of_their_prefill(gated: Gated, g
 
 def test_cancelling_frees_the_slot_within_one_step(gated: Gated, gate: Gate, context: Context) -> None:
     engine = gated(max_batch=1)
-    first, second = engine.submit(slowly(context, 30)), engine.submit(Request(context, 1, (1,)))
+    first, second = engine.submit(slowly(context, 30)), engine.submit(Request(context, 1, 1))
     gate.before[5] = first.cancel
     gate.open()
     cancelled(first)
-    length = second.result(60).canvas_length
+    second.result(60)
 
     # No forward of the first one behind the fifth; what is left is the second's.
-    assert [report.rows for report in gate.reports[5:]] == [length + engine.config.diffusion.logit_shift]
+    assert [report.rows for report in gate.reports[5:]] == [1 + engine.config.diffusion.logit_shift]
 
 
 def test_cancelling_stops_a_prefill_within_one_chunk_and_keeps_its_pages(
     gated: Gated, gate: Gate, context: Context
 ) -> None:
     engine = gated(prefill_chunk=8, page_size=4)
-    handle = engine.submit(Request(context, 4, (4,)))
+    handle = engine.submit(Request(context, 4, 4))
     gate.before[3] = handle.cancel
     gate.open()
     cancelled(handle)
 
-    assert engine.submit(Request(context, 4, (4,))).result(60).cached_tokens == 24
+    assert engine.submit(Request(context, 4, 4)).result(60).cached_tokens == 24
 
 
 def test_a_waiting_request_is_cancelled_without_a_forward(gated: Gated, gate: Gate, context: Context) -> None:
     engine = gated(max_batch=1)
-    first, waiting = engine.submit(Request(context, 2, (2,))), engine.submit(slowly(context, 30))
+    first, waiting = engine.submit(Request(context, 2, 2)), engine.submit(slowly(context, 30))
     waiting.cancel()
     gate.open()
     cancelled(waiting)
@@ -105,7 +105,7 @@ def test_a_request_that_the_cache_has_no_room_for_is_refused_and_the_others_go_o
     gated: Gated, gate: Gate, context: Context
 ) -> None:
     engine = gated(cache_tokens=160, page_size=4, prefill_chunk=64)
-    ask = Request(context, 4, (4,))
+    ask = Request(context, 4, 4)
     large, others = engine.submit(replace(ask, context=context * 3)), list[Handle]()
     gate.before[2] = lambda: others.extend(engine.submit(replace(ask, context=context[start:])) for start in range(3))
     gate.open()
@@ -121,7 +121,7 @@ def test_a_failing_thread_reaches_every_waiting_request(gated: Gated, gate: Gate
 
     gate.before[1] = fail
     engine = gated(max_batch=1)
-    handles = [engine.submit(Request(context, 6, (6,))) for _ in range(3)]
+    handles = [engine.submit(Request(context, 6, 6)) for _ in range(3)]
     gate.open()
 
     for handle in handles:
@@ -129,7 +129,7 @@ def test_a_failing_thread_reaches_every_waiting_request(gated: Gated, gate: Gate
             handle.result(60)
         assert isinstance(caught.value.__cause__, MemoryError)
     with pytest.raises(EngineStoppedError, match="MemoryError"):
-        engine.submit(Request(context, 6, (6,)))
+        engine.submit(Request(context, 6, 6))
 
 
 def test_closing_ends_what_is_not_done(gated: Gated, gate: Gate, context: Context) -> None:
@@ -144,7 +144,7 @@ def test_closing_ends_what_is_not_done(gated: Gated, gate: Gate, context: Contex
         handle.result(60)
     engine.close()
     with pytest.raises(EngineStoppedError, match="closed"):
-        engine.submit(Request(context, 6, (6,)))
+        engine.submit(Request(context, 6, 6))
 
 
 async def test_a_coroutine_waits_and_sees_each_state_before_the_request_is_done(
@@ -153,7 +153,7 @@ async def test_a_coroutine_waits_and_sees_each_state_before_the_request_is_done(
     engine, seen = gated(), threading.Event()
     gate.before[3] = lambda: None if seen.wait(60) else pytest.fail("no state was seen")
     gate.open()
-    handle = engine.submit(Request(context, 12, (12,), policy="fixed:1", record_canvases=True))
+    handle = engine.submit(Request(context, 12, 12, policy="fixed:1", record_canvases=True))
     states = []
     async for state in handle.astates():
         seen.set()

@@ -41,7 +41,7 @@ rules = st.builds(
 @given(
     rule=rules,
     policy=st.sampled_from(["threshold:0.9", "prefix:0.8", "threshold:0.0", "fixed:2", "left_to_right"]),
-    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=2).map(tuple),
+    length=st.integers(1, 9),
     steps=st.integers(1, 9),
     size=st.integers(1, 24),
     least=st.integers(0, 6),
@@ -55,10 +55,10 @@ rules = st.builds(
     ),
 )
 def test_whatever_is_asked_the_answer_is_allowed(
-    ask: Ask, rule: Rule, policy: str, lengths: Context, steps: int, size: int, least: int, how: SamplingParams
+    ask: Ask, rule: Rule, policy: str, length: int, steps: int, size: int, least: int, how: SamplingParams
 ) -> None:
     bounds = {"max_new_tokens": size, "min_new_tokens": min(least, size), "max_steps": steps}
-    result = ask(canvas_lengths=lengths, policy=policy, sampling=how, constraint=rule, **bounds)
+    result = ask(canvas_length=length, policy=policy, sampling=how, constraint=rule, **bounds)
 
     assert rule.accepts(result.ids, whole=result.finish_reason == "stop")
     assert len(result.log_probs) == len(result.ids) <= size
@@ -83,7 +83,7 @@ def test_whatever_is_asked_the_answer_is_allowed(
 def test_an_answer_ends_with_its_constraint_and_nowhere_else(
     scripted: Script, start: Start, policy: str, script: list[int], rule: Rule, ids: Context | None, steps: int
 ) -> None:
-    asked = Request((1, 2, 3), 40, (32,), min_new_tokens=5, policy=policy, constraint=rule, max_steps=99)
+    asked = Request((1, 2, 3), 40, 32, min_new_tokens=5, policy=policy, constraint=rule, max_steps=99)
 
     result = start(scripted(3, script)).submit(asked).result(60)
 

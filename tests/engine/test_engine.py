@@ -80,7 +80,7 @@ def test_threshold_decoding_equals_the_naive_loop(
     for size in (1, 7, 20):
         expected = naive_canvas(naive, model, context, size, threshold, steps, rule)
 
-        how = {"max_new_tokens": size, "canvas_lengths": (size,), "max_steps": steps, "constraint": rule}
+        how = {"max_new_tokens": size, "canvas_length": size, "max_steps": steps, "constraint": rule}
         result = ask(policy=f"threshold:{threshold}", **how)
 
         assert list(result.ids) == [token for token in expected if token != END]
@@ -117,7 +117,7 @@ def test_a_longer_answer_is_a_sequence_of_canvases(
             size = min(8, 24 - len(expected) + 1)
             expected += naive_canvas(naive, model, (*context[:stop], *expected), size, 0.5)
 
-        how = {"max_new_tokens": 24, "canvas_lengths": (8,), "policy": "threshold:0.5", "max_steps": 99}
+        how = {"max_new_tokens": 24, "canvas_length": 8, "policy": "threshold:0.5", "max_steps": 99}
         result = ask(context=context[:stop], **how)
 
         assert list(result.ids) == [token for token in expected if token != END]
@@ -129,7 +129,7 @@ def test_an_end_token_deletes_the_tail(start: Start, scripted: Script) -> None:
     model = scripted(4, [10, 11, 12])
     model.confidence = lambda place, step: 0.99 if step > 1 or place > 2 else 0.5
 
-    handle = start(model).submit(Request(SHORT, canvas_lengths=(16,), record_canvases=True))
+    handle = start(model).submit(Request(SHORT, canvas_length=16, record_canvases=True))
     result = handle.result(60)
 
     assert result.ids == (10, 11, 12)
@@ -151,7 +151,7 @@ def test_an_answer_is_as_long_as_it_is_but_not_longer_than_asked(
 ) -> None:
     script = list(range(10, 10 + answer))
 
-    result = start(scripted(4, script)).submit(Request(SHORT, bound, (8,), policy=policy)).result(60)
+    result = start(scripted(4, script)).submit(Request(SHORT, bound, 8, policy=policy)).result(60)
 
     assert (list(result.ids), result.finish_reason) == (script[:bound], reason)
 
@@ -162,29 +162,8 @@ def test_an_end_token_right_behind_the_bound_is_a_stop(start: Start, scripted: S
     assert (result.ids, result.finish_reason) == ((10, 11), "stop")
 
 
-def test_the_probe_chooses_the_length_of_the_highest_mean_confidence(start: Start, scripted: Script) -> None:
-    model = scripted(4, list(range(10, 40)))
-    model.confidence = lambda place, step: (0.9 if place < 4 else 0.95) if place < 12 else 0.2
-
-    result = start(model).submit(Request(SHORT, 32, (4, 12, 16, 32), max_steps=1)).result(60)
-
-    assert [length for length, _ in result.length_scores] == [4, 12, 16, 32]
-    assert dict(result.length_scores)[16] == pytest.approx((4 * 0.9 + 8 * 0.95 + 4 * 0.2) / 16, abs=1e-3)
-    assert result.canvas_length == 12
-
-
-def test_the_probe_is_the_first_step_of_the_chosen_canvas(ask: Ask, context: Context) -> None:
-    for stop in (21, 33, 45, 57, 61):
-        how = {"context": context[:stop], "max_new_tokens": 40, "policy": "threshold:0.5"}
-        probed = ask(canvas_lengths=(4, 8, 16), **how)
-        direct = ask(canvas_lengths=(probed.canvas_length,), **how)
-
-        assert (probed.ids, probed.steps) == (direct.ids, direct.steps)
-        assert direct.length_scores == ()
-
-
 def test_what_is_kept_changes_no_token(model: Transformer, ask: Ask) -> None:
-    results = [ask(max_new_tokens=8, canvas_lengths=(8,), reuse=reuse) for reuse in (30, 0, None)]
+    results = [ask(max_new_tokens=8, canvas_length=8, reuse=reuse) for reuse in (30, 0, None)]
     encoded = 61 - model.config.diffusion.logit_shift
 
     assert [result.cached_tokens for result in results] == [0, encoded, encoded]
@@ -197,7 +176,7 @@ def test_contexts_of_earlier_requests_change_no_token(model: Transformer, start:
     engine = start(model, prefill_chunk=7, page_size=4)
     contexts = [context[:40], (*context[:40], 3, 4), context[:38], (*context[:20], 9, *context[20:]), context]
     for index, each in enumerate(contexts * 2):
-        request = Request(each, 12, (6,), policy=POLICIES[index % 2], reuse=30)
+        request = Request(each, 12, 6, policy=POLICIES[index % 2], reuse=30)
         expected = start(model).submit(request).result(60)
 
         assert engine.submit(request).result(60).ids == expected.ids
@@ -207,7 +186,7 @@ def test_contexts_of_earlier_requests_change_no_token(model: Transformer, start:
 def test_penalties_keep_an_answer_from_repeating_itself(start: Start, scripted: Script, policy: str) -> None:
     model = scripted(4, [10] * 6)
     model.confidence = lambda place, step: 0.5
-    request = Request(SHORT, 6, (6,), policy=policy, sampling=SamplingParams(presence_penalty=20.0))
+    request = Request(SHORT, 6, 6, policy=policy, sampling=SamplingParams(presence_penalty=20.0))
 
     result = start(model).submit(request).result(60)
 
@@ -219,14 +198,14 @@ def test_penalties_keep_an_answer_from_repeating_itself(start: Start, scripted: 
 def test_an_answer_does_not_end_before_its_least_length(model: Transformer, ask: Ask, policy: str) -> None:
     model.embed_tokens.weight.data[END] = 3 * model.embed_tokens.weight.mean(0)
     for context in [(1, 2, 3), (9, 8, 7, 6), (40, 41), (5,) * 20]:
-        result = ask(context=context, max_new_tokens=12, canvas_lengths=(6,), policy=policy, min_new_tokens=4)
+        result = ask(context=context, max_new_tokens=12, canvas_length=6, policy=policy, min_new_tokens=4)
         assert len(result.ids) >= 4
         assert END not in result.ids
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_context_of_one_token_is_answered(ask: Ask, policy: str) -> None:
-    assert ask(context=(3,), max_new_tokens=6, canvas_lengths=(6,), policy=policy).computed_tokens <= 1
+    assert ask(context=(3,), max_new_tokens=6, canvas_length=6, policy=policy).computed_tokens <= 1
 
 
 def test_an_answer_ends_where_its_beginning_is_over(scripted: Script, start: Start) -> None:
@@ -240,7 +219,7 @@ def test_an_answer_ends_where_its_beginning_is_over(scripted: Script, start: Sta
     def answered(until: Any) -> Any:
         model = scripted(4, answer)
         model.confidence = lambda place, step: 0.9 if place < 3 * step else 0.2
-        request = Request(SHORT, 20, canvas_lengths=(16,), policy="threshold:0.5", max_steps=4, until=until)
+        request = Request(SHORT, 20, canvas_length=16, policy="threshold:0.5", max_steps=4, until=until)
         return start(model).submit(request).result(60)
 
     whole, ended = answered(None), answered(over)
@@ -262,7 +241,7 @@ def test_under_the_joint_threshold_a_revealed_token_changes(scripted: Script, st
         return found
 
     model.forward = forward
-    asked = Request(SHORT, 4, (4,), policy="joint:0.99/0.5/3", max_steps=9, record_canvases=True)
+    asked = Request(SHORT, 4, 4, policy="joint:0.99/0.5/3", max_steps=9, record_canvases=True)
     model.confidence = lambda place, step: 0.995 if place < 3 or step > 1 else 0.6
     handle = start(model).submit(asked)
 

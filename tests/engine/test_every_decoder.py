@@ -11,7 +11,6 @@ import torch
 from tests.engine.bidirectional.conftest import network
 from tests.engine.conftest import CONFIG, END, MASK, PAIRS, Rule, Start, Ticking, Way, in_turn, random
 from tests.engine.test_blocks import BLOCKS
-from tests.engine.test_uniform_diffusion import Opinionated, torn
 
 from calomel.engine import (
     Bidirectional,
@@ -23,7 +22,6 @@ from calomel.engine import (
     Request,
     SamplingParams,
     Transformer,
-    UniformDiffusion,
 )
 from calomel.engine.decoder import Decoder
 from calomel.engine.errors import ConstraintFailedError, RequestCancelledError, RequestFailedError
@@ -42,17 +40,13 @@ def window(options: BidirectionalOptions, *, shift: bool) -> Callable[..., Decod
 
 
 SHIFTED = replace(CONFIG, diffusion=replace(CONFIG.diffusion, logit_shift=True))
-OPENING = replace(CONFIG, diffusion=replace(CONFIG.diffusion, opens=True))
 DECODERS: dict[str, tuple[Callable[..., Decoder[Any, Any, Any]], str]] = {
     "a canvas": (causal(CONFIG), "threshold:0.5"),
     "a shifted canvas": (causal(SHIFTED), "prefix:0.3"),
     "left to right": (causal(CONFIG), "left_to_right"),
-    "denoised drafts": (causal(OPENING), "left_to_right"),
-    "blocks": (causal(BLOCKS[0]), "threshold:0.2"),
-    "shifted blocks": (causal(BLOCKS[1]), "threshold:0.2"),
+    "blocks": (causal(BLOCKS), "threshold:0.2"),
     "a window": (window(BidirectionalOptions(), shift=True), "entropy"),
     "a window in cached blocks": (window(BidirectionalOptions(block=4, dual_cache=True), shift=False), "threshold:0.3"),
-    "noise": (lambda **common: UniformDiffusion(Opinionated(torn), **common), "threshold:0.3"),
 }
 
 
@@ -68,7 +62,7 @@ class Service:
         return self.run(self.make(**options))
 
     def request(self, **fields: Any) -> Request:
-        how = {"max_new_tokens": 20, "canvas_lengths": (8,), "policy": self.policy, "max_steps": 8}
+        how = {"max_new_tokens": 20, "canvas_length": 8, "policy": self.policy, "max_steps": 8}
         return Request(**{"context": CONTEXT, **how, **fields})
 
 

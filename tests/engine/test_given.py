@@ -47,7 +47,7 @@ def test_answers_judged_together_and_beside_canvases_are_judged_as_if_alone(
     model: Transformer, context: Context, start: Start, naive: Naive
 ) -> None:
     texts = [GIVEN, (), (1,), GIVEN[::-1], tuple(range(40))]
-    canvas = Request(context, max_new_tokens=12, canvas_lengths=(8,))
+    canvas = Request(context, max_new_tokens=12, canvas_length=8)
     alone = start(model).submit(canvas).result()
 
     *judged, answered = start(model).submit_all([*(Request(context, given=text) for text in texts), canvas])
@@ -73,7 +73,7 @@ def test_requests_submitted_together_share_their_first_forward_and_a_wrong_one_k
 
 def test_what_follows_the_given_tokens_finds_them_in_the_cache(context: Context, ask: Ask) -> None:
     ask(given=GIVEN)
-    behind = ask(context=(*context, *GIVEN), max_new_tokens=4, canvas_lengths=(4,))
+    behind = ask(context=(*context, *GIVEN), max_new_tokens=4, canvas_length=4)
     ask(context=context[:30], given=GIVEN, reuse=20)
     apart = ask(context=(*context[:30], *GIVEN, 1), given=())
     assert behind.cached_tokens >= len(context) + len(GIVEN) - 1

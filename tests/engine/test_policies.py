@@ -23,9 +23,6 @@ def policy(text: str) -> RevealPolicy:
     return found
 
 
-RISING = [0.06, 0.02, 0.3, 0.05]  # in order: 0.02, 0.05, 0.06, 0.3; sums before them: 0, 0.02, 0.07, 0.13
-
-
 @pytest.mark.parametrize(
     ("text", "told", "hidden", "revealed"),
     [
@@ -34,12 +31,9 @@ RISING = [0.06, 0.02, 0.3, 0.05]  # in order: 0.02, 0.05, 0.06, 0.3; sums before
         ("prefix:0.9", [0.1, 0.95, 0.9, 0.89], [], [0, 1, 2]),
         ("prefix", [0.1, 0.2, 0.95, 0.95], [], [0]),
         ("prefix:0.9", [0.1, 0.2, 0.1, 0.95], [0, 2], [1, 3]),
-        ("entropy_bound", RISING, [], [0, 1, 3]),
-        ("entropy_bound:0.06", RISING, [], [1, 3]),
-        ("entropy_bound:0", RISING, [], [1]),
         ("fixed:2", [0.1, 0.3, 0.2, 0.05], [], [1, 2]),
         ("fixed:9", [0.1, 0.3, 0.2, 0.05], [], [0, 1, 2, 3]),
-        *((each, [0.5] * 4, [0, 1, 2, 3], []) for each in ("threshold:0", "entropy_bound:9", "fixed:3", "prefix:0")),
+        *((each, [0.5] * 4, [0, 1, 2, 3], []) for each in ("threshold:0", "fixed:3", "prefix:0")),
     ],
 )
 def test_a_policy_reveals_what_it_says_of_the_masked_positions(
@@ -47,27 +41,24 @@ def test_a_policy_reveals_what_it_says_of_the_masked_positions(
 ) -> None:
     candidates = torch.tensor([[place not in hidden for place in range(4)]])
 
-    chosen = policy(text)(torch.tensor([told]), torch.tensor([told]), candidates)
+    chosen = policy(text)(torch.tensor([told]), candidates)
 
     assert chosen[0].nonzero()[:, 0].tolist() == revealed
 
 
 @settings(deadline=None)
 @given(
-    st.sampled_from(["threshold:0.7", "entropy_bound:0.2", "fixed:2", "prefix:0.6"]),
-    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 4), st.booleans()), min_size=6, max_size=6),
+    st.sampled_from(["threshold:0.7", "fixed:2", "prefix:0.6"]),
+    st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=6, max_size=6),
 )
-def test_every_canvas_makes_progress_and_is_decided_alone(
-    name: str, positions: list[tuple[float, float, bool]]
-) -> None:
-    confidence, entropy, candidates = (torch.tensor(each) for each in zip(*positions, strict=True))
+def test_every_canvas_makes_progress_and_is_decided_alone(name: str, positions: list[tuple[float, bool]]) -> None:
+    confidence, candidates = (torch.tensor(each) for each in zip(*positions, strict=True))
     batch = policy(name)(
         torch.stack((confidence, confidence.flip(0))),
-        torch.stack((entropy, entropy.flip(0))),
         torch.stack((candidates, torch.ones_like(candidates))),
     )
 
-    alone = policy(name)(confidence[None], entropy[None], candidates[None])
+    alone = policy(name)(confidence[None], candidates[None])
     assert torch.equal(batch[:1], alone)
     assert bool(alone.any()) == bool(candidates.any())
     assert not (alone[0] & ~candidates).any()
@@ -83,7 +74,6 @@ def test_every_canvas_makes_progress_and_is_decided_alone(
         ("threshold:x", "'x' is not a number"),
         ("threshold:1.5", "between 0.0 and 1.0"),
         ("threshold:nan", "not a finite number"),
-        ("entropy_bound:-1", "between 0.0 and inf"),
         ("fixed:0", "between 1.0 and inf"),
         ("fixed:1.5", "whole number"),
         ("low_confidence:1.5", "whole number"),
@@ -166,7 +156,5 @@ def test_penalties_reach_the_rows_of_their_request_alone() -> None:
 
 @pytest.mark.parametrize("temperature", [1e-39, 1e-300, 5e-324])
 def test_a_temperature_that_nothing_can_be_divided_by_is_that_of_the_best_token(ask: Ask, temperature: float) -> None:
-    best, cold = (
-        ask(max_new_tokens=8, canvas_lengths=(8,), sampling=SamplingParams(each)) for each in (0.0, temperature)
-    )
+    best, cold = (ask(max_new_tokens=8, canvas_length=8, sampling=SamplingParams(each)) for each in (0.0, temperature))
     assert (cold.ids, cold.log_probs) == (best.ids, best.log_probs)

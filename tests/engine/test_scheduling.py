@@ -199,7 +199,7 @@ def on(device: Device, start: Start, wide: Any, **options: Any) -> Engine:
 
 
 def ask(size: int, answer: int = 1, **options: Any) -> Request:
-    return Request(tuple(index % 90 for index in range(size)), answer, canvas_lengths=(1,), **options)
+    return Request(tuple(index % 90 for index in range(size)), answer, canvas_length=1, **options)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Weights in eight and in four bits against the product in plain steps; families compare experts with their makers'."""
+"""Weights in eight bits against the product in plain steps; families compare experts with their makers'."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from calomel.engine.transformer import (
     pack,
     quantize_tensor,
     rounded,
-    widened,
 )
 from calomel.families.block_causal import LLADA2, llada2_places
 from calomel.families.configuration import read_config
@@ -66,9 +65,9 @@ def test_groups_at_once_give_what_experts_in_turn_give(dtype: torch.dtype, monke
     torch.testing.assert_close(made(x), in_turn)
 
 
-def quantize(model: Transformer, bits: int = 8) -> Transformer:
+def quantize(model: Transformer) -> Transformer:
     for name in list(model.state_dict()):
-        quantize_tensor(model, name, bits)
+        quantize_tensor(model, name)
     return model
 
 
@@ -142,23 +141,9 @@ def test_experts_are_rounded_as_each_would_be_alone() -> None:
         assert torch.equal(stack.part(expert, x), QuantizedLinear(alone)(x))
 
 
-def test_four_bits_are_rounded_in_groups_and_multiplied_as_the_rounded_numbers() -> None:
-    whole, x = nn.Linear(192, 29), torch.randn(3, 4, 192)
-    whole.weight.data[:, :64] *= 100  # a group of its own: the others keep their small steps
-    made = QuantizedLinear(whole, bits=4)
-
-    weight = widened(made.weight, made.scale, torch.float32)
-    largest = whole.weight.view(29, 3, 64).abs().amax(dim=-1, keepdim=True)
-
-    assert made.weight.nbytes == whole.weight.nbytes // 8
-    assert ((weight - whole.weight).view(29, 3, 64).abs() <= largest / 7 / 2 + 1e-6).all()
-    torch.testing.assert_close(made(x), x @ weight.T + whole.bias, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("bits", [8, 4])
-def test_rounded_weights_answer_and_embeddings_the_head_norms_and_routers_stay_whole(bits: int) -> None:
-    made = quantize(random(Transformer(replace(CONFIG, moe=replace(QWEN, shared=1), attention_bias=True))), bits)
-    request = Request(tuple(range(2, 40)), max_new_tokens=8, canvas_lengths=(8,))
+def test_rounded_weights_answer_and_embeddings_the_head_norms_and_routers_stay_whole() -> None:
+    made = quantize(random(Transformer(replace(CONFIG, moe=replace(QWEN, shared=1), attention_bias=True))))
+    request = Request(tuple(range(2, 40)), max_new_tokens=8, canvas_length=8)
 
     small = {name.split(".", 2)[2] for name, tensor in made.named_parameters() if tensor.element_size() == 1}
     with Engine(BlockCausal(made, cache_tokens=256)) as engine:

@@ -9,18 +9,16 @@ from typing import Any
 
 import pytest
 import torch
-from tests.families.published import adapted, dream, llada
+from tests.families.published import adapted, dream
 from tests.families.published.block_causal import QWEN
 from tests.families.published.layout import TEXT_TOKENS
 from tests.families.reference.dense import class_logits
-from tests.families.reference.window import Draws, Full, llada_dual
-from tests.families.reference.window import llada as llada_loop
+from tests.families.reference.window import Draws, Full, low_confidence, low_confidence_dual
 from tests.families.writers import shape_of
 
 from calomel.engine import Engine, Request, SamplingParams, Transformer
 from calomel.engine.attention import Piece, forward
 from calomel.engine.checkpoint import tensor_table
-from calomel.families.bidirectional import llada_places
 from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.generation import generation_of
@@ -29,7 +27,6 @@ from calomel.families.table import find
 
 CONTEXT = tuple(torch.randint(0, 256, (31,), generator=torch.Generator().manual_seed(5)).tolist())
 SUFFIX = tuple(torch.randint(0, 256, (12,), generator=torch.Generator().manual_seed(6)).tolist())
-MASK = TEXT_TOKENS + 5
 Write = Callable[..., Path]
 
 
@@ -41,16 +38,15 @@ def opened(folder: Path, **options: Any) -> Engine:
 
 def loaded(folder: Path) -> Transformer:
     config = shape_of(folder)
-    places = llada_places(config) if find(folder).name == "llada" else tensor_table(config)
-    return load_decoder(folder, config, places, dtype=torch.float32)
+    return load_decoder(folder, config, tensor_table(config), dtype=torch.float32)
 
 
-ORDINARY = {**dream.CHECKPOINTS, **adapted.WINDOWS}
+CHECKPOINTS = {**dream.CHECKPOINTS, "a2d-mdlm": adapted.A2D_MDLM}
 
 
-@pytest.mark.parametrize("name", [*ORDINARY, "llada"])
+@pytest.mark.parametrize("name", list(CHECKPOINTS))
 def test_logits_are_those_of_the_backbone_under_a_full_mask(tmp_path: Path, name: str) -> None:
-    checkpoint = ORDINARY.get(name, llada)
+    checkpoint = CHECKPOINTS[name]
     checkpoint.write(tmp_path)
     ids = [*CONTEXT, *[TEXT_TOKENS] * 9, *SUFFIX]
 
@@ -63,12 +59,9 @@ def test_logits_are_those_of_the_backbone_under_a_full_mask(tmp_path: Path, name
     ("write", "positions", "mask", "shift"),
     [
         (dream.DREAM.write, 2048, TEXT_TOKENS + 4, True),
-        (llada.write, 4096, MASK, False),
-        (adapted.ILLADA.write, 2048, TEXT_TOKENS + 3, False),
         (adapted.A2D_MDLM.write, 1024, TEXT_TOKENS + 3, False),
-        (adapted.CODA.write, 2048, TEXT_TOKENS + 3, True),
     ],
-    ids=["dream", "llada", "illada", "a2d-mdlm", "coda"],
+    ids=["dream", "a2d-mdlm"],
 )
 def test_configuration_bounds_a_window(tmp_path: Path, write: Write, positions: int, mask: int, *, shift: bool) -> None:
     config = shape_of(write(tmp_path))
@@ -101,7 +94,7 @@ def test_without_a_mask_token_an_open_dcoder_is_an_ordinary_qwen2(tmp_path: Path
 
 
 def test_a_canvas_of_dreamon_changes_its_length(tmp_path: Path) -> None:
-    bounds: dict[str, Any] = {"max_new_tokens": 80, "canvas_lengths": (64,), "policy": "entropy", "max_steps": 256}
+    bounds: dict[str, Any] = {"max_new_tokens": 80, "canvas_length": 64, "policy": "entropy", "max_steps": 256}
     # So hot that every token is about as likely, those that ask for more or less room among them.
     hot = [SamplingParams(temperature=50.0, seed=seed) for seed in range(16)]
     requests = [Request(CONTEXT, suffix=SUFFIX, sampling=sampling, **bounds) for sampling in hot]
@@ -113,25 +106,22 @@ def test_a_canvas_of_dreamon_changes_its_length(tmp_path: Path) -> None:
 
 
 def test_weights_in_eight_bits_answer(tmp_path: Path) -> None:
-    request = Request(CONTEXT, suffix=SUFFIX, canvas_lengths=(8,), policy="entropy", min_new_tokens=8)
+    request = Request(CONTEXT, suffix=SUFFIX, canvas_length=8, policy="entropy", min_new_tokens=8)
 
     with opened(dream.DREAM.write(tmp_path), quantize="int8") as engine:
         assert len(engine.submit(request).result(60).ids) == 8
 
 
-# LLaDA's canvas has two blocks.
 @pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.parametrize(
-    ("write", "size"), [(llada.write, 64), (adapted.ILLADA.write, 24), (adapted.A2D_MDLM.write, 24)]
-)
-def test_only_whole_forwards_are_exact(tmp_path: Path, write: Write, size: int, *, exact: bool) -> None:
-    folder = write(tmp_path)
+@pytest.mark.parametrize("size", [24, 64])  # one block, and two
+def test_only_whole_forwards_are_exact(tmp_path: Path, size: int, *, exact: bool) -> None:
+    folder = adapted.A2D_MDLM.write(tmp_path)
     mask = shape_of(folder).diffusion.mask_token_id
-    request = Request(CONTEXT, size, (size,), policy="low_confidence", max_steps=size, min_new_tokens=size)
+    request = Request(CONTEXT, size, size, policy="low_confidence", max_steps=size, min_new_tokens=size)
     with opened(folder, exact=exact) as engine:
-        ours, never = engine.submit(request).result(60).ids, frozenset(engine.decoder.ends)  # type: ignore[attr-defined]
+        ours, never = engine.submit(request).result(60).ids, frozenset(engine.decoder.ends)
 
     full, canvas = Full(loaded(folder), mask, never=never), range(len(CONTEXT), len(CONTEXT) + size)
-    published = llada_loop if exact else llada_dual
+    published = low_confidence if exact else low_confidence_dual
     *_, theirs = published(full, [*CONTEXT, *[mask] * size], mask, canvas, steps=size, block=32, how=Draws())
     assert ours == tuple(theirs[canvas.start :])

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 import torch
-from tests.families.published.adapted import A2D_BD3LM, A2D_MDLM, DREAM_REASONER
+from tests.families.published.adapted import A2D_BD3LM, A2D_MDLM
 from tests.families.published.block_causal import (
     END,
-    FAST_DLLM_V2,
     MASK,
     SDAR,
     SDAR_MOE,
@@ -28,7 +27,6 @@ from torch import Tensor
 
 from calomel.engine import CheckpointError, Engine, Request, SamplingParams
 from calomel.engine.checkpoint import tensor_table
-from calomel.families.block_causal import SUB_BLOCK
 from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.generation import generation_of
@@ -54,19 +52,16 @@ def logits_of(network: Any, block: int) -> Callable[[list[int]], Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("checkpoint", "name", "blocks", "generation"),
+    ("checkpoint", "name", "block", "generation"),
     [
-        (SDAR, "sdar", (4, None, False), ("low_confidence_dynamic:0.85", 0.6, 0.95, 20)),
-        (SDAR_MOE, "sdar-moe", (4, None, False), ("low_confidence_dynamic:0.85", 0.6, 0.95, 20)),
-        # Whatever its generation_config.json says, the best token is taken.
-        (FAST_DLLM_V2, "fast-dllm-v2", (32, 8, True), ("threshold:0.9", 0.0, 1.0, -1)),
-        (STABLE_DIFFCODER, "stable-diffcoder", (4, None, False), ("low_confidence", 0.0, 1.0, -1)),
-        (A2D_BD3LM, "a2d-bd3lm", (32, None, False), ("low_confidence", 0.0, 1.0, -1)),
-        (DREAM_REASONER, "dream-reasoner", (32, None, False), ("low_confidence_dynamic:0.9", 0.0, 1.0, -1)),
+        (SDAR, "sdar", 4, ("low_confidence_dynamic:0.85", 0.6, 0.95, 20)),
+        (SDAR_MOE, "sdar-moe", 4, ("low_confidence_dynamic:0.85", 0.6, 0.95, 20)),
+        (STABLE_DIFFCODER, "stable-diffcoder", 4, ("low_confidence", 0.0, 1.0, -1)),
+        (A2D_BD3LM, "a2d-bd3lm", 32, ("low_confidence", 0.0, 1.0, -1)),
     ],
 )
 def test_its_folder_is_recognised_and_read(
-    written: Written, checkpoint: Checkpoint, name: str, blocks: Any, generation: Any
+    written: Written, checkpoint: Checkpoint, name: str, block: int, generation: Any
 ) -> None:
     folder = written(checkpoint)
     family, diffusion = find(folder), shape_of(folder).diffusion
@@ -74,9 +69,9 @@ def test_its_folder_is_recognised_and_read(
 
     assert family.name == name
     assert (diffusion.mask_token_id, diffusion.end_token_id) == (MASK, END)
-    assert (diffusion.block, diffusion.sub_block, diffusion.logit_shift) == blocks
+    assert (diffusion.block, diffusion.logit_shift) == (block, False)
     assert (found.policy, found.temperature, found.top_p, found.top_k) == generation
-    assert (diffusion.max_canvas, found.max_steps, found.fill_canvases) == (blocks[0], blocks[0], (blocks[0],))
+    assert (diffusion.max_canvas, found.max_steps, found.fill_canvas) == (block, block, block)
 
 
 @pytest.mark.parametrize(
@@ -88,10 +83,8 @@ def test_its_folder_is_recognised_and_read(
         pytest.param(SDAR_MOE, {"norm_topk_prob": False}, id="sdar-moe, not normalised"),
         pytest.param(SDAR_MOE, {"mlp_only_layers": [0]}, id="sdar-moe, a dense layer"),
         pytest.param(SDAR_MOE, {"decoder_sparse_step": 2}, id="sdar-moe, every second layer"),
-        pytest.param(FAST_DLLM_V2, {}, id="fast-dllm-v2"),
         pytest.param(STABLE_DIFFCODER, {}, id="stable-diffcoder"),
         pytest.param(A2D_BD3LM, {}, id="a2d-bd3lm of Qwen3"),
-        pytest.param(DREAM_REASONER, {}, id="dream-reasoner"),
         pytest.param(replace(A2D_BD3LM, config=A2D_MDLM.config, classes=A2D_MDLM.classes), {}, id="a2d-bd3lm of Qwen2"),
     ],
 )
@@ -109,8 +102,8 @@ def same_steps(folder: Path, context: tuple[int, ...], trace: loop.Trace, **fiel
     """Every step reveals what the published loop does, until nothing before the end of the answer is masked."""
     with find(folder).open(folder, OpenOptions(dtype="float32", cache_tokens=1024)) as engine:
         assert isinstance(engine, Engine)
-        canvas = (engine.config.diffusion.max_canvas,)
-        handle = engine.submit(Request(context, ROOM, canvas_lengths=canvas, record_canvases=True, **fields))
+        canvas = engine.config.diffusion.max_canvas
+        handle = engine.submit(Request(context, ROOM, canvas_length=canvas, record_canvases=True, **fields))
         states = [list(state.ids) for state in handle.states()]
         answer = list(handle.result().ids)
     count = len(states)
@@ -137,7 +130,6 @@ def same_steps(folder: Path, context: tuple[int, ...], trace: loop.Trace, **fiel
         # Where the prompt is whole blocks, the published samplers and the training count blocks alike.
         (A2D_BD3LM, 64, "low_confidence", loop.paced(32)),
         (A2D_BD3LM, 40, "low_confidence", loop.paced(32)),
-        (DREAM_REASONER, 40, "low_confidence_dynamic:0.2", loop.dynamic(32, 32, 0.2)),
     ],
 )
 def test_steps_are_those_of_the_published_loop(
@@ -149,15 +141,6 @@ def test_steps_are_those_of_the_published_loop(
     trace = loop.denoise(logits, prompt(size), ROOM, order, block=block, mask=MASK, end=END)
 
     same_steps(folder, prompt(size), trace, policy=policy, max_steps=32)
-
-
-# Of 33 positions, and of whole blocks, whose last row decides the next block's first position.
-@pytest.mark.parametrize(("size", "threshold"), [(5, 0.2), (31, 0.2), (32, 0.2), (33, 0.95), (64, 0.95), (70, 0.2)])
-def test_steps_of_shifted_blocks_are_those_of_the_published_loop(written: Written, size: int, threshold: float) -> None:
-    logits, order = logits_of(network(FAST_DLLM_V2), 32), loop.above(threshold)
-    trace = loop.denoise_shifted(logits, prompt(size), ROOM, order, block=32, run=SUB_BLOCK, mask=MASK, end=END)
-
-    same_steps(written(FAST_DLLM_V2), prompt(size), trace, policy=f"threshold:{threshold}", max_steps=32)
 
 
 def test_drawn_tokens_are_those_of_the_published_loop(written: Written) -> None:
@@ -190,7 +173,7 @@ def test_where_the_configuration_does_not_say_how_long_blocks_are_the_published_
 
     # The mask token is the tokenizer's.
     assert (shape_of(folder).diffusion.block, shape_of(folder).diffusion.mask_token_id) == (block, MASK)
-    assert generation_of(find(folder), read_config(folder), folder).fill_canvases == (block,)
+    assert generation_of(find(folder), read_config(folder), folder).fill_canvas == block
 
 
 def test_without_either_the_length_of_blocks_is_asked_for_and_a_fetched_folder_has_it(tmp_path: Path) -> None:

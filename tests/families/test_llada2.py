@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def loaded(folder: Path, dtype: torch.dtype) -> Transformer:
     config = LLADA2.config(read_config(folder), folder)
-    return load_decoder(folder, config, llada2_places(config), dtype=dtype)  # type: ignore[arg-type]
+    return load_decoder(folder, config, llada2_places(config), dtype=dtype)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_the_engine_takes_every_step_of_the_published_loop(
     policy = f"threshold:{threshold}" if edit is None else f"joint:{threshold}/{edit}/4"
 
     with LLADA2.open(folder, SMALL) as engine:
-        handle = engine.submit(Request(prompt(size), length, (32,), policy=policy, max_steps=64, record_canvases=True))
+        handle = engine.submit(Request(prompt(size), length, 32, policy=policy, max_steps=64, record_canvases=True))
         states = [list(state.ids) for state in handle.states()]
 
     assert list(handle.result().ids) == expected.answer

@@ -55,7 +55,7 @@ def test_on_a_card_of_24_gb_whatever_has_weights_for_it_opens_by_default_with_ro
     gib=st.integers(6, 80),
     cache=st.none() | st.integers(4, 256).map(lambda count: count * 1024),
     batch=st.none() | st.integers(1, 64),
-    quantize=st.sampled_from([None, "int8", "int4"]),
+    quantize=st.sampled_from([None, "int8"]),
 )
 def test_what_is_opened_fits_and_what_a_refusal_recommends_is_accepted(
     row: tuple[Family, Published], gib: int, cache: int | None, batch: int | None, quantize: Any

@@ -87,7 +87,7 @@ def test_it_writes_what_transformers_writes(gguf: Path, filler: Filler) -> None:
     for prompt in prompts:
         ids = filler.tokenizer.encode(prompt)
         ours = filler.engine.submit(
-            Request(tuple(ids), max_new_tokens=24, policy="left_to_right:10", canvas_lengths=(1,))
+            Request(tuple(ids), max_new_tokens=24, policy="left_to_right:10", canvas_length=1)
         ).result()
         made = theirs.generate(torch.tensor([ids]), max_new_tokens=24, do_sample=False)[0, len(ids) :].tolist()
         wanted = made[: next((at for at, token in enumerate(made) if token in ends), len(made))]

@@ -23,6 +23,4 @@ def writers() -> dict[str, Writer]:
 
 def shape_of(folder: Path) -> ModelConfig:
     """The shape of a checkpoint's decoder."""
-    config = find(folder).config(read_config(folder), folder)
-    assert isinstance(config, ModelConfig)
-    return config
+    return find(folder).config(read_config(folder), folder)

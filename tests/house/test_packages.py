@@ -69,7 +69,7 @@ WANTED_BY_ONE = {
     "ray": "cluster",
     "scipy": "bench",
     "gguf": "gguf",
-    "transformers": "families",
+    "transformers": "gguf",
 }
 
 

@@ -85,7 +85,7 @@ async def test_a_keystroke_that_asks_the_model_walks_through_little_code(
     with walk.watching(), served() as url:
 
         async def connect(_: object) -> HttpCompleter:
-            return HttpCompleter(Endpoint(url))
+            return HttpCompleter(Endpoint(url, own=True))
 
         script.connect = connect
         await editor.initialize({"window": {"workDoneProgress": True}})

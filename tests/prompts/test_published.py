@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.families.published import diffusion_gemma
 from tests.families.published.layout import CHATML, TEXT_TOKENS, write_config, write_tokenizer
+from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokenizers
+from tokenizers.models import BPE
 
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.prompts.published import Published, PublishedTokenizer, fence_for, inside, open_published
@@ -51,17 +52,34 @@ def test_control_tokens_are_those_that_are_marked_and_those_that_look_like_one(t
     assert tokenizer.decode(tokenizer.encode("<table>    ")) == "<table>    "
 
 
-@pytest.mark.parametrize(
-    "text", ["b  return\tü\r\n", "日本語 🙂 \x00", "<turn|><bos> <0x41> <eos> <|image|>", "\u2581"]
-)
+# As CodeLlama's: bytes are spelled where there is no token, and a block stands for a blank.
+_NAMED = ("<s>", "</s>", "<unk>", "<|image|>")
+_SPELLED = (*(f"<0x{value:02X}>" for value in range(256)), "\u2581", "\n", *map(chr, range(33, 127)))
+_PAIRS = ("\u2581 \u2581", "r e", "t u", "re tu", "r n", "retu rn", "\u2581 return")
+
+
+def write_spelling_tokenizer(folder: Path) -> None:
+    texts = (*_NAMED, *_SPELLED, *(pair.replace(" ", "") for pair in _PAIRS))
+    ids = {text: number for number, text in enumerate(texts)}
+    merges = [(first, second) for first, second in map(str.split, _PAIRS)]
+    fast = Tokenizer(BPE(ids, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    fast.normalizer = normalizers.Replace(" ", "\u2581")
+    fast.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    fast.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
+    fast.add_special_tokens([AddedToken(name, normalized=False) for name in _NAMED])
+    fast.save(str(folder / "tokenizer.json"))
+    said = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+    write_config(folder, {"tokenizer_class": "CodeLlamaTokenizer", **said}, "tokenizer_config.json")
+
+
+@pytest.mark.parametrize("text", ["b  return\t\u00fc\r\n", "日本語 🙂 \x00", "</s><s> <0x41> <|image|>", "\u2581"])
 def test_blocks_for_blanks_and_spelled_bytes_are_read_as_what_they_stand_for(tmp_path: Path, text: str) -> None:
-    diffusion_gemma.write_byte_tokenizer(tmp_path)
-    tokenizer = PublishedTokenizer(tmp_path, end=diffusion_gemma.ENDS[0], names=["<bos>", "<turn|>"])
+    write_spelling_tokenizer(tmp_path)
+    tokenizer = PublishedTokenizer(tmp_path, end=1, names=["<s>", "</s>"])
 
     ids = tokenizer.encode(text)
 
-    assert min(ids) >= diffusion_gemma.FIRST_TEXT
-    assert diffusion_gemma.PICTURE not in ids
+    assert min(ids) >= len(_NAMED)
     assert tokenizer.decode(ids) == text.replace("\u2581", " ")
 
 

@@ -11,7 +11,7 @@ from calomel.selectivity.calibrator import KindCalibrator
 from calomel.selectivity.sample import Sample
 
 # A fill is accepted the likelier the surer the model is, and the model's own words more often than a draft's.
-TRUTH = KindCalibrator({"mean_log_prob": 2.0, "maker:seeded": -1.5, "distance": -0.5}, 3.5)
+TRUTH = KindCalibrator({"mean_log_prob": 2.0, "maker:template": -1.5, "distance": -0.5}, 3.5)
 
 
 def sample(number: int = 0, outcome: str = "accepted", **changes: Any) -> Sample:
@@ -42,7 +42,7 @@ def drawn(
     found = []
     for number in range(count):
         signals = {"mean_log_prob": -3 * chance.random(), "distance": chance.randrange(20), "end_log_prob": -0.1}
-        maker = chance.choice(("canvas", "seeded"))
+        maker = chance.choice(("canvas", "template"))
         question = {"question": f"log:{number}:{kind}", "kind": kind, "maker": maker, "group": group(number)}
         made = sample(number, **question, signals=signals, saved_characters=5)
         taken = chance.random() < truth.probability(made)

@@ -29,7 +29,7 @@ from calomel.workspace.edits import Planned
 FITTED = Calibrator(
     {
         "fill": KindCalibrator({"mean_log_prob": 1.5, "maker:canvas": -0.25}, 0.5, report={"samples": 7, "ece": 0.01}),
-        "edit": KindCalibrator({"ratio": 2.0}, -1.0, frozenset({"verified", "canvas"}), {"quiet": 0.6, "eager": 0.2}),
+        "edit": KindCalibrator({"ratio": 2.0}, -1.0, frozenset({"shape", "canvas"}), {"quiet": 0.6, "eager": 0.2}),
     },
     "abc123",
 )
@@ -44,7 +44,7 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     FITTED.write(path)
     read = Calibrator.read(path)
     assert read == FITTED
-    assert read.hopeless("edit") == {"canvas", "verified"}
+    assert read.hopeless("edit") == {"canvas", "shape"}
     assert read.hopeless("fill") == read.hopeless("poem") == frozenset()
     # What a fit has no number for has the usual one.
     assert read.thresholds("edit") == {"quiet": 0.6, "balanced": 0.3, "eager": 0.2}
@@ -109,8 +109,7 @@ CANDIDATE = Candidate(
     (0.2, 1.4),
     -0.05,
     steps=3,
-    length_scores=((2, -1.0), (4, -2.5)),
-    maker="seeded",
+    maker="canvas",
     log_prob=-2.0 / 3,
     keep_log_prob=-4.1,
 )
@@ -128,14 +127,14 @@ SIGNALS = signals_of(
     place="code",
     around=surroundings(TEXT, 22, EDITS),
 )
-LIVE = Subject("edit", "seeded", "python", SIGNALS.known())
+LIVE = Subject("edit", "canvas", "python", SIGNALS.known())
 
 
 def test_a_suggestion_has_the_same_features_live_and_in_the_outcome_log() -> None:
     line = line_of(
         Outcome(
             "1", "shown", "", "edit", "file:///a.py", "python", "edit", "nano", 0.5, 1.0, 6, 0, "al + 1",
-            SIGNALS, "seeded",
+            SIGNALS, "canvas",
         ),
         time=1.0,
         session="5e55",
@@ -146,7 +145,7 @@ def test_a_suggestion_has_the_same_features_live_and_in_the_outcome_log() -> Non
     assert features(logged) == features(LIVE)
     found = features(LIVE)
     assert found["judged"] == 1.0
-    assert found["place:code"] == found["maker:seeded"] == found["before:word"] == 1.0
+    assert found["place:code"] == found["maker:canvas"] == found["before:word"] == 1.0
     assert found["ratio"] == pytest.approx((-2 / 3 + 4.1) / 10, abs=1e-5)
     assert found["margin"] == pytest.approx(1 / 70, abs=1e-5)
     # What was chosen by the likelihood that judges it is no draft.

@@ -38,19 +38,19 @@ def test_a_fit_finds_the_rule_that_outcomes_were_drawn_with() -> None:
     assert made.after.ece < 0.06 < made.before.ece
     assert made.after.auroc > 0.7 > made.before.auroc
     assert made.after.log_loss < made.before.log_loss == pytest.approx(math.log(2))
-    assert made.calibrator.weights["maker:canvas"] > 0 > made.calibrator.weights["maker:seeded"]
+    assert made.calibrator.weights["maker:canvas"] > 0 > made.calibrator.weights["maker:template"]
     assert len(made.probabilities) == 800
     report = made.calibrator.report
     accepted = sum(each.accepted for each in samples)
     assert (report["samples"], report["groups"], report["accepted"]) == (800, 10, accepted)
-    assert report["makers"]["seeded"]["samples"] + report["makers"]["canvas"]["samples"] == 800
+    assert report["makers"]["template"]["samples"] + report["makers"]["canvas"]["samples"] == 800
     assert sum(each["count"] for each in report["reliability"]) == 800
 
 
 def test_a_fit_is_where_the_slope_is_zero() -> None:
     samples = drawn(200)
     found = fit(samples, penalties=ONE).calibrator
-    for name in ("mean_log_prob", "maker:seeded", "distance", "distance*mean_log_prob"):
+    for name in ("mean_log_prob", "maker:template", "distance", "distance*mean_log_prob"):
         slope = sum((found.probability(each) - each.accepted) * features(each).get(name, 0.0) for each in samples)
         assert slope + found.weights.get(name, 0.0) == pytest.approx(0.0, abs=5e-3)
 
@@ -107,11 +107,11 @@ def test_a_person_who_takes_few_completions_still_gets_some() -> None:
         assert fit(samples, penalties=ONE).calibrator.hopeless == hopeless
 
 
-def test_what_a_draft_says_too_adds_nothing_and_the_models_own_makers_count_as_one() -> None:
-    own = [sample(number, "rejected", maker=("canvas", "seeded", "verified")[number % 3]) for number in range(900)]
-    right = [sample(number, maker=maker) for number in range(900, 930) for maker in ("verified", "rename")]
-    assert hopeless_makers([*own, *right]) == {"canvas", "seeded", "verified"}
-    alone = [sample(number, maker="verified") for number in range(900, 980)]
+def test_what_another_maker_says_too_adds_nothing() -> None:
+    own = [sample(number, "rejected") for number in range(900)]
+    right = [sample(number, maker=maker) for number in range(900, 930) for maker in ("canvas", "rename")]
+    assert hopeless_makers([*own, *right]) == {"canvas"}
+    alone = [sample(number) for number in range(900, 980)]
     assert hopeless_makers([*own, *alone]) == frozenset()
 
 
@@ -132,8 +132,8 @@ def test_a_person_with_many_outcomes_gets_a_fit_and_thresholds_of_their_own() ->
 
 
 def test_a_maker_that_nobody_asks_stays_hopeless() -> None:
-    start = KindCalibrator({}, 0.0, frozenset({"imports", "seeded"}))
-    # Of `seeded` there are samples again, and they are as good as others.
+    start = KindCalibrator({}, 0.0, frozenset({"imports", "template"}))
+    # Of `template` there are samples again, and they are as good as others.
     assert fit(drawn(150), start, ONE).calibrator.hopeless == {"imports"}
 
 

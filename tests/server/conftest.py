@@ -51,7 +51,6 @@ class FakeFiller:
             entropies=(0.5, 0.75),
             end_log_prob=-0.125,
             steps=3,
-            length_scores=((16, -0.5),),
             finish_reason="stop",
             prefill_seconds=0.01,
             denoise_seconds=0.01,

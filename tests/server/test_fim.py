@@ -333,7 +333,7 @@ def test_the_parts_reach_the_model_and_its_answer_carries_the_engines_signals(cl
     (candidate,) = found.candidates
     assert candidate.text == "return n"
     assert (candidate.log_probs, candidate.entropies) == ((-0.25, -0.5), (0.5, 0.75))
-    assert (candidate.end_log_prob, candidate.steps, candidate.length_scores) == (-0.125, 3, ((16, -0.5),))
+    assert (candidate.end_log_prob, candidate.steps) == (-0.125, 3)
     assert (found.context_tokens, found.cached_tokens, found.model) == (24, 16, "calomel-nano")
     assert found.timings.total == pytest.approx(0.02)
     assert found.timings.queued == pytest.approx(0.005)

@@ -76,8 +76,6 @@ class ScriptedHandle:
             forwards=1,
             cached_tokens=0,
             computed_tokens=1,
-            canvas_length=count,
-            length_scores=(),
             prefill_seconds=0.0,
             denoise_seconds=0.0,
         )

@@ -91,38 +91,6 @@ def save(path, retries):
 
 
 # What is told, its maker (any without a name), the text, what becomes what, and the lines that the drafts make.
-GO_FIELDS = """type opts struct {
-	Host string
-	Port, Size int
-}
-
-func New(host string, port, size int) {
-}
-
-New(a, 1, 2)
-"""
-RUST_FIELDS = """struct Config {
-    pub strict: bool,
-    bidi: bool,
-}
-
-fn to(t: &str, strict: bool, bidi: bool) {
-}
-
-to(t, strict, y);
-"""
-LONG = """type Config struct {
-	Host    string
-	Timeout int
-}
-
-func New(host string, timeout int) {
-}
-
-func f() {
-	New(HOST, LIMIT)
-}
-""".replace("HOST", "h" * 40).replace("LIMIT", "t" * 40)
 FOLLOWS: dict[str, tuple[str, str, str, str, list[str]]] = {
     "calls follow a new parameter": (
         "arguments", "def load(path):\n    pass\n\nmode = 1\nload(a)\nx = load(b)\n", "(path)", "(path, mode)",
@@ -151,33 +119,6 @@ FOLLOWS: dict[str, tuple[str, str, str, str, list[str]]] = {
     "calls of Rust wait": (
         "awaited", "fn load() {\n}\n\nfn main() {\n    load().run();\n}\n", "fn load", "async fn load",
         ["    load().await.run();", "async fn main() {"]),
-    "what stands behind the star is named": (
-        "by_name",
-        "class A:\n    def load(self, path, mode, top=False):\n        pass\n\na.load(p, 1, True)\na.load(p, mode=2)\n",
-        "path, mode", "path, *, mode", ["a.load(p, mode=1, top=True)"]),
-    "an options object names all": (
-        "by_name", "function load(path, mode) {\n}\n\nload(p, 1);\nload(path, mode);\nload(q);\nload({ path: r });\n",
-        "(path, mode)", "({ path, mode })",
-        ["load({ path: p, mode: 1 });", "load({ path, mode });", "load({ path: q });"]),
-    "a structure of Go names what were parameters (cobra)": (
-        "by_name",
-        GO_FIELDS,
-        "(host string, port, size int)", "(o opts)", ["New(opts{Host: a, Port: 1, Size: 2})"]),
-    "a structure of Rust takes a name that is the field's (rust-url)": (
-        "by_name",
-        RUST_FIELDS,
-        "strict: bool, bidi: bool)", "config: &Config)", ["to(t, &Config { strict, bidi: y });"]),
-    "a class of Python is called with keywords": (
-        "by_name",
-        "class Box:\n    width: int\n    height: int = 1\n\n\ndef area(width, height):\n    pass\n\n\narea(2, 3)\n",
-        "(width, height)", "(box: Box)", ["area(Box(width=2, height=3))"]),
-    "a structure of other fields takes no parameters": (
-        "by_name", "type opts struct {\n\tHost string\n}\n\nfunc New(host string, port int) {\n}\nNew(a, 1)\n",
-        "(host string, port int)", "(o opts)", []),
-    "a structure that is long has a line for each field": (
-        "by_name",
-        LONG, "(host string, timeout int)", "(cfg Config)",
-        [f"\tNew(Config{{\n\t\tHost:    {'h' * 40},\n\t\tTimeout: {'t' * 40},\n\t}})"]),
     "what TypeScript gives back is promised": (
         "awaited",
         "function load(): Row {\n}\nfunction all(n: int): Row[] {\n  load().map((row) => {\n    use(row);\n  })\n}\n",
@@ -188,22 +129,6 @@ FOLLOWS: dict[str, tuple[str, str, str, str, list[str]]] = {
         "function load(): Row {\n}\nfunction all(): Promise<Row> {\n  use(load());\n}\n",
         "function load(): Row", "async function load(): Promise<Row>",
         ["  use(await load());", "async function all(): Promise<Row> {"]),
-    "the same lines become the same (commander)": (
-        "whole_lines",
-        "  run(a)\n    .option('-b');\n  stop();\n  if (x) {\n    run(c)\n      .option('-b');\n  }\n",
-        "    .option('-b');\n", "    .option('-b')\n    .argument('c');\n",
-        ["      .option('-b')\n      .argument('c');"]),
-    "a line that came above another comes above the same one elsewhere (structlog)": (
-        "whole_lines", "a = {\n    'list': 1,\n}\nb = {\n    'list': 1,\n}\n", "a = {\n", "a = {\n    'notes': 0,\n",
-        ["    'notes': 0,"]),
-    "what a list of parameters got is that list's own": (
-        "whole_lines", "f(\n    first,\n)\ng(\n    first,\n)\n", "f(\n", "f(\n    second,\n", []),
-    "what was a number of a tuple is a field (ureq)": (
-        "fields",
-        "struct Index {\n    version: usize,\n  code: u8\n}\nindex: (usize, u8), // where\nself.index.0 + index.1\n",
-        "(usize, u8), // where", "Index,", ["self.index.version + index.1", "self.index.0 + index.code"]),
-    "a structure of other types has other fields": (
-        "fields", "struct At {\n    version: u8,\n}\nindex: (usize, u8),\nself.index.0\n", "(usize, u8)", "At", []),
     "the other places of a renamed name follow": (
         "", "old_name = 1\nprint(old_name)\nold_names = old_name\n", "old_name = 1", "new_name = 1",
         ["print(new_name)", "old_names = new_name"]),
@@ -285,15 +210,6 @@ def test_what_an_edit_wants_elsewhere(maker: str, text: str, old: str, new: str,
 )  # fmt: skip
 def test_spellings_and_expressions_follow_too(text: str, old: str, new: str, expected: list[str]) -> None:
     assert set(expected) <= set(Moment(text, (old, new)).results())
-
-
-def test_a_line_above_two_setters_stands_above_the_others() -> None:
-    text = (
-        "".join(f"def set_{name}(x):\n    pass\n\n\n" for name in ("one", "two", "three")) + "def get(x):\n    pass\n"
-    )
-    marked = [(f"def set_{name}", f"@checked(True)\ndef set_{name}") for name in ("one", "two")]
-    assert Moment(text, *marked).results("whole_lines") == ["@checked(True)"]
-    assert Moment(text, marked[0]).results("whole_lines") == []
 
 
 def test_lists_over_several_lines_keep_their_layout() -> None:

@@ -24,7 +24,7 @@ REQUEST = FillRequest(
 
 
 def test_an_answer_ends_before_its_stop_string_and_no_canvas_is_made_behind_it(filler: Filler) -> None:
-    asked = replace(REQUEST, max_tokens=120, canvas_lengths=(8,))
+    asked = replace(REQUEST, max_tokens=120, canvas_length=8)
     whole = filler.fill(asked)
     stop = whole.text[2:4]
     stopped = filler.fill(replace(asked, stop=(stop,)))

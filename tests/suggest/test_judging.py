@@ -20,12 +20,12 @@ async def test_the_likeliest_candidate_that_passes_is_found_and_knows_how_the_ot
     candidates = (
         Candidate("f(a]", (-0.01,)),
         Candidate(" + 1", (-0.3,)),
-        Candidate(" + 1", (-0.2,), maker="seeded"),
+        Candidate(" + 1", (-0.2,), maker="canvas"),
         Candidate("", (-0.1,)),
     )
     async with editing("first = old\nsecond = old|\nthird = 3\n", lambda _: candidates, settings=NOW) as editor:
         found = suggestion(await editor.inline())
-        assert (found.maker, found.edits[0].text) == ("seeded", " + 1")
+        assert (found.maker, found.edits[0].text) == ("canvas", " + 1")
         editor.suggester.accepted(found.id)
         signals = editor.outcomes.all[0].signals
         assert signals is not None

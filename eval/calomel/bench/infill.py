@@ -48,7 +48,7 @@ _PRIME: Final = Contender("prime", None, 1)
 NOTES: Final = (
     ("Exact match compares the completed lines, ignoring spaces at their ends. Gaps begin and end at any character."),
     (
-        "Tokens per forward: kept answer tokens plus one end token, over all forwards after prefill, length probe and"
+        "Tokens per forward: kept answer tokens plus one end token, over all forwards after prefill,"
         " verification included; the overall figure is over all kinds."
     ),
     (
@@ -67,13 +67,13 @@ class InfillOptions(BenchOptions):
     Attributes:
         holes_per_kind: holes of each kind, all languages together; None: 400, quick 48.
         resume: continue an interrupted run.
-        quantize: weights in eight or four bits; None for what the device computes fastest.
+        quantize: weights in eight bits; None for what the device computes fastest.
         upstream: address of another server whose model is measured in place of `model`; None for none.
     """
 
     holes_per_kind: int | None = None
     resume: bool = True
-    quantize: Literal["int8", "int4"] | None = None
+    quantize: Literal["int8"] | None = None
     upstream: str | None = None
 
 

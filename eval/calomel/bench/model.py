@@ -201,7 +201,7 @@ class Attempt:
     Attributes:
         text: what would be inserted.
         kept_tokens: tokens of `text`, plus one where the answer ended by an end token that counted.
-        forwards: all forwards after prefill, the length probe included.
+        forwards: all forwards after prefill.
         milliseconds: the whole call: rendering and tokenizing the prompt, prefill, denoising, decoding.
         prefill_milliseconds: the part of these spent encoding the context.
         prompt_tokens, cached_tokens: of the prompt, and those of them that were in the prefix cache.
@@ -321,7 +321,7 @@ def open_model(
     device: str = "cpu",
     threads: int | None = None,
     dtype: str | None = None,
-    quantize: Literal["int8", "int4"] | None = None,
+    quantize: Literal["int8"] | None = None,
 ) -> Iterator[OpenModel]:
     """Load a checkpoint of any family, `dtype` as in "bfloat16" or None for the engine's choice; closes it at the end.
 

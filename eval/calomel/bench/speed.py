@@ -221,7 +221,7 @@ NOTES = (
         " `kept` is how many tokens it wrote."
     ),
     (
-        "Tokens per forward: kept answer tokens plus one end token, over all forwards after prefill, length probe and"
+        "Tokens per forward: kept answer tokens plus one end token, over all forwards after prefill,"
         " verification included. Tokens per second: the same tokens over the whole warm call."
     ),
     (

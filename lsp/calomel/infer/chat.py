@@ -99,7 +99,7 @@ def form_of(request: ChatRequest) -> AnswerForm | None:
 
 ChatFinish = Literal["stop", "length", "deadline", "tool_calls"]
 
-# Tokens: prose and code of models of this kind is denoised in blocks of this size (SDAR, Fast-dLLM).
+# Tokens: prose and code of models of this kind is denoised in blocks of this size (SDAR).
 _CANVAS: Final = 32
 # Seconds; compiling has a budget of its own, this is the timeout on a busy machine.
 _COMPILE_SECONDS: Final = 5.0
@@ -243,20 +243,20 @@ class Chat:
         room = max(1, min(chat.max_tokens, config.max_position_embeddings - len(prepared.context)))
         longest, generation = config.diffusion.max_canvas, self._model.whole
         if generation is None:
-            lengths: tuple[int, ...] = (min(_CANVAS, longest, room + 1),)
+            length = min(_CANVAS, longest, room + 1)
             threshold, share = _EFFORTS[chat.effort]
-            policy, steps, sampling = f"threshold:{threshold}", max(1, lengths[0] // share), SamplingParams()
+            policy, steps, sampling = f"threshold:{threshold}", max(1, length // share), SamplingParams()
         else:
             # Its makers' settings; effort only goes to the template.
-            lengths = generation.lengths(longest, room)
+            length = generation.length(longest, room)
             policy, steps, sampling = generation.policy, generation.max_steps, generation.sampling or SamplingParams()
         return Request(
             context=prepared.context,
             max_new_tokens=room,
-            canvas_lengths=lengths,
+            canvas_length=length,
             sampling=chat.sampling or sampling,
             policy=policy,
-            max_steps=steps if prepared.constraint is None else max(steps, *lengths),
+            max_steps=steps if prepared.constraint is None else max(steps, length),
             until=plain_ending(self._model.tokenizer, chat.stop),
             constraint=prepared.constraint,
             client=self._model.client,

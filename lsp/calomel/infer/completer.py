@@ -132,7 +132,7 @@ class FillRequest(CompleteRequest):
         sampling: None for the most probable tokens.
         policy: a reveal policy of the engine; None for the default.
         max_steps: denoising steps per canvas; None for the default.
-        canvas_lengths: candidate canvas lengths; None for the default.
+        canvas_length: tokens of a canvas; None for the default.
         constraint: grammar of the answer, see `Filler.grammars`; by default it gets as many steps as it needs.
         whole_word: token healing: the answer is generated from the start of the word at the cursor, and must begin with
             what is there of it. Only for our own checkpoints and for those without fill-in-the-middle tokens, and not
@@ -146,7 +146,7 @@ class FillRequest(CompleteRequest):
     sampling: SamplingParams | Drawing | None = None
     policy: str | None = None
     max_steps: int | None = None
-    canvas_lengths: tuple[int, ...] | None = None
+    canvas_length: int | None = None
     constraint: Constraint | None = None
     whole_word: bool = True
     recall: bool = True
@@ -171,7 +171,6 @@ class Candidate:
         end_log_prob: of the end token; None when the answer was cut.
         finish_reason: `stop` for the end token or a stop string; `unlikely` where `CompleteRequest.floor` cut it.
         steps: denoising steps.
-        length_scores: canvas length to its score, when lengths were probed.
         maker: `canvas`, or the maker of the draft.
         log_prob: exact causal log-probability of the text and the end token after it (for a draft that was cut, of the
             rest); None if unknown.
@@ -184,7 +183,6 @@ class Candidate:
     end_log_prob: float | None = None
     finish_reason: FinishReason = "stop"
     steps: _Count = 0
-    length_scores: tuple[tuple[_Tokens, float], ...] = ()
     maker: _ShortText = CANVAS
     log_prob: float | None = None
     keep_log_prob: float | None = None
@@ -200,7 +198,6 @@ class Candidate:
             None if cut else result.end_log_prob,
             result.finish_reason,
             result.steps,
-            result.length_scores,
         )
 
     @property
@@ -482,7 +479,7 @@ class GenerationConfig:
         renderer: writes the prompts and reads the answers.
         policy: a reveal policy of the engine.
         max_steps: denoising steps per canvas.
-        canvases: canvas lengths; with more than one, the length probe chooses.
+        canvas: tokens of a canvas.
         sampling: None for the most probable tokens.
         ended: whether an answer is complete without an end token; None if nothing else ends one.
         blind: for regions: the model does not see their current text.
@@ -493,15 +490,15 @@ class GenerationConfig:
     renderer: PromptRenderer
     policy: str
     max_steps: int
-    canvases: tuple[int, ...]
+    canvas: int
     sampling: SamplingParams | None = None
     ended: Callable[[Sequence[int]], bool] | None = None
     blind: bool = False
     continues: bool = False
 
-    def lengths(self, longest: int, max_tokens: int) -> tuple[int, ...]:
-        """The canvas lengths for an answer of `max_tokens` and its end, none longer than `longest`; each once."""
-        return tuple(dict.fromkeys(min(length, longest, max_tokens + 1) for length in self.canvases))
+    def length(self, longest: int, max_tokens: int) -> int:
+        """The canvas length for an answer of `max_tokens` and its end, at most `longest`."""
+        return min(self.canvas, longest, max_tokens + 1)
 
 
 # Placeholder for a token that is not revealed yet: a character that is rare in code.

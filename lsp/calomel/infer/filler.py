@@ -124,9 +124,9 @@ class Filler:
         self.tokenizer = tokenizer
         self.grammars = GrammarCompiler(tokenizer)
         self.generation = generation or GenerationConfig(
-            own_renderer(tokenizer), DEFAULT_POLICY, DEFAULT_MAX_STEPS, (DEFAULT_CANVAS,)
+            own_renderer(tokenizer), DEFAULT_POLICY, DEFAULT_MAX_STEPS, DEFAULT_CANVAS
         )
-        own_edits = GenerationConfig(self.generation.renderer, _EDIT_POLICY, _EDIT_STEPS, (_EDIT_CANVAS,))
+        own_edits = GenerationConfig(self.generation.renderer, _EDIT_POLICY, _EDIT_STEPS, _EDIT_CANVAS)
         self._rewriter = Rewriter(tokenizer, edits or own_edits)
         self._copies = copies
         # Prompts may end before the word at the cursor: other formats were trained with halves of words.
@@ -274,7 +274,7 @@ class Filler:
     async def _read_ahead(self, request: FillRequest) -> CompleteAnswer:
         """Encode the prompt of `request`; the answer is empty."""
         prompt = await asyncio.to_thread(self._prompt, request)
-        one = replace(self._request(request, prompt), max_new_tokens=1, canvas_lengths=(1,), constraint=None)
+        one = replace(self._request(request, prompt), max_new_tokens=1, canvas_length=1, constraint=None)
         async with RequestGroup(self.engine) as group:
             (handle,) = group.send((replace(one, max_steps=1, priority=Priority.BACKGROUND),))
             result = await handle.wait()
@@ -355,15 +355,15 @@ class Filler:
         def hopeless(ids: Sequence[int], log_probs: Sequence[float]) -> bool:
             return sum(log_probs[healing.tokens(ids, self.tokenizer) :]) < (request.floor or 0.0)
 
-        lengths = request.canvas_lengths or generation.lengths(longest, usual)
+        length = request.canvas_length or generation.length(longest, usual)
         return Request(
             context=prompt.context,
             max_new_tokens=request.max_tokens + healing.most_tokens,
             min_new_tokens=least,
-            canvas_lengths=lengths,
+            canvas_length=length,
             sampling=_sampling(request) or generation.sampling or SamplingParams(),
             policy=request.policy or generation.policy,
-            max_steps=request.max_steps or (generation.max_steps if request.constraint is None else max(lengths)),
+            max_steps=request.max_steps or (generation.max_steps if request.constraint is None else length),
             deadline=None if request.deadline is None else time.monotonic() + request.deadline,
             record_canvases=record,
             reuse=prompt.reuse,

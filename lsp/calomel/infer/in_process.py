@@ -30,7 +30,7 @@ from calomel.weights import nano_path, weights_id
 
 if TYPE_CHECKING:
     from calomel.engine import Work
-    from calomel.engine.config import Shape
+    from calomel.engine.config import ModelConfig
     from calomel.families.family import OpenOptions
     from calomel.prompts.tokenizer import TextTokenizer
 
@@ -42,7 +42,7 @@ def open_filler(
     *,
     cache_tokens: int | None = None,
     dtype: str | None = None,
-    quantize: Literal["int8", "int4"] | None = None,
+    quantize: Literal["int8"] | None = None,
 ) -> Filler:
     """Load the checkpoint folder `model` (None: the embedded one), of any family, and start an engine for it.
 
@@ -52,7 +52,7 @@ def open_filler(
         threads: of the engine; None for its own choice.
         cache_tokens: size of the prefix cache; None for the device's usual size, or for what fits.
         dtype: of weights and cache, such as `float32`; None for what the device computes fastest.
-        quantize: weights to eight or four bits; None keeps `dtype`.
+        quantize: weights to eight bits; None keeps `dtype`.
 
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device; the
@@ -105,7 +105,7 @@ def open_folder(folder: Path, options: OpenOptions) -> Filler:
         published.fill,
         generation.policy,
         steps,
-        generation.fill_canvases,
+        generation.fill_canvas,
         sampling,
         published.fill.ended,
         continues=published.continues,
@@ -114,7 +114,7 @@ def open_folder(folder: Path, options: OpenOptions) -> Filler:
         published.edit,
         generation.policy,
         steps,
-        (generation.edit_canvas,),
+        generation.edit_canvas,
         sampling,
         published.edit.ended,
         blind=published.blind,
@@ -122,7 +122,7 @@ def open_folder(folder: Path, options: OpenOptions) -> Filler:
     return Filler(open_engine(folder, options)[0], published.tokenizer, fill, edits)
 
 
-def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: Shape) -> None:
+def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: ModelConfig) -> None:
     """Raise CheckpointError if tokenizer and `config.json` cannot be of the same checkpoint."""
     rules = (
         ("vocab_size", tokenizer.size, shape.vocab_size, tokenizer.size <= shape.vocab_size),

@@ -77,9 +77,9 @@ class Rewriter:
         began = time.monotonic()
         current, drafts, base, prompt = await asyncio.to_thread(self._base, engine, request, client, began)
         longest = engine.config.diffusion.max_canvas
-        lengths = self.generation.lengths(longest, base.max_new_tokens)
+        length = self.generation.length(longest, base.max_new_tokens)
         guess = current if prompt.reply is None else tuple(self._tokenizer.encode(prompt.reply.guess))
-        canvas = replace(base, canvas_lengths=lengths, guess=guess)
+        canvas = replace(base, canvas_length=length, guess=guess)
         async with RequestGroup(engine) as group:
             if not engine.config.diffusion.verifiable:
                 made = await group.need(canvas)

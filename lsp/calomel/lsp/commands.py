@@ -179,7 +179,7 @@ def _milliseconds(seconds: float | None) -> float | None:
 
 _GB: Final = 1e9
 # Bits of a weight, as most are published and as they may be read.
-_SMALLER: Final = ((16, ""), (8, "int8"), (4, "int4"))
+_SMALLER: Final = ((16, ""), (8, "int8"))
 # Models of a server that write no text.
 _NO_TEXT: Final = re.compile(r"embed|rerank", re.IGNORECASE)
 

@@ -296,7 +296,7 @@ class SuggestionFilter:
         return self.records.probability(self._source(subject.maker), subject, doubts, fit)
 
     def _source(self, maker: str) -> Source:
-        return self.model if maker in OWN else Source(maker, "rule", maker)
+        return self.model if maker == OWN else Source(maker, "rule", maker)
 
     def _gravest(self, subject: Subject, doubts: tuple[str, ...]) -> str:
         return min(doubts, key=lambda doubt: self._probability(subject, (doubt,)))

@@ -246,7 +246,6 @@ class OutcomeSignals:
         end_log_prob: of the end token.
         finish_reason: `stop`, `length` or `deadline`.
         steps: denoising steps.
-        length_scores: canvas length to its score, when lengths were probed.
         edits: separate places that it changes.
         characters_removed: of the text.
         characters_inserted: into the text.
@@ -278,7 +277,6 @@ class OutcomeSignals:
     end_log_prob: float | None = None
     finish_reason: str = ""
     steps: int = 0
-    length_scores: tuple[tuple[int, float], ...] = ()
     edits: int = 0
     characters_removed: int = 0
     characters_inserted: int = 0
@@ -340,7 +338,6 @@ def signals_of(candidate: Candidate, edits: Sequence[Planned], **more: Any) -> O
         end_log_prob=candidate.end_log_prob,
         finish_reason=candidate.finish_reason,
         steps=candidate.steps,
-        length_scores=candidate.length_scores,
         log_prob=candidate.log_prob,
         keep_log_prob=candidate.keep_log_prob,
         **_sizes(edits),

@@ -149,9 +149,9 @@ class ServerSettings:
     device: Text = setting(
         "cpu", "Where the model runs: cpu; cuda or cuda:N for an NVIDIA GPU; mps for an Apple one.", user=True
     )
-    quantize: Literal["int8", "int4"] | None = setting(
+    quantize: Literal["int8"] | None = setting(
         None,
-        "Round the weights of `model` to eight bits (half the memory of bfloat16) or four (a quarter).",
+        "Round the weights of `model` to eight bits: half the memory of bfloat16.",
         user=True,
     )
     idle_minutes: Annotated[float, Meta(ge=0.1, le=10_080.0)] = setting(
@@ -407,7 +407,7 @@ def _wanted(kind: Any) -> str:
     words, number, low, high = allowed(kind)
     numbers = "" if number is None else f"a {'whole ' if number is int else ''}number from {low} to {high}"
     if words:
-        return f"{', '.join(words)} or {numbers}" if numbers else f"one of {', '.join(words)}"
+        return f"{', '.join(words)} or {numbers}" if numbers else f"{'one of ' * (len(words) > 1)}{', '.join(words)}"
     return "true or false" if kind is bool else numbers or "a string that is not empty"
 
 

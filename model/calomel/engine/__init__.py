@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from calomel.engine.engine import Engine
     from calomel.engine.handle import Handle
     from calomel.engine.transformer import Transformer
-    from calomel.engine.uniform_diffusion import NoiseShape, UniformDiffusion
 
 __all__ = [
     "Bidirectional",
@@ -47,13 +46,11 @@ __all__ = [
     "EngineStoppedError",
     "Handle",
     "ModelConfig",
-    "NoiseShape",
     "Priority",
     "Request",
     "Result",
     "SamplingParams",
     "Transformer",
-    "UniformDiffusion",
     "Work",
 ]
 
@@ -66,9 +63,7 @@ _MODULES: Final = {
     "Engine": "engine",
     "Handle": "handle",
     "ModelConfig": "config",
-    "NoiseShape": "uniform_diffusion",
     "Transformer": "transformer",
-    "UniformDiffusion": "uniform_diffusion",
     "Work": "decoder",
 }
 

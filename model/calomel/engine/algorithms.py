@@ -17,7 +17,7 @@ from torch import Tensor
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.policies import LeftToRight, Paced, RevealPolicy, parse_number, parse_policy
 from calomel.engine.request import SamplingParams
-from calomel.engine.sampling import LOWEST, keep_top_k, keep_top_p, precise, sample
+from calomel.engine.sampling import keep_top_k, keep_top_p, precise, sample
 
 # As in the published code: it keeps the logarithm of a probability of 0 finite.
 _TINY: Final = 1e-10
@@ -174,14 +174,11 @@ class Revealing(Algorithm):
         params, generator = moment.sampling, moment.generator
         drawn = params.temperature > 0 and generator is not None
         token = sample(logits, params, generator) if drawn else logits.argmax(dim=-1)
-        log_probs = logits.log_softmax(dim=-1)
-        probabilities = log_probs.exp()
-        confidence = probabilities.gather(-1, token[:, None])[:, 0]
-        entropy = -(probabilities * log_probs.clamp(min=LOWEST)).sum(dim=-1)
+        confidence = logits.softmax(dim=-1).gather(-1, token[:, None])[:, 0]
         if moment.last:
             return token, masked
         policy = self.policy.at(moment.step, moment.began, 1) if isinstance(self.policy, Paced) else self.policy
-        return token, policy(confidence[None], entropy[None], masked[None])[0]
+        return token, policy(confidence[None], masked[None])[0]
 
 
 def draw(logits: Tensor, params: SamplingParams, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
@@ -231,8 +228,7 @@ def parse_algorithm(text: str) -> Algorithm:
     """Read `name:parameter`.
 
     `maskgit_plus:T`, `topk_margin:T` and `entropy:T` with the randomness T of the order (0 when absent),
-    `origin`, `p2`, `low_confidence`, or a reveal policy (`threshold:0.9`, `entropy_bound:0.1`,
-    `fixed:1`).
+    `origin`, `p2`, `low_confidence`, or a reveal policy (`threshold:0.9`, `fixed:1`).
 
     Raises:
         InvalidRequestError: the policy is unknown, its parameter is not a number in its range, or it reads the context

@@ -22,7 +22,7 @@ from torch import Tensor
 from calomel.engine.algorithms import Algorithm, Moment, parse_algorithm
 from calomel.engine.attention import Piece
 from calomel.engine.constraint import settle
-from calomel.engine.decoder import Common, TransformerDecoder
+from calomel.engine.decoder import Common, Decoder
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
 from calomel.engine.job import Canvas, Job, generator
@@ -96,7 +96,7 @@ class WindowCanvas(Canvas):
 BidirectionalJob: TypeAlias = Job[Algorithm, WindowCanvas, PageTable]
 
 
-class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas, PageTable]):
+class Bidirectional(Decoder[Algorithm, WindowCanvas, PageTable]):
     """Serves a model that reads in both directions; its configuration has `reads_suffix`.
 
     Args:
@@ -146,7 +146,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas, PageTable]):
         budget, request = self._options.expand_budget, job.request
         canvas = WindowCanvas(self.diffusion.mask_token_id)
         canvas.budget = 2 * (request.max_new_tokens + len(request.suffix)) if budget is None else budget
-        self.lay(job, canvas, lambda length: min(length, job.room))
+        self.lay(job, canvas, min(request.canvas_length, job.room))
         self._begin_block(canvas, 0)
 
     def _begin_block(self, canvas: WindowCanvas, start: int) -> None:
@@ -178,7 +178,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas, PageTable]):
     def _skip(self, job: BidirectionalJob) -> None:
         """Skip steps that would reveal nothing: the same forward again would give the same result."""
         canvas = job.canvas
-        if len(canvas.candidates) > 1 or job.walk is not None:
+        if job.walk is not None:
             return
         while not (moment := self._moment(job)).last and job.policy.quota(moment) == 0:
             canvas.step += 1
@@ -186,8 +186,6 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas, PageTable]):
     def _columns(self, job: BidirectionalJob) -> list[int]:
         """The positions of the canvas whose logits the next step reads."""
         canvas = job.canvas
-        if len(canvas.candidates) > 1:
-            return canvas.masked()
         if job.walk is not None:
             return list(range(max(job.front, canvas.start), canvas.stop))
         if job.policy.rereads:
@@ -195,7 +193,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas, PageTable]):
         return canvas.block()
 
     def pieces(self, job: BidirectionalJob) -> list[Piece]:
-        """See `TransformerDecoder`: the window, once per candidate length, or the block alone."""
+        """See `Decoder`: the window, or the block alone."""
         self._skip(job)
         canvas, shift, suffix = job.canvas, int(self.diffusion.logit_shift), job.request.suffix
         columns, first = self._columns(job), len(job.tokens)
@@ -206,36 +204,25 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas, PageTable]):
             before = job.tokens[-1:] if begin < 0 else canvas.ids[begin : canvas.start]
             ids = [*before, *canvas.ids[canvas.start : canvas.stop]]
             return [Piece(ids, canvas.kept, first + begin, causal=False, read=read, behind=behind)]
-        pieces = []
-        for length in canvas.candidates if len(canvas.candidates) > 1 else (len(canvas),):
-            ids = [*job.tokens, *canvas.ids[:length], *suffix]
-            read = [first + column - shift for column in columns if column < length]
-            kept = self.new_table(len(ids)) if self._caches(job) else None
-            pieces.append(Piece(ids, kept, 0, causal=False, read=read))
-        return pieces
+        ids = [*job.tokens, *canvas.ids, *suffix]
+        kept = self.new_table(len(ids)) if self._caches(job) else None
+        return [Piece(ids, kept, 0, causal=False, read=[first + column - shift for column in columns])]
 
-    def draws(self, job: BidirectionalJob, pieces: Sequence[Piece], first: int) -> list[Draw]:
-        """See `TransformerDecoder`: penalties and banned ends. The algorithm draws the tokens."""
-        columns, draws = self._columns(job), []
+    def draws(self, job: BidirectionalJob, pieces: Sequence[Piece], first: int) -> list[Draw]:  # noqa: ARG002
+        """See `Decoder`: penalties and banned ends. The algorithm draws the tokens."""
         known = [token for token in job.canvas.ids if token != job.canvas.mask_token_id]
-        for piece in pieces:
-            draw = self.draw(job, first, columns[: len(piece.read)], known)
-            draws.append(replace(draw, generator=None, without_end=() if self._options.elastic else draw.without_end))
-            first = draw.stop
-        return draws
+        draw = self.draw(job, first, self._columns(job), known)
+        return [replace(draw, generator=None, without_end=() if self._options.elastic else draw.without_end)]
 
     # What a forward means
 
     def take(self, job: BidirectionalJob, pieces: Sequence[Piece], choice: Choice, first: int) -> None:
-        """See `TransformerDecoder`."""
-        canvas, probes = job.canvas, len(job.canvas.candidates) > 1
+        """See `Decoder`."""
+        canvas = job.canvas
         job.forwards += 1
         job.steps += 1
-        chosen, first = self.probed(job, pieces, choice, first)
-        if probes:
-            self._begin_block(canvas, 0)
         if self._caches(job) and canvas.kept is None:
-            canvas.kept, canvas.hidden = pieces[chosen].table, len(canvas.block())
+            canvas.kept, canvas.hidden = pieces[0].table, len(canvas.block())
         self._reveal(job, choice, first)
         job.show(canvas.ids, canvas.revealed)
         self._go_on(job)

@@ -6,15 +6,10 @@ causal rows of a later forward:
 
 1. Prefill: the context, in chunks. If the causal mode predicts, or logits are shifted, all but its last token; for a
    checkpoint with blocks, whole blocks.
-2. Open: with blocks and shifted logits, the row before a block's first position is the last of the block before. A
-   separate forward encodes that block and decides the position, since the block is denoised with it. The same happens
-   if the causal mode opens every canvas.
-3. Denoise: the uncommitted tokens, then the canvas (all candidate canvases in the first step of a probed one).
-4. Verify, if the causal mode decides: the uncommitted tokens and a draft, read causally. Up to the first disagreement
+2. Denoise: the uncommitted tokens, then the canvas.
+3. Verify, if the causal mode decides: the uncommitted tokens and a draft, read causally. Up to the first disagreement
    these are the tokens that the mode would have chosen one by one, and its prediction there is its next one. The draft
-   is what a prompt lookup finds, often nothing; a given answer is a draft that is accepted whole. If the causal mode
-   opens every canvas and the lookup finds nothing, a draft is denoised in a forward of its own, as a canvas whose first
-   position is known (`linear_spec_generate` of Nemotron-Labs-Diffusion).
+   is what a prompt lookup finds, often nothing; a given answer is a draft that is accepted whole.
 """
 
 from __future__ import annotations
@@ -29,7 +24,7 @@ import torch
 from calomel.engine.attention import FLASH_PAGE, Piece
 from calomel.engine.cache import Lease, PrefixCache
 from calomel.engine.constraint import decide, settle
-from calomel.engine.decoder import Common, TransformerDecoder
+from calomel.engine.decoder import Common, Decoder
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
 from calomel.engine.job import Canvas, Job, generator
@@ -61,7 +56,6 @@ class BlockCanvas(Canvas):
     Attributes:
         draft: tokens to verify; none while a canvas is denoised.
         verifies: nothing is denoised: the causal mode decides the next tokens and the draft.
-        opening: the next forward decides the first position, and nothing else.
         steps: how many were made; `whole_steps` of them found nothing masked.
         masked_first: how many positions were unknown when it began.
         asked: how many tokens the answer had when `Request.until` was last asked about a canvas with masks.
@@ -70,7 +64,6 @@ class BlockCanvas(Canvas):
 
     draft: Sequence[int] = ()
     verifies: bool = False
-    opening: bool = False
     steps: int = 0
     whole_steps: int = 0
     masked_first: int = 0
@@ -82,7 +75,7 @@ BlockPolicy: TypeAlias = RevealPolicy | Paced | LeftToRight
 BlockJob: TypeAlias = Job[BlockPolicy, BlockCanvas, Lease]
 
 
-class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
+class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
     """Serves a decoder with an exact prefix cache.
 
     Args:
@@ -199,7 +192,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
     def _readable(self, job: BlockJob) -> int:
         """How many leading tokens may come from the prefix cache, stored by another request."""
         verifies = isinstance(job.policy, LeftToRight) or self._slides(job)
-        needed = 1 if verifies or self.diffusion.logit_shift or self.diffusion.opens else 0
+        needed = 1 if verifies or self.diffusion.logit_shift else 0
         return self._whole(len(job.request.context) - needed)
 
     def _head(self, job: BlockJob) -> list[int]:
@@ -210,11 +203,6 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
             return job.tokens[self._whole(len(job.tokens)) :]
         return job.tokens[-1:] if self.diffusion.logit_shift else []
 
-    def _opens(self, job: BlockJob) -> bool:
-        """Whether a causal row decides the first position of a canvas."""
-        blocks = self.diffusion.block > 1 and self.diffusion.logit_shift
-        return self.diffusion.opens or (blocks and not self._head(job))
-
     def _joint(self, job: BlockJob) -> Joint | None:
         """The policy, if it may change what is revealed."""
         return job.policy if isinstance(job.policy, Joint) and job.walk is None else None
@@ -222,27 +210,18 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
     def _slides(self, job: BlockJob) -> bool:
         """Whether revealed tokens join the answer at once, and text from elsewhere is verified first."""
         asked = isinstance(job.policy, Prefix) and job.policy.ahead > 0
-        return asked and self.diffusion.verifiable and self.diffusion.block == 1 and not self.diffusion.opens
+        return asked and self.diffusion.verifiable and self.diffusion.block == 1
 
     def _last_step(self, job: BlockJob) -> bool:
         """Whether the next step of the canvas is its last one, which reveals everything."""
         return job.canvas.steps + 1 >= job.request.max_steps
 
-    def _reach(self, job: BlockJob) -> int:
-        """The step reveals positions before this one: up to the end of the first sub-block that has masked ones."""
-        run, length, masked = self.diffusion.sub_block, len(job.canvas), job.canvas.masked()
-        if run is None or not masked or self._last_step(job):
-            return length
-        head = len(self._head(job))
-        return min(length, (head + masked[0]) // run * run + run - head)
-
-    def _columns(self, job: BlockJob, length: int) -> Sequence[int]:
-        """The positions of a canvas of `length` whose logits are read."""
+    def _columns(self, job: BlockJob) -> Sequence[int]:
+        """The positions of the canvas whose logits are read."""
+        canvas = job.canvas
         if job.walk is not None:
-            return range(job.front, length)
-        if self._joint(job):  # what a block's opening has decided is not changed
-            return range(int(self._opens(job)), length)
-        return job.canvas.masked(0, min(length, self._reach(job)))
+            return range(job.front, len(canvas))
+        return range(len(canvas)) if self._joint(job) else canvas.masked()
 
     # What a job forwards
 
@@ -256,23 +235,14 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
             canvas.steps = last.steps
             canvas.verifies = causal or bool(canvas.draft and canvas.steps + 1 < job.request.max_steps)
         if canvas.verifies:
-            # A draft of one token saves no forward.
-            if self.diffusion.opens and given is None and not canvas.draft and job.offset and room > 1:
-                canvas.insert(0, self.diffusion.max_canvas - 1)
             job.canvas = canvas
             return
-        self.lay(job, canvas, lambda length: self._fitting(job, length))
+        self.lay(job, canvas, self._fitting(job))
         canvas.masked_first = len(canvas.masked())
-        canvas.opening = self._opens(job)
 
-    def _fitting(self, job: BlockJob, length: int) -> int:
-        """The canvas length nearest to `length` that the answer has room for; with blocks, it ends with a block.
-
-        A canvas that the causal mode opens is a whole block of its own.
-        """
-        if self.diffusion.opens:
-            return length
-        length, block = min(length, job.room + 1), self.diffusion.block  # one more for the end token
+    def _fitting(self, job: BlockJob) -> int:
+        """The canvas length nearest to the requested one that the answer has room for; with blocks, a block ends it."""
+        length, block = min(job.request.canvas_length, job.room + 1), self.diffusion.block  # one more for the end token
         if block == 1:
             return length
         head = len(self._head(job))
@@ -280,7 +250,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
         return rows + -rows % block - head
 
     def pieces(self, job: BlockJob) -> list[Piece]:
-        """See `TransformerDecoder`: a chunk of the context, or the uncommitted tokens and a draft or canvases."""
+        """See `Decoder`: a chunk of the context, or the uncommitted tokens and a draft or canvases."""
         if not job.prefill_left and job.prefilled is None:
             job.prefilled = self.clock()
             self._begin_canvas(job)
@@ -295,22 +265,16 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
         if job.prefill_rows:
             return [Piece(job.tokens[length : length + job.prefill_rows], table, length, causal=True)]
         behind = job.tokens[length : len(job.tokens) - len(head)]
-        if canvas.verifies and canvas.ids:  # a canvas that becomes a draft in this step
-            rows = [*behind, *canvas.ids]
-            asked = range(len(behind), min(len(rows), len(behind) + job.room - 1))
-            return [Piece(rows, table, length, causal=False, read=asked)]
-        if canvas.verifies or canvas.opening:
+        if canvas.verifies:
             rows = [*behind, *canvas.draft]
             return [Piece(rows, table, length, causal=True, read=range(len(behind) - 1, len(rows)))]
         pieces = [Piece(behind, table, length, causal=True)] if behind else []
         first = len(head) - int(self.diffusion.logit_shift)
-        for size in canvas.candidates:
-            read = [first + column for column in self._columns(job, size)]
-            pieces.append(Piece([*head, *canvas.ids[:size]], table, length + len(behind), causal=False, read=read))
-        return pieces
+        read = [first + column for column in self._columns(job)]
+        return [*pieces, Piece([*head, *canvas.ids], table, length + len(behind), causal=False, read=read)]
 
     def draws(self, job: BlockJob, pieces: Sequence[Piece], first: int) -> list[Draw]:
-        """See `TransformerDecoder`."""
+        """See `Decoder`."""
         canvas, given, draws = job.canvas, job.request.given, []
         known = [token for token in canvas.ids if token != canvas.mask_token_id]
         for piece in (piece for piece in pieces if piece.read):
@@ -333,45 +297,22 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
     # What a forward yields
 
     def take(self, job: BlockJob, pieces: Sequence[Piece], choice: Choice, first: int) -> None:
-        """See `TransformerDecoder`."""
+        """See `Decoder`."""
         if job.prefill_rows:
             length, job.prefill_rows = job.encoded.length + job.prefill_rows, 0
             self._commit(job, length)
             return
         canvas = job.canvas
         job.forwards += 1
-        if canvas.verifies and canvas.ids:
-            canvas.draft = [found.token for found in choice.predictions[first : first + len(pieces[0].read)]]
-            canvas.drop(0)
-            return
-        if canvas.verifies or canvas.opening:
+        if canvas.verifies:
             found = choice.predictions[first : first + len(pieces[0].read)]
             if job.walk is not None:
                 found = decide(job, job.walk, found, choice, first, canvas.draft)
-            if canvas.opening:
-                self._opened(job, found[0])
-            else:
-                self._verified(job, found)
+            self._verified(job, found)
             return
         job.steps += 1
         self._commit(job, len(job.tokens) - len(self._head(job)))
-        canvases = [piece for piece in pieces if not piece.causal]
-        chosen, first = self.probed(job, canvases, choice, first)
-        self._denoised(job, self._predicted(job, canvases[chosen]), choice, first)
-
-    def _opened(self, job: BlockJob, found: Prediction) -> None:
-        """The block before the canvas is committed; its last row has decided the canvas' first position."""
-        canvas = job.canvas
-        self._commit(job, len(job.tokens))
-        canvas.opening = False
-        if found.token in job.ends:
-            job.extend([found])
-            self._go_on(job)
-            return
-        canvas.take(0, found)
-        canvas.masked_first = len(canvas.masked())
-        job.front = int(job.walk is not None)
-        job.show(canvas.ids, canvas.revealed)
+        self._denoised(job, self._predicted(job, pieces[-1]), choice, first)
 
     def _verified(self, job: BlockJob, found: Sequence[Prediction]) -> None:
         """A draft was read causally: fix the tokens that the causal mode agrees with, and its own next token."""
@@ -421,16 +362,15 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
 
     def _shown(self, job: BlockJob, told: Mapping[int, Prediction]) -> list[bool]:
         """Which positions of the canvas are revealed by a step that has `told` of some of them."""
-        canvas, reveal, reach = job.canvas, job.policy, self._reach(job)
-        asked = [column in told and column < reach and not known for column, known in enumerate(canvas.revealed)]
+        canvas, reveal = job.canvas, job.policy
+        asked = [column in told and not known for column, known in enumerate(canvas.revealed)]
         if self._last_step(job) or isinstance(reveal, LeftToRight):
             return asked
         if isinstance(reveal, Paced):
             reveal = reveal.at(canvas.steps, canvas.masked_first, self.diffusion.block)
         everywhere = [told.get(column, Prediction(-1, -math.inf, 0.0)) for column in range(len(canvas))]
         confidence = torch.tensor([[found.log_prob for found in everywhere]]).exp()
-        entropy = torch.tensor([[found.entropy for found in everywhere]])
-        shown: list[bool] = reveal(confidence, entropy, torch.tensor([asked]))[0].tolist()
+        shown: list[bool] = reveal(confidence, torch.tensor([asked]))[0].tolist()
         return shown
 
     def _write(self, job: BlockJob, told: Mapping[int, Prediction]) -> bool:
@@ -453,10 +393,9 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas, Lease]):
         ended = job.ended(canvas.ids, job.settled(len(canvas)))
         # A checkpoint with blocks was trained on whole blocks alone: the tail is dropped once nothing before it is
         # masked.
-        whole = self.diffusion.block > 1 or self.diffusion.opens
+        whole = self.diffusion.block > 1
         if ended is not None and (not whole or ended < canvas.prefix()):
             canvas.drop(ended + 1)
-            canvas.candidates = (len(canvas),)
 
     def _is_over(self, job: BlockJob) -> bool:
         """Whether what is revealed without a gap ends the answer, so that the masks after it do not matter."""

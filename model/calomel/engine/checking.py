@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from calomel.engine.cache import common_beginning
-from calomel.engine.config import Shape
+from calomel.engine.config import ModelConfig
 from calomel.engine.errors import ContextTooLongError, InvalidRequestError
 from calomel.engine.policies import LeftToRight, parse_policy
 from calomel.engine.request import Request, SamplingParams
 
 
-def check(request: Request, config: Shape, checked: tuple[int, ...] = ()) -> None:
+def check(request: Request, config: ModelConfig, checked: tuple[int, ...] = ()) -> None:
     """Raise the InvalidRequestError that names the first wrong field of `request`.
 
     `checked` is a context that was checked before: the common beginning of both is not checked again.
@@ -38,7 +38,7 @@ def check(request: Request, config: Shape, checked: tuple[int, ...] = ()) -> Non
         )
 
 
-def _check_context(request: Request, config: Shape, checked: tuple[int, ...]) -> None:
+def _check_context(request: Request, config: ModelConfig, checked: tuple[int, ...]) -> None:
     size = len(request.context)
     if not size:
         raise InvalidRequestError("context is empty; give at least one token")
@@ -70,13 +70,10 @@ def _check_context(request: Request, config: Shape, checked: tuple[int, ...]) ->
         raise InvalidRequestError("deadline is not a number")
 
 
-def _check_canvas(request: Request, config: Shape) -> None:
+def _check_canvas(request: Request, config: ModelConfig) -> None:
     longest = config.diffusion.max_canvas
-    if not request.canvas_lengths:
-        raise InvalidRequestError("canvas_lengths is empty; give at least one length")
-    for length in request.canvas_lengths:
-        if not 1 <= length <= longest:
-            raise InvalidRequestError(f"canvas length {length} is outside of 1..{longest}")
+    if not 1 <= request.canvas_length <= longest:
+        raise InvalidRequestError(f"canvas_length is {request.canvas_length}; it must be between 1 and {longest}")
     if request.max_steps < 1:
         raise InvalidRequestError(f"max_steps is {request.max_steps}; it must be at least 1")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -77,14 +77,12 @@ class RopeScaling:
         positions: ... or, as in Llama 3.1 (`llama3`), the slow ones: those with wavelengths above this many positions,
         low: ... divided by this.
         high: ... Those with wavelengths below `positions` divided by this stay, and those between change gradually.
-        yarn: gradually by rank among the frequencies, not by wavelength (`yarn`, arXiv 2309.00071).
     """
 
     factor: Positive
     positions: Whole | None = None
     low: Positive = 1.0
     high: Positive = 4.0
-    yarn: bool = False
 
     def __post_init__(self) -> None:
         if not self.low < self.high:
@@ -99,22 +97,17 @@ class DiffusionConfig:
     """How a checkpoint denoises.
 
     Attributes:
-        mask_token_id: the id that stands for "not known yet" on a canvas; -1 if there is none: noise is uniform, or
-            nothing is denoised and the model only writes from left to right.
+        mask_token_id: the id that stands for "not known yet" on a canvas; -1 if there is none: nothing
+            is denoised, and the model only writes from left to right.
         end_token_id: the id that ends an answer; everything after it on a canvas is dropped.
-        logit_shift: True when row i predicts the token at i + 1 on a canvas too (Dream, Fast-dLLM v2), False when a
-            masked row predicts its own token (SDAR, LLaDA).
+        logit_shift: True when row i predicts the token at i + 1 on a canvas too (Dream), False when a masked row
+            predicts its own token (SDAR).
         max_canvas: the longest canvas, in tokens, that the checkpoint was trained on.
         verifiable: True when the causal mode was trained on this context layout, so that left-to-right decoding is
             meaningful.
         block: the context is encoded in blocks of this many positions, counted from its first token; a token sees all
             of its own block. 1 for a causal context. With blocks, a canvas ends where a block ends, sees itself block
             by block too, and starts with the tokens before it that fill no block.
-        sub_block: with blocks, a canvas is revealed in runs of this many positions, from left to right; None if it is
-            revealed as a whole.
-        opens: the causal mode decides the first position of every canvas before it is denoised, and if it decides every
-            token, drafts are denoised for it (Nemotron-Labs-Diffusion); with blocks and shifted logits it decides the
-            first one anyway.
         reads_suffix: the model reads the whole sequence in both directions, so that a request may give the text after
             the answer.
     """
@@ -126,33 +119,13 @@ class DiffusionConfig:
     verifiable: bool = True
     block: Whole = 1
     reads_suffix: bool = False
-    sub_block: Whole | None = None
-    opens: bool = False
 
     def __post_init__(self) -> None:
-        if self.block > 1 and (self.verifiable or self.max_canvas % self.block):
+        if self.block > 1 and (self.verifiable or self.logit_shift or self.max_canvas % self.block):
             raise CheckpointError(
-                f"with blocks of {self.block} a checkpoint is not verifiable, and max_canvas ({self.max_canvas}) is a "
-                "multiple of the block"
+                f"with blocks of {self.block} a checkpoint is neither verifiable nor shifted, and max_canvas "
+                f"({self.max_canvas}) is a multiple of the block"
             )
-        if self.sub_block is not None and self.block % self.sub_block:
-            raise CheckpointError(f"sub_block is {self.sub_block}; blocks of {self.block} are not a multiple of it")
-
-
-class Shape(Protocol):
-    """What a request is checked against before it is queued; `ModelConfig` is one."""
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of token ids."""
-
-    @property
-    def max_position_embeddings(self) -> int:
-        """Positions of context and answer together."""
-
-    @property
-    def diffusion(self) -> DiffusionConfig:
-        """How the checkpoint denoises."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,9 +40,9 @@ def decide(
     decided: list[Prediction] = []
     for place, found in enumerate(predictions):
         taken = found
-        if not accepts(job, walk, found.token):
+        if not _accepts(job, walk, found.token):
             row = first + place
-            taken = choice.told(row, draw_allowed(job, walk, place, choice.logits[row]))
+            taken = choice.told(row, _draw_allowed(job, walk, place, choice.logits[row]))
         decided.append(taken)
         if taken.token in job.ends or place >= len(draft) or draft[place] != taken.token:
             break
@@ -60,14 +60,14 @@ def settle(job: Job[Any, K, Any], walk: Walk, choice: Choice, *, row: int, last:
         found = None
         if canvas.ids[column] == canvas.mask_token_id:
             # The likeliest token if the front has not moved in this step, else a forced one.
-            only = None if column == start else only_token(job, walk, column, vocab)
+            only = None if column == start else _only_token(job, walk, column, vocab)
             if only is None and column > start:
                 return
             found = choice.told(at, only)
         token = canvas.ids[column] if found is None else found.token
-        accepted = accepts(job, walk, token)
+        accepted = _accepts(job, walk, token)
         if not accepted:
-            token = draw_allowed(job, walk, column, choice.logits[at])
+            token = _draw_allowed(job, walk, column, choice.logits[at])
             found = choice.told(at, token)
         if found is not None:
             canvas.take(column, found)
@@ -78,12 +78,12 @@ def settle(job: Job[Any, K, Any], walk: Walk, choice: Choice, *, row: int, last:
             canvas.hide(job.front)
 
 
-def accepts(job: Job[Any, Any, Any], walk: Walk, token: int) -> bool:
+def _accepts(job: Job[Any, Any, Any], walk: Walk, token: int) -> bool:
     """Whether `walk` has accepted `token`, or lets the answer end with it."""
     return walk.may_end() if token in job.ends else walk.advance((token,)) == 1
 
 
-def only_token(job: Job[Any, Any, Any], walk: Walk, column: int, vocab: int) -> int | None:
+def _only_token(job: Job[Any, Any, Any], walk: Walk, column: int, vocab: int) -> int | None:
     """The only token that can stand at `column`, if that is known cheaply."""
     forced = walk.forced()
     if forced:
@@ -94,7 +94,7 @@ def only_token(job: Job[Any, Any, Any], walk: Walk, column: int, vocab: int) -> 
     return int(ids[0]) if ids.size == 1 else None
 
 
-def draw_allowed(job: Job[Any, Any, Any], walk: Walk, column: int, logits: Tensor) -> int:
+def _draw_allowed(job: Job[Any, Any, Any], walk: Walk, column: int, logits: Tensor) -> int:
     """Draw a token for `column` among those that `walk` allows, and advance `walk` by it.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a decoder does in a step: what the three decoders have in common.
+"""What a decoder does in a step: what both decoders have in common.
 
 A request's life: the engine asks the decoder for a `Job`, admits it, and calls `begin`. Every `step` forwards the rows
 of all picked jobs at once: context still to be encoded, or a canvas to denoise. A job that is done settles its handle;
@@ -11,9 +11,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
-from itertools import accumulate, pairwise
 from operator import add, sub
-from typing import Generic, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import Generic, TypedDict, TypeVar, Unpack
 
 import torch
 
@@ -21,22 +20,21 @@ from calomel.engine.attention import Piece, attention_multiplications, flash_att
 from calomel.engine.cache import PrefixCache
 from calomel.engine.checkpoint import native_bfloat16
 from calomel.engine.compiled import CompiledLayers
-from calomel.engine.config import DiffusionConfig, Shape
+from calomel.engine.config import DiffusionConfig
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
-from calomel.engine.job import Canvas, Encoded, Job, alone
+from calomel.engine.job import Canvas, Job, alone
 from calomel.engine.pages import PageTable, table_of
 from calomel.engine.request import FinishReason, Request
-from calomel.engine.sampling import Choice, Draw, best_length, choose
+from calomel.engine.sampling import Choice, Draw, choose
 from calomel.engine.transformer import Transformer, pack
 
 Clock = Callable[[], float]
 """Seconds, from any beginning."""
 
 P = TypeVar("P")
-C = TypeVar("C")
 K = TypeVar("K", bound=Canvas)
-B = TypeVar("B", bound=Encoded)
+T = TypeVar("T", bound=PageTable)
 
 # Tokens of a chunk on a CPU, and elsewhere. 8,000 tokens of nano took 4.1 s of a core in chunks of 64, 2.7 s by 256 and
 # 2.5 s by 512; the next request waits for one chunk.
@@ -95,39 +93,48 @@ class Common(TypedDict, total=False):
     observe: Callable[[StepReport], None] | None
 
 
-class Decoder(ABC, Generic[P, C, B]):
-    """Serves jobs step by step. Everything but `job` is called on the engine's thread alone.
+class Decoder(ABC, Generic[P, K, T]):
+    """Serves jobs step by step: the rows of all jobs are pieces of one flat forward of our network.
+
+    Everything but `job` is called on the engine's thread alone.
 
     Args:
-        config: what a request is checked against before it is queued.
-        device: where it runs.
-        parameters: tensors of the weights.
+        model: the network, on its device.
         common: see `Common`.
 
     Attributes:
+        config: what a request is checked against before it is queued.
+        device: where it runs.
         weights: how many numbers they are.
         work: what was done so far; may be read from any thread.
-        cache: the encoded contexts that are kept, if they are in pages.
+        cache: the encoded contexts that are kept, if they are.
+        ends: tokens that are not drawn while an answer may not end yet.
     """
 
     cache: PrefixCache | None = None
 
-    def __init__(
-        self, config: Shape, device: torch.device, parameters: Sequence[torch.Tensor], **common: Unpack[Common]
-    ) -> None:
-        self.config = config
-        self.device = device
-        usual = _CHUNK if device.type == "cpu" else _CHUNK_ELSEWHERE
+    def __init__(self, model: Transformer, **common: Unpack[Common]) -> None:
+        weight = model.embed_tokens.weight
+        self.config, self.device = model.config, weight.device
+        usual = _CHUNK if self.device.type == "cpu" else _CHUNK_ELSEWHERE
         self.prefill_chunk, threads = common.get("prefill_chunk", usual), common.get("threads")
         for name, value in (("prefill_chunk", self.prefill_chunk), ("threads", threads)):
             if value is not None and value < 1:
                 raise InvalidRequestError(f"{name} is {value}; it must be at least 1")
         self.clock = common.get("clock", time.monotonic)
         self.work = Work()
-        self.weights = sum(parameter.numel() for parameter in parameters)
+        self.weights = sum(parameter.numel() for parameter in model.parameters())
         self._threads = threads or torch.get_num_threads()
         self._few = min(_FEW, self._threads)
         self._observe = common.get("observe")
+        self.ends: tuple[int, ...] = (self.diffusion.end_token_id,)
+        self.model = model.eval()
+        if weight.is_cuda and model.compiled is None:
+            model.compiled = CompiledLayers()
+        if weight.device.type == "cpu" and weight.dtype == torch.bfloat16 and native_bfloat16():
+            pack(model)
+            self._few = 1
+        self._flash = flash_attention(self.device) if weight.dtype in (torch.float16, torch.bfloat16) else None
 
     @property
     def diffusion(self) -> DiffusionConfig:
@@ -135,30 +142,26 @@ class Decoder(ABC, Generic[P, C, B]):
         return self.config.diffusion
 
     @abstractmethod
-    def job(self, request: Request, handle: Handle) -> Job[P, C, B]:
+    def job(self, request: Request, handle: Handle) -> Job[P, K, T]:
         """A checked request, not begun; called in the caller's thread. Raises InvalidRequestError."""
 
     @abstractmethod
-    def begin(self, job: Job[P, C, B]) -> None:
+    def begin(self, job: Job[P, K, T]) -> None:
         """Give `job` what it needs to be served."""
 
     @abstractmethod
-    def step(self, jobs: Sequence[Job[P, C, B]]) -> None:
-        """Advance every job by one step; a failure in one of them ends that one alone (see `alone`)."""
-
-    @abstractmethod
-    def take_known(self, job: Job[P, C, B]) -> None:
+    def take_known(self, job: Job[P, K, T]) -> None:
         """The deadline of `job` has passed: add what its canvas knows without a gap to the answer."""
 
     @abstractmethod
-    def end(self, job: Job[P, C, B]) -> None:
+    def end(self, job: Job[P, K, T]) -> None:
         """Release what `begin` gave; safe for a job that has not begun."""
 
-    def fits(self, job: Job[P, C, B]) -> bool:  # noqa: ARG002  (the number of jobs is bounded anyway)
+    def fits(self, job: Job[P, K, T]) -> bool:  # noqa: ARG002  (the number of jobs is bounded anyway)
         """Whether there is memory for `job` besides those that have begun."""
         return True
 
-    def finish(self, job: Job[P, C, B], reason: FinishReason) -> None:
+    def finish(self, job: Job[P, K, T], reason: FinishReason) -> None:
         """Settle the handle with the answer."""
         job.finish(reason, self.clock())
 
@@ -173,51 +176,23 @@ class Decoder(ABC, Generic[P, C, B]):
         work = (rows * self.weights + attention) // requests
         torch.set_num_threads(self._threads if work >= _PARALLEL_WORK else self._few)
 
-
-T = TypeVar("T", bound=PageTable)
-TransformerJob: TypeAlias = Job[P, K, T]
-
-
-class TransformerDecoder(Decoder[P, K, T], Generic[P, K, T]):
-    """A decoder on our own network: the rows of all jobs are pieces of one flat forward.
-
-    Args:
-        model: the network, on its device.
-        common: see `Common`.
-
-    Attributes:
-        ends: tokens that are not drawn while an answer may not end yet.
-    """
-
-    def __init__(self, model: Transformer, **common: Unpack[Common]) -> None:
-        weight = model.embed_tokens.weight
-        super().__init__(model.config, weight.device, list(model.parameters()), **common)
-        self.ends: tuple[int, ...] = (self.diffusion.end_token_id,)
-        self.model = model.eval()
-        if weight.is_cuda and model.compiled is None:
-            model.compiled = CompiledLayers()
-        if weight.device.type == "cpu" and weight.dtype == torch.bfloat16 and native_bfloat16():
-            pack(model)
-            self._few = 1
-        self._flash = flash_attention(self.device) if weight.dtype in (torch.float16, torch.bfloat16) else None
-
     @abstractmethod
-    def pieces(self, job: TransformerJob[P, K, T]) -> list[Piece]:
+    def pieces(self, job: Job[P, K, T]) -> list[Piece]:
         """The rows of `job` in the next forward."""
 
     @abstractmethod
-    def draws(self, job: TransformerJob[P, K, T], pieces: Sequence[Piece], first: int) -> list[Draw]:
+    def draws(self, job: Job[P, K, T], pieces: Sequence[Piece], first: int) -> list[Draw]:
         """How to draw the tokens of the rows that `pieces` read, from row `first` of the forward on."""
 
     @abstractmethod
-    def take(self, job: TransformerJob[P, K, T], pieces: Sequence[Piece], choice: Choice, first: int) -> None:
+    def take(self, job: Job[P, K, T], pieces: Sequence[Piece], choice: Choice, first: int) -> None:
         """Apply a forward's results to `job`, whose rows begin at row `first` of `choice`."""
 
-    def step(self, jobs: Sequence[TransformerJob[P, K, T]]) -> None:
-        """See `Decoder`."""
+    def step(self, jobs: Sequence[Job[P, K, T]]) -> None:
+        """Advance every job by one step; a failure in one of them ends that one alone (see `alone`)."""
         pieces: list[Piece] = []
         draws: list[Draw] = []
-        taking: list[tuple[TransformerJob[P, K, T], list[Piece], int]] = []
+        taking: list[tuple[Job[P, K, T], list[Piece], int]] = []
         read = 0
         for job in jobs:
             with alone(job.handle):
@@ -240,22 +215,14 @@ class TransformerDecoder(Decoder[P, K, T], Generic[P, K, T]):
             # Work that is only queued has no measured time, and the next request would wait for all of it.
             torch.accelerator.synchronize(self.device)
 
-    def lay(self, job: TransformerJob[P, K, T], canvas: K, fitting: Callable[[int], int]) -> None:
-        """Make `canvas`, all masks, that of `job`, with each length that it may get.
-
-        Args:
-            job: the canvas comes after its final tokens.
-            canvas: an empty one.
-            fitting: gives the length that a canvas gets for a requested one.
-        """
-        lengths = (job.canvas_length,) if job.canvas_length else job.request.canvas_lengths
-        canvas.candidates = tuple(sorted({fitting(length) for length in lengths}))
-        canvas.insert(0, canvas.candidates[-1])
+    def lay(self, job: Job[P, K, T], canvas: K, length: int) -> None:
+        """Make `canvas`, an empty one, that of `job`: `length` masks after its final tokens."""
+        canvas.insert(0, length)
         job.canvas, job.front = canvas, 0
 
     def draw(
         self,
-        job: TransformerJob[P, K, T],
+        job: Job[P, K, T],
         start: int,
         columns: Sequence[int],
         known: Sequence[int] = (),
@@ -265,20 +232,6 @@ class TransformerDecoder(Decoder[P, K, T], Generic[P, K, T]):
         counts = job.counts(len(columns), self.config.vocab_size, self.device, known, following)
         without_end = [row for row, column in enumerate(columns) if job.bans_end(column)]
         return Draw(start, start + len(columns), job.request.sampling, job.generator, counts, without_end)
-
-    def probed(
-        self, job: TransformerJob[P, K, T], pieces: Sequence[Piece], choice: Choice, first: int
-    ) -> tuple[int, int]:
-        """Which of `pieces` is the canvas to continue with, and its first row; the first of several steps chooses."""
-        canvas, chosen = job.canvas, 0
-        starts = list(accumulate((len(piece.read) for piece in pieces), initial=first))
-        if len(canvas.candidates) > 1:
-            parts = [choice.log_prob[start:stop].tolist() for start, stop in pairwise(starts)]
-            chosen, job.length_scores = best_length(canvas.candidates, parts)
-            canvas.candidates = (canvas.candidates[chosen],)
-            canvas.drop(canvas.candidates[0])
-        job.canvas_length = job.canvas_length or len(canvas)
-        return chosen, starts[chosen]
 
     def new_table(self, tokens: int) -> PageTable:
         """Room for the keys and values of `tokens` tokens, outside of a cache."""

@@ -14,7 +14,6 @@ from typing import Any, Final, Self
 import torch
 
 from calomel.engine.checking import check
-from calomel.engine.config import Shape
 from calomel.engine.decoder import Decoder, Work
 from calomel.engine.errors import DeadlineExceededError, EngineStoppedError, InvalidRequestError
 from calomel.engine.handle import Handle
@@ -50,7 +49,7 @@ class Engine:
             raise InvalidRequestError(f"max_batch is {max_batch}; it must be at least 1")
         if prefill_seconds is not None and not prefill_seconds > 0:
             raise InvalidRequestError(f"prefill_seconds is {prefill_seconds}; it must be above 0")
-        self.config: Shape = decoder.config
+        self.config = decoder.config
         self.decoder = decoder
         self._pace = Pace(most=decoder.prefill_chunk, unit=decoder.diffusion.block, seconds=prefill_seconds)
         self._scheduler = Scheduler(max_batch=max_batch, pace=self._pace)

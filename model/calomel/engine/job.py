@@ -5,29 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 
 from calomel.engine.config import DiffusionConfig
 from calomel.engine.errors import EngineError, RequestFailedError
 from calomel.engine.handle import Handle
+from calomel.engine.pages import PageTable
 from calomel.engine.request import CanvasState, FinishReason, Request, Result, Walk
 from calomel.engine.sampling import Counts, Prediction, count_tokens
 from calomel.storage.failures import cause
 
-
-class Encoded(Protocol):
-    """What a network has encoded of the beginning of a sequence."""
-
-    @property
-    def length(self) -> int:
-        """Tokens that are encoded."""
-
-
 P = TypeVar("P")
 C = TypeVar("C")
-B = TypeVar("B", bound=Encoded)
+B = TypeVar("B", bound=PageTable)
 
 
 @dataclass(slots=True)
@@ -38,14 +30,12 @@ class Canvas:
         mask_token_id: stands where no token is known.
         ids: token ids.
         log_probs: of the tokens when they were revealed; `entropies` likewise.
-        candidates: possible lengths, until the length probe has chosen; then one.
     """
 
     mask_token_id: int
     ids: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     entropies: list[float] = field(default_factory=list)
-    candidates: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -101,7 +91,6 @@ class Job(Generic[P, C, B]):
         front: how many leading positions of the canvas are settled, if there is a constraint.
         seen: which tokens context and suffix have, [V] bool, once a penalty has asked.
         prefill_target: how many tokens are encoded before the next step, in chunks of `prefill_rows`.
-        canvas_length: of the first canvas, as requested or as chosen by the length probe.
         began: when the first work was done on it; `prefilled` when its context was encoded.
     """
 
@@ -125,8 +114,6 @@ class Job(Generic[P, C, B]):
     steps: int = 0
     forwards: int = 0
     cached_tokens: int = 0
-    canvas_length: int = 0
-    length_scores: tuple[tuple[int, float], ...] = ()
     began: float = 0.0
     prefilled: float | None = None
 
@@ -245,8 +232,6 @@ class Job(Generic[P, C, B]):
             forwards=self.forwards,
             cached_tokens=self.cached_tokens,
             computed_tokens=len(self.request.context) + len(self.request.suffix) - self.cached_tokens,
-            canvas_length=self.canvas_length,
-            length_scores=self.length_scores,
             prefill_seconds=prefilled - self.began,
             denoise_seconds=now - prefilled,
         )

@@ -1,9 +1,8 @@
 """Reveal policies: which masked positions of a canvas are fixed after a step.
 
-Each policy is a pure function of three tensors over a batch of canvases: the probability of each position's chosen
-token `confidence` [B, L], the `entropy` [B, L] of its distribution in nats, and `candidates` [B, L], True where a
-position is still masked. It returns [B, L], True where a position is revealed: candidates only, and at least one in
-every canvas that has any, so that every step makes progress.
+Each policy is a pure function of two tensors over a batch of canvases: the probability of each position's chosen token
+`confidence` [B, L], and `candidates` [B, L], True where a position is still masked. It returns [B, L], True where a
+position is revealed: candidates only, and at least one in every canvas that has any, so that every step makes progress.
 
 Left-to-right decoding reveals nothing; what it drafts ahead comes from a `PromptLookup`.
 """
@@ -31,7 +30,7 @@ _RUNS: Final = {4: 1.0, 3: 0.5, 2: 0.2}
 class RevealPolicy(Protocol):
     """Chooses the positions that a step fixes."""
 
-    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:
+    def __call__(self, confidence: Tensor, candidates: Tensor) -> Tensor:
         """[B, L] each to [B, L] bool."""
         ...
 
@@ -42,25 +41,9 @@ class Threshold:
 
     probability: float = 0.9
 
-    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:  # noqa: ARG002
+    def __call__(self, confidence: Tensor, candidates: Tensor) -> Tensor:
         """[B, L] each to [B, L] bool."""
         return (candidates & (confidence >= self.probability)) | _best(confidence, candidates)
-
-
-@dataclass(frozen=True, slots=True)
-class EntropyBound:
-    """Reveal in order of rising entropy while the entropies of those before sum to at most `nats` (DiffusionGemma).
-
-    For so few dependent decisions the joint distribution is close to the product of its parts (arXiv 2505.24857).
-    """
-
-    nats: float = 0.1
-
-    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:  # noqa: ARG002
-        """[B, L] each to [B, L] bool."""
-        ordered, order = entropy.masked_fill(~candidates, torch.inf).sort(dim=-1, stable=True)
-        within = ordered.cumsum(dim=-1) - ordered <= self.nats
-        return torch.zeros_like(candidates).scatter(-1, order, within) & candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +52,7 @@ class Fixed:
 
     count: int = 1
 
-    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:  # noqa: ARG002
+    def __call__(self, confidence: Tensor, candidates: Tensor) -> Tensor:
         """[B, L] each to [B, L] bool."""
         order = _masked(confidence, candidates).sort(dim=-1, descending=True, stable=True).indices
         ranked = (torch.arange(confidence.shape[-1], device=confidence.device) < self.count).expand_as(candidates)
@@ -92,7 +75,7 @@ class Prefix:
     probability: float = 0.9
     ahead: int = 0
 
-    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:  # noqa: ARG002
+    def __call__(self, confidence: Tensor, candidates: Tensor) -> Tensor:
         """[B, L] each to [B, L] bool."""
         first = candidates & (candidates.cumsum(dim=-1) == 1)
         sure = ~candidates | first | (confidence >= self.probability)
@@ -106,11 +89,11 @@ class AtLeast:
     count: int
     probability: float
 
-    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:
+    def __call__(self, confidence: Tensor, candidates: Tensor) -> Tensor:
         """[B, L] each to [B, L] bool."""
         above = candidates & (confidence > self.probability)
         enough = above.sum(dim=-1, keepdim=True) >= self.count
-        return torch.where(enough, above, Fixed(self.count)(confidence, entropy, candidates))
+        return torch.where(enough, above, Fixed(self.count)(confidence, candidates))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +109,9 @@ class Joint:
     edit: float = 0.9
     after: int = 16
 
-    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:
+    def __call__(self, confidence: Tensor, candidates: Tensor) -> Tensor:
         """[B, L] each to [B, L] bool."""
-        return AtLeast(1, self.probability)(confidence, entropy, candidates)
+        return AtLeast(1, self.probability)(confidence, candidates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +121,8 @@ class Paced:
     Attributes:
         steps: per canvas; None for one position a step.
         probability: positions above it are revealed too, and the positions of a block are shared out (SDAR's
-            `low_confidence_dynamic`); None to share out those that were masked when the canvas began (LLaDA,
-            Stable-DiffCoder).
+            `low_confidence_dynamic`); None to share out those that were masked when the canvas began
+            (Stable-DiffCoder).
     """
 
     steps: int | None = None
@@ -168,7 +151,7 @@ class LeftToRight:
 def parse_policy(text: str) -> RevealPolicy | Paced | LeftToRight:  # noqa: PLR0911  (a table)
     """Read `name:parameter`.
 
-    `left_to_right:10`, `prefix:0.9/10`, `threshold:0.9`, `entropy_bound:0.1`, `fixed:1`. Those of
+    `left_to_right:10`, `prefix:0.9/10`, `threshold:0.9`, `fixed:1`. Those of
     published block diffusion models: `low_confidence:4` (steps of a canvas), `low_confidence_dynamic:0.85/4`
     (probability and steps) and, for LLaDA2.1, `joint:0.95/0.9/16` (probability of a reveal, of a change, and steps
     after the last reveal).
@@ -185,8 +168,6 @@ def parse_policy(text: str) -> RevealPolicy | Paced | LeftToRight:  # noqa: PLR0
             return Threshold(_probability(text, parameter, 0.9))
         case "prefix":
             return Prefix(_probability(text, first, 0.9), _count(text, rest) if rest else 0)
-        case "entropy_bound":
-            return EntropyBound(parse_number(text, parameter, 0.1))
         case "fixed":
             return Fixed(_count(text, parameter or "1"))
         case "low_confidence":
@@ -199,7 +180,7 @@ def parse_policy(text: str) -> RevealPolicy | Paced | LeftToRight:  # noqa: PLR0
             return Joint(_probability(text, first, 0.95), _probability(text, edit, 0.9), most)
         case _:
             raise InvalidRequestError(
-                f"unknown policy {text!r}; known: threshold:P, prefix:P/AHEAD, entropy_bound:NATS, fixed:K, "
+                f"unknown policy {text!r}; known: threshold:P, prefix:P/AHEAD, fixed:K, "
                 "low_confidence:STEPS, low_confidence_dynamic:P/STEPS, joint:P/EDIT/STEPS and left_to_right:AHEAD"
             )
 

@@ -72,12 +72,10 @@ class Result:
         end_log_prob: log-probability of the end token, if the answer ended with one.
         finish_reason: `stop` for the end token, `length` for max_new_tokens, `deadline` for the request's deadline.
         steps: denoising steps.
-        forwards: all forwards after the prefill. The length probe, and the causal encoding of a finished canvas that
-            another one follows, are part of a canvas forward.
+        forwards: all forwards after the prefill. The causal encoding of a finished canvas that another one follows
+            is part of a canvas forward.
         cached_tokens: context tokens read from the prefix cache.
         computed_tokens: context tokens that were not in it.
-        canvas_length: the canvas length that was used; 0 when the answer needed none.
-        length_scores: (length, score) of every candidate, when the probe chose.
         prefill_seconds: from the first work on the request until its context was encoded.
         denoise_seconds: from there to the end.
     """
@@ -91,8 +89,6 @@ class Result:
     forwards: int
     cached_tokens: int
     computed_tokens: int
-    canvas_length: int
-    length_scores: tuple[tuple[int, float], ...]
     prefill_seconds: float
     denoise_seconds: float
 
@@ -148,12 +144,11 @@ class Request:
     Attributes:
         context: all known tokens, encoded causally, oldest first.
         max_new_tokens: bound on the answer's length; the end token does not count.
-        canvas_lengths: candidate canvas lengths; with more than one, the length probe chooses. A longer answer is a
-            sequence of canvases of that length. If the checkpoint has blocks, a canvas extends to the end of its last
-            block.
+        canvas_length: tokens of a canvas. A longer answer is a sequence of canvases of that length. If the checkpoint
+            has blocks, a canvas extends to the end of its last block.
         sampling: how tokens are drawn.
-        policy: `threshold:P`, `prefix:P`, `entropy_bound:NATS`, `fixed:K`, `left_to_right` or `left_to_right:AHEAD`;
-            with blocks also the others that `parse_policy` reads, and for models that read in both directions those of
+        policy: `threshold:P`, `prefix:P`, `fixed:K`, `left_to_right` or `left_to_right:AHEAD`; with blocks also
+            the others that `parse_policy` reads, and for models that read in both directions those of
             `parse_algorithm`.
         max_steps: denoising steps per canvas at most; the last one reveals everything that is left.
         deadline: `time.monotonic()` seconds; what is known by then is returned with finish reason `deadline`.
@@ -181,7 +176,7 @@ class Request:
 
     context: tuple[int, ...]
     max_new_tokens: int = 64
-    canvas_lengths: tuple[int, ...] = (32,)
+    canvas_length: int = 32
     sampling: SamplingParams = field(default_factory=SamplingParams)
     policy: str = "threshold:0.9"
     max_steps: int = 16

@@ -6,7 +6,6 @@ excluded, penalties included): they do not depend on how the token was drawn fro
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -144,27 +143,6 @@ def best_tokens(logits: Tensor) -> Tensor:
     return block * _BLOCK + blocks[torch.arange(rows, device=logits.device), block].argmax(dim=-1)
 
 
-def best_length(
-    lengths: Sequence[int], log_probs: Sequence[Sequence[float]]
-) -> tuple[int, tuple[tuple[int, float], ...]]:
-    """The length probe: which canvas length fits this context, from one forward over all candidate lengths.
-
-    Follows CAL (arXiv 2602.00476): the mean confidence of the first step peaks near the true length. All candidates
-    attend to the same cached context, and the chosen one's predictions are its first denoising step: the probe costs
-    rows but no forward.
-
-    Args:
-        lengths: the candidates.
-        log_probs: of the best tokens of each candidate's masked positions.
-
-    Returns:
-        Index of the candidate with the highest score, of equal ones the shortest; and pairs of length and score.
-    """
-    scores = [math.fsum(map(math.exp, row)) / len(row) for row in log_probs]
-    best = max(range(len(lengths)), key=lambda index: (scores[index], -lengths[index]))
-    return best, tuple(zip(lengths, scores, strict=True))
-
-
 def penalise(logits: Tensor, params: SamplingParams, counts: Counts) -> Tensor:
     """Apply the penalties of `params` to logits [R, V]."""
     if params.repetition_penalty != 1.0:
@@ -182,14 +160,9 @@ def sample(logits: Tensor, params: SamplingParams, generator: torch.Generator | 
     """
     if params.temperature == 0:
         return logits.argmax(dim=-1)
-    shaped = narrow(logits / params.temperature, params)
+    shaped = keep_top_p(keep_top_k(logits / params.temperature, params.top_k), params.top_p)
     noise = torch.empty_like(shaped).exponential_(generator=generator)
     return (shaped.softmax(dim=-1) / noise).argmax(dim=-1)
-
-
-def narrow(logits: Tensor, params: SamplingParams) -> Tensor:
-    """Leave what top-k and then top-p leave of logits [R, V] at their temperature: the others become -inf."""
-    return keep_top_p(keep_top_k(logits, params.top_k), params.top_p)
 
 
 def keep_top_k(logits: Tensor, count: int) -> Tensor:

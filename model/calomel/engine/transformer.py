@@ -25,11 +25,6 @@ _GROUP_SCORES: Final = 2
 _TINY: Final = 1e-20
 # Of int8, and of the scale of a row of zeros.
 _LARGEST: Final = 127.0
-# Of a four-bit number; 0 is stored as 8.
-_LARGEST_OF_FOUR: Final = 7.0
-_ZERO_OF_FOUR: Final = 8
-_GROUP: Final = 64
-_EIGHT: Final = 8
 _SMALLEST_SCALE: Final = 1e-12
 # A weight is packed for products with this many rows, those of a canvas; others find it in order, too.
 _PACKED_ROWS: Final = 8
@@ -308,22 +303,10 @@ def inverse_frequency(config: ModelConfig) -> Tensor:
         return found
     if scaling.positions is None:
         return found / scaling.factor
-    if scaling.yarn:
-        ends = [_place(config, scaling.positions / waves) for waves in (scaling.high, scaling.low)]
-        first, last = max(math.floor(ends[0]), 0), min(math.ceil(ends[1]), width - 1)
-        places = torch.arange(len(found), dtype=torch.float32, device="cpu")
-        divided = ((places - first) / max(last - first, 1e-3)).clamp(0.0, 1.0)
-        return found * (1.0 - divided) + found / scaling.factor * divided
     # How many waves fit into the positions: few of a slow one, which is divided, many of a fast one, which stays.
     waves = scaling.positions * found / math.tau
     stays = ((waves - scaling.low) / (scaling.high - scaling.low)).clamp(0.0, 1.0)
     return found * (stays + (1.0 - stays) / scaling.factor)
-
-
-def _place(config: ModelConfig, length: float) -> float:
-    """The rank that waves of this length have among the frequencies of `config`."""
-    width = config.rotary_dim or config.head_dim
-    return width * math.log(length / math.tau) / (2 * math.log(config.rope_theta))
 
 
 def rotation(angles: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -342,7 +325,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.addcmul(x * cos, turned, sin)
 
 
-# Quantization to eight bits and four
+# Quantization to eight bits
 
 
 def rounded(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -352,37 +335,15 @@ def rounded(x: Tensor) -> tuple[Tensor, Tensor]:
     return (x / scale).round_().to(torch.int8), scale
 
 
-def packed(x: Tensor) -> tuple[Tensor, Tensor]:
-    """X [N, K], K even, as four-bit numbers, two per byte [N, K / 2], and the scale of every group [N, K / G].
-
-    A group is 64 numbers of a row, or the row if that is not a multiple of 64.
-    """
-    rows, width = x.shape
-    groups = x.float().view(rows, -1, _GROUP if width % _GROUP == 0 else width)
-    scale = groups.abs().amax(dim=-1, keepdim=True).clamp_(min=_SMALLEST_SCALE).div_(_LARGEST_OF_FOUR).to(x.dtype)
-    small = (groups / scale.float()).round_().clamp_(-_LARGEST_OF_FOUR, _LARGEST_OF_FOUR)
-    pairs = (small + _ZERO_OF_FOUR).to(torch.uint8).view(rows, -1, 2)
-    return pairs[..., 0] | pairs[..., 1] << 4, scale.squeeze(-1)
-
-
-def widened(pairs: Tensor, scale: Tensor, dtype: torch.dtype) -> Tensor:
-    """Unpacks the result of `packed` to numbers [N, K]."""
-    small = torch.stack((pairs & 15, pairs >> 4), dim=-1).to(dtype).sub_(_ZERO_OF_FOUR)
-    groups = small.view(*scale.shape, -1) * scale.to(dtype)[..., None]
-    return groups.view(len(pairs), -1)
-
-
 def multiply(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
-    """X [..., K] times the rounded or packed `weight` [N, K] with its scale: [..., N] in the type of x.
+    """X [..., K] times the rounded `weight` [N, K] with its scale: [..., N] in the type of x.
 
-    On a CPU, with eight-bit weights, each token's activations are rounded to eight bits too, and the product is one of
+    On a CPU each token's activations are rounded to eight bits too, and the product is one of
     integers, which is exact: a token's result does not depend on those beside it (docs/decisions/009). Otherwise the
     weights are widened for the product.
     """
     flat = x.reshape(-1, x.shape[-1])
-    if weight.dtype == torch.uint8:
-        out = F.linear(flat, widened(weight, scale, x.dtype))
-    elif x.device.type == "cpu":
+    if x.device.type == "cpu":
         small, by_row = rounded(flat)
         product = torch._int_mm(small, weight.t())  # noqa: SLF001  (PyTorch's only product of int8 matrices)
         out = (product * by_row).mul_(scale.t())
@@ -392,13 +353,12 @@ def multiply(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
 
 
 class _Quantized(nn.Module):
-    """Rounded weights [N, K] in `bits` bits, and their scale."""
+    """Rounded weights [N, K] and their scale."""
 
-    def __init__(self, whole: nn.Linear | Stack, bits: int) -> None:
+    def __init__(self, whole: nn.Linear | Stack) -> None:
         super().__init__()
         # A few rows at a time: an expert layer in float32 would take gigabytes.
-        make = rounded if bits == _EIGHT else packed
-        parts = [make(part) for part in whole.weight.detach().split(_ROWS)]
+        parts = [rounded(part) for part in whole.weight.detach().split(_ROWS)]
         self.weight = nn.Parameter(torch.cat([part for part, _ in parts]), requires_grad=False)
         self.scale = nn.Parameter(torch.cat([scale for _, scale in parts]), requires_grad=False)
 
@@ -406,8 +366,8 @@ class _Quantized(nn.Module):
 class QuantizedLinear(_Quantized):
     """A linear map with rounded weights [N, K], in place of `whole`."""
 
-    def __init__(self, whole: nn.Linear, bits: int = 8) -> None:
-        super().__init__(whole, bits)
+    def __init__(self, whole: nn.Linear) -> None:
+        super().__init__(whole)
         self.bias = whole.bias
 
     def forward(self, x: Tensor) -> Tensor:
@@ -419,8 +379,8 @@ class QuantizedLinear(_Quantized):
 class QuantizedStack(_Quantized):
     """One linear map per expert with rounded weights, in place of `whole`."""
 
-    def __init__(self, whole: Stack, bits: int = 8) -> None:
-        super().__init__(whole, bits)
+    def __init__(self, whole: Stack) -> None:
+        super().__init__(whole)
         self.experts = whole.experts
 
     def part(self, expert: int, x: Tensor) -> Tensor:
@@ -462,11 +422,10 @@ def pack(model: Transformer) -> None:
                 setattr(parent, name, PackedLinear(child))
 
 
-def quantize_tensor(model: Transformer, name: str, bits: int = 8) -> None:
-    """Round the parameter called `name` to `bits` bits, 8 or 4, if it is a matrix of a layer.
+def quantize_tensor(model: Transformer, name: str) -> None:
+    """Round the parameter called `name` to eight bits, every row with a scale of its own, if it is a layer's matrix.
 
-    With eight bits every row has a scale of its own, with four every 64 numbers. Embeddings, the head, norms and
-    routers stay as they are.
+    Embeddings, the head, norms and routers stay as they are.
     """
     place, _, leaf = name.rpartition(".")
     if leaf != "weight" or not name.startswith("layers."):
@@ -474,6 +433,6 @@ def quantize_tensor(model: Transformer, name: str, bits: int = 8) -> None:
     module = model.get_submodule(place)
     parent, _, own = place.rpartition(".")
     if isinstance(module, nn.Linear):
-        setattr(model.get_submodule(parent), own, QuantizedLinear(module, bits))
+        setattr(model.get_submodule(parent), own, QuantizedLinear(module))
     elif isinstance(module, Stack):
-        setattr(model.get_submodule(parent), own, QuantizedStack(module, bits))
+        setattr(model.get_submodule(parent), own, QuantizedStack(module))

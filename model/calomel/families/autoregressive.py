@@ -34,7 +34,7 @@ _STYLE: Final = PromptStyle(
 _GENERATION: Final = Generation(
     policy="left_to_right:10",
     max_steps=1,
-    fill_canvases=(1,),
+    fill_canvas=1,
     edit_canvas=1,
     source="greedy, as the makers' examples of filling gaps are; 10 tokens are read ahead as in transformers' prompt "
     "lookup decoding",

@@ -4,28 +4,25 @@
 * DiffuCoder (arXiv 2506.20639): Dream's network and loop, trained on code from Qwen2.5-Coder.
 * DreamOn (arXiv 2602.01326): Dream-Coder with canvases that grow and shrink by special tokens.
 * Open-dCoder (Open-dLLM): Qwen2.5-Coder 0.5B.
-* LLaDA-8B and LLaDA 1.5 (arXiv 2502.09992): a Llama shape with names of its own, no shift.
-* iLLaDA (arXiv 2606.25331): the same loop, a Llama with ordinary names.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from calomel.engine import Bidirectional, BidirectionalOptions, CheckpointError, DiffusionConfig, Engine, ModelConfig
+from calomel.engine import Bidirectional, BidirectionalOptions, DiffusionConfig, Engine, ModelConfig
 from calomel.engine.checkpoint import tensor_table
 from calomel.families.configuration import control_id, decoder_config, named, need_token_id, read_config, token_id
 from calomel.families.family import Family, Generation, OpenOptions
 from calomel.families.generation import published_generation, read_generation_config
-from calomel.families.loading import Places, dtype_of, load_decoder, renamed
+from calomel.families.loading import dtype_of, load_decoder
 from calomel.families.memory import Estimate, EstimateOptions, decoder_estimate
 from calomel.prompts.renderer import PromptStyle
 
-# From the Qwen2.5 tokenizer, which all but LLaDA adopted.
+# From the Qwen2.5 tokenizer.
 END: Final = "<|endoftext|>"
 TURN_END: Final = "<|im_end|>"
 _CANVAS: Final = 256
@@ -47,11 +44,7 @@ class Window:
         canvas: the longest one.
         shift: whether a row predicts the next position.
         block: a canvas is denoised in blocks of this many positions; None for all of it at once.
-        usual: a `config.json` in the names, and with the defaults, of `decoder_config`.
         network: other settings of the network; Qwen2's by default.
-        places: where its tensors go.
-        mask_id: the published id, if neither `config.json` nor the mask's name in its prompts gives it.
-        end_id: the same for the end token; None if the names in its prompts always give it.
         own: further options of denoising, from the folder; None if only the end tokens of its prompts count.
     """
 
@@ -59,28 +52,22 @@ class Window:
     canvas: int = _CANVAS
     shift: bool = True
     block: int | None = None
-    usual: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda raw: raw
     network: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda _: {"qkv_bias": True}
-    places: Callable[[ModelConfig], Places] = tensor_table
-    mask_id: int | None = None
-    end_id: int | None = None
     own: Callable[[Mapping[str, Any], Path], BidirectionalOptions] | None = None
 
     def config(self, raw: Mapping[str, Any], folder: Path, prompts: PromptStyle) -> ModelConfig:
         """The configuration of the checkpoint in `folder`. Raises CheckpointError."""
-        usual = self.usual(raw)
-        said = "" if self.end_id is None else "eos_token_id"
         diffusion = DiffusionConfig(
-            mask_token_id=control_id(usual, folder, "mask_token_id", (str(prompts.mask),), self.mask_id),
-            end_token_id=control_id(usual, folder, said, prompts.ends[:1], self.end_id),
+            mask_token_id=control_id(raw, folder, "mask_token_id", (str(prompts.mask),), None),
+            end_token_id=control_id(raw, folder, "", prompts.ends[:1], None),
             logit_shift=self.shift,
             max_canvas=self.canvas,
             verifiable=False,
             reads_suffix=True,
         )
-        positions = usual.get("max_position_embeddings")
+        positions = raw.get("max_position_embeddings")
         most = min(self.positions, positions) if isinstance(positions, int) else self.positions
-        return decoder_config({**usual, "max_position_embeddings": most}, diffusion, **self.network(raw))
+        return decoder_config({**raw, "max_position_embeddings": most}, diffusion, **self.network(raw))
 
     def open(self, folder: Path, options: OpenOptions, prompts: PromptStyle) -> Engine:
         """The checkpoint in `folder` as a running engine. Raises CheckpointError if its tensors do not fit."""
@@ -90,16 +77,16 @@ class Window:
         # docs/decisions/008
         own = replace(own, block=self.block, dual_cache=not options.exact)
         model = load_decoder(
-            folder, config, self.places(config), dtype=dtype, device=options.device, quantize=options.quantize
+            folder, config, tensor_table(config), dtype=dtype, device=options.device, quantize=options.quantize
         )
         return Engine(Bidirectional(model, own, threads=options.threads), max_batch=options.batch)
 
     def estimate(self, raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
         """Its memory: a step forwards the windows of all requests; a dual cache keeps the keys and values of each."""
-        usual, asked = self.usual(raw), replace(options, context=min(options.context, self.positions))
-        found = decoder_estimate(usual, asked, cached=False, canvas=self.canvas)
+        asked = replace(options, context=min(options.context, self.positions))
+        found = decoder_estimate(raw, asked, cached=False, canvas=self.canvas)
         kept = replace(asked, cache_tokens=asked.max_batch * asked.context)
-        return replace(found, cache=decoder_estimate(usual, kept, cached=True, canvas=self.canvas).cache)
+        return replace(found, cache=decoder_estimate(raw, kept, cached=True, canvas=self.canvas).cache)
 
     def family(
         self,
@@ -140,7 +127,7 @@ def _is_dream(raw: Mapping[str, Any]) -> bool:
 _DREAM_GENERATION: Final = Generation(
     policy="entropy",
     max_steps=_CANVAS,
-    fill_canvases=(8, 16, 32),
+    fill_canvas=16,
     edit_canvas=128,
     temperature=0.2,
     top_p=0.95,
@@ -190,7 +177,7 @@ DREAMON: Final = replace(_DREAM, canvas=64, own=_elastic).family(
         policy="entropy",
         # One token a step, and as many steps for growing and shrinking: the limit of its makers' evaluation.
         max_steps=256,
-        fill_canvases=(4,),
+        fill_canvas=4,
         edit_canvas=64,
         temperature=0.2,
         top_p=0.9,
@@ -210,7 +197,7 @@ OPEN_DCODER: Final = Window(4096).family(
     Generation(
         policy="p2",
         max_steps=64,
-        fill_canvases=(8, 16, 32),
+        fill_canvas=16,
         edit_canvas=64,
         temperature=0.6,
         top_p=0.95,
@@ -221,105 +208,4 @@ OPEN_DCODER: Final = Window(4096).family(
     confirms=lambda raw, folder: (
         isinstance(raw.get("mask_token_id"), int) or token_id(folder, _OPEN_DCODER_MASK) is not None
     ),
-)
-
-# LLaDA
-
-_LLADA_MASK: Final = "<|mdm_mask|>"
-_LLADA_TURN_END: Final = "<|eot_id|>"
-# Settings that its configuration allows but of which only these values are implemented.
-_LLADA_ONLY: Final[Mapping[str, tuple[Any, ...]]] = {
-    "block_type": ("llama",),
-    "activation_type": ("silu", "swiglu"),
-    "layer_norm_type": ("rms",),
-    "alibi": (False,),
-    "rope": (True,),
-    "include_bias": (False,),
-    "attention_layer_norm": (False,),
-    "input_emb_norm": (False,),
-    "scale_logits": (False,),
-    "block_group_size": (1,),
-}
-_LLADA_NAMES: Final = {
-    "model.embed_tokens": "model.transformer.wte",
-    "model.norm": "model.transformer.ln_f",
-    "lm_head": "model.transformer.ff_out",
-    "model.layers": "model.transformer.blocks",
-    "self_attn.o_proj": "attn_out",
-    "self_attn.": "",
-    "mlp.gate_proj": "ff_proj",
-    "mlp.up_proj": "up_proj",
-    "mlp.down_proj": "ff_out",
-    "input_layernorm": "attn_norm",
-    "post_attention_layernorm": "ff_norm",
-}
-
-
-def _llada_usual(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Its `config.json` in the field names of other decoders."""
-    heads = raw.get("n_heads")
-    return {
-        "vocab_size": raw.get("embedding_size") or raw.get("vocab_size"),
-        "hidden_size": raw.get("d_model"),
-        "intermediate_size": raw.get("mlp_hidden_size"),
-        "num_hidden_layers": raw.get("n_layers"),
-        "num_attention_heads": heads,
-        "num_key_value_heads": raw.get("n_kv_heads") or heads,
-        "max_position_embeddings": raw.get("max_sequence_length"),
-        "rms_norm_eps": raw.get("rms_norm_eps", 1e-5),
-        "rope_theta": raw.get("rope_theta"),
-        "tie_word_embeddings": raw.get("weight_tying"),
-        "mask_token_id": raw.get("mask_token_id"),
-    }
-
-
-def _llada_network(raw: Mapping[str, Any]) -> dict[str, Any]:
-    for name, there in _LLADA_ONLY.items():
-        if raw.get(name) is not None and raw[name] not in there:
-            raise CheckpointError(
-                f"{name} in config.json is {json.dumps(raw[name])}; only {json.dumps(there[0])} is supported"
-            )
-    return {"qkv_bias": bool(raw.get("include_qkv_bias"))}
-
-
-def llada_places(config: ModelConfig) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """Where LLaDA's tensors go."""
-    return renamed(tensor_table(config), _LLADA_NAMES)
-
-
-# Blocks as in the example of its README, and in Fast-dLLM's evaluation.
-_LLADA: Final = Window(4096, shift=False, block=32)
-LLADA_GENERATION: Final = Generation(
-    policy="low_confidence",
-    max_steps=_CANVAS,
-    fill_canvases=(8, 16, 32),
-    edit_canvas=128,
-    source="README: low_confidence, blocks of 32, temperature 0, one token a step; canvases are ours",
-)
-LLADA: Final = replace(_LLADA, usual=_llada_usual, network=_llada_network, places=llada_places).family(
-    "llada",
-    lambda raw: named(raw, "lladamodellm") and "d_model" in raw,
-    LLADA_GENERATION,
-    PromptStyle(fim="around", edit="chat", mask=_LLADA_MASK, ends=(END, _LLADA_TURN_END), begin="<|startoftext|>"),
-)
-
-# iLLaDA
-
-
-def _illada_network(raw: Mapping[str, Any]) -> dict[str, Any]:
-    if raw.get("layer_norm_eps") is not None:
-        raise CheckpointError("layer_norm_eps in config.json is not supported; only RMS norms are")
-    return {}
-
-
-# The makers' README gives one mask id, the tokenizer of the published checkpoints the other.
-ILLADA: Final = replace(_LLADA, network=_illada_network, mask_id=5, end_id=2).family(
-    "illada",
-    lambda raw: named(raw, "illada"),
-    replace(
-        LLADA_GENERATION,
-        source="README of LLaDA, whose loop it takes: low_confidence, blocks of 32, temperature 0, one token a step; "
-        "canvases are ours",
-    ),
-    PromptStyle(fim="around", edit="chat", mask="<[MASK]>", ends=("<[end▁of▁sentence]>",)),
 )

@@ -2,7 +2,6 @@
 
 * Calomel's own: a causal context, a canvas that sees both ways, trained by `calomel train`.
 * SDAR (arXiv 2510.06303): Qwen3, and Qwen3-MoE, trained to denoise a block of four at a time.
-* Fast-dLLM v2 (arXiv 2509.26328): Qwen2.5, blocks of 32 in runs of 8; a row predicts the next position.
 * Stable-DiffCoder (ByteDance-Seed/Stable-DiffCoder): Seed-Coder, a Llama, blocks of four.
 * LLaDA2: a mixture of experts, blocks of 32. 2.0 (arXiv 2512.15745) reveals what is above a threshold; 2.1 (arXiv
   2602.08676) also changes what it has revealed.
@@ -47,9 +46,6 @@ class Blocks:
         length: of a block, if that field is missing.
         policy: that denoises it; source: where that is published.
         prompts: how they are prompted; the mask and end tokens named there are looked up in the tokenizer.
-        shift: whether a row predicts the next position.
-        opens: the causal mode, which reads the context, decides the first position of a block, and judges texts.
-        sub_block: positions of a block that are denoised at a time, if they divide it; None for all.
         usual: a `config.json` completed with what only the folder tells.
         network: further settings of the network, as `decoder_config` takes them.
         mask_id: the published id, if neither file gives it.
@@ -64,9 +60,6 @@ class Blocks:
     policy: str
     source: str
     prompts: PromptStyle
-    shift: bool = False
-    opens: bool = False
-    sub_block: int | None = None
     usual: Callable[[Mapping[str, Any], Path], Mapping[str, Any]] = lambda raw, _: raw
     network: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda _: {}
     mask_id: int | None = None
@@ -78,17 +71,14 @@ class Blocks:
     def config(self, raw: Mapping[str, Any], folder: Path) -> ModelConfig:
         """The configuration of the checkpoint in `folder`. Raises CheckpointError."""
         raw = self.usual(raw, folder)
-        block, sub = block_of(raw, self.field, self.length), self.sub_block
+        block = block_of(raw, self.field, self.length)
         said = "" if self.end_id is None else "eos_token_id"
         diffusion = DiffusionConfig(
             mask_token_id=control_id(raw, folder, "mask_token_id", (str(self.prompts.mask),), self.mask_id),
             end_token_id=control_id(raw, folder, said, self.prompts.ends, self.end_id),
-            logit_shift=self.shift,
             max_canvas=block,
-            verifiable=self.opens,
-            opens=self.opens,
-            block=1 if self.opens else block,
-            sub_block=sub if sub and block % sub == 0 else None,
+            verifiable=False,
+            block=block,
         )
         moe = None if self.mixture is None else asdict(self.mixture(raw))
         return decoder_config(raw, diffusion, moe=moe, **self.network(raw))
@@ -130,7 +120,7 @@ class Blocks:
 
 def in_blocks(policy: str, block: int, source: str) -> Generation:
     """One canvas per block, in at most as many steps as it has positions."""
-    return Generation(policy=policy, max_steps=block, fill_canvases=(block,), edit_canvas=block, source=source)
+    return Generation(policy=policy, max_steps=block, fill_canvas=block, edit_canvas=block, source=source)
 
 
 def _experts(raw: Mapping[str, Any], **fields: Any) -> MoeConfig:
@@ -164,7 +154,7 @@ OWN: Final = Family(
     ),
     prompts=PromptStyle(fim="calomel", edit="calomel", mask="<|mask|>", ends=("<|end|>",)),
     generation=Generation(
-        policy="prefix:0.8/10", max_steps=6, fill_canvases=(8,), edit_canvas=48, source="docs/decisions/022"
+        policy="prefix:0.8/10", max_steps=6, fill_canvas=8, edit_canvas=48, source="docs/decisions/022"
     ),
 )
 
@@ -217,22 +207,6 @@ def _is_sdar_moe(raw: Mapping[str, Any]) -> bool:
 
 SDAR: Final = _SDAR.family("sdar", lambda raw: named(raw, "sdar") and not _is_sdar_moe(raw))
 SDAR_MOE: Final = replace(_SDAR, mixture=_sdar_experts).family("sdar-moe", _is_sdar_moe)
-
-# Fast-dLLM v2
-
-# The model card's small_block_size.
-SUB_BLOCK: Final = 8
-FAST_DLLM_V2: Final = Blocks(
-    "bd_size",
-    32,
-    "threshold:0.9",
-    # Its generation_config.json is Qwen2.5's, which samples.
-    "model card (threshold 0.9, small_block_size 8); the published loop takes the best token",
-    PromptStyle(fim="left_to_right", edit="chat", mask="|<MASK>|", ends=(TURN_END, TEXT_END)),
-    shift=True,
-    sub_block=SUB_BLOCK,
-    network=lambda _: {"qkv_bias": True},
-).family("fast-dllm-v2", lambda raw: named(raw, "fast_dllm_qwen", "fast_dllm_v2"))
 
 # Stable-DiffCoder
 

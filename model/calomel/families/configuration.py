@@ -142,16 +142,6 @@ def _scaling(raw: Mapping[str, Any]) -> RopeScaling | None:
             positions = int(rope["original_max_position_embeddings"])
             low, high = float(rope["low_freq_factor"]), float(rope["high_freq_factor"])
             return RopeScaling(float(rope["factor"]), positions, low, high)
-        # Otherwise attention is scaled as well.
-        case "yarn" if rope.get("mscale") and rope.get("mscale") == rope.get("mscale_all_dim"):
-            for name, there in (("attention_factor", (None, 1)), ("truncate", (None, True))):
-                if rope.get(name) not in there:
-                    raise CheckpointError(
-                        f"{name} of rope_scaling in config.json is {json.dumps(rope[name])}, which is not supported"
-                    )
-            positions = int(rope["original_max_position_embeddings"])
-            slow, fast = float(rope.get("beta_slow") or 1.0), float(rope.get("beta_fast") or 32.0)
-            return RopeScaling(float(rope["factor"]), positions, slow, fast, yarn=True)
         case _:
             raise CheckpointError(
                 f"rope_scaling in config.json is {json.dumps(kind)}; default, linear and llama3 are supported"

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, get_args
 
 from calomel.engine import CheckpointError, Engine
-from calomel.engine.config import Shape
+from calomel.engine.config import ModelConfig
 from calomel.families.memory import Estimate, EstimateOptions
 from calomel.prompts.renderer import PromptStyle
 from calomel.storage.failures import cause
 
 T = TypeVar("T")
-Quantization = Literal["int8", "int4"]
+Quantization = Literal["int8"]
 QUANTIZED: Final[tuple[Quantization, ...]] = get_args(Quantization)
 # Requests of one priority at a time, if memory allows.
 USUAL_BATCH: Final = 8
@@ -109,7 +109,7 @@ class Generation:
     Attributes:
         policy: `Request.policy`.
         max_steps: denoising steps per canvas.
-        fill_canvases: canvas lengths for a hole; with more than one, the length probe chooses.
+        fill_canvas: canvas length for a hole.
         edit_canvas: canvas length for a region that is rewritten.
         temperature: 0 takes the best token.
         top_p: as in `SamplingParams`.
@@ -119,7 +119,7 @@ class Generation:
 
     policy: str
     max_steps: int
-    fill_canvases: tuple[int, ...]
+    fill_canvas: int
     edit_canvas: int
     temperature: float = 0.0
     top_p: float = 1.0
@@ -137,7 +137,7 @@ class OpenOptions:
             fastest.
         threads: of a large CPU forward; None for PyTorch's own choice.
         cache_tokens: context tokens that stay encoded; None for what fits, up to the device's default.
-        quantize: weights in eight or four bits; None for `dtype`.
+        quantize: weights in eight bits; None for `dtype`.
         memory_limit: bytes that weights, cache and activations may take together; None for what is free on the device.
         max_batch: requests of one priority that are served at a time; None for what fits, up to 8.
         exact: whole forwards at every step, if a family has a faster way that is nearly as good.
@@ -193,7 +193,7 @@ class Family:
 
     name: str
     recognises: Callable[[Mapping[str, Any]], bool]
-    config: Callable[[Mapping[str, Any], Path], Shape]
+    config: Callable[[Mapping[str, Any], Path], ModelConfig]
     open: Callable[[Path, OpenOptions], Engine]
     estimate: Callable[[Mapping[str, Any], EstimateOptions], Estimate]
     prompts: PromptStyle

@@ -192,7 +192,7 @@ def load_decoder(
         ignored=lambda name: name.endswith("rotary_emb.inv_freq") or name == "lm_head.weight",
         # It decides between experts whose scores differ by less than bfloat16 resolves.
         keep=lambda name: torch.float32 if name.endswith("expert_bias") else None,
-        placed=None if quantize is None else lambda name: quantize_tensor(model, name, int(quantize[-1])),
+        placed=None if quantize is None else lambda name: quantize_tensor(model, name),
     )
     model.inverse_frequency = inverse_frequency(config).to(device)
     return model.requires_grad_(requires_grad=False).eval()

@@ -56,8 +56,8 @@ def _left_of_limit(cgroup: Path, most: str, now: str, details: str, prefix: str)
 
 
 BYTES: Final[Mapping[str, int]] = {"float32": 4, "bfloat16": 2, "float16": 2}
-# Bytes per weight of a quantised matrix with its scales: one per row in float32, or one per 64 numbers in bfloat16.
-QUANTIZED_BYTES: Final[Mapping[str, float]] = {"int8": 1.01, "int4": 0.5 + 2 / 64}
+# Bytes per weight of a matrix in eight bits, with its scales: one per row in float32.
+QUANTIZED_BYTES: Final = 1.01
 # Bytes per logit: in float32, with what sampling makes of it, and its place in the sorted order.
 _LOGITS_BYTES: Final = 16
 # Per row of a layer: the residual stream and its norm, queries, keys and values, and attention's output.
@@ -75,7 +75,7 @@ class EstimateOptions:
         shards: the headers of the weights; None if there is only `config.json`, from which they are counted.
         dtype: of weights and cache.
         cache_tokens: tokens that are encoded at a time.
-        quantize: `int8`, `int4` or None.
+        quantize: `int8` or None.
         max_batch: requests that are served at a time.
         chunk: context tokens of one forward.
         canvas: tokens of one canvas; None for the family's longest.
@@ -114,8 +114,7 @@ class Estimate:
 
 def is_quantized(name: str) -> bool:
     """Whether the published matrix called `name` is rounded when weights are: those of layers, except routers."""
-    layer = ".layers." in name or ".blocks." in name
-    return layer and not any(part in name for part in ("norm", "router", "gate.weight"))
+    return ".layers." in name and not any(part in name for part in ("norm", "router", "gate.weight"))
 
 
 def decoder_estimate(
@@ -157,7 +156,7 @@ def decoder_estimate(
     if options.shards is None:
         matrices = layers * size * width * (2 * heads + 2 * key_heads) + perceptrons
         outside = vocabulary * size * (1 if tied else 2)
-        weights = outside * each + int(matrices * (QUANTIZED_BYTES[options.quantize] if options.quantize else each))
+        weights = outside * each + int(matrices * (QUANTIZED_BYTES if options.quantize else each))
     else:
         dropped = {"lm_head.weight", "model.lm_head.weight"} if tied else set()
         weights = 0
@@ -165,7 +164,7 @@ def decoder_estimate(
             if name in dropped:
                 continue
             whole = options.quantize is None or len(held.shape) < _MATRIX or not is_quantized(name)
-            weights += int(held.numbers * (each if whole else QUANTIZED_BYTES[str(options.quantize)]))
+            weights += int(held.numbers * (each if whole else QUANTIZED_BYTES))
     step = options.max_batch * (options.canvas or canvas)
     rows = options.max_batch * options.context if not cached else options.chunk + step
     row = size * _ROW_TENSORS + width * (heads + 2 * key_heads) + inner * _MLP_TENSORS

@@ -219,8 +219,8 @@ def open_engine(folder: Path, options: OpenOptions | None = None) -> tuple[Engin
 def _check_forward(engine: Engine, family: Family, folder: Path) -> None:
     """Raise CheckpointError unless one step of the shortest answer gives numbers."""
     diffusion, generation = engine.config.diffusion, generation_of(family, read_config(folder), folder)
-    length = min(*generation.fill_canvases, diffusion.max_canvas)
-    shortest = Request((diffusion.end_token_id,), length, (length,), policy=generation.policy, max_steps=1, reuse=0)
+    length = min(generation.fill_canvas, diffusion.max_canvas)
+    shortest = Request((diffusion.end_token_id,), length, length, policy=generation.policy, max_steps=1, reuse=0)
     try:
         found = engine.submit(shortest).result()
     except EngineError as error:

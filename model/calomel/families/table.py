@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from calomel.engine import CheckpointError
-from calomel.families.adapted import A2D_BD3LM, A2D_MDLM, CODA, DREAM_REASONER, NEMOTRON
+from calomel.families.adapted import A2D_BD3LM, A2D_MDLM
 from calomel.families.autoregressive import LLAMA, QWEN2, QWEN3, SWEEP, SWEEP_V2, ZETA2, ZETA21
-from calomel.families.bidirectional import DIFFUCODER, DREAM, DREAMON, ILLADA, LLADA, OPEN_DCODER
-from calomel.families.block_causal import FAST_DLLM_V2, LLADA2, OWN, SDAR, SDAR_MOE, STABLE_DIFFCODER
+from calomel.families.bidirectional import DIFFUCODER, DREAM, DREAMON, OPEN_DCODER
+from calomel.families.block_causal import LLADA2, OWN, SDAR, SDAR_MOE, STABLE_DIFFCODER
 from calomel.families.configuration import read_config
-from calomel.families.diffusion_gemma import DIFFUSION_GEMMA
 from calomel.families.family import Family
 
 # The first family that recognises a configuration gets it.
@@ -21,21 +20,14 @@ FAMILIES: Final[tuple[Family, ...]] = (
     OWN,
     SDAR,
     SDAR_MOE,
-    FAST_DLLM_V2,
     STABLE_DIFFCODER,
     LLADA2,
     DREAMON,
     DIFFUCODER,
     DREAM,
     OPEN_DCODER,
-    LLADA,
-    ILLADA,
     A2D_MDLM,
     A2D_BD3LM,
-    DREAM_REASONER,
-    CODA,
-    NEMOTRON,
-    DIFFUSION_GEMMA,
     ZETA2,
     ZETA21,
     SWEEP,

@@ -32,8 +32,8 @@ HOPELESS: Final = 0.05
 FORMAT: Final = 3
 # The probability of being accepted that a suggestion must reach, unless a fit gives other values for these names.
 THRESHOLDS: Final[Mapping[str, float]] = {"quiet": 0.5, "balanced": 0.3, "eager": 0.15}
-# The model's own proposals for an edit were chosen by the likelihood that then judges them, which biases it upwards.
-OWN: Final = frozenset({"canvas", "seeded", "verified"})
+# Who makes the model's own proposals. For an edit the likelihood that then judges them chose them, which biases it.
+OWN: Final = "canvas"
 # Nats; larger differences make no difference any more.
 _FURTHEST: Final = 30.0
 # A larger number in a log is a mistake.
@@ -65,12 +65,10 @@ _PAIRED: Final = (
 _OF_MAKERS: Final = (*_PAIRED[:4], "likeness", "drafts", "nearest", "remaining", "indented")
 
 
-# The share of a rule's drafts that was right where an edit was to come (docs/results/bench-edits-held-out.md, and
-# docs/decisions/017 for imports; those of `fields` and `whole_lines` are chosen), for models that judge none, and for
-# makers that no fit has seen.
+# The share of a rule's drafts that was right where an edit was to come (docs/results/bench-edits-held-out.md), for
+# models that judge none, and for makers that no fit has seen.
 RIGHT: Final[Mapping[str, float]] = {
-    "arguments": 0.87, "awaited": 0.9, "by_name": 0.9, "extraction": 0.5, "fields": 0.8, "imports": 0.5, "rename": 0.92,
-    "shape": 0.13, "substitution": 0.62, "template": 0.64, "whole_lines": 0.5,
+    "arguments": 0.87, "awaited": 0.9, "rename": 0.92, "substitution": 0.62, "template": 0.64,
 }  # fmt: skip
 # Nats; further away from even, the fit extrapolates.
 _AWAY: Final = 5.0
@@ -206,7 +204,7 @@ def _believed(subject: Subject) -> float:
     if subject.signals.get("mean_log_prob") is not None:
         mean = min(0.0, subject.number("mean_log_prob"))
         return math.exp(mean if subject.kind == "edit" else mean * _kept_tokens(subject) ** (1.0 - _LENGTH_PENALTY))
-    if subject.maker in OWN:
+    if subject.maker == OWN:
         return _UNTOLD
     return RIGHT.get(subject.maker, 0.0) if subject.kind == "edit" else 0.0
 
@@ -270,7 +268,7 @@ def _of_the_model(subject: Subject) -> dict[str, float]:
             "judged": 1.0,
             **_bent("log_prob", max(-_FURTHEST, number("log_prob"))),
             **_bent("ratio", ratio),
-            "ratio of a draft": 0.0 if subject.maker in OWN else ratio / 10,
+            "ratio of a draft": 0.0 if subject.maker == OWN else ratio / 10,
             "keep_log_prob": max(-_FURTHEST, number("keep_log_prob")) / 10,
         }
     else:

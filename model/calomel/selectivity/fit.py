@@ -32,7 +32,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 from scipy.stats import beta
 
-from calomel.selectivity.calibrator import HOPELESS, OWN, Calibrator, KindCalibrator, features
+from calomel.selectivity.calibrator import HOPELESS, Calibrator, KindCalibrator, features
 from calomel.selectivity.sample import Sample, auroc, ece, reliability
 
 Numbers = NDArray[np.float64]
@@ -154,24 +154,14 @@ def check_enough(accepted: int, all_of_them: int, groups: int, fewest: int = FEW
 
 
 def hopeless_makers(samples: Sequence[Sample]) -> frozenset[str]:
-    """Makers that add next to nothing: almost none of their proposals was accepted where no other maker's was.
-
-    The model's own makers are all asked or none, so they count as one.
-    """
+    """Makers that add next to nothing: almost none of their proposals was accepted where no other maker's was."""
     taken: dict[str, set[str]] = {}
     for sample in samples:
         if sample.accepted:
-            taken.setdefault(sample.question, set()).add(_family(sample))
-    proposed = Counter(_family(sample) for sample in samples)
-    added = Counter(
-        _family(sample) for sample in samples if sample.accepted and taken[sample.question] == {_family(sample)}
-    )
-    hopeless = {family for family, count in proposed.items() if upper_bound(added[family], count, 0.95) < HOPELESS}
-    return frozenset(sample.maker for sample in samples if _family(sample) in hopeless)
-
-
-def _family(sample: Sample) -> str:
-    return "own" if sample.maker in OWN else sample.maker
+            taken.setdefault(sample.question, set()).add(sample.maker)
+    proposed = Counter(sample.maker for sample in samples)
+    added = Counter(sample.maker for sample in samples if sample.accepted and taken[sample.question] == {sample.maker})
+    return frozenset(maker for maker, count in proposed.items() if upper_bound(added[maker], count, 0.95) < HOPELESS)
 
 
 def quality_of(probabilities: Numbers, truth: Numbers) -> Quality:

@@ -22,7 +22,7 @@ _EXTRAS: Final = {
     "llama_cpp": "peers",
     "ray": "cluster",
     "scipy": "bench",
-    "transformers": "families",
+    "transformers": "gguf",
     "zstandard": "bench",
 }
 _TRAINING: Final = {"corpus", "edits", "train"}

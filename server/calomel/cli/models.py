@@ -404,8 +404,7 @@ _STATE: Final = (
     "measured here", "not supported",
 )  # fmt: skip
 _GUIDE: Final = (
-    "checkpoint", "family", "licence of its weights", "weights in bfloat16", "in eight bits", "in four",
-    "published elsewhere",
+    "checkpoint", "family", "licence of its weights", "weights in bfloat16", "in eight bits", "published elsewhere",
 )  # fmt: skip
 _WAYS: Final = {
     "calomel": "our own format",
@@ -436,7 +435,7 @@ def _state(family: Family) -> tuple[str, ...]:
 
 
 def _guide(checkpoint: Published, family: Family) -> tuple[str, ...]:
-    sizes = (_gigabytes(checkpoint.billions * each) for each in (2, 1, 0.5))
+    sizes = (_gigabytes(checkpoint.billions * each) for each in (2, 1))
     return checkpoint.name, family.facts.title, checkpoint.licence, *sizes, checkpoint.figures
 
 

@@ -145,7 +145,7 @@ Upstream: TypeAlias = Annotated[
 Device: TypeAlias = Annotated[str, typer.Option(callback=_checked_device, help="cpu, cuda, cuda:N or mps.")]
 Threads: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Processor threads.")]
 Quantize: TypeAlias = Annotated[
-    Literal["int8", "int4"] | None, typer.Option(help="Round weights to eight or four bits. Default: unchanged.")
+    Literal["int8"] | None, typer.Option(help="Round weights to eight bits. Default: unchanged.")
 ]
 Aggressiveness: TypeAlias = Annotated[
     # typer has no union of strings and numbers.

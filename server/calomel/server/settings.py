@@ -110,8 +110,8 @@ class ServeSettings(BaseSettings):
     """Device for the model: cpu, cuda, cuda:N or mps."""
     threads: Annotated[int | None, Field(ge=1, le=1024)] = None
     """Processor threads. Unset: chosen automatically."""
-    quantize: Literal["int8", "int4"] | None = None
-    """Round weights to eight bits (half the memory of bfloat16) or four (a quarter)."""
+    quantize: Literal["int8"] | None = None
+    """Round weights to eight bits: half the memory of bfloat16."""
     max_batch: Annotated[int | None, Field(ge=1, le=256)] = None
     """Maximum requests per step. Unset: 8, or fewer if memory is short."""
     exact: bool = False

@@ -19,7 +19,7 @@ OPTIONS = [BidirectionalOptions(), BidirectionalOptions(block=4), BidirectionalO
 
 def exactly(size: int, **fields: Any) -> dict[str, Any]:
     """Fields of a request for an answer of `size` tokens on one canvas."""
-    return {"canvas_lengths": (size,), "min_new_tokens": size, **fields}
+    return {"canvas_length": size, "min_new_tokens": size, **fields}
 
 
 def rows_of(model: Transformer, length: int) -> torch.Tensor:
@@ -46,27 +46,9 @@ def test_a_canvas_before_a_suffix_is_the_whole_answer_and_told_with_its_probabil
 
     (logits,) = rows_of(model, 1)
     best = int(logits.argmax())
-    assert (result.ids, states[-1], result.finish_reason, result.canvas_length) == ((best,), (best,), "stop", 1)
+    assert (result.ids, states[-1], result.finish_reason) == ((best,), (best,), "stop")
     assert result.log_probs == pytest.approx([float(logits.log_softmax(-1)[best])], abs=1e-5)
     assert result.entropies == pytest.approx([float(torch.special.entr(logits.softmax(-1)).sum())], abs=1e-4)
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_the_length_is_probed_by_one_forward_which_is_the_first_of_the_chosen_one(
-    model: Transformer, start: Start, options: BidirectionalOptions
-) -> None:
-    reports: list[StepReport] = []
-    engine, lengths = start(model, options, observe=reports.append), (3, 5, 8)
-
-    probed, _ = ask(engine, canvas_lengths=lengths, policy="fixed:1", min_new_tokens=64)
-    alone, _ = ask(engine, canvas_lengths=(probed.canvas_length,), policy="fixed:1", min_new_tokens=64)
-
-    expected = [float(rows_of(model, length).softmax(-1).max(-1).values.mean()) for length in lengths]
-    assert [length for length, _ in probed.length_scores] == list(lengths)
-    assert [score for _, score in probed.length_scores] == pytest.approx(expected, abs=1e-5)
-    assert probed.canvas_length == lengths[expected.index(max(expected))]
-    assert reports[0].rows == sum(len(PREFIX) + len(SUFFIX) + length for length in lengths)
-    assert (probed.ids, probed.forwards) == (alone.ids, alone.forwards)
 
 
 def test_any_of_its_ends_ends_an_answer_and_none_before_its_least_length(start: Start) -> None:
@@ -74,7 +56,7 @@ def test_any_of_its_ends_ends_an_answer_and_none_before_its_least_length(start: 
     also = ask(start(model), **exactly(8))[0].ids[3]
     engine = start(model, BidirectionalOptions(end_token_ids=(also,)))
 
-    ended, _ = ask(engine, canvas_lengths=(8,), policy="fixed:1")
+    ended, _ = ask(engine, canvas_length=8, policy="fixed:1")
     longer, _ = ask(engine, **exactly(8, policy="fixed:1"))
 
     assert ended.end_log_prob is not None
@@ -137,7 +119,7 @@ def test_what_window_mode_does_not_do_is_refused_at_once(
 @pytest.mark.parametrize("seed", range(4))
 def test_an_elastic_canvas_keeps_to_the_least_and_the_most_tokens(start: Start, seed: int) -> None:
     engine = start(network(shift=True), BidirectionalOptions(expand_token_id=EXPAND, delete_token_id=END))
-    bounds = {"canvas_lengths": (8,), "min_new_tokens": 7, "max_new_tokens": 9, "max_steps": 200}
+    bounds = {"canvas_length": 8, "min_new_tokens": 7, "max_new_tokens": 9, "max_steps": 200}
 
     result, states = ask(engine, policy="entropy", sampling=SamplingParams(60.0, seed=seed), **bounds)
 

@@ -15,8 +15,8 @@ from tests.families.reference.window import (
     cached,
     dream,
     dreamon,
-    llada,
-    llada_dual,
+    low_confidence,
+    low_confidence_dual,
     path_planning,
 )
 
@@ -62,7 +62,7 @@ def test_dream(start: Start, policy: str, sampling: SamplingParams, steps: int, 
     )
 
     engine = start(model, BidirectionalOptions(dual_cache=dual))
-    _, ours = ask(engine, canvas_lengths=(12,), policy=policy, max_steps=steps, sampling=seeded)
+    _, ours = ask(engine, canvas_length=12, policy=policy, max_steps=steps, sampling=seeded)
 
     same(ours, theirs)
 
@@ -75,22 +75,26 @@ def test_path_planning(start: Start, sampling: SamplingParams, steps: int, *, du
     theirs = path_planning(shifted(model, dual=dual), WHOLE, MASK, steps=steps, how=how(sampling))
 
     engine = start(model, BidirectionalOptions(dual_cache=dual))
-    result, ours = ask(engine, canvas_lengths=(12,), policy="p2", max_steps=steps, sampling=sampling)
+    result, ours = ask(engine, canvas_length=12, policy="p2", max_steps=steps, sampling=sampling)
 
     assert ours == [tuple(state[CANVAS.start : CANVAS.stop]) for state in theirs]
     # A forward of what has not changed says nothing new.
     assert result.forwards == len(ours)
 
 
-@pytest.mark.parametrize(("loop", "block"), [(llada, 5), (llada, 12), (llada_dual, 4), (llada_dual, 6)])
+@pytest.mark.parametrize(
+    ("loop", "block"), [(low_confidence, 5), (low_confidence, 12), (low_confidence_dual, 4), (low_confidence_dual, 6)]
+)
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 @pytest.mark.parametrize("steps", [12, 30])
-def test_llada_and_the_dual_cache_on_it(start: Start, loop: Any, block: int, temperature: float, steps: int) -> None:
+def test_low_confidence_and_the_dual_cache_on_it(
+    start: Start, loop: Any, block: int, temperature: float, steps: int
+) -> None:
     model, sampling = network(shift=False), SamplingParams(temperature, seed=5)
     theirs = loop(Full(model, MASK), WHOLE, MASK, CANVAS, steps=steps, block=block, how=how(sampling))
 
-    engine = start(model, BidirectionalOptions(block=block, dual_cache=loop is llada_dual))
-    _, ours = ask(engine, canvas_lengths=(12,), policy="low_confidence", max_steps=steps, sampling=sampling)
+    engine = start(model, BidirectionalOptions(block=block, dual_cache=loop is low_confidence_dual))
+    _, ours = ask(engine, canvas_length=12, policy="low_confidence", max_steps=steps, sampling=sampling)
 
     same(ours, theirs)
 
@@ -108,7 +112,7 @@ def test_dreamon(start: Start, seed: int, budget: int | None, sampling: Sampling
     bounds: dict[str, Any] = {"expand": EXPAND, "delete": END, "longest": 9, "budget": budget, "how": how(sampling)}
     theirs = dreamon(shifted(model, dual=dual), list(PREFIX), [MASK] * 4, list(SUFFIX), MASK, **bounds)
 
-    asked = {"canvas_lengths": (4,), "max_new_tokens": 9, "max_steps": 1000, "sampling": sampling}
+    asked = {"canvas_length": 4, "max_new_tokens": 9, "max_steps": 1000, "sampling": sampling}
     result, ours = ask(start(model, options), policy="entropy", **asked)
 
     assert ours == [tuple(state) for state in theirs]

@@ -19,8 +19,6 @@ from torch import Tensor
 from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
-    Qwen2Config,
-    Qwen2ForCausalLM,
     Qwen3Config,
     Qwen3ForCausalLM,
     Qwen3MoeConfig,
@@ -120,22 +118,6 @@ SDAR_MOE = Checkpoint(
     (Qwen3MoeConfig, Qwen3MoeForCausalLM),
     **_SDAR_FILES,
 )
-# Qwen2.5, whose projections have biases.
-FAST_DLLM_V2 = Checkpoint(
-    {
-        **DECODER,
-        **IDS,
-        **remote("modeling", "Fast_dLLM_QwenForCausalLM"),
-        "bd_size": 32,
-        "max_window_layers": 21,
-        "model_type": "Fast_dLLM_Qwen",
-        "sliding_window": 2048,
-        "tie_word_embeddings": True,
-    },
-    (Qwen2Config, Qwen2ForCausalLM),
-    (*QWEN, "|<MASK>|"),
-    {"do_sample": True, "temperature": 0.7, "top_k": 20, "top_p": 0.8, "repetition_penalty": 1.1},
-)
 # A Llama with Seed-Coder's control tokens; the template is cut down to what counts.
 STABLE_DIFFCODER = Checkpoint(
     {
@@ -163,6 +145,5 @@ STABLE_DIFFCODER = Checkpoint(
 WRITERS = {
     "sdar": SDAR.write,
     "sdar-moe": SDAR_MOE.write,
-    "fast-dllm-v2": FAST_DLLM_V2.write,
     "stable-diffcoder": STABLE_DIFFCODER.write,
 }

@@ -105,44 +105,6 @@ def denoise(
     return trace
 
 
-def denoise_shifted(
-    logits: Logits,
-    context: Sequence[int],
-    room: int,
-    order: Order,
-    *,
-    block: int,
-    run: int,
-    mask: int,
-    end: int,
-) -> Trace:
-    """Fast-dLLM v2: row i predicts i + 1, a block is revealed run by run, its last row decides the next one's first."""
-    ids, trace = list(context), Trace([])
-    while len(ids) - len(context) < room and end not in ids[len(context) :]:
-        start = len(ids) // block * block
-        if start == len(ids):
-            row = logits(ids)[-1:].clone()
-            row[:, mask] = -torch.inf
-            ids += best(row)
-            trace.steps.append([*ids[len(context) :], *[mask] * (block - 1)])
-            if ids[-1] == end:
-                break
-        ids += [mask] * (start + block - len(ids))
-        for begin in range(0, block, run):
-            step, inside = 0, range(begin, begin + run)
-            while masked := [place for place in inside if ids[start + place] == mask]:
-                whole = logits(ids)[start:]
-                rows = torch.cat([whole[:1], whole[:-1]]).clone()
-                rows[:, mask] = -torch.inf
-                proposed = dict(zip(masked, best(rows[masked]), strict=True))
-                for place in order(*_sure(rows, proposed), masked, step, len(masked)):
-                    ids[start + place] = proposed[place]
-                step += 1
-                trace.steps.append(ids[len(context) :])
-    trace.tokens = ids[len(context) :]
-    return trace
-
-
 def answer(tokens: Sequence[int], room: int, end: int) -> list[int]:
     """What is left of `tokens` before an end, within `room`."""
     cut = list(tokens)[: tokens.index(end)] if end in tokens else list(tokens)

@@ -182,12 +182,12 @@ def path_planning(logits: Logits, ids: list[int], mask: int, *, steps: int, how:
             yield list(ids)
 
 
-def llada_counts(masked: int, steps: int) -> list[int]:
+def low_confidence_counts(masked: int, steps: int) -> list[int]:
     """How many tokens each step of a block reveals."""
     return [masked // steps + (step < masked % steps) for step in range(steps)]
 
 
-def llada_tokens(rows: Tensor, how: Draws) -> tuple[list[int], Tensor]:
+def low_confidence_tokens(rows: Tensor, how: Draws) -> tuple[list[int], Tensor]:
     """LLaDA's tokens: Gumbel noise in float64; and the probability of each, without it."""
     precise = rows.double()
     scores = precise
@@ -198,7 +198,7 @@ def llada_tokens(rows: Tensor, how: Draws) -> tuple[list[int], Tensor]:
     return chosen, torch.stack([row.softmax(-1)[token] for token, row in zip(chosen, precise, strict=True)])
 
 
-def llada(
+def low_confidence(
     logits: Logits, ids: list[int], mask: int, canvas: range, *, steps: int, block: int, how: Draws
 ) -> Iterator[list[int]]:
     """The sequence behind every step of LLaDA's `generate`, by low confidence, block by block."""
@@ -206,17 +206,17 @@ def llada(
     each = steps // -(-len(canvas) // block)
     for start in range(canvas.start, canvas.stop, block):
         places = range(start, min(start + block, canvas.stop))
-        for count in llada_counts(sum(ids[place] == mask for place in places), each):
+        for count in low_confidence_counts(sum(ids[place] == mask for place in places), each):
             masked = [place for place in places if ids[place] == mask]
             if not masked:
                 break
-            chosen, confidence = llada_tokens(logits(ids)[masked], how)
+            chosen, confidence = low_confidence_tokens(logits(ids)[masked], how)
             for index in confidence.argsort(descending=True).tolist()[:count]:
                 ids[masked[index]] = chosen[index]
             yield list(ids)
 
 
-def llada_dual(
+def low_confidence_dual(
     full: Full, ids: list[int], mask: int, canvas: range, *, steps: int, block: int, how: Draws
 ) -> Iterator[list[int]]:
     """Fast-dLLM's dual cache on LLaDA: the first step of a block forwards everything, the others the block alone."""
@@ -224,7 +224,7 @@ def llada_dual(
     each = steps // -(-len(canvas) // block)
     for start in range(canvas.start, canvas.stop, block):
         places = range(start, min(start + block, canvas.stop))
-        for step, count in enumerate(llada_counts(sum(ids[place] == mask for place in places), each)):
+        for step, count in enumerate(low_confidence_counts(sum(ids[place] == mask for place in places), each)):
             masked = [place for place in places if ids[place] == mask]
             if not masked:
                 break
@@ -232,7 +232,7 @@ def llada_dual(
                 rows = full(ids[places.start : places.stop], places.start)[[place - start for place in masked]]
             else:
                 rows = full(ids)[masked]
-            chosen, confidence = llada_tokens(rows, how)
+            chosen, confidence = low_confidence_tokens(rows, how)
             for index in confidence.argsort(descending=True).tolist()[:count]:
                 ids[masked[index]] = chosen[index]
             yield list(ids)

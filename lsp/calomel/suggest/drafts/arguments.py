@@ -22,9 +22,9 @@ from calomel.code.tokens import is_name, tokens
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
 
 MAKER: Final = "arguments"
-RECEIVER: Final = re.compile(r"&?(?:'\w+ )?(?:mut )?(?:self|cls)\b")
-PARAMETER: Final = re.compile(r"(?:\*++|\.{3}|mut |readonly |private |public )*([^\W\d]\w*)")
-KEYWORD: Final = re.compile(r"([^\W\d]\w*)\s*=(?!=)")
+_RECEIVER: Final = re.compile(r"&?(?:'\w+ )?(?:mut )?(?:self|cls)\b")
+_PARAMETER: Final = re.compile(r"(?:\*++|\.{3}|mut |readonly |private |public )*([^\W\d]\w*)")
+_KEYWORD: Final = re.compile(r"([^\W\d]\w*)\s*=(?!=)")
 _PLACES: Final = 32
 _CONSTRUCTORS: Final = frozenset({"__init__", "constructor"})
 # Lines above a place in which its list is looked for.
@@ -58,7 +58,7 @@ class ListEdit:
 def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     """Drafts for the lists of a name of which one got, lost or reordered an item."""
     found = Counter(
-        _resolved(rows, each, row) for row, old, new in changed_lists(rows, seen) for each in list_edits(old, new)
+        _resolved(rows, each, row) for row, old, new in _changed_lists(rows, seen) for each in list_edits(old, new)
     )
     edited = seen.rows()
     for edit, support in found.items():
@@ -82,7 +82,7 @@ def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
                 break
 
 
-def changed_lists(rows: Rows, seen: Evidence) -> Iterator[tuple[int | None, str, str]]:
+def _changed_lists(rows: Rows, seen: Evidence) -> Iterator[tuple[int | None, str, str]]:
     """Row, old and new text of each edit: of the line, or of all lines of the list around it."""
     yield from ((edit.row, edit.old, edit.new) for edit in seen.edits)
     around = (_around(rows, row) for row in seen.touched if row < len(rows))
@@ -151,7 +151,7 @@ def strays(rows: Rows, seen: Evidence, line: str, new: str) -> bool:
     came = {each.added[1] for each in list_edits(line, new) if each.added is not None}
     if not came:
         return False
-    edits = (each for _, old, now in changed_lists(rows, seen) for each in list_edits(old, now))
+    edits = (each for _, old, now in _changed_lists(rows, seen) for each in list_edits(old, now))
     return any(each.added is not None and each.added[1] in came for each in edits)
 
 
@@ -175,7 +175,7 @@ def list_edits(old: str, new: str) -> tuple[ListEdit, ...]:
 
 def _compared(name: str, before: list[str], after: list[str], *, defines: bool) -> ListEdit | None:
     if defines:
-        before, after = ([item for item in items if not RECEIVER.match(item)] for items in (before, after))
+        before, after = ([item for item in items if not _RECEIVER.match(item)] for items in (before, after))
     if before == after:
         return None
     count = len(before)
@@ -195,7 +195,7 @@ def _compared(name: str, before: list[str], after: list[str], *, defines: bool) 
 def _followed(text: str, listed: Listed, edit: ListEdit, *, defines: bool) -> tuple[float, tuple[int, int, str]] | None:
     """The edit with which a list follows the change of another one, and its likeness; None if it does not."""
     items = listed.texts(text)
-    shift = int(defines and bool(items) and RECEIVER.match(items[0]) is not None)
+    shift = int(defines and bool(items) and _RECEIVER.match(items[0]) is not None)
     own, spans = items[shift:], listed.items[shift:]
     if edit.added is not None:
         at, item = _added(edit.added, edit, own, defines=defines)
@@ -203,7 +203,7 @@ def _followed(text: str, listed: Listed, edit: ListEdit, *, defines: bool) -> tu
     if edit.taken is not None:
         taken = _taken(edit.taken, edit, own)
         return None if taken is None else (1.0, removed(listed, taken + shift))
-    if edit.order is None or len(own) != edit.count or any(map(KEYWORD.match, own)):
+    if edit.order is None or len(own) != edit.count or any(map(_KEYWORD.match, own)):
         return None
     between = [text[spans[at][1] : spans[at + 1][0]] for at in range(len(spans) - 1)]
     joined = "".join(own[old] + gap for old, gap in zip(edit.order, [*between, ""], strict=True))
@@ -213,8 +213,8 @@ def _followed(text: str, listed: Listed, edit: ListEdit, *, defines: bool) -> tu
 def _added(added: tuple[int, str], edit: ListEdit, own: list[str], *, defines: bool) -> tuple[int, str]:
     """Index and text of the item to add to a list; an empty text if the list has it, or needs no change."""
     index, item = added
-    keyword, keywords = KEYWORD.match(item), sum(1 for each in own if KEYWORD.match(each))
-    parameter = PARAMETER.match(item) if edit.defines else None
+    keyword, keywords = _KEYWORD.match(item), sum(1 for each in own if _KEYWORD.match(each))
+    parameter = _PARAMETER.match(item) if edit.defines else None
     name = parameter.group(1) if parameter else ""
     # Beyond the old items, the new one goes to the end; in a list that is too short it can only be a keyword.
     at = len(own) if index >= edit.count else index
@@ -235,22 +235,22 @@ def _added(added: tuple[int, str], edit: ListEdit, own: list[str], *, defines: b
 def _taken(taken: tuple[int, str], edit: ListEdit, own: list[str]) -> int | None:
     """Which item of a list to remove; None for none."""
     index, item = taken
-    keyword = KEYWORD.match(item)
-    parameter = keyword or (PARAMETER.match(item) if edit.defines else None)
+    keyword = _KEYWORD.match(item)
+    parameter = keyword or (_PARAMETER.match(item) if edit.defines else None)
     for at, each in enumerate(own):
-        found = KEYWORD.match(each)
+        found = _KEYWORD.match(each)
         if found is not None and parameter is not None and found.group(1) == parameter.group(1):
             return at
     if keyword and not edit.defines:
         return None
-    stands = index < len(own) and not KEYWORD.match(own[index])
+    stands = index < len(own) and not _KEYWORD.match(own[index])
     return index if stands and len(own) >= edit.count - edit.defines else None
 
 
 _MOST_CALLS: Final = 32
 
 
-def calls_of(rows: Rows, name: str) -> Iterator[Listed]:
+def _calls_of(rows: Rows, name: str) -> Iterator[Listed]:
     """The calls of a name, without its definition."""
     return (listed for listed in islice(calls(rows.text, name), _MOST_CALLS) if not _defines(rows, listed))
 
@@ -294,7 +294,7 @@ def _head_around(rows: Rows, row: int) -> int | None:
 
 def _waiting(rows: Rows, name: str, *, behind: bool) -> Iterator[tuple[int, int, str]]:
     """Line, place and text to make each call wait, `behind` it or before; an empty text if it waits already."""
-    for listed in calls_of(rows, name):
+    for listed in _calls_of(rows, name):
         before = rows.before(listed.name_start)
         if _FUNCTION.search(before.rpartition("(")[2]):
             continue

@@ -22,14 +22,12 @@ from calomel.prompts.parts import Hunk, common_suffix
 from calomel.selectivity.analogy import expected
 from calomel.suggest.drafts.arguments import MAKER as ARGUMENTS
 from calomel.suggest.drafts.arguments import arguments, awaited, strays
-from calomel.suggest.drafts.by_name import by_name, fields
 from calomel.suggest.drafts.evidence import EditDraft, evidence
 from calomel.suggest.drafts.rename import MAKER as RENAME
 from calomel.suggest.drafts.rename import declares, relatives, rename, renamed_words, renamings
 from calomel.suggest.drafts.substitution import substitution
 from calomel.suggest.drafts.template import MAKER as TEMPLATE
 from calomel.suggest.drafts.template import template
-from calomel.suggest.drafts.whole_lines import whole_lines
 from calomel.suggest.recent import standing
 from calomel.workspace.documents import Document
 from calomel.workspace.edits import Planned, TextEdit, apply, trimmed
@@ -129,13 +127,10 @@ def _apart(one: EditDraft, other: EditDraft) -> bool:
 # How often each maker was right, alone and with one edit of support, on edit histories of the training packages.
 WORTH: Final = {
     "rename": 0.95,
-    "by_name": 0.9,
     "awaited": 0.8,
-    "fields": 0.8,
     "arguments": 0.7,
     "substitution": 0.68,
     "template": 0.75,
-    "whole_lines": 0.6,
 }
 _MOST: Final = 64
 _MOST_OF_ONE: Final = 128
@@ -184,12 +179,9 @@ def _all(text: str, hunks: Sequence[Hunk], path: str | None, names: Names) -> li
         rename(rows, seen),
         relatives(rows, seen),
         arguments(rows, seen),
-        by_name(rows, seen),
         awaited(rows, seen),
-        fields(rows, seen),
         template(rows, seen),
         substitution(rows, seen),
-        whole_lines(rows, seen),
     )
     found = [draft for maker in makers for draft in islice(maker, _MOST_OF_ONE)]
     renames = renamings(rows, seen)
