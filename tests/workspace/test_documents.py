@@ -13,8 +13,8 @@ from tests.workspace.editing import URI, Editor, offset_of, position_of
 
 from calomel.prompts.parts import Hunk, text_hunks
 from calomel.workspace import history as history_module
-from calomel.workspace.documents import FullChange, Position, RangeChange, ResyncNeeded
-from calomel.workspace.history import History, Origin
+from calomel.workspace.documents import FullChange, Origin, Position, RangeChange, ResyncNeeded
+from calomel.workspace.history import History
 from calomel.workspace.workspace import Workspace
 
 TYPED = st.text(st.sampled_from(list("ab x\t\r\n\u2028é😀")), max_size=12)

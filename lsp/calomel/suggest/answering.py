@@ -26,8 +26,8 @@ from calomel.suggest.search import next_edits
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.snapshot import Request, Snapshot, Trigger
 from calomel.suggest.state import DocumentState
-from calomel.workspace.documents import Document
-from calomel.workspace.history import Origin, prompt_path
+from calomel.workspace.documents import Document, Origin
+from calomel.workspace.history import prompt_path
 from calomel.workspace.longest_match import LongestMatch
 from calomel.workspace.workspace import Workspace
 
@@ -90,10 +90,13 @@ class Answering:
             self._matches.opened(document)
 
     def state(self, uri: str) -> DocumentState:
-        """What is known of a document."""
-        if uri not in self._states:
-            self._states[uri] = DocumentState(self._model.clock)
-        return self._states[uri]
+        """What is known of a document, carried forward to its text; what is too old for that is forgotten."""
+        document, state = self._workspace.documents.get(uri), self._states.get(uri)
+        if state is None:
+            state = self._states[uri] = DocumentState(self._model.clock)
+        if document is not None and not state.follow(document):
+            state = self._states[uri] = DocumentState(self._model.clock, document.revision)
+        return state
 
     def forget(self, uri: str) -> None:
         """A document was closed, or replaced as a whole."""
@@ -222,7 +225,7 @@ class Answering:
         if snapshot is None:
             return Silence.of(SilenceReason.STALE)
         work = partial(self._entry, request, snapshot)
-        entry = await self.flight.run(request.kind, document.uri, work, now=request.explicit)
+        entry = await self.flight.run(request.kind, document, work, now=request.explicit)
         if isinstance(entry, Silence):
             return replace(entry, asked=True)
         result: Suggestion | SilenceReason = SilenceReason.STALE
@@ -298,7 +301,7 @@ class Answering:
         # It follows the changes from here on; those before, while another question ran, are missing from its snapshot.
         if not self._is_current(request):
             return Silence.of(SilenceReason.STALE)
-        began, document, state = self._model.clock(), request.document, self.state(request.document.uri)
+        began, document = self._model.clock(), request.document
         self.asked += 1
         try:
             if request.kind == "edit":
@@ -311,10 +314,10 @@ class Answering:
         except CompleterError as error:
             return _failure(error)
         self.latency.add(self._model.clock() - began)
-        model = snapshot.info.id
+        model, state = snapshot.info.id, self.state(document.uri)
         if isinstance(answer, Decision) and answer.reason is not None:
             # After a change, another question follows and finds it again in the new text.
-            if self._is_open(document) and not run.changes:
+            if self._is_open(document) and not run.outdated:
                 self.offering.hold_back(request, state, answer, model)
             answer = answer.reason
         # How far the cursor may move before the suggestion goes; the same for models with a small region.
@@ -326,8 +329,7 @@ class Answering:
                 # With a selected item, the answer is for a text that the document does not have: do not cache it. Nor
                 # cache a silence where only drafts were judged: the model may still have something there.
                 state.cache.put(snapshot.text, entry, rank)
-            for change, continues in run.changes:
-                entry.changed(change, continues=continues)
+            state.carried(entry, document, run.revision)
         return entries[0]
 
 

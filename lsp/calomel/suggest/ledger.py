@@ -17,7 +17,6 @@ from calomel.infer.completer import Kind
 from calomel.suggest.offers import SEEN_SECONDS, Offer, OutcomeKind, OutcomeSink, SuppressedTracker, size
 from calomel.workspace.documents import TextChange
 from calomel.workspace.edits import Planned, rebase
-from calomel.workspace.history import Origin
 
 # Continue's number, so that rates are comparable: without any action for this long, a suggestion was ignored.
 NO_ACTION_SECONDS: Final = 10.0
@@ -70,15 +69,11 @@ class Ledger:
         """What follows the visible next edit of a document, as edits of the same text."""
         self._following[uri] = edits
 
-    def changed(
-        self, uri: str, change: TextChange, origin: Origin, *, continues: bool
-    ) -> tuple[tuple[Offer, ...], bool]:
-        """Follow a change. Returns the suggestions that it accepts, and whether it does a part of one.
+    def changed(self, uri: str, change: TextChange, revision: int) -> tuple[tuple[Offer, ...], bool]:
+        """Follow a change, which made `revision`. Returns what it accepts, and whether it does a part of a suggestion.
 
-        Editors apply an edit of several places one by one. A next edit is outdated when the change `continues` the last
-        edit, which it followed from.
+        Editors apply an edit of several places one by one.
         """
-        self.held_back.changed(uri, change, origin)
         accepted: list[Offer] = []
         following = self._following.get(uri, ())
         left = rebase(following, change, kind="edit")
@@ -89,7 +84,8 @@ class Ledger:
             accepting = offer.is_accepted(change, left)
             along = left is not None and size(left) < size(offer.edits)
             nearer = nearer or along
-            offer.outdated |= continues and not along and offer.outcome.kind == "edit"
+            if not along and offer.outcome.kind == "edit":
+                offer.strayed.append(revision)
             offer.edits = offer.edits if left is None else left
             if left == () and accepting:
                 self._tell(offer, "accepted", "by_text")

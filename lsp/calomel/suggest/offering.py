@@ -51,7 +51,8 @@ class Offering:
             return SilenceReason.REJECTED_BEFORE
         visible = ledger.visible(document.uri, request.kind)
         stays = not request.explicit and request.selected is None and visible is not None
-        if stays and visible is not None and not _gives_way(request, visible, chosen):
+        outdated = visible is not None and state.continued(visible.strayed)
+        if stays and visible is not None and not outdated and not _gives_way(request, visible, chosen):
             chosen = chosen if _against_past(request, past, visible.edits) else visible.edits
         against = _against_past(request, past, chosen)
         if against is None and visible is None and _saves_nothing(request, chosen):
@@ -101,7 +102,7 @@ class Offering:
             outcome = self._outcome(request, decision, model, chosen, joined(text, edits_of(chosen)).text)
             outcome = replace(outcome, outcome="withheld", reason=str(decision.reason))
             threshold = self._filter.threshold(request.kind, document.language_id)
-            self.ledger.held_back.hold(outcome, chosen, text, threshold)
+            self.ledger.held_back.hold(outcome, chosen, document, threshold)
 
     def _given(
         self,
@@ -118,14 +119,14 @@ class Offering:
         given = joined(text, delivered).text
         offer = ledger.same(document.uri, request.kind, chosen)
         if offer is None:
-            suggestion_id = ledger.held_back.taken_over(document.uri, request.kind, chosen, text)
+            suggestion_id = ledger.held_back.taken_over(document, request.kind, chosen)
             outcome = self._outcome(request, decision, model, chosen, given, suggestion_id)
             offer = Offer(outcome, chosen, beside=beside)
             ledger.give(offer)
         elif offer.beside and not beside:
             offer.beside = False
             ledger.give(offer)
-        offer.outdated = False
+        offer.strayed.clear()
         if offer.outcome.text != given:
             offer.outcome, offer.taken = replace(offer.outcome, text=given, length=utf16_length(given)), 0
         # The end of the last edit, in the text after all of them.
@@ -222,7 +223,7 @@ def _gives_way(request: Request, visible: Offer, chosen: tuple[Planned, ...]) ->
     """
     fits = all(edit.fits(request.document.text) for edit in visible.edits)
     elsewhere = request.kind == "fill" and visible.edits[0].start != request.offset
-    if visible.outdated or visible.edits == chosen or not fits or elsewhere:
+    if visible.edits == chosen or not fits or elsewhere:
         return True
     if len(visible.edits) != 1 or len(chosen) != 1:
         return False

@@ -8,9 +8,9 @@ suggestion. Besides, the user may take detours: what counts is that the text eve
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol, Self
 
 from calomel.code.names import is_word
@@ -18,9 +18,8 @@ from calomel.infer.completer import Kind
 from calomel.prompts.parts import line_start
 from calomel.suggest.edit import line_end
 from calomel.suggest.signals import OutcomeSignals
-from calomel.workspace.documents import TextChange
+from calomel.workspace.documents import Document, LoggedChange, Origin, TextChange
 from calomel.workspace.edits import Planned, edits_of, joined, rebase
-from calomel.workspace.history import Origin
 
 OutcomeKind = Literal["shown", "accepted", "partly_accepted", "rejected", "ignored", "superseded", "withheld", "typed"]
 
@@ -151,6 +150,7 @@ class SuggestionPlace:
         return text[low : self.start] + self.wanted + text[self.start + len(self.now) : high]
 
 
+_STRAYED: Final = 64
 # The most characters from one keystroke: two, since editors close brackets automatically.
 _MOST_BY_HAND: Final = 2
 
@@ -170,7 +170,8 @@ class Offer:
         decided: the last outcome recorded; None while it is open.
         pending: why it will count as ignored in a moment, unless the user decides before.
         beside: it is an alternative to another one.
-        outdated: the edit that it followed from has gone on since.
+        strayed: the last revisions that were made beside it: if one of them went on with the edit that it followed
+            from, it is outdated.
     """
 
     outcome: Outcome
@@ -182,7 +183,7 @@ class Offer:
     decided: OutcomeKind | None = None
     pending: str | None = None
     beside: bool = False
-    outdated: bool = False
+    strayed: deque[int] = field(default_factory=lambda: deque(maxlen=_STRAYED))
 
     @property
     def is_open(self) -> bool:
@@ -220,6 +221,7 @@ class Withheld:
         outcome: the template of its outcomes; its reason is why it was held back.
         place: where it belongs.
         left: what is left of its edits, until it is clear whether it would have been noticed.
+        revision: of the document, that place and edits belong to.
         since: time of the clock at which it would have been shown.
         keys: changes that the user typed into the document since.
         noticed: it would have been visible for long enough.
@@ -231,6 +233,7 @@ class Withheld:
     outcome: Outcome
     place: SuggestionPlace
     left: tuple[Planned, ...]
+    revision: int
     since: float
     keys: int = 0
     noticed: bool = False
@@ -267,20 +270,22 @@ class SuppressedTracker:
         counts = {"by_reason": self._by_reason, "by_maker": self._by_maker, "typed": self._typed}
         return {**{name: dict(count) for name, count in counts.items()}, "last": self._last}
 
-    def hold(self, outcome: Outcome, edits: Sequence[Planned], text: str, threshold: float) -> None:
+    def hold(self, outcome: Outcome, edits: Sequence[Planned], document: Document, threshold: float) -> None:
         """Start to follow a suggestion, unless it is followed already.
 
         Args:
             outcome: the template of its outcomes.
-            edits: of `text`, at least one.
-            text: of the document, current.
+            edits: of the document's text, at least one.
+            document: that it is for.
             threshold: of its language.
         """
+        self.follow(document)
         self.settle()
+        text = document.text
         place = SuggestionPlace.of(text, edits)
         if self._find(outcome.uri, outcome.kind, place, text) is not None:
             return
-        self._followed.append(Withheld(outcome, place, tuple(edits), self._clock()))
+        self._followed.append(Withheld(outcome, place, tuple(edits), document.revision, self._clock()))
         while len(self._followed) > _FOLLOWED:
             self._tell(self._followed.pop(0))
         self._by_reason[outcome.reason] += 1
@@ -298,23 +303,33 @@ class SuppressedTracker:
             len(edits),
         )
 
-    def taken_over(self, uri: str, kind: Kind, edits: Sequence[Planned], text: str) -> str | None:
+    def taken_over(self, document: Document, kind: Kind, edits: Sequence[Planned]) -> str | None:
         """Stop following a suggestion that will be shown now; returns its id if it was recorded as withheld."""
-        item = self._find(uri, kind, SuggestionPlace.of(text, edits), text)
+        self.follow(document)
+        text = document.text
+        item = self._find(document.uri, kind, SuggestionPlace.of(text, edits), text)
         if item is None:
             return None
-        self._notice(item)
+        self._notice(item, self._clock())
         self._tell(item)
         self._followed.remove(item)
         return item.outcome.id if item.is_recorded else None
 
-    def changed(self, uri: str, change: TextChange, origin: Origin) -> None:
-        """Follow a change of a document. Writes nothing: this runs on every keystroke."""
+    def follow(self, document: Document) -> None:
+        """Take in what was changed in a document since the suggestions were held back."""
         for item in self._followed:
-            if item.is_over or item.outcome.uri != uri:
+            if item.is_over or item.outcome.uri != document.uri:
                 continue
+            changes = document.since(item.revision)
+            item.revision, item.is_over = document.revision, changes is None
+            for each in changes or ():
+                self._changed(item, each)
+
+    def _changed(self, item: Withheld, logged: LoggedChange) -> None:
+        if not item.is_over:
+            change, origin = logged.change, logged.origin
             item.keys += origin is Origin.TYPED
-            if not self._notice(item):
+            if not self._notice(item, logged.when):
                 item.left = rebase(item.left, change, kind=item.outcome.kind) or ()
                 item.is_over = not item.left
             if item.place.changed(change):
@@ -327,7 +342,7 @@ class SuppressedTracker:
         now = self._clock()
         for item in self._followed:
             if not item.is_over:
-                self._notice(item)
+                self._notice(item, now)
                 item.is_over = now - item.since >= FOLLOWED_SECONDS and item.keys >= FOLLOWED_KEYS
             self._tell(item)
         self._followed = [item for item in self._followed if not item.is_over]
@@ -346,8 +361,8 @@ class SuppressedTracker:
         followed = (each for each in self._followed if each.outcome.uri == uri and each.outcome.kind == kind)
         return next((each for each in followed if not each.is_over and each.place.same(place, text)), None)
 
-    def _notice(self, item: Withheld) -> bool:
-        item.noticed = item.noticed or self._clock() - item.since >= SEEN_SECONDS
+    def _notice(self, item: Withheld, now: float) -> bool:
+        item.noticed = item.noticed or now - item.since >= SEEN_SECONDS
         return item.noticed
 
     def _tell(self, item: Withheld) -> None:

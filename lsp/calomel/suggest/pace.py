@@ -18,7 +18,7 @@ from calomel.suggest.edit import Answer
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.snapshot import Request, Trigger
 from calomel.suggest.state import DocumentState
-from calomel.workspace.documents import Document, TextChange
+from calomel.workspace.documents import Document
 from calomel.workspace.settings import SuggestSettings
 from calomel.workspace.workspace import Workspace
 
@@ -263,17 +263,22 @@ class ModelRun:
 
     Attributes:
         kind: of the question.
-        uri: of the document that it is about.
+        document: that it is about.
+        revision: of the document, whose text it is about.
         owner: the task of the question that it currently serves.
-        changes: of that document since it began.
         task: returns the result.
     """
 
     kind: Kind
-    uri: str
+    document: Document
+    revision: int
     owner: asyncio.Task[Answer] | None
-    changes: list[tuple[TextChange, bool]] = field(default_factory=list)
     task: asyncio.Task[Entry | Silence] = field(init=False)
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the text has changed since it began."""
+        return self.document.revision != self.revision
 
 
 class SingleFlight:
@@ -304,7 +309,7 @@ class SingleFlight:
         previous, run = self._asking.get(kind), self.running
         self._asking[kind] = task
         if previous is not None:
-            if run is not None and run.owner is previous and run.uri == uri:
+            if run is not None and run.owner is previous and run.document.uri == uri:
                 run.owner = task
             previous.cancel()
         try:
@@ -318,7 +323,12 @@ class SingleFlight:
                 self.running.task.cancel()
 
     async def run(
-        self, kind: Kind, uri: str, work: Callable[[ModelRun], Coroutine[Any, Any, Entry | Silence]], *, now: bool
+        self,
+        kind: Kind,
+        document: Document,
+        work: Callable[[ModelRun], Coroutine[Any, Any, Entry | Silence]],
+        *,
+        now: bool,
     ) -> Entry | Silence:
         """The result of `work`, started as soon as nothing else runs.
 
@@ -326,10 +336,10 @@ class SingleFlight:
         """
         owner: Any = asyncio.current_task()
         while (other := self.running) is not None:
-            if now or other.owner is owner or other.kind == kind or other.changes:
+            if now or other.owner is owner or other.kind == kind or other.outdated:
                 other.task.cancel()
             await asyncio.wait({other.task})
-        run = self._run = ModelRun(kind, uri, owner)
+        run = self._run = ModelRun(kind, document, document.revision, owner)
         run.task = asyncio.ensure_future(work(run))
         await asyncio.wait({run.task})
         return Silence.of(SilenceReason.SUPERSEDED) if run.task.cancelled() else run.task.result()

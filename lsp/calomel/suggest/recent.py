@@ -119,9 +119,8 @@ class RecentEdits:
         self._done: deque[_Done] = deque(maxlen=_REMEMBERED)
         self.last_at: float | None = None
 
-    def changed(self, change: TextChange) -> bool:
-        """Take in one change; whether it continues the last edit."""
-        now = self._clock()
+    def changed(self, change: TextChange, now: float) -> bool:
+        """Take in one change, made at `now`; whether it continues the last edit."""
         self.last_at = now
         last = self._done[-1] if self._done else None
         joined = last is not None and _join(last, change, now)

@@ -1,18 +1,18 @@
-"""What is known of one document, made and dropped with it."""
+"""What is known of one document, made and dropped with it, and carried forward when somebody asks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from calomel.suggest.cache import Cache
+from calomel.suggest.cache import Cache, Entry
 from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.offers import SuggestionPlace
 from calomel.suggest.recent import RecentEdits
-from calomel.workspace.documents import Document, TextChange
+from calomel.workspace.documents import Document, LoggedChange, Origin, TextChange
 from calomel.workspace.edits import Planned
-from calomel.workspace.history import Origin
 from calomel.workspace.privacy import content_refusal
 
 
@@ -67,12 +67,15 @@ def _continues(before: TextChange, change: TextChange) -> bool:
 # The same number as in Copilot.
 _REMEMBERED: Final = 20
 _LOOK_AGAIN_SECONDS: Final = 5.0
+# As many as a document remembers in all, in the worst case.
+_CONTINUED: Final = 256
 
 
 class DocumentState:
-    """What is known of one document, kept up to date with its changes.
+    """What is known of one document. It is carried forward to the current text when somebody asks, by `follow`.
 
     Attributes:
+        revision: of the document, that all of it belongs to.
         recent: the user's recent edits.
         cursors: whether there are several.
         cache: the last answers.
@@ -80,7 +83,8 @@ class DocumentState:
         unlikely: the revision and the drafts for which no edit from elsewhere was offered here.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], revision: int = 0) -> None:
+        self.revision = revision
         self.recent = RecentEdits(clock)
         self.cursors = Cursors()
         self.cache = Cache()
@@ -88,14 +92,39 @@ class DocumentState:
         self.unlikely: tuple[int, tuple[EditDraft, ...]] | None = None
         self._clock = clock
         self._content: tuple[bool, str, float] | None = None
+        # Revisions whose change continued the last edit.
+        self._continued: deque[int] = deque(maxlen=_CONTINUED)
         # Once something else changes on its lines or next to them, a rejected suggestion may be offered again.
         self._rejections: list[SuggestionPlace] = []
 
-    def changed(
-        self, change: TextChange, origin: Origin, version: int | None, *, continues: bool, by_keys: bool
-    ) -> None:
-        """Follow a change, which `continues` the last edit; `by_keys`: it may be typed."""
-        self.cursors.changed(version, change, by_keys=by_keys)
+    def follow(self, document: Document) -> bool:
+        """Carry all of it forward to the document's text; False if it is too old for that."""
+        changes = document.since(self.revision)
+        for each in changes or ():
+            self.revision += 1
+            self._changed(each)
+        return changes is not None
+
+    def carried(self, entry: Entry, document: Document, revision: int) -> None:
+        """Carry an answer forward that was made for the text of `revision`; `follow` comes first."""
+        changes = document.since(revision)
+        if changes is None:
+            entry.edits = None
+            return
+        for number, each in enumerate(changes, revision + 1):
+            entry.changed(each.change, continues=number in self._continued)
+
+    def continued(self, revisions: Collection[int]) -> bool:
+        """Whether a change that made one of these revisions continued the last edit."""
+        return any(each in self._continued for each in revisions)
+
+    def _changed(self, logged: LoggedChange) -> None:
+        change, origin = logged.change, logged.origin
+        continues = self.recent.changed(change, logged.when)
+        if continues:
+            self._continued.append(self.revision)
+        by_keys = origin is Origin.TYPED and not logged.along
+        self.cursors.changed(logged.version, change, by_keys=by_keys)
         self.cache.changed(change, continues=continues)
         if origin in {Origin.UNDO, Origin.EXTERNAL}:
             self.cache.clear("edit")  # it followed from an edit that is gone

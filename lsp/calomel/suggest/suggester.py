@@ -27,9 +27,9 @@ from calomel.suggest.pace import Cooldown, Permission
 from calomel.suggest.signals import OutcomeSignals
 from calomel.suggest.silence import Silence, SilenceReason, SuggesterStatus
 from calomel.suggest.snapshot import Diagnostic, Request, Selected, Trigger
-from calomel.workspace.documents import Document, TextChange
+from calomel.workspace.documents import Document, Origin, TextChange
 from calomel.workspace.edits import apply, edits_of
-from calomel.workspace.history import Listener, Origin
+from calomel.workspace.history import Listener
 from calomel.workspace.settings import SuggestSettings
 from calomel.workspace.workspace import Workspace
 
@@ -216,7 +216,7 @@ class Suggester(Listener):
 
     def status(self) -> SuggesterStatus:
         """The current status."""
-        self._ledger.settle()
+        self._settle()
         latency = self._answering.latency
         return replace(
             self._tally,
@@ -237,6 +237,7 @@ class Suggester(Listener):
             self._workspace.is_acceptance = None
         self.reading.stop()
         await self._answering.aclose()
+        self._settle()
         self._ledger.close()
 
     # Notifications of the workspace.
@@ -252,19 +253,13 @@ class Suggester(Listener):
             self._answering.debounce.key()
         if origin in {Origin.TYPED, Origin.PREDICTED}:
             self.reading.rests(uri, change.start + len(change.inserted))
-        state = self._answering.state(uri)
-        continues = state.recent.changed(change)
-        run = self._answering.flight.running
-        if run is not None and run.uri == uri:
-            run.changes.append((change, continues))
-        accepted, wanted = self._ledger.changed(uri, change, origin, continues=continues)
-        by_keys = origin is Origin.TYPED and not wanted
-        state.changed(change, origin, document.version, continues=continues, by_keys=by_keys)
+        accepted, document.latest.along = self._ledger.changed(uri, change, document.revision)
         for offer in accepted:
             self._was_accepted(offer)
 
     def closed(self, document: Document) -> None:
         """A document was closed."""
+        self._ledger.held_back.follow(document)
         self._ledger.closed(document.uri)
         self._answering.forget(document.uri)
 
@@ -279,6 +274,13 @@ class Suggester(Listener):
             run.task.cancel()
         self._answering.clear()
 
+    def _settle(self) -> None:
+        """Record the outcomes that have become certain."""
+        for document in self._workspace.documents.values():
+            self._ledger.held_back.follow(document)
+        self._ledger.settle()
+        self._ledger.held_back.settle()
+
     def _was_accepted(self, offer: Offer) -> None:
         self._cooldown.accepted()
         self._answering.state(offer.outcome.uri).extended = True
@@ -287,8 +289,7 @@ class Suggester(Listener):
         tally = self._tally
         self.reading.stop()
         tally.requests += 1
-        self._ledger.settle()
-        self._ledger.held_back.settle()
+        self._settle()
         # Before anything cached is used.
         self._workspace.look_again()
         document = self._workspace.documents.get(uri)

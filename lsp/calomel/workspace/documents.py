@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import accumulate
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -97,6 +99,16 @@ class FullChange:
 Change = RangeChange | FullChange
 
 
+class Origin(StrEnum):
+    """Where a change came from."""
+
+    TYPED = "typed"
+    PREDICTED = "predicted"
+    UNDO = "undo"
+    REDO = "redo"
+    EXTERNAL = "external"
+
+
 @dataclass(frozen=True, slots=True)
 class TextChange:
     """What one change did.
@@ -116,6 +128,29 @@ class TextChange:
     end_line: int
     start_column: int
     end_column: int
+
+
+@dataclass(slots=True)
+class LoggedChange:
+    """A change of a document that is remembered for whoever asks what happened since.
+
+    Attributes:
+        change: what it did.
+        version: the editor's number of the text before the message that it came in.
+        origin: where it came from.
+        when: seconds of the workspace's clock.
+        along: it did a part of a suggestion.
+    """
+
+    change: TextChange
+    version: int | None
+    origin: Origin = Origin.TYPED
+    when: float = 0.0
+    along: bool = False
+
+
+# Messages of changes that a document remembers; what is older is not carried forward.
+_MESSAGES: Final = 64
 
 
 class Document:
@@ -139,6 +174,26 @@ class Document:
         # Where each line starts, and the end of the text.
         self._starts = list(accumulate(map(len, self._lines), initial=0))
         self._text: str | None = text
+        # The changes of the last messages, each message's together.
+        self._log: deque[list[LoggedChange]] = deque(maxlen=_MESSAGES)
+
+    def since(self, revision: int) -> list[LoggedChange] | None:
+        """The changes since `revision`, oldest first; None if some of them are not remembered any more."""
+        count = self.revision - revision
+        if not count:
+            return []
+        kept = [each for message in self._log for each in message]
+        return kept[-count:] if 0 < count <= len(kept) else None
+
+    @property
+    def latest(self) -> LoggedChange:
+        """The last change. Raises IndexError before the first."""
+        return self._log[-1][-1]
+
+    def begin_message(self) -> None:
+        """The changes that follow come in one message."""
+        if not self._log or self._log[-1]:
+            self._log.append([])
 
     @property
     def text(self) -> str:
@@ -223,6 +278,9 @@ class Document:
         self._starts = list(accumulate(map(len, self._lines), initial=0))
         self.revision += 1
         self._text = None
+        if not self._log:
+            self._log.append([])
+        self._log[-1].append(LoggedChange(done, self.version))
         return done
 
     def _offset_of(self, position: Position) -> int:
@@ -282,6 +340,7 @@ class Documents(dict[str, Document]):
             # Some clients repeat the whole text under a known version.
             if version < document.version or (version == document.version and not full):
                 raise ResyncNeeded(f"version {version} came after version {document.version}")
+        document.begin_message()
         for change in changes:
             done = document.apply(change)
             if done is not None:

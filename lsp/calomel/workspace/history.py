@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
 from calomel.prompts.parts import SIZE_LIMIT, Hunk, text_hunks
-from calomel.workspace.documents import Document, TextChange
+from calomel.workspace.documents import Document, Origin, TextChange
 
 # A change that reverts more than this many others is a rewrite, not an undo.
 _UNDO_DEPTH: Final = 64
-
-
-class Origin(StrEnum):
-    """Where a change came from."""
-
-    TYPED = "typed"
-    PREDICTED = "predicted"
-    UNDO = "undo"
-    REDO = "redo"
-    EXTERNAL = "external"
 
 
 class Listener:

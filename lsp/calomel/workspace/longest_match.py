@@ -19,8 +19,8 @@ from typing import Final
 
 import numpy as np
 
-from calomel.workspace.documents import Document, TextChange, file_of
-from calomel.workspace.history import Listener, Origin
+from calomel.workspace.documents import Document, file_of
+from calomel.workspace.history import Listener
 from calomel.workspace.index import Index
 from calomel.workspace.ngrams import FEWEST, LINE_END, LONGEST, TOKEN, Ngrams, Numbers, Query, token_number, tokens_in
 from calomel.workspace.segment import Segment
@@ -73,6 +73,7 @@ class _Lines:
 
     def __init__(self, document: Document) -> None:
         self.document = document
+        self.revision = document.revision
         self.path = str(file_of(document.uri) or "")
         self.texts: list[str] = []
         # None for a line that has not been read yet.
@@ -86,6 +87,19 @@ class _Lines:
         self.texts[first:end] = [text.rstrip("\r\n") for text in texts]
         self.tokens[first:end] = [None] * len(texts)
         self.read(first, first + min(len(texts), _BIT), words)
+
+    def follow(self, words: _Words) -> None:
+        """Take in what was changed in the document."""
+        if self.revision == self.document.revision:
+            return
+        self.revision = self.document.revision
+        texts = [line.rstrip("\r\n") for line in self.document.lines(0, self.document.line_count)]
+        most, first, last = min(len(texts), len(self.texts)), 0, 0
+        while first < most and texts[first] == self.texts[first]:
+            first += 1
+        while last < most - first and texts[-1 - last] == self.texts[-1 - last]:
+            last += 1
+        self.put(first, len(self.texts) - last, texts[first : len(texts) - last], words)
 
     def read(self, first: int, end: int, words: _Words) -> None:
         """Read those of some lines that have not been read yet."""
@@ -191,16 +205,6 @@ class LongestMatch(Listener):
         lines.put(0, 0, document.lines(0, document.line_count), self._words)
         self._use(document.uri)
 
-    def changed(self, document: Document, change: TextChange, origin: Origin) -> None:  # noqa: ARG002 (a listener's)
-        """One change was made."""
-        lines = self._documents.get(document.uri)
-        if lines is None:
-            return
-        # A CR and an LF may have become one line end, or two: the neighbouring lines are read again too.
-        first = max(0, change.start_line - 1)
-        last = min(len(lines.texts), change.end_line + 2)
-        lines.put(first, last, document.lines(first, last + document.line_count - len(lines.texts)), self._words)
-
     def closed(self, document: Document) -> None:
         """Drop the document."""
         self._documents.pop(document.uri, None)
@@ -214,6 +218,8 @@ class LongestMatch(Listener):
         """
         if document.uri not in self._documents:
             self.opened(document)  # it was dropped for others
+        for lines in self._documents.values():
+            lines.follow(self._words)
         own = self._documents[document.uri]
         row = document.line_of(offset)
         if row >= len(own.texts):

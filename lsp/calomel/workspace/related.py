@@ -18,7 +18,7 @@ from calomel.code.languages import grammar_of
 from calomel.prompts.parts import Excerpt
 from calomel.workspace.candidates import Passage, Question, from_index, imports_in, merge, resolve, snap, weigh
 from calomel.workspace.documents import Document, TextChange, file_of
-from calomel.workspace.history import Listener, Origin
+from calomel.workspace.history import Listener
 from calomel.workspace.index import Index
 from calomel.workspace.indexer import MOST_FILES, Indexer, ReportProgress, ShowMessage
 from calomel.workspace.privacy import Privacy
@@ -219,6 +219,8 @@ class Related(Listener):
         self._unsaved: dict[str, Document] = {}
         self._held: set[str] = set()
         self._answers: dict[str, CachedExcerpts] = {}
+        # Up to which revision of a document its changes were taken in.
+        self._revisions: dict[str, int] = {}
 
     def start(
         self, folders: Sequence[Path], progress: ReportProgress | None = None, *, most_files: int = MOST_FILES
@@ -240,6 +242,7 @@ class Related(Listener):
 
     def excerpts(self, document: Document, offset: int, *, budget_seconds: float = 0.012) -> tuple[Excerpt, ...]:
         """What helps at the cursor, the best last, as found within the time, which one step may exceed."""
+        self._follow()
         now = self._clock()
         line = document.line_of(offset)
         scopes = keys(self._syntax.scopes(document, offset))
@@ -279,28 +282,18 @@ class Related(Listener):
         allowed = self._privacy is None or path is None or self._privacy.allowed(path).allowed
         self._answers.pop(document.uri, None)
         if allowed:
-            self._documents[key] = document
+            self._documents[key], self._revisions[key] = document, document.revision
         else:
             self._documents.pop(key, None)
 
-    def changed(self, document: Document, change: TextChange, origin: Origin) -> None:  # noqa: ARG002 (a listener's)
-        """The document was changed: the place counts as recent."""
-        self._recent.shift(document.uri, change)
-        line = change.start_line
-        self._recent.add(document.uri, line, line + 1 + change.inserted.count("\n"), edited=True)
-        answer = self._answers.get(document.uri)
-        if answer is not None and change.start_line < answer.line:
-            answer.line += change.inserted.count("\n") - (change.end_line - change.start_line)
-        key = _key(document.uri)
-        if key in self._documents and is_source(Path(key)):
-            self._unsaved[key] = document
-
     def saved(self, document: Document) -> None:
         """The document was written: its file is read again."""
+        self._follow()
         self._back_to_disk(document)
 
     def closed(self, document: Document) -> None:
         """The document was closed: its file on disk counts again."""
+        self._follow()
         self._answers.pop(document.uri, None)
         self._documents.pop(_key(document.uri), None)
         self._back_to_disk(document)
@@ -309,6 +302,24 @@ class Related(Listener):
         """Files that were read may be excluded now: all are looked at again."""
         self._answers.clear()
         self.indexer.rescan()
+
+    def _follow(self) -> None:
+        """Take in what was changed in documents since the last question: those places count as recent."""
+        for key, document in self._documents.items():
+            revision = self._revisions.get(key, 0)
+            if revision == document.revision:
+                continue
+            self._revisions[key] = document.revision
+            answer = self._answers.get(document.uri)
+            for each in document.since(revision) or [document.latest]:
+                change = each.change
+                line, new = change.start_line, change.inserted.count("\n")
+                self._recent.shift(document.uri, change)
+                self._recent.add(document.uri, line, line + 1 + new, edited=True)
+                if answer is not None and line < answer.line:
+                    answer.line += new - (change.end_line - line)
+            if is_source(Path(key)):
+                self._unsaved[key] = document
 
     def _find(
         self, document: Document, offset: int, late: Callable[[], bool]

@@ -24,8 +24,8 @@ from calomel.code.languages import (
 )
 from calomel.code.lines import columns
 from calomel.code.trees import Inside, Work, begins_unclosed_string, errors, in_error, inside
-from calomel.workspace.documents import Document, TextChange
-from calomel.workspace.history import Listener, Origin
+from calomel.workspace.documents import Document, Origin, TextChange
+from calomel.workspace.history import Listener
 from calomel.workspace.lazy_tree import LazyTree
 
 # How many lines up the headers of enclosing blocks are searched, and how many lines down their ends.

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from calomel.prompts.parts import Excerpt, Hunk
-from calomel.workspace.documents import Change, Document, Documents, TextChange, file_of, paths_in, prompt_name
-from calomel.workspace.history import History, Listener, Origin, prompt_path
+from calomel.workspace.documents import Change, Document, Documents, Origin, TextChange, file_of, paths_in, prompt_name
+from calomel.workspace.history import History, Listener, prompt_path
 from calomel.workspace.privacy import MAX_BYTES, Privacy, Verdict
 from calomel.workspace.related import Related
 from calomel.workspace.secrets import SHORTEST_REPEATED
@@ -119,8 +119,8 @@ class Workspace:
 
         Raises ResyncNeeded; changes before the invalid one have been applied.
         """
-        before = self.documents.get(uri)
-        shown = before is not None and self.shows(before)
+        # Whether it may still be seen is asked again at the next question, before anything is made of it.
+        shown = uri not in self._hidden
         if uri in self._expected:
             origin = self._expected_origin(uri, changes, origin)
         done = []
@@ -129,7 +129,9 @@ class Workspace:
                 continue
             accepts = origin is Origin.TYPED and self.is_acceptance is not None and self.is_acceptance(uri, change)
             source = Origin.PREDICTED if accepts else origin
-            recognised = self.history.record(document, change, source, self._clock())
+            now = self._clock()
+            recognised = self.history.record(document, change, source, now)
+            document.latest.origin, document.latest.when = recognised, now
             done.append(change)
             for listener in self.listeners:
                 listener.changed(document, change, recognised)
