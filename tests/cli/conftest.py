@@ -13,7 +13,7 @@ from tests.suggest.made_outcome import an_outcome
 from calomel.cli.main import main
 from calomel.infer import in_process
 from calomel.infer.completer import CompleteAnswer, CompleteRequest, Fill, FillRequest
-from calomel.server.settings import ServeSettings
+from calomel.server.settings import NAMES
 from calomel.suggest.offers import Outcome
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def full_disk() -> Callable[[], AbstractContextManager[None]]:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home folder, and no setting from outside."""
-    for name in (*ServeSettings.model_fields, "config"):
+    for name in (*NAMES, "config"):
         monkeypatch.delenv(f"CALOMEL_{name.upper()}", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("config", "state", "data", "cache"):

@@ -258,7 +258,7 @@ def test_a_wrong_variable_is_named(
     found = run(*command, "--upstream", url)
 
     assert found.status == 2
-    assert f"upstream_{name.lower()}" in found.err
+    assert found.err.startswith(f"error: CALOMEL_UPSTREAM_{name}: must be one of ")
 
 
 def test_an_address_that_code_must_not_be_sent_to_is_refused(run: Runner, source_of_upstream_option: Path) -> None:

@@ -9,13 +9,17 @@ import os
 import shutil
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
+from tests.editors.shared import no_server_stays
+from tests.lsp.program import REAL, Program
 from tests.server._upstreams import Play, llama_cpp, served
 
 from calomel.infer import launch, remote, runtime_file
@@ -71,21 +75,37 @@ def test_two_windows_that_open_at_once_share_one_server() -> None:
     assert find_or_start(SETTINGS) == one
 
 
-@pytest.mark.parametrize(
-    "text", ["[serve]\nno_auth = true\nport = 1\nhost = '127.0.0.9'\n", "[serve]\nprot = 1\n", "["]
-)
-def test_the_users_settings_for_a_server_of_his_own_do_not_reach_the_shared_one(
+OPEN = "[serve]\nhost = '0.0.0.0'\nallow_remote = true\nno_auth = true\nport = 1\n"
+
+
+@pytest.mark.parametrize("text", [OPEN, "[serve]\nprot = 1\n", "["])
+def test_the_users_settings_for_a_server_of_his_own_do_not_reach_the_one_that_an_editor_starts(
     private_folders: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    config = private_folders / "config" / "calomel" / "calomel.toml"
+    config = private_folders / "xdg_config_home" / "calomel" / "calomel.toml"
     config.parent.mkdir(parents=True)
     config.write_text(text)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(private_folders / "config"))
-    monkeypatch.setenv("CALOMEL_TOKEN", "of-another-server")
-    endpoint = find_or_start(SETTINGS)
+    given = {"HOST": "0.0.0.0", "ALLOW_REMOTE": "1", "NO_AUTH": "1", "PORT": "1", "CONFIG": str(config)}
+    for name, value in given.items():
+        monkeypatch.setenv(f"CALOMEL_{name}", value)
+    with no_server_stays(private_folders), Program(private_folders, REAL) as editor:
+        editor.initialize()
+        asked = {"command": "calomel.status", "arguments": []}
+        until = time.monotonic() + 60
+        while editor.ask("workspace/executeCommand", asked)["state"] != "ready":
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        (path,) = (private_folders / "runtime").rglob("*.json")
+        record = runtime_file.read(path)
+        assert record is not None
+        connections = psutil.Process(record.pid).net_connections("tcp")
+        allowed = httpx.get(f"{record.url}/v1/models", headers={"Authorization": f"Bearer {record.token}"})
+        refused = httpx.get(f"{record.url}/v1/models")
 
-    assert endpoint.url.startswith("http://127.0.0.1:")
-    assert len(endpoint.token or "") >= 43
+    assert record.url.startswith("http://127.0.0.1:")
+    assert {each.laddr.ip for each in connections if each.status == psutil.CONN_LISTEN} == {"127.0.0.1"}
+    assert len(record.token or "") >= 43
+    assert (allowed.status_code, refused.status_code) == (200, 401)
     assert not (private_folders / "xdg_state_home" / "calomel" / "token").exists()
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 from starlette.testclient import TestClient
 from tests.families.writers import writers
 from tests.server.conftest import TOKEN, until
@@ -41,7 +40,7 @@ def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp("published") / request.param
     WRITERS[request.param](folder)
     assert find(folder).name == request.param
-    settings = ServeSettings(token=SecretStr(TOKEN), model=folder, outcome_log=False)
+    settings = ServeSettings(token=TOKEN, model=folder, outcome_log=False)
     app = create_app(settings, lambda: open_filler(folder, dtype="float32", cache_tokens=4096))
     headers = {"authorization": f"Bearer {TOKEN}"}
     with TestClient(app, base_url="http://127.0.0.1", headers=headers) as client:

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,12 +27,13 @@ from calomel.families.table import FAMILIES
 from calomel.infer import launch
 from calomel.lsp import log
 from calomel.server import tokens
-from calomel.server.settings import TABLE, ServeSettings
+from calomel.server.settings import NAMES, variable
 from calomel.suggest import outcome_log
 from calomel.suggest.silence import SilenceReason
 from calomel.weights import folders
 from calomel.workspace import settings
-from calomel.workspace.settings import Settings
+from calomel.workspace.settings import TABLES
+from calomel.workspace.settings_reader import SERVE, types_of
 
 
 def page(path: str) -> str:
@@ -143,9 +143,7 @@ def test_pictures_load_nothing_and_suit_light_and_dark(picture: Path) -> None:
     assert "<title>" in text
 
 
-_SECTIONS = {
-    section.name: {each.name for each in fields(getattr(Settings(), section.name))} for section in fields(Settings)
-}
+_SECTIONS = {table: set(types_of(kind)) for table, kind in TABLES.items()}
 _NAMED = re.compile(rf"(?<![\w.])({'|'.join(_SECTIONS)})\.([a-z_]+)\b(?![.(/])")
 # Variables that are no settings of the server: the file that holds them, and where tests find data and editors.
 _OTHER = {"CALOMEL_CONFIG", "CALOMEL_DATA", "CALOMEL_VSCODE", "CALOMEL_CLIENTS", "CALOMEL_NEOVIM"}
@@ -170,7 +168,7 @@ def test_settings_that_are_named_are_there(path: Path) -> None:
 
 @pytest.mark.parametrize("path", pages(), ids=name)
 def test_variables_that_are_named_are_there(path: Path) -> None:
-    known = {f"CALOMEL_{setting.upper()}" for setting in ServeSettings.model_fields} | _OTHER
+    known = set(map(variable, NAMES)) | _OTHER
     assert set(re.findall(r"\bCALOMEL_[A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8"))) - known == set()
 
 
@@ -182,7 +180,7 @@ def test_settings_in_examples_are_there(path: Path) -> None:
         ):
             tables: dict[str, Any] = tomllib.loads(block.text)
             for table, values in tables.items():
-                known = set(ServeSettings.model_fields) if table == TABLE else _SECTIONS.get(table)
+                known = set(NAMES) if table == SERVE else _SECTIONS.get(table)
                 if known is not None:
                     assert set(values) - known == set()
 

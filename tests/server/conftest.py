@@ -29,7 +29,7 @@ from tests.loop_watch import _short_turns  # noqa: F401 (a fixture)
 from calomel.infer.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, EngineTimings, Occupancy
 from calomel.server.app import create_app
 from calomel.server.run import config, open_upstream
-from calomel.server.settings import ServeSettings
+from calomel.server.settings import NAMES, ServeSettings, variable
 from calomel.server.upstream import upstream_of
 
 TOKEN = "test-token-0123456789"
@@ -160,12 +160,12 @@ def until(condition: Callable[[], bool], seconds: float = 10) -> None:
 def app_of(factory: Callable[[], Any], **settings: Any) -> FastAPI:
     """An app with such models, and with the token of these tests unless it wants none."""
     own = {} if settings.get("no_auth") else {"token": TOKEN}
-    return create_app(ServeSettings.model_validate(own | settings), factory)
+    return create_app(ServeSettings(**(own | settings)), factory)
 
 
 def upstream_app(url: str, **settings: Any) -> FastAPI:
     """An app that asks the server at an address. Raises StartError as its start would."""
-    given = ServeSettings.model_validate({"token": TOKEN, "upstream": url, **settings})
+    given = ServeSettings(**{"token": TOKEN, "upstream": url, **settings})
     upstream = upstream_of(given)
     assert upstream is not None
     completer = open_upstream(upstream)
@@ -197,8 +197,8 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
 @pytest.fixture(autouse=True)
 def _own_folders_and_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for name in ServeSettings.model_fields:
-        monkeypatch.delenv(f"CALOMEL_{name.upper()}", raising=False)
+    for name in NAMES:
+        monkeypatch.delenv(variable(name), raising=False)
 
 
 @pytest.fixture(scope="session")

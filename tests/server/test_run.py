@@ -84,9 +84,9 @@ calomel.infer.in_process.open_folder = open_folder
 sys.modules["calomel.families.family"] = types.SimpleNamespace(OpenOptions=Any)
 from calomel.server.errors import StartError
 from calomel.server.run import serve
-from calomel.server.settings import ServeSettings
+from calomel.server.settings import load
 try:
-    serve(ServeSettings(**json.loads(sys.argv[1])))
+    serve(load(json.loads(sys.argv[1]), use_config=False).settings)
 except StartError as error:
     sys.exit(f"StartError: {error}")
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -10,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
-from calomel.server.settings import Layered, ServeSettings, SettingsError, load, named_path, shown
+from calomel.server.settings import NAMES, Layered, ServeSettings, SettingsError, load, named_path, shown
+from calomel.workspace.settings import Settings, load_settings
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.53", "localhost", "::1"])
@@ -22,31 +23,32 @@ def test_loopback_hosts_are_taken(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.com", "", "localhost.example.com"])
 def test_a_host_that_others_can_reach_must_be_asked_for_twice(host: str) -> None:
-    with pytest.raises(ValidationError, match="allow-remote"):
+    with pytest.raises(ValueError, match="allow-remote"):
         ServeSettings(host=host)
     assert ServeSettings(host=host, allow_remote=True).host == host
 
 
 def test_an_empty_token_needs_no_auth_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALOMEL_TOKEN", "")
-    with pytest.raises(ValidationError, match="the token is empty"):
-        ServeSettings()
-    assert ServeSettings(no_auth=True).no_auth
+    with pytest.raises(SettingsError, match="the token is empty"):
+        load({}, use_config=False)
+    assert load({"no_auth": True}, use_config=False).settings.no_auth
 
 
 @pytest.mark.parametrize("token", ["with space", "tab\t", "line\n", "é"])
 def test_a_token_that_no_header_can_carry_is_refused_without_repeating_it(token: str) -> None:
-    with pytest.raises(ValidationError) as caught:
-        ServeSettings.model_validate({"token": token})
+    with pytest.raises(SettingsError) as caught:
+        load({"token": token}, use_config=False)
     assert token not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"port": -1}, "greater than"),
-        ({"max_requests": 0}, "greater than"),
-        ({"prot": 1}, "Extra inputs"),
+        ({"port": -1}, "--port: must be a whole number from 0 to 65535"),
+        ({"max_requests": 0}, "--max-requests: must be a whole number from 1 to 65536"),
+        ({"client_share": 0.0}, "--client-share: must be a number from 0.01 to 1"),
+        ({"prot": 1}, "--prot: unknown; did you mean port?"),
         ({"allowed_hosts": ("*",)}, "exact names"),
         ({"allowed_origins": ("https://x/path",)}, "without patterns or a path"),
         ({"tls_cert": "a.pem"}, "set both tls-cert and tls-key"),
@@ -56,8 +58,8 @@ def test_a_token_that_no_header_can_carry_is_refused_without_repeating_it(token:
     ],
 )
 def test_what_makes_no_sense_or_leaves_the_door_open_is_refused(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        ServeSettings.model_validate(given)
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        load(given, use_config=False)
 
 
 def test_by_default_only_this_machine_gets_in() -> None:
@@ -122,32 +124,63 @@ def test_tables_of_the_editors_side_are_left_to_it(home: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[serve]\nprot = 1\n", r"\[serve\] prot is not a setting; did you mean port\?"),
-        ("[serve]\nmax-requests = 1\n", r"max-requests is not a setting; did you mean max_requests\?"),
-        ("[serve]\nqqqq = 1\n", r"qqqq is not a setting$"),
-        ("[serv]\nport = 1\n", r"serv is not a setting; did you mean serve\?"),
-        ("port = 1\n", r"port belongs in the table \[serve\]"),
-        ("serve = 1\n", "must be a table"),
-        ("[serve]\nport = 99999\n", r"port \(.*calomel.toml\): "),
-        ("[serve]\nport =\n", "is not valid TOML"),
-        ("[serve]\nallow_remote = 'perhaps'\n", "allow_remote"),
+        ("[serve]\nprot = 1\n", "serve.prot: unknown; did you mean port?"),
+        ("[serve]\nmax-requests = 1\n", "serve.max-requests: unknown; did you mean max_requests?"),
+        ("[serve]\nqqqq = 1\n", "serve.qqqq: unknown; `calomel config reference` lists all settings"),
+        ('[serve]\n"a\\u001b[2J" = 1\n', r"serve.a\x1b[2J: unknown; "),
+        ("[serv]\nport = 1\n", "serv: unknown; did you mean serve?"),
+        ("port = 1\n", "port: belongs in the table [serve]"),
+        ("model = 'nano'\n", "model: belongs in the table [server] or [serve]"),
+        ("serve = 1\n", "serve: must be a table of settings"),
+        ("[serve]\nport = 99999\n", "serve.port: must be a whole number from 0 to 65535"),
+        ("[serve]\nport = '8017'\n", "serve.port: must be a whole number from 0 to 65535"),
+        ("[serve]\nport =\n", "is not valid TOML: "),
+        ("[serve]\nallow_remote = 'perhaps'\n", "serve.allow_remote: must be true or false"),
     ],
 )
 def test_a_wrong_file_is_refused_by_name(home: Path, text: str, message: str) -> None:
     written(home, text)
-    with pytest.raises(SettingsError, match=message):
+    with pytest.raises(SettingsError, match="^" + re.escape(f"{home}: {message}")):
         load({})
 
 
 def test_a_file_that_others_could_have_written_is_not_believed(home: Path) -> None:
     written(home, "[serve]\nport = 1\n", 0o666)
-    with pytest.raises(SettingsError, match="other users can write"):
+    with pytest.raises(SettingsError, match="other users can change it"):
         load({})
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives a file to a group of others")
+def test_a_group_may_write_the_file_only_if_nobody_else_is_in_it(home: Path) -> None:
+    written(home, "[serve]\nport = 1\n", 0o664)
+    assert load({}).settings.port == 1
+    os.chown(home, -1, os.getgid() + 100)
+    with pytest.raises(SettingsError, match="other users can change it"):
+        load({})
+
+
+def test_mistakes_in_other_tables_are_left_to_the_editors_side(home: Path) -> None:
+    written(home, "suggest = 3\n[server]\nurrl = 1\ntoken = 't'\n[serve]\nport = 5\n", 0o644)
+    assert load({}).settings.port == 5
+    settings, problems = load_settings(user_toml=home)
+    assert (settings, len(problems)) == (Settings(), 2)
+
+
+def test_all_mistakes_are_told_at_once_except_in_what_is_replaced(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(home, "[serve]\nport = 'x'\nthreads = 0\nexact = 3\n")
+    monkeypatch.setenv("CALOMEL_OFFLINE", "perhaps")
+    with pytest.raises(SettingsError) as caught:
+        load({"port": 1})
+    assert [each.split(": ")[1] for each in str(caught.value).split("; ")] == [
+        "serve.threads",
+        "serve.exact",
+        "must be true or false",
+    ]
 
 
 def test_a_token_in_a_file_that_others_can_read_is_refused_and_never_shown(home: Path) -> None:
     written(home, "[serve]\ntoken = 'secret-token'\n", 0o644)
-    with pytest.raises(SettingsError, match="contains a token") as caught:
+    with pytest.raises(SettingsError, match=r"serve.token: other users can read it, .* serve.token_file") as caught:
         load({})
     assert "secret-token" not in str(caught.value)
     home.chmod(0o600)
@@ -155,10 +188,23 @@ def test_a_token_in_a_file_that_others_can_read_is_refused_and_never_shown(home:
 
 
 def test_paths_in_a_file_are_relative_to_it(home: Path) -> None:
-    written(home, "[serve]\ntoken_file = 'tokens'\nmodel = 'a-name'\n")
-    settings = load({}).settings
+    (home.parent / "models" / "mine").mkdir(parents=True)
+    (home.parent / "a-name").mkdir()
+    written(home, "[serve]\ntoken_file = 'tokens'\nmodel = 'a-name'\n[server]\nupstream_key_file = '../key'\n")
+    settings, editors = load({}).settings, load_settings(user_toml=home)[0]
     assert settings.token_file == home.parent / "tokens"
     assert settings.model == Path("a-name")
+    assert editors.server.upstream_key_file == home.parent / "../key"
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"), [("models/mine", "{home}/models/mine"), ("owner/name", "owner/name"), ("/x", "/x")]
+)
+def test_a_model_is_a_name_unless_there_is_such_a_path_beside_the_file(home: Path, given: str, wanted: str) -> None:
+    (home.parent / "models" / "mine").mkdir(parents=True)
+    written(home, f"[serve]\nmodel = '{given}'\n[server]\nmodel = '{given}'\n")
+    found = {load({}).settings.model, load_settings(user_toml=home)[0].server.model}
+    assert found == {Path(wanted.format(home=home.parent))}
 
 
 def test_several_names_in_a_variable_stand_between_commas(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +270,7 @@ def test_every_variable_that_is_set_is_a_setting() -> None:
     for name in ("calomel.service", "Dockerfile", "compose.yaml"):
         found |= set(re.findall(r"CALOMEL_([A-Z_]+)(?:[=:])", (DEPLOY / name).read_text()))
     assert found
-    assert {name.lower() for name in found} <= set(ServeSettings.model_fields)
+    assert {name.lower() for name in found} <= set(NAMES)
 
 
 def test_the_image_gets_what_the_package_is_built_from() -> None:

@@ -4,11 +4,12 @@ import json
 import os
 from dataclasses import Field, fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 
-from calomel.workspace.settings import ServerSettings, Settings, allowed, load_settings
+from calomel.workspace.settings import ServerSettings, Settings, load_settings
+from calomel.workspace.settings_reader import allowed, types_of
 
 
 def problems(**sources: Any) -> list[str]:
@@ -62,11 +63,15 @@ def test_a_wrong_value_is_said_by_name_and_left_at_its_default(
     assert allowed in str(found[0])
 
 
-def test_unknown_names_are_said_with_the_known_ones() -> None:
-    assert problems(initialization_options={"sugest": {}}) == [
-        "initializationOptions: sugest: unknown; there are workspace, privacy, suggest, server, log"
+def test_unknown_names_are_said_with_one_that_was_meant() -> None:
+    given = {"sugest": {}, "suggest": {"enable": True, "x": 1}, "max_tokens": 3, "serve": {}}
+    assert problems(configuration=given) == [
+        "the editor's settings: sugest: unknown; did you mean suggest?",
+        "the editor's settings: max_tokens: belongs in the table [suggest]",
+        "the editor's settings: serve: belongs in your own calomel.toml",
+        "the editor's settings: suggest.enable: unknown; did you mean enabled?",
+        "the editor's settings: suggest.x: unknown; `calomel config reference` lists all settings",
     ]
-    assert "there are enabled, show, languages" in problems(configuration={"suggest": {"enable": True}})[0]
 
 
 def test_problems_never_repeat_a_value() -> None:
@@ -99,7 +104,7 @@ def test_a_workspace_can_not_weaken_the_users_settings(tmp_path: Path, line: str
 @pytest.mark.parametrize("each", fields(ServerSettings), ids=lambda each: each.name)
 def test_a_workspace_says_nothing_of_the_model_that_answers(tmp_path: Path, each: Field[Any]) -> None:
     file = tmp_path / "calomel.toml"
-    words, number, *_ = allowed(get_type_hints(ServerSettings, include_extras=True)[each.name])
+    words, number, *_ = allowed(types_of(ServerSettings)[each.name])
     value = (*words, "http://127.0.0.1:9")[0] if number is None else 1.0
     file.write_text(f"[server]\n{each.name} = {json.dumps(value)}\n")
     file.chmod(0o600)

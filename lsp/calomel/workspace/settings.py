@@ -1,34 +1,18 @@
-"""Every setting of the editor's side, its default and the reason for it; and how settings are read and validated."""
+"""Every setting of the editor's side, its default and the reason for it; and which of several sources wins."""
 
 from __future__ import annotations
 
-import math
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Final,
-    Literal,
-    NamedTuple,
-    TypeAlias,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, get_type_hints
 
-import msgspec
 import platformdirs
 from msgspec import Meta
 
 from calomel.prompts.fim_tokens import FORMATS
 from calomel.prompts.renderer import EditKind
-from calomel.storage import is_own, read_regular, rights_of_others
+from calomel.workspace.settings_reader import SERVE, SettingProblem, Source, checked, read_file, setting, tables
 
 if TYPE_CHECKING:
     FimFormat: TypeAlias = str
@@ -37,21 +21,6 @@ else:
 Aggressiveness: TypeAlias = Literal["quiet", "balanced", "eager"] | Annotated[float, Meta(ge=0.0, le=1.0)]
 UpstreamFormat: TypeAlias = Literal["auto", "llama.cpp", "ollama", "vllm", "openai", "mercury"]
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
-
-
-def setting(default: Any, why: str, *, user: bool = False, limit: bool = False) -> Any:
-    """A field with its reason, for the documentation; its type says what it takes.
-
-    Args:
-        default: its value where nobody sets it.
-        why: what it is for.
-        user: a workspace may not set it.
-        limit: a workspace may only lower it.
-    """
-    metadata = {"why": why, "user": user, "limit": limit}
-    if isinstance(default, dict):
-        return field(default_factory=lambda: default, metadata=metadata)
-    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +96,7 @@ class ServerSettings:
     url: Text | None = setting(
         None, "Address of a running Calomel server. Unset: your editor starts one, shared by all windows.", user=True
     )
-    token: Text | None = setting(None, "Token for `url`. `token_file` is safer.", user=True)
+    token: Text | None = setting(None, "Token for `url`. `token_file` is safer.", user=True, secret=True)
     token_file: Path | None = setting(None, "File with the token for `url`.", user=True)
     model: Path | None = setting(None, "A model's name, folder or GGUF file. Unset: nano.", user=True)
     upstream: Text | None = setting(
@@ -189,28 +158,9 @@ def user_settings_path() -> Path:
     return platformdirs.user_config_path("calomel", appauthor=False) / "calomel.toml"
 
 
-# A settings file is a page long; something larger is something else.
-_MAX_BYTES: Final = 64 * 1024
-# Where every user has a group of their own, as on Ubuntu and Fedora, new files are writable for that group.
-_OTHERS_WRITE: Final = 0o002
-_OTHERS_READ: Final = 0o044
-# Every file is compared with every pattern.
-_MOST_PATTERNS: Final = 1_000
+TABLES: Final[Mapping[str, type]] = get_type_hints(Settings)
 # Nobody reads more messages about one start.
 _MOST_PROBLEMS: Final = 20
-
-
-@dataclass(frozen=True, slots=True)
-class SettingProblem:
-    """One wrong setting, as a message: where, which, and what is allowed. It never repeats the value."""
-
-    source: str
-    name: str
-    message: str
-
-    def __str__(self) -> str:
-        """One sentence."""
-        return f"{self.source}: {self.name}: {self.message}" if self.name else f"{self.source}: {self.message}"
 
 
 def load_settings(
@@ -228,79 +178,26 @@ def load_settings(
     """
     problems: list[SettingProblem] = []
     settings = Settings()
-    sources = [(user_toml, "calomel.toml", True), (workspace_toml, "the workspace's calomel.toml", False)]
-    for path, label, trusted in (*sources, *((path, str(path), False) for path in more_tomls)):
-        values = {} if path is None else dict(_read(path, label, problems, trusted=trusted))
-        if trusted:
-            values.pop("serve", None)  # the user's own file is also that of `calomel serve`
+    own = Source("calomel.toml", None if user_toml is None else user_toml.parent)
+    sources = [(user_toml, own), (workspace_toml, Source("the workspace's calomel.toml", workspace=True))]
+    for path, source in (*sources, *((path, Source(str(path), workspace=True)) for path in more_tomls)):
+        given = {} if path is None else read_file(path, source, TABLES, problems) or {}
+        if source is own:
+            given.pop(SERVE, None)
         if path in more_tomls:
-            values = {name: value for name, value in values.items() if name == "privacy"}
-        settings = _merged(settings, values, label, problems, trusted=trusted)
+            given = {name: values for name, values in given.items() if name == "privacy"}
+        settings = _merged(settings, given, source, problems)
     for options, label in ((initialization_options, "initializationOptions"), (configuration, "the editor's settings")):
-        settings = _merged(settings, options or {}, label, problems, trusted=True)
+        settings = _merged(settings, options or {}, Source(label), problems)
     return settings, problems[:_MOST_PROBLEMS]
 
 
-def _read(path: Path, label: str, problems: list[SettingProblem], *, trusted: bool) -> Mapping[str, Any]:
-    try:
-        values, problem = _said(path, trusted=trusted)
-    except FileNotFoundError:
-        return {}
-    except RecursionError:
-        values, problem = {}, "is nested too deeply, so Calomel did not read it"
-    except (OSError, RuntimeError) as error:
-        # A link that leads to itself is an error of either kind.
-        values, problem = {}, f"not readable ({getattr(error, 'strerror', None) or 'a link to itself'})"
-    except UnicodeDecodeError:
-        values, problem = {}, "is not UTF-8"
-    except tomllib.TOMLDecodeError as error:
-        values, problem = {}, f"is not valid TOML: {error}"
-    if problem:
-        problems.append(SettingProblem(label, "", problem))
-    return values
-
-
-def _said(path: Path, *, trusted: bool) -> tuple[Mapping[str, Any], str]:
-    """What a file says, and why less than all of it counts.
-
-    A workspace's may be anybody's: it must lie in its folder. Whatever others may write at any time only hides more.
-    """
-    if not trusted and not path.resolve().is_relative_to(path.parent.resolve()):
-        return {}, "is a link that leads outside the folder, so Calomel did not read it"
-    data = read_regular(path, _MAX_BYTES + 1)
-    if len(data) > _MAX_BYTES:
-        return {}, f"larger than {_MAX_BYTES // 1024} KB, so Calomel did not read it"
-    values = tomllib.loads(data.decode("utf-8"))
-    status = path.stat()
-    if not rights_of_others(status, _OTHERS_WRITE) and (is_own(status) or status.st_uid == 0):
-        server = values.get("server")
-        if trusted and isinstance(server, dict) and "token" in server and rights_of_others(status, _OTHERS_READ):
-            return values | {"server": {}}, (
-                "contains a token that other users can read, so Calomel did not use [server]; "
-                "use `chmod 600` or server.token_file"
-            )
-        return values, ""
-    if trusted:
-        return {}, "other users can change it, so Calomel did not read it; use `chmod o-w` or `chown`"
-    return (
-        {name: value for name, value in values.items() if name == "privacy"},
-        "other users can change it, so only its privacy rules count; use `chmod o-w` or `chown`",
-    )
-
-
-def _merged(
-    settings: Settings, values: Mapping[str, Any], label: str, problems: list[SettingProblem], *, trusted: bool
-) -> Settings:
-    sections = {each.name: getattr(settings, each.name) for each in fields(Settings)}
-    for name, value in values.items():
-        if name not in sections:
-            problems.append(SettingProblem(label, name, f"unknown; there are {', '.join(sections)}"))
-        elif not isinstance(value, Mapping):
-            problems.append(SettingProblem(label, name, "must be a table of settings"))
-        else:
-            changes = dict(_checked(sections[name], name, value, label, problems, trusted=trusted))
-            sections[name] = replace(_without_model(sections[name], changes), **changes)
-    return Settings(**sections)
+def _merged(settings: Settings, given: Mapping[str, Any], source: Source, problems: list[SettingProblem]) -> Settings:
+    for name, values in tables(given, TABLES, source, problems).items():
+        section = getattr(settings, name)
+        changes = checked(section, name, values, source, problems)
+        settings = replace(settings, **{name: replace(_without_model(section, changes), **changes)})
+    return settings
 
 
 # Which model answers is one choice; whoever makes it anew takes nothing from an older one, a key least of all.
@@ -327,102 +224,7 @@ def chosen(server: ServerSettings, choice: Mapping[str, Any]) -> ServerSettings:
     if unknown:
         raise ValueError(f"{unknown}: not a setting that chooses a model")
     usual = ServerSettings()
-    changes = dict(_checked(usual, "server", choice, "the choice", problems, trusted=True))
+    changes = checked(usual, "server", choice, Source("the choice"), problems)
     if problems:
         raise ValueError("; ".join(map(str, problems)))
     return replace(server, **{name: changes.get(name, getattr(usual, name)) for name in CHOICE})
-
-
-def _checked(
-    section: Any, name: str, values: Mapping[str, Any], label: str, problems: list[SettingProblem], *, trusted: bool
-) -> Iterator[tuple[str, Any]]:
-    metadata = {each.name: each.metadata for each in fields(section)}
-    types = get_type_hints(type(section), include_extras=True)
-    for key, value in values.items():
-        full = f"{name}.{key}"
-        if key not in metadata:
-            problems.append(SettingProblem(label, full, f"unknown; there are {', '.join(metadata)}"))
-            continue
-        if value is None:
-            # Editors send null for what is not set.
-            continue
-        try:
-            checked = _value(value, types[key])
-            if not trusted:
-                most = allowed(types[key]).high
-                checked = _allowed_to_workspace(checked, metadata[key], most, getattr(section, key))
-        except ValueError as error:
-            problems.append(SettingProblem(label, full, str(error)))
-        else:
-            yield key, checked
-
-
-def _value(value: Any, kind: Any) -> Any:
-    """The value in a field's type. Raises ValueError with what is allowed."""
-    try:
-        if isinstance(value, float) and math.isnan(value):
-            raise ValueError  # noqa: TRY301 (as for other wrong values)
-        return msgspec.convert(value, kind, dec_hook=_path)
-    except ValueError:
-        raise ValueError(f"must be {_wanted(kind)}") from None
-
-
-def _path(kind: Any, value: Any) -> Path:
-    if kind is not Path or not isinstance(value, str) or not value:
-        raise ValueError
-    try:
-        return Path(value).expanduser()
-    except RuntimeError:  # there is no such user
-        return Path(value)
-
-
-class Allowed(NamedTuple):
-    """The words that a type takes, and its numbers: their type, the lowest and the highest."""
-
-    words: tuple[str, ...] = ()
-    number: type[float] | None = None
-    low: float = 0
-    high: float = 0
-
-
-def allowed(kind: Any) -> Allowed:
-    """The words and the numbers of a setting's type; of a table's, those of its values."""
-    if get_origin(kind) is Mapping:
-        return allowed(get_args(kind)[1])
-    result = Allowed()
-    for each in get_args(kind) if get_origin(kind) in {Union, UnionType} else (kind,):
-        if get_origin(each) is Literal:
-            result = result._replace(words=get_args(each))
-        elif get_origin(each) is Annotated and (rules := get_args(each)[1]).ge is not None:
-            result = result._replace(number=get_args(each)[0], low=rules.ge, high=rules.le)
-    return result
-
-
-def _wanted(kind: Any) -> str:
-    """The allowed values, in words."""
-    if get_origin(kind) is tuple:
-        return "a list of strings"
-    if get_origin(kind) is Mapping:
-        return f"a table of names, each {_wanted(get_args(kind)[1])}"
-    words, number, low, high = allowed(kind)
-    numbers = "" if number is None else f"a {'whole ' if number is int else ''}number from {low} to {high}"
-    if words:
-        return f"{', '.join(words)} or {numbers}" if numbers else f"{'one of ' * (len(words) > 1)}{', '.join(words)}"
-    return "true or false" if kind is bool else numbers or "a string that is not empty"
-
-
-def _allowed_to_workspace(value: Any, rules: Mapping[str, Any], most: float, now: Any) -> Any:
-    """The value, if a workspace's file, which may be anybody's, is allowed to set it. Raises ValueError."""
-    if rules["user"]:
-        raise ValueError("belongs in your own settings, not in a workspace's")
-    if rules["limit"]:
-        bound = most if now is None else now
-        if value > bound:
-            raise ValueError(f"a workspace may lower this limit, not raise it above {bound}")
-    if isinstance(value, tuple):
-        if any(pattern.lstrip().startswith("!") for pattern in value):
-            raise ValueError("a workspace may add patterns, but not include files with `!`")
-        if len(value) > _MOST_PATTERNS:
-            raise ValueError(f"a workspace may add {_MOST_PATTERNS} patterns, not {len(value)}")
-        return (*now, *value)
-    return value

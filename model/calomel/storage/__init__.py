@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 # Signals with which the system's own means stop a program.
 ENDING: Final = tuple(number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None)
@@ -211,8 +211,9 @@ def write_whole(path: Path, data: str | bytes, *, mode: int | None = None) -> No
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
-def read_regular(path: Path | str, most: int) -> bytes:
-    """The first bytes of a regular file, at most so many.
+@contextmanager
+def open_regular(path: Path | str) -> Iterator[BinaryIO]:
+    """A regular file, for reading.
 
     Raises OSError for anything else: a pipe keeps its reader waiting, and a device has no end.
     """
@@ -220,6 +221,12 @@ def read_regular(path: Path | str, most: int) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        yield file
+
+
+def read_regular(path: Path | str, most: int) -> bytes:
+    """The first bytes of a regular file, at most so many. Raises OSError as `open_regular` does."""
+    with open_regular(path) as file:
         return file.read(most)
 
 

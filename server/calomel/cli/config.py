@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import types
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from collections.abc import Iterator
+from typing import Any, Final
 
 import typer
 
 from calomel.cli.output import AsJson, Config, columns, markdown
-
-if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
 
 config = typer.Typer(help="Show settings.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -50,7 +45,7 @@ def path(file: Config = None) -> None:
 def reference() -> None:
     """Print a reference of all settings as Markdown.
 
-    It lists those of editors and server, with type, default and range.
+    It lists those of editors and server, with allowed values and default.
     """
     print(reference_page(), end="")
 
@@ -74,67 +69,28 @@ _SERVER: Final = """\
 Names in the table `[serve]` of your own `calomel.toml`, and environment variables.
 
 """
-_NAMES: Final = {bool: "true or false", int: "whole number", float: "number", str: "text", Path: "path"}
-_BOUNDS: Final = {"ge": "from {}", "gt": "above {}", "le": "to {}", "lt": "below {}"}
 
 
 def reference_page() -> str:
     """The page of `calomel config reference`."""
-    editors = markdown(("setting", "type", "default", "rules", "meaning"), _editors())
-    server = markdown(("setting", "variable", "type", "default", "bounds", "meaning"), _server())
+    from calomel.server.settings import ServeSettings, variable
+    from calomel.workspace.settings import TABLES
+
+    named = [(f"`{table}.{name}`", *row) for table, kind in TABLES.items() for name, *row in _rows(kind)]
+    served = [(f"`{name}`", f"`{variable(name)}`", *row, why) for name, *row, _, why in _rows(ServeSettings)]
+    editors = markdown(("setting", "allowed", "default", "workspace", "meaning"), named)
+    server = markdown(("setting", "variable", "allowed", "default", "meaning"), served)
     return "\n".join((_HEAD, _EDITORS + editors, _SERVER + server))
 
 
-def _editors() -> Iterator[tuple[str, ...]]:
-    from calomel.workspace.settings import Settings, allowed
+def _rows(table: type) -> Iterator[tuple[str, ...]]:
+    """Name, allowed values, default, right of a workspace and meaning of each setting of a table."""
+    from calomel.workspace.settings_reader import types_of, wanted
 
-    for section in dataclasses.fields(Settings):
-        kind = type(getattr(Settings(), section.name))
-        hints = get_type_hints(kind, include_extras=True)
-        for each in dataclasses.fields(kind):
-            _, number, low, high = allowed(hints[each.name])
-            rules = [] if number is None else [f"{low:,} to {high:,}"]
-            rules += [word for name, word in (("user", "yours"), ("limit", "limit")) if each.metadata[name]]
-            name, default = f"`{section.name}.{each.name}`", _default(getattr(kind(), each.name))
-            yield name, _type(hints[each.name]), default, ", ".join(rules), each.metadata["why"]
-
-
-def _server() -> Iterator[tuple[str, ...]]:
-    from calomel.server.settings import ServeSettings
-
-    prefix = ServeSettings.model_config.get("env_prefix", "")
-    for name, each in ServeSettings.model_fields.items():
-        names, why = (f"`{name}`", f"`{prefix}{name.upper()}`"), " ".join((each.description or "").split())
-        yield (*names, _type(each.annotation), _default(each.default), _bounds(each), why)
-
-
-def _bounds(field: FieldInfo) -> str:
-    bounds = [
-        shape.format(f"{getattr(rule, name):,}")
-        for rule in field.metadata
-        for name, shape in _BOUNDS.items()
-        if getattr(rule, name, None) is not None
-    ]
-    return " ".join(bounds)
-
-
-def _type(kind: Any) -> str:
-    """The type in words that users know."""
-    from pydantic import SecretStr
-
-    if kind in _NAMES or kind is SecretStr:
-        return _NAMES.get(kind, "text")
-    origin, inner = get_origin(kind), [each for each in get_args(kind) if each is not type(None)]
-    if origin is Literal:
-        return ", ".join(f"`{each}`" for each in inner)
-    if origin in {Union, types.UnionType}:
-        return ", or ".join(dict.fromkeys(_type(each) for each in inner))
-    if origin is tuple:
-        return "list of texts"
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return f"table of names, each {_type(inner[1])}"
-    # `Annotated`: the annotated type counts.
-    return _type(inner[0]) if inner else str(kind)
+    usual, kinds = table(), types_of(table)
+    for each in dataclasses.fields(usual):
+        right = "yours" if each.metadata["user"] else "limit" if each.metadata["limit"] else ""
+        yield each.name, wanted(kinds[each.name]), _default(getattr(usual, each.name)), right, each.metadata["why"]
 
 
 def _default(value: Any) -> str:

@@ -15,7 +15,8 @@ from calomel.cli.editor import VS_CODES, Here, mentioned, settings_of, zed_setti
 from calomel.infer.completer import CompleterError
 from calomel.infer.remote import is_loopback
 from calomel.suggest.silence import Silence, SilenceReason
-from calomel.workspace.settings import SettingProblem, Settings, load_settings
+from calomel.workspace.settings import Settings, load_settings
+from calomel.workspace.settings_reader import SettingProblem
 
 _ANSWER_SECONDS: Final = 5.0
 # Parts of an editor's own settings that are not settings of the language server.

@@ -101,7 +101,7 @@ def create_app(
     elif tokens is None:
         if settings.token is None:
             raise StartError("the server needs a token, or no-auth")
-        tokens = Tokens({"": settings.token.get_secret_value()})
+        tokens = Tokens({"": settings.token})
 
     in_folder, described = cache(lambda: describe(settings.model)), status.describe(settings.model)
     loader = ModelLoader(filler_factory, describing or in_folder)

@@ -7,6 +7,7 @@ with the same `X-Session-ID` on one of them, where their contexts are cached. Ne
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from ray import serve
@@ -49,10 +50,10 @@ def app(arguments: Mapping[str, str]) -> serve.Application:
         raise StartError("nobody would learn the fresh-token of a replica: set token or token-file")
     if settings.offline:
         raise StartError("offline does not hold for Ray Serve, whose processes connect to each other: unset it")
-    settings = settings.model_copy(update={"model": folder_of(settings.model)})
+    settings = replace(settings, model=folder_of(settings.model))
     # What is wrong with it is told here rather than by every replica.
     upstream_of(settings)
-    settings = settings.model_copy(update={"threads": settings.threads or max(1, processors() // replicas)})
+    settings = replace(settings, threads=settings.threads or max(1, processors() // replicas))
     tokens, _, _ = allowed_tokens(settings, terminal=False)
 
     def build() -> ASGIApp:

@@ -11,6 +11,7 @@ import socket
 import ssl
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -63,7 +64,7 @@ def serve(settings: ServeSettings, out: TextIO = sys.stdout) -> None:
     """
     turn_off_libraries()
     log_to(sys.stderr, settings.log_level)
-    settings = settings.model_copy(update={"model": folder_of(settings.model)})
+    settings = replace(settings, model=folder_of(settings.model))
     allowed, editors, words = allowed_tokens(settings, terminal=out.isatty())
     _check_tls(settings)
     app = build_app(settings, allowed)
@@ -187,7 +188,7 @@ def allowed_tokens(settings: ServeSettings, *, terminal: bool) -> tuple[Tokens |
     if settings.no_auth:
         return None, None, "No token: any program on this machine can connect. Runtime file: {runtime_file}"
     if settings.token is not None:
-        token = settings.token.get_secret_value()
+        token = settings.token
         return Tokens({"": token}), token, "Runtime file: {runtime_file}"
     if settings.fresh_token:
         token = tokens.new_token()

@@ -10,7 +10,7 @@ from calomel.infer.completer import CompleterError
 from calomel.infer.remote import is_loopback
 from calomel.infer.upstream.exchange import target_of
 from calomel.server.errors import StartError
-from calomel.server.settings import ServeSettings, load
+from calomel.server.settings import NAMES, ServeSettings, load
 
 if TYPE_CHECKING:
     from calomel.infer.in_process import EngineCompleter
@@ -27,9 +27,8 @@ def _client(address: str, settings: ServeSettings) -> UpstreamCompleter:
 
     if is_own(address, settings):
         raise StartError(f"upstream: {address} is this server's own address: name the server with the model")
-    key = None if settings.upstream_key is None else settings.upstream_key.get_secret_value()
     try:
-        return UpstreamCompleter(target_of(address, settings, key))
+        return UpstreamCompleter(target_of(address, settings, settings.upstream_key))
     except CompleterError as error:
         raise StartError(str(error)) from None
 
@@ -47,9 +46,8 @@ def upstream_at(address: str) -> UpstreamCompleter:
         StartError: nothing may be sent to that address, or a variable is wrong.
     """
     # Variables about how a server listens, or about a model of its own, are for another command.
-    others = (name for name in ServeSettings.model_fields if not name.startswith("upstream") and name != "offline")
-    given = {name: ServeSettings.model_fields[name].default for name in others}
-    given |= {"upstream": address, "no_auth": True, "port": 0}
+    others = (name for name in NAMES if not name.startswith("upstream") and name != "offline")
+    given = {**dict.fromkeys(others), "upstream": address, "no_auth": True, "port": 0}
     return _client(address, load(given, use_config=False).settings)
 
 
