@@ -15,9 +15,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 
 
 def answers(engine: Engine, context: Context) -> list[Any]:
-    """Of canvases of several lengths, alone and side by side, and of a draft."""
+    """Of canvases of two lengths, alone and side by side, and of a draft."""
     requests = [
-        Request(context, 12, (5, 9), policy="threshold:0.1"),
+        Request(context, 12, 9, policy="threshold:0.1"),
         Request(context[:40], 8, 8, policy="fixed:2"),
         Request(context[:9], 6, 6, policy="left_to_right"),
     ]
@@ -63,7 +63,7 @@ def test_steps_of_nearly_as_many_rows_are_compiled_once_and_long_chunks_not_at_a
     engine = start(model, prefill_chunk=SIZES[-1] + 1)
     assert len(range(1, 90)) * 3 > SIZES[-1]
     for length in (3, 4, 7):
-        engine.submit(Request((*range(1, 90),) * 3, length, (length,))).result(60)
+        engine.submit(Request((*range(1, 90),) * 3, length, length)).result(60)
 
     assert len(compiled) == 2  # before and behind attention
 
