@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 
 
 def answers(engine: Engine, context: Context) -> list[Any]:
-    """Of canvases of several lengths, alone and side by side, and of a draft."""
+    """Of canvases of two lengths, alone and side by side, and of a draft."""
     requests = [
         Request(context, 12, 9, policy="threshold:0.1"),
         Request(context[:40], 8, 8, policy="fixed:2"),

@@ -1,36 +1,21 @@
-"""POST /v1/edit/completions and /v1/apply/completions, with a model that decides by a script."""
+"""POST /v1/edit/completions, with a model that decides by a script."""
 
 from __future__ import annotations
 
-import ast
 import logging
-import random
 from dataclasses import asdict
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 from tests.server.conftest import Opener, events
-from tests.suggest.apply.made_snippets import by_definitions, by_hunks
 
 from calomel.prompts.parts import Excerpt
 
 URL = "/v1/edit/completions"
 
 
-APPLY = "/v1/apply/completions"
-
-
 REGION = "    return w<|cursor|> * height\n"
-
-
-ORIGINAL = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
-
-
-UPDATE = "# ... existing code ...\ndef two():\n    return 22\n"
-
-
-MERGED = "def one():\n    return 1\n\n\ndef two():\n    return 22\n"
 
 
 def prompt(region: str = REGION, history: str = "-def area(w, height):\n+def area(width, height):\n") -> str:
@@ -45,13 +30,6 @@ def prompt(region: str = REGION, history: str = "-def area(w, height):\n+def are
 def ask(content: Any = None, **fields: Any) -> dict[str, Any]:
     messages = [{"role": "user", "content": prompt() if content is None else content}]
     return {"model": "mercury-edit", "messages": messages, **fields}
-
-
-def merge(original: str = ORIGINAL, update: str = UPDATE, **fields: Any) -> dict[str, Any]:
-    return ask(
-        f"<|original_code|>\n{original}\n<|/original_code|>\n\n<|update_snippet|>\n{update}\n<|/update_snippet|>",
-        **fields,
-    )
 
 
 def test_a_stream_has_the_whole_answer_as_chat_chunks(client: TestClient) -> None:
@@ -114,130 +92,6 @@ def test_what_is_offered_is_remembered_and_counted_and_silence_is_counted_by_its
     assert find(silent["id"]) is None
     counted = client.get("/calomel/v1/status").json()["suggestions"]
     assert counted == {"shown": 1, "suppressed": {"empty": 1}}
-
-
-def test_a_stream_adds_up_to_the_merged_file(client: TestClient) -> None:
-    body = merge(stream=True, stream_options={"include_usage": True}, diffusing=False)
-    *chunks, done = events(client.post(APPLY, json=body))
-    assert done == "[DONE]"
-    assert "".join(choice["delta"]["content"] for chunk in chunks for choice in chunk["choices"]) == MERGED
-    assert [chunk["object"] for chunk in chunks] == ["chat.completion.chunk"] * 3
-    assert chunks[-1]["usage"]["prompt_tokens"] == 0
-
-
-def test_what_cannot_be_merged_comes_back_as_it_was_with_a_warning(client: TestClient) -> None:
-    answer = client.post(APPLY, json=merge(update="make it faster")).json()
-    assert answer["choices"][0]["message"]["content"] == ORIGINAL
-    assert "does not match a place" in answer["warning"]
-
-    assert streamed(client, merge(update="make it faster")) == (ORIGINAL, answer["warning"])
-
-
-def streamed(client: TestClient, body: dict[str, Any]) -> tuple[str, str | None]:
-    """What a stream adds up to, and its warning."""
-    chunks = events(client.post(APPLY, json={**body, "stream": True}))[:-1]
-    text = "".join(choice["delta"].get("content", "") for chunk in chunks for choice in chunk["choices"])
-    return text, chunks[-1]["warning"]
-
-
-@pytest.mark.parametrize(
-    ("original", "update"),
-    [
-        pytest.param(ORIGINAL, "def one():\n    return (1\n\n\ndef two():\n    return 2\n", id="the whole file"),
-        pytest.param(ORIGINAL, "def one():\n    return 1\n\n\ndef two():\n", id="the whole file, cut"),
-        pytest.param(ORIGINAL, UPDATE.replace("    return", "        pass\n    return"), id="indentation"),
-        pytest.param(ORIGINAL, UPDATE.replace("22", "'22"), id="an open string"),
-        pytest.param("try:\n    a()\nexcept E:\n    b()\n", "try:\n    a()\n    b()\n", id="try alone"),
-        pytest.param(
-            "".join(f"def f{n}(a, b):\n    if a:\n        return b\n    return {n}\n\n\n" for n in range(600))
-            + ORIGINAL,
-            "# ...\ndef f7(a, b):\n    if a:\n        return (b\n    return 7\n# ...\n",
-            id="a long file",
-        ),
-        pytest.param(
-            "export function one() {\n  return 1;\n}\n", "export function one() {\n  return 1;\n", id="TypeScript"
-        ),
-    ],
-)
-def test_no_file_gets_syntax_errors(client: TestClient, original: str, update: str) -> None:
-    answer = client.post(APPLY, json=merge(original, update)).json()
-    assert answer["choices"][0]["message"]["content"] == original
-    assert "syntax errors" in answer["warning"]
-    assert streamed(client, merge(original, update)) == (original, answer["warning"])
-
-
-def test_an_empty_file_becomes_anything(client: TestClient) -> None:
-    for update in ("# TODO\ncat a | wc -l\n", "# TODO\ndef one(:\n", "# TODO\n- a: {b\n"):
-        assert client.post(APPLY, json=merge("# TODO\n", update)).json()["choices"][0]["message"]["content"] == update
-
-
-def test_a_file_with_an_error_can_be_mended_and_edited_elsewhere(client: TestClient) -> None:
-    broken = ORIGINAL.replace("return 1", "return (1")
-    mended = client.post(APPLY, json=merge(broken, "def one():\n    return 1\n# ... existing code ...\n")).json()
-    assert (mended["choices"][0]["message"]["content"], mended["warning"]) == (ORIGINAL, None)
-    edited = client.post(APPLY, json=merge(broken, UPDATE)).json()
-    assert edited["choices"][0]["message"]["content"] == MERGED.replace("return 1", "return (1")
-
-
-def generated(rng: random.Random) -> str:
-    """A Python file of functions and a class."""
-    body = [
-        "x = {n}",
-        "if a:\n        b({n})\n    else:\n        c()",
-        "for i in a:\n        b(i)",
-        "return [\n        {n},\n    ]",
-    ]
-
-    def function(n: int) -> str:
-        inner = "\n".join("    " + line.format(n=n) for line in rng.choices(body, k=rng.randint(1, 4)))
-        return f"def f{n}(a, b):\n{inner}\n"
-
-    parts = [function(n) for n in range(rng.randint(1, 5))]
-    methods = "\n".join("    " + line if line else "" for line in function(9).split("\n"))
-    return "\n\n".join(["import os\n", *parts, f"class C:\n{methods.rstrip()}\n"])
-
-
-def mangled(text: str, rng: random.Random) -> str:
-    """The text as somebody might send it who made a mistake or two."""
-    lines = text.splitlines(keepends=True)
-    for _ in range(rng.randint(1, 3)):
-        at = rng.randrange(len(lines))
-        line = lines[at]
-        changed: list[list[str]] = [
-            [],
-            [line, line],
-            ["    " + line],
-            [line.removeprefix("    ")],
-            [line.rstrip("\n") + rng.choice(["(", "[", '"', '"""']) + "\n"],
-            ["# ... existing code ...\n"],
-            [line[: len(line) // 2].rstrip() + "\n"],
-        ]
-        lines[at : at + 1] = rng.choice(changed)
-        if not lines:
-            return "pass\n"
-    return "".join(lines)
-
-
-def test_a_file_that_parses_still_parses_whatever_the_update_is(client: TestClient) -> None:
-    rng = random.Random(4)
-    merged = 0
-    for _ in range(60):
-        original = generated(rng)
-        after = mangled(original, rng)
-        update = rng.choice(
-            [
-                after,
-                by_hunks(original, after, rng.randint(0, 3)),
-                by_definitions(original, after),
-                mangled(by_hunks(original, after, 2) or "pass\n", rng),
-            ]
-        )
-        answer = client.post(APPLY, json=merge(original, update)).json()
-        text = answer["choices"][0]["message"]["content"]
-        ast.parse(text)
-        assert streamed(client, merge(original, update)) == (text, answer["warning"])
-        merged += text != original
-    assert merged > 4
 
 
 @pytest.mark.parametrize("unit", ["\n", "-\n", "--- a\n+++ a\n", "\r\n"])

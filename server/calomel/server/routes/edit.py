@@ -6,6 +6,7 @@ Edit is in the OpenAPI document of 2026-07; apply is only in the published pages
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,8 +25,7 @@ from calomel.server.app_state import RequestContext, request_context, while_ther
 from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
 from calomel.server.middleware import protected_router
-from calomel.suggest.apply.merge import merge
-from calomel.suggest.apply.snippet import ApplyPrompt, ApplyPromptError, parse_apply
+from calomel.suggest.apply import ApplyPrompt, ApplyPromptError, merge, parse_apply
 
 _MERGES: Final = ThreadPoolExecutor(2, thread_name_prefix="calomel-merge")
 
@@ -140,7 +140,7 @@ async def create_edit_completion(body: EditRequest, request: Request) -> Respons
 
 @router.post("/v1/apply/completions", response_model=ApplyCompletion)
 async def create_apply_completion(body: ApplyRequest, request: Request) -> Response:
-    """Merge the snippet; if that is impossible, answer with the unchanged file and a warning."""
+    """Merge the snippet; if its place is not certain, answer with the unchanged file and a warning that says so."""
     try:
         prompt = await asyncio.to_thread(parse_apply, body.messages[0].content)
     except ApplyPromptError as error:
@@ -160,10 +160,13 @@ async def create_apply_completion(body: ApplyRequest, request: Request) -> Respo
 
 async def _merged(context: RequestContext, prompt: ApplyPrompt) -> Ended:
     """The merged file; no model is asked."""
-    began = time.monotonic()
-    # Seconds of work for the largest files: in a thread, so that the server can answer others meanwhile; only a few at
-    # a time, which leaves the processor to the engine. A merge that has not begun when its client leaves never does.
-    merged = await context.prepare(_MERGES, merge, prompt.original, prompt.update)
+    began, gone = time.monotonic(), threading.Event()
+    # In a thread, so that the server can answer others meanwhile; only a few at a time, which leaves the processor to
+    # the engine. A merge ends when its client leaves.
+    try:
+        merged = await context.prepare(_MERGES, merge, prompt.original, prompt.update, gone.is_set)
+    finally:
+        gone.set()
     context.answered(Spent(seconds=time.monotonic() - began))
     return Ended(merged.text, wire.Usage.count(0, 0, 0), warning=merged.warning)
 

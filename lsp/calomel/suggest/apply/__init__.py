@@ -1,1 +1,0 @@
-"""Merging a snippet with `... existing code ...` markers into its file."""
