@@ -56,6 +56,8 @@ _TOKEN: Final = re.compile(r"[\w+/=.~-]")
 _REMEMBERED: Final = 512
 # Lines around an excerpt's old place in which it is looked for; and the most lines that are compared.
 _REACH: Final = 200
+# This share of its lines must be there.
+_STILL: Final = 0.5
 _MOST_LINES: Final = 600
 # Seconds between two pieces of a long text that a server searches: a turn for its event loop.
 _PAUSE: Final = 0.001
@@ -358,9 +360,16 @@ class _Hiding:
             replace(each, before=line_feeds(each.before), after=line_feeds(each.after))
             for each in self._known.edits(name)
         ]
+        clean: tuple[Spans, Spans] = ((), ())
+        # How many of the oldest edits are known to hide nothing by themselves.
+        dirty = next((at for at, each in enumerate(edits) if self._own.get(_key(each)) != clean), len(edits))
         for version in self._versions_of(name):
             now, hidden = version.text, [*version.hidden]
-            for edit in reversed(edits):
+            for number, edit in reversed([*enumerate(edits)]):
+                if number < dirty and not hidden:
+                    for each in edits[: number + 1]:
+                        found.setdefault(each, clean)
+                    break
                 at = place_of(now, edit.start_line, edit.after)
                 if at is None:
                     continue
@@ -387,7 +396,7 @@ class _Hiding:
 
     def _own_spans(self, edit: Hunk, now: str, old: str, at: int) -> tuple[Spans, Spans]:
         """What the versions before and after an edit hide of its lines by themselves; searched once."""
-        key = (edit.path, edit.start_line, edit.before, edit.after)
+        key = _key(edit)
         spans = self._own.get(key)
         if spans is None:
             find = self._finder.spans
@@ -440,6 +449,10 @@ class _Hiding:
         return replace(draft, text=apply(_masked(plain, _within(inside, 0, len(plain))), edits_of(edits)))
 
 
+def _key(edit: Hunk) -> tuple[str, int, str, str]:
+    return edit.path, edit.start_line, edit.before, edit.after
+
+
 def carried(old: str, new: str, hidden: Iterable[Span]) -> Spans:
     """What `old` has to hide where it became `new`, of which `hidden` is hidden: what stood at those places.
 
@@ -475,18 +488,20 @@ def _pairs(old: str, new: str) -> Iterator[tuple[Span, Span]]:
 
 
 def _aligned(excerpt: Excerpt, version: _Version) -> Spans | None:
-    """What a version hides of an excerpt of an earlier one, by their common lines; None if it has none there."""
+    """What a version hides of an excerpt of an earlier one, by their common lines; None if most are not there."""
     olds, lines = split_lines(excerpt.text), split_lines(version.text)
     first = max(0, excerpt.start_line - _REACH)
     news = lines[first : excerpt.start_line + len(olds) + _REACH]
+    there = set(news)
     if len(olds) + len(news) > 2 * _MOST_LINES:
         return None
-    blocks = SequenceMatcher(None, olds, news, autojunk=False).get_opcodes()
-    if not any(tag == "equal" and any(line.strip() for line in olds[a:b]) for tag, a, b, _, _ in blocks):
+    if sum(line in there for line in olds) < _STILL * len(olds):
         return None
     start = sum(map(len, lines[:first]))
+    if not _within(version.hidden, start, start + sum(map(len, news))):
+        return ()
     found: list[Span] = []
-    for _, a, b, c, d in blocks:
+    for _, a, b, c, d in SequenceMatcher(None, olds, news, autojunk=False).get_opcodes():
         was, now = "".join(olds[a:b]), "".join(news[c:d])
         low, at = sum(map(len, olds[:a])), start + sum(map(len, news[:c]))
         inside = [
