@@ -305,16 +305,18 @@ def _columns(head: str) -> int:
 
 
 # What stands deeper than these: a list's item, a tag's content, what is in a bracket.
-_OPENS: Final = re.compile(r"[:{(\[]\s*\Z|:\s+[|>][+-]?\s*\Z|\b(?:do|then|else|begin|try)\s*\Z")
-_TAG: Final = re.compile(
-    r"<(?!(?:br|hr|img|input|link|meta)\b)([A-Za-z][\w.:-]*)(?:\s[^<>]*)?(?<![/=-])>(?!.*</\1)[^<>]*\Z"
+_OPENS: Final = re.compile(
+    r"[:{(\[]\s*\Z|:\s+[|>][+-]?\s*\Z|\b(?:do|then|else|begin|try)\s*\Z"
+    r"|\A\s*(?:local\s+)?(?:def|class|module|function|sub|proc)\b[^;{}=]*\Z"
 )
+_TAG: Final = re.compile(r"\s*<(?!(?:br|hr|img|input|link|meta)\b)[A-Za-z][\w.:-]*(?:\s[^<>]*)?(?<![/=-])>[^<>]*\Z")
 _ITEM: Final = re.compile(r"[ \t]*((?:[-*+]|\d+[.)]) +)\S")
 _GOES_ON_WITH: Final = re.compile(r"\s*(?:[.)\]}&|?:,=+*/<>-]|#|//|/\*)")
 # Has its body on the next line.
 _HEADS: Final = re.compile(r"\s*(?:if|else|for|while|do)\b")
 # What stands at the margin anyway, or closes what is open.
 _AT_MARGIN: Final = re.compile(r"[)\]}]|(?:case|default|else|public|private|protected)\b|\w+:\s*\Z|#\s?[a-z]+\b|</")
+_ENDS_BLOCK: Final = re.compile(r"[)\]}]|end\b|</")
 _PAIR: Final = re.compile(r"\s*[\"']?[\w.-]+[\"']?\s*:\s+\S")
 _ELEMENT: Final = re.compile(r"\s*<([\w.:-]+)\b.*(?:</\1>|/>)\s*\Z")
 
@@ -328,7 +330,7 @@ def _deeper(line: str, width: int) -> int:
     """By how many columns what a line opens stands deeper; 0 if it opens nothing."""
     item = _ITEM.match(line)
     code = re.split(r" (?:#|//)", line)[0]
-    if _OPENS.search(code) or _TAG.search(code):
+    if _OPENS.search(code) or _TAG.match(code):
         return width + (len(item[1]) if item else 0)
     return len(item[1]) if item else 0
 
@@ -403,7 +405,8 @@ def _lost(results: list[str], lines: list[str], prefix: str, suffix: str, langua
     if deeper:
         lead = second[: len(second) - deeper]
         below = next((line for line in LINE_END.split(suffix[:_FAR])[1:] if line.strip()), "")
-        if not braces and len(second) <= _USUAL_WIDTH and not indent_of(below) and not _ITEM.match(first):
+        unsure = not braces and len(second) <= _USUAL_WIDTH and not _ITEM.match(first)
+        if unsure and not indent_of(below) and not _ENDS_BLOCK.match(below):
             return ""  # it may as well be a block at the margin, whose lines stand deeper than in the rest of the file
         return lead if lead in {inner, *map(indent_of, above)} else ""
     if _goes_on(first, language_id, within=bool(opened)) or _HEADS.match(first) or inner != second:
