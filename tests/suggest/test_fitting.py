@@ -12,8 +12,8 @@ from tests.suggest.editor import editing
 from tests.suggest.rule import TEXTS, Case, broken, errors, hostile
 from tests.suggest.scripted_engine import ScriptedEngine
 
+from calomel.infer.cleaning import Hole, clean, hole_of
 from calomel.infer.completer import Fill, FillRequest
-from calomel.infer.fitting import HoleText
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.edit import Suggestion
@@ -93,32 +93,37 @@ SEAMS = {
         "func f() {\n\tif a {\n\t\tif ├b {\n\tc()\n}┤\n\t}\n}\n",
         "b {\n\t\t\tc()\n\t\t}",
     ),
+    "the line end in a docstring": (
+        "a.py",
+        '"""How much.\n\nOf several lines, the ├complete\n┤ones are kept; of a single one.\n"""\n\nimport re\n',
+        "complete\n",
+    ),
     "the tab of a recipe": ("Makefile", "all: a\n\tcc\n\na: b\n├    cc -o a┤\n", "\tcc -o a"),
 }
 
 
-def hole(path: str | None, case: str) -> tuple[HoleText, str]:
+def hole(path: str | None, case: str) -> tuple[Hole, str]:
     before, _, rest = case.partition("├")
     answer, _, after = rest.partition("┤")
-    return HoleText(before, after, path), answer
+    return hole_of(before, after, path), answer
 
 
 @pytest.mark.parametrize(("path", "case", "left"), CUT.values(), ids=CUT)
 def test_what_does_not_fit_is_cut_off(path: str | None, case: str, left: str) -> None:
     place, answer = hole(path, case)
-    assert place.fitted(answer, truncated=False) == left
+    assert clean(answer, place) == left
 
 
 @pytest.mark.parametrize(("path", "case", "made"), SEAMS.values(), ids=SEAMS)
 def test_an_answer_joins_what_stands_around_it(path: str | None, case: str, made: str) -> None:
     place, answer = hole(path, case)
-    assert place.fitted(answer, truncated=False) == made
+    assert clean(answer, place) == made
 
 
 @pytest.mark.parametrize(("path", "case"), KEPT.values(), ids=KEPT)
 def test_what_fits_stays(path: str | None, case: str) -> None:
     place, answer = hole(path, case)
-    assert place.fitted(answer, truncated=False) == answer
+    assert clean(answer, place) == answer
 
 
 @pytest.mark.parametrize(
@@ -131,7 +136,7 @@ def test_what_fits_stays(path: str | None, case: str) -> None:
 )
 def test_an_answer_that_was_cut_ends_with_a_whole_word(case: str, left: str) -> None:
     place, answer = hole("a.py", case)
-    assert place.fitted(answer, truncated=True) == left
+    assert clean(answer, place, ended=False) == left
 
 
 async def test_what_may_yet_repeat_the_text_behind_is_not_streamed(tokenizer: Tokenizer) -> None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, TypeVar
 from msgspec import Meta
 
 from calomel.engine import CanvasState, Constraint, Result, SamplingParams
-from calomel.infer.fitting import HoleText, hole_text
 from calomel.prompts.grammar import AnswerForm
 from calomel.prompts.parts import FileText, PromptParts, RegionBounds, line_feeds
 from calomel.prompts.tokenizer import TextTokenizer
@@ -139,7 +138,7 @@ class FillRequest(CompleteRequest):
             with a constraint.
         recall: text found elsewhere between the same neighbours may be the answer, if it is likelier right than the
             model's own; not with a temperature, penalties, a `policy` or a constraint.
-        fitted: what does not fit the hole is cut off the answer, see `calomel.infer.fitting`; not with a constraint,
+        fitted: what does not fit the hole is cut off the answer, see `calomel.infer.cleaning`; not with a constraint,
             and not with `min_tokens` above 1.
     """
 
@@ -151,13 +150,6 @@ class FillRequest(CompleteRequest):
     whole_word: bool = True
     recall: bool = True
     fitted: bool = False
-
-    @property
-    def hole(self) -> HoleText | None:
-        """The text around the hole, if the answer has to fit it."""
-        if not self.fitted or self.constraint is not None or self.min_tokens > 1:
-            return None
-        return hole_text(self.parts.prefix, self.parts.suffix, self.parts.path)
 
 
 @dataclass(frozen=True, slots=True)

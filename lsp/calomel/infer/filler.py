@@ -305,8 +305,7 @@ class Filler:
         candidate = recall(parts.prefix, parts.suffix, [excerpt.text for excerpt in (*parts.related, *parts.far)])
         if candidate is None:
             return None
-        text, hole = cut_at_stop(candidate.text, request.stop)[0], request.hole
-        candidate = replace(candidate, text=text if hole is None else hole.fitted(text, truncated=False))
+        candidate = replace(candidate, text=Cleaning(request).whole(candidate.text)[0])
         tokens = len(self.tokenizer.encode(candidate.text))
         if not max(1, request.min_tokens) <= tokens <= request.max_tokens:
             return None
@@ -415,7 +414,7 @@ class Filler:
 
     async def _aside(self, request: FillRequest, work: Callable[..., Fill], *args: object) -> Fill:
         """The result of `work`; in a thread if it has to fit the answer to the text around the hole."""
-        return work(*args) if request.hole is None else await asyncio.to_thread(work, *args)
+        return work(*args) if self._cleaning(request).hole is None else await asyncio.to_thread(work, *args)
 
     def _chosen(self, job: _Asked, last: Result, judged: Result | None = None) -> Fill:
         """The likelier one of the copy and the model's own answer; the latter if the copy was not judged in time.

@@ -1,7 +1,8 @@
-"""How an answer joins the text around its hole: with a blank between two words, and with the file's own indentation.
+"""How an answer joins the text around its hole: nothing comes twice, words stay apart, lines stand as in the file.
 
-A model ends with a word where a word follows, indents a line that stands indented already, and indents by what most
-files have. What an author wrote there stays as it is.
+A model begins the line of the cursor anew, ends with a word where a word follows, indents a line that stands indented
+already, loses the indentation of its first line, and indents by what most files have. What an author wrote there stays
+as it is.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import regex
 from calomel.code.languages import grammar_of, keywords
 from calomel.code.lines import LINE_END, indent_of
 from calomel.code.names import is_word
-from calomel.code.scan import has_to_go_on, knows, loose
+from calomel.code.scan import has_to_go_on, knows, loose, unmatched
 
 _LAST_WORD: Final = regex.compile(r"\w+\Z")
 _NEAR: Final = 200
@@ -28,7 +29,132 @@ _USUAL_WIDTH: Final = 4
 _WIDTHS: Final = (4, 2, 8, 3)
 
 
-def spaced(text: str, cut: str, prefix: str, suffix: str, language_id: str) -> str:
+def begun(text: str, prefix: str, suffix: str, language_id: str) -> str:
+    """An answer without what of the cursor's line it repeats, and with the file's indentation.
+
+    What is made of a line depends on the lines before it alone, and of the first one on the second, so that a growing
+    answer may be shown line by line.
+    """
+    head = LINE_END.split(prefix[-_FAR:])[-1]
+    if head.strip():
+        names = keywords(grammar_of(language_id))
+        text = _without_repeated(text, head, (prefix[: -len(head)], suffix), names)
+        text = text[_doubled(head, text, (prefix, suffix)) :]
+    return _indented(text, prefix, suffix, language_id)
+
+
+def needs_second_line(text: str, prefix: str) -> bool:
+    """Whether only the second line of an answer tells what is made of the indentation of its first one."""
+    head = LINE_END.split(prefix[-_FAR:])[-1]
+    if head or text[:1] in {" ", "\t"}:
+        return not head.strip() and text[:1] in {" ", "\t"}
+    above = _lines_above(prefix)
+    return any(map(indent_of, above)) or _deeper((above or [""])[-1], 1) > 0
+
+
+_TOKEN: Final = regex.compile(r"\w+|[^\w\s]")
+_NAME: Final = regex.compile(r"[^\W\d]\w*")
+_WORD: Final = regex.compile(r"[^\W\d]\w+")
+# Several words, but no operator with an operand.
+_PHRASE: Final = regex.compile(r"(?!(?:and|or)\b)[^\W\d]\w+(?:[ \t-]+[^\W\d]\w+)++")
+# Fewer letters than this may be intended: "a" before "a" is not a repetition.
+_MIN_LETTERS: Final = 3
+_OWN: Final = re.compile(r"(?<!\w)((?:self|this|cls)\.)\Z")
+# Words that may be doubled: `not not x`, `long long x`.
+_TWICE: Final = frozenset({"not", "long"})
+# What begins a comment, a heading, a quotation or an item of a list, with the blank behind it.
+_MARKER: Final = re.compile(r"(?:#+|//+!?|--|[-*+>]|\d+[.)])[ \t]+")
+# Statements and declarations stand in nothing like them; a call may stand in a call of the same function.
+_STATEMENT: Final = re.compile(r"\w\s+\w|(?<![=!<>])=(?!=)|\A(?:if|elif|for|foreach|while|until|switch|match|catch)\b")
+# A string, tag, directive or decorator that was begun has no other one in it.
+_ALONE: Final = frozenset("\"'<#@")
+# `name =`, `"name":`, `name :`
+_NAMED: Final = regex.compile(r"([\"'\x60]?)[^\W\d][\w.-]*\1\s*(?:=|(?<!:):)")
+
+
+def _without_repeated(text: str, head: str, around: tuple[str, str], names: frozenset[str]) -> str:
+    """`text` without a start that repeats the line before the cursor, or its last tokens.
+
+    They are a repetition only where twice they make no sense: two words that become one, a line begun in its middle, a
+    word behind itself, `name = name =`. `foo(foo(`, `x, x` and `--` are none.
+    """
+    own = _OWN.search(head)
+    if own is not None:
+        return text.removeprefix(own[1])
+    starts = [found.start() for found in _TOKEN.finditer(head)]
+    while True:
+        for start in starts:
+            again, said = head[start:].rstrip(), text if start > starts[0] else text.lstrip(" \t")
+            if said.startswith(again) and _is_repeated(again, head, said, around, names, whole=start == starts[0]):
+                left = said[len(again) :]
+                text = left.lstrip(" \t") if head[-1].isspace() else left
+                break
+        else:
+            return text
+
+
+def _is_repeated(
+    again: str, head: str, said: str, around: tuple[str, str], names: frozenset[str], *, whole: bool
+) -> bool:
+    """Whether `again`, the end of the line or the whole of it, is not meant where `said` begins with it."""
+    behind, apart = said[len(again) :], head[-1].isspace()
+    words, single = _WORD.findall(again), _NAME.fullmatch(again) is not None
+    goes_on = is_word(again[-1]) and is_word(behind[:1])
+    if apart and single:
+        return again not in _TWICE and re.match(r"[ \t]|\Z", behind) is not None
+    if not words:
+        marker = apart and _MARKER.fullmatch(head.lstrip()) and _MARKER.match(said)
+        return whole and not goes_on and bool(marker or _NAMED.fullmatch(again))
+    if is_word(head[-1]) and is_word(said[0]):  # two words become one
+        first = _WORD_BEHIND.findall(said)[0]
+        meant = _is_known(_LAST_WORD.findall(head)[-1] + first, around, names)
+        half = goes_on and single and not (whole and _is_known(first, around, names))
+        return not (meant or half or (single and len(again) < _MIN_LETTERS))
+    if _NAMED.fullmatch(again) or (apart and re.match(r"\s|\Z", behind) and _PHRASE.fullmatch(again)):
+        return True
+    return whole and (not goes_on or not apart) and _begins_anew(again, said, around[1], len(words))
+
+
+def _begins_anew(again: str, said: str, suffix: str, words: int) -> bool:
+    """Whether a line that an answer begins with as well is not meant to stand in itself, as `max(a, max(a, b))` may."""
+    if _STATEMENT.search(again) or (again[0] in _ALONE and is_word(again[-1])):
+        return True
+    if again[-1] not in "([{,":
+        return words > 1
+    first, rest = LINE_END.split(said)[0], LINE_END.split(suffix)[0]
+    nested, once = (any(unmatched(line + rest, "")) for line in (again + first, first))
+    return nested and not once
+
+
+_COMMENT: Final = re.compile(r"#|//|/\*|--|<!--|;|$", re.MULTILINE)
+_ALIGNED: Final = re.compile(r"(?<=\S) {2,}(?=\S)")
+
+
+def _doubled(before: str, after: str, around: tuple[str, str]) -> int:
+    """How many blanks of `after` stand behind the one that `before` ends with, and align nothing.
+
+    Two blanks are right before a comment, behind a full stop in a text that has them there, and in columns.
+    """
+    size = len(after) - len(after.lstrip(" "))
+    if not size or before[-1:] != " " or before[-2:-1].isspace() or _COMMENT.match(after, size):
+        return 0
+    if before.endswith(". ") and any(".  " in text for text in around):
+        return 0
+    above, below = LINE_END.split(around[0][-_FAR:])[-4:-1], LINE_END.split(around[1][:_FAR])[1:4]
+    column = len(LINE_END.split(before)[-1]) + size
+    return 0 if any(found.end() == column for line in above + below for found in _ALIGNED.finditer(line)) else size
+
+
+def apart(text: str, cut: str, prefix: str, suffix: str, language_id: str) -> str:
+    """`cut`, the start of the answer `text`, with one blank between two words at either side of it."""
+    made, near = _spaced(text, cut, prefix, suffix, language_id), prefix[-_FAR:]
+    left = made.rstrip(" ")
+    if not left or left == made or suffix[:1] != " " or suffix[1:2].isspace():
+        return made
+    return left if _doubled(f"{near}{left} ", made[len(left) :] + suffix[1:], (prefix, suffix)) else made
+
+
+def _spaced(text: str, cut: str, prefix: str, suffix: str, language_id: str) -> str:
     """`cut`, the start of the answer `text`, with a blank where one of its words would become one with a neighbour.
 
     Words stay joined where the joined word stands in the file, where a cursor splits a word, and where nothing says
@@ -58,11 +184,8 @@ def _is_known(word: str, around: tuple[str, str], names: frozenset[str]) -> bool
     return word in names or any(map(whole.search, around))
 
 
-def indented(text: str, prefix: str, suffix: str, language_id: str) -> str:
-    """An answer with the file's indentation, without that of its first line where the cursor has it already.
-
-    What is made of a line depends on the lines before it alone, so that a growing answer may be shown line by line.
-    """
+def _indented(text: str, prefix: str, suffix: str, language_id: str) -> str:
+    """An answer with the file's indentation, without that of its first line where the cursor has it already."""
     lines = LINE_END.split(text)
     head = LINE_END.split(prefix[-_FAR:])[-1]
     at_start = not head.strip()
@@ -75,9 +198,11 @@ def indented(text: str, prefix: str, suffix: str, language_id: str) -> str:
     if blanks != tabs:
         base = _columns(head)
         for row in range(0 if at_start else 1, len(lines)):
-            results[row] = _tabbed(leads, lines, row, base) if tabs else leads[row].expandtabs(width_of(around))
+            results[row] = _tabbed(leads, lines, row, base) if tabs else leads[row].expandtabs(_width_of(around))
     if at_start and head and leads[0]:
-        results[0] = _without_own(results[0], head, prefix, language_id)
+        results[0] = _without_own(results, lines, head, (prefix, suffix), language_id)
+    elif not head and not leads[0]:
+        results[0] = _lost(results, lines, prefix, suffix, language_id)
     if knows(language_id) and len(lines) > 1 and _begins_statement(prefix, lines[0], language_id):
         _nest(results, lines, indent_of(head) + (results[0] if at_start else ""), prefix, suffix)
     if results == leads:
@@ -123,6 +248,8 @@ def _nest(results: list[str], lines: list[str], base: str, prefix: str, suffix: 
                 # The answer is written as if its first line stood at the margin.
                 results[row:] = [base + lead for lead in results[row:]]
             step, usual = len(results[row]) - len(own), _step(prefix, suffix)
+            if not base and indent_of((_lines_above(prefix) or [""])[-1]):
+                return  # the first line may have lost its own indentation, and not the others
             if usual is not None and step in _WIDTHS:
                 results[row:] = [_scaled(lead, len(base), step, usual) for lead in results[row:]]
             return
@@ -154,9 +281,9 @@ def _step(prefix: str, suffix: str) -> int | None:
 _FAR: Final = 4096
 
 
-def width_of(text: str) -> int:
-    """By how many blanks a text is indented: how many its least indented lines have."""
-    return min((match.end() - match.start() for match in _BLANKS.finditer(text)), default=_USUAL_WIDTH)
+def _width_of(text: str, usual: int = _USUAL_WIDTH) -> int:
+    """By how many blanks a text is indented: how many its least indented lines have; `usual` without any."""
+    return min((match.end() - match.start() for match in _BLANKS.finditer(text)), default=usual)
 
 
 def _tabbed(leads: list[str], lines: list[str], row: int, base: int) -> str:
@@ -177,22 +304,112 @@ def _columns(head: str) -> int:
     return len(head) - len(head.lstrip("\t"))
 
 
-def _without_own(lead: str, head: str, prefix: str, language_id: str) -> str:
+# What stands deeper than these: a list's item, a tag's content, what is in a bracket.
+_OPENS: Final = re.compile(
+    r"[:{(\[]\s*\Z|:\s+[|>][+-]?\s*\Z|\b(?:do|then|else|begin|try)\s*\Z"
+    r"|\A\s*(?:local\s+)?(?:def|class|module|function|sub|proc)\b[^;{}=]*\Z"
+)
+_TAG: Final = re.compile(r"\s*<(?!(?:br|hr|img|input|link|meta)\b)[A-Za-z][\w.:-]*(?:\s[^<>]*)?(?<![/=-])>[^<>]*\Z")
+_ITEM: Final = re.compile(r"[ \t]*((?:[-*+]|\d+[.)]) +)\S")
+_GOES_ON_WITH: Final = re.compile(r"\s*(?:[.)\]}&|?:,=+*/<>-]|#|//|/\*)")
+# Has its body on the next line.
+_HEADS: Final = re.compile(r"\s*(?:if|else|for|while|do)\b")
+# What stands at the margin anyway, or closes what is open.
+_AT_MARGIN: Final = re.compile(r"[)\]}]|(?:case|default|else|public|private|protected)\b|\w+:\s*\Z|#\s?[a-z]+\b|</")
+_ENDS_BLOCK: Final = re.compile(r"[)\]}]|end\b|</")
+_PAIR: Final = re.compile(r"\s*[\"']?[\w.-]+[\"']?\s*:\s+\S")
+_ELEMENT: Final = re.compile(r"\s*<([\w.:-]+)\b.*(?:</\1>|/>)\s*\Z")
+
+
+def _lines_above(prefix: str) -> list[str]:
+    """The lines with text above the cursor's, as far as they are near."""
+    return [line for line in LINE_END.split(prefix[-_FAR:])[:-1] if line.strip()]
+
+
+def _deeper(line: str, width: int) -> int:
+    """By how many columns what a line opens stands deeper; 0 if it opens nothing."""
+    item = _ITEM.match(line)
+    code = re.split(r" (?:#|//)", line)[0]
+    if _OPENS.search(code) or _TAG.match(code):
+        return width + (len(item[1]) if item else 0)
+    return len(item[1]) if item else 0
+
+
+def _without_own(results: list[str], lines: list[str], head: str, around: tuple[str, str], language_id: str) -> str:
     """The indentation of an answer's first line without what stands before the cursor, if both are too much."""
-    above = [line for line in LINE_END.split(prefix[-_FAR:])[:-1] if line.strip()]
-    if not above or not knows(language_id):
+    lead, prefix, above = results[0], around[0][-_FAR:], _lines_above(around[0])
+    if not above:
         return lead
-    last = above[-1].split(" #" if language_id == "python" else " //")[0].rstrip()
-    around = loose(prefix, language_id)
-    if around.long or (around.waiting and around.waiting[-1] in (")]" if language_id != "python" else ")]}")):
+    unit = _USUAL_WIDTH if "\t" in head else _width_of("".join(around), 0)
+    here, own = (len(each.expandtabs(unit or _USUAL_WIDTH)) for each in (head, lead))
+    depth = len(indent_of(above[-1]).expandtabs(unit or _USUAL_WIDTH))
+    width = unit or (here - depth if here > depth else _USUAL_WIDTH)  # a level is there if nothing else tells its size
+    item = _ITEM.match(lines[0]) is not None and _ITEM.match(above[-1]) is not None
+    least = most = depth if item else depth + _deeper(above[-1], width)
+    opened = unmatched(prefix, language_id)[0]
+    if most == depth >= here and not item and _goes_on_deeper(above, prefix, language_id, within=bool(opened)):
+        most = depth + 2 * width
+    aligned = opened and here + own == len(LINE_END.split(prefix[: opened[-1][0]])[-1]) + 1
+    if aligned or (here + own <= most and not _is_absolute(results, lines, max(here, own), here + own, width)):
         return lead
-    width = width_of(prefix) if "\t" not in head else _USUAL_WIDTH
-    block = _OPENS_BLOCK.search(last) is not None
-    if not block and has_to_go_on(last):
-        return lead
-    size = len(indent_of(above[-1]).expandtabs(width)) + (width if block else 0)
-    here, own = len(head.expandtabs(width)), len(lead.expandtabs(width))
-    if here + own <= size:
-        return lead
-    left = max(0, size - here, own - here)
+    left = max(0, least - here, own - here)
     return lead[len(lead) - left :] if left and left < own and "\t" not in lead else "" if not left else lead
+
+
+def _goes_on_deeper(above: list[str], prefix: str, language_id: str, *, within: bool) -> bool:
+    """Whether the cursor's line continues the line above as the first one that does, so that it may stand deeper."""
+    if _in_text(prefix, language_id) or LINE_END.split(prefix)[-2] != above[-1]:
+        return False
+    before, last = (["", *above])[-2:]
+    again = _goes_on(before, language_id, within=within) and not _deeper(before, 1)
+    return _goes_on(last, language_id, within=within) and not (again and len(indent_of(before)) < len(indent_of(last)))
+
+
+def _in_text(prefix: str, language_id: str) -> bool:
+    """Whether the cursor is in a string or a comment of several lines."""
+    return knows(language_id) and loose(prefix, language_id).long
+
+
+def _goes_on(line: str, language_id: str, *, within: bool) -> bool:
+    """Whether a line is continued on the next one; in a bracket, what follows a comma is a line of its own."""
+    code = re.split(r" (?:#|//)", line)[0].rstrip()
+    if unmatched(code, language_id)[0]:
+        return True
+    return not within if code.endswith(",") else has_to_go_on(code) and not code.endswith(">")
+
+
+def _is_absolute(results: list[str], lines: list[str], absolute: int, relative: int, width: int) -> bool:
+    """Whether the line behind the first one tells that the first one's indentation is all of it."""
+    second = next((row for row in range(1, len(lines)) if lines[row].strip()), 0)
+    deeper = _deeper(lines[0], width)
+    depth = len(results[second].expandtabs(width)) - deeper
+    return bool(second and deeper) and depth == absolute < relative
+
+
+def _lost(results: list[str], lines: list[str], prefix: str, suffix: str, language_id: str) -> str:
+    """The indentation that an answer's first line has lost, if the line behind it has the file's; else none.
+
+    It is one that the lines above allow: that of a block which is open at the cursor.
+    """
+    row = next((row for row in range(1, len(lines)) if lines[row].strip()), 0)
+    above, first, second = _lines_above(prefix), lines[0], results[row]
+    if not row or not second or not above or not first.strip() or _AT_MARGIN.match(first):
+        return ""
+    braces = knows(language_id) and language_id != "python"
+    opened = unmatched(prefix[-_FAR:], language_id)[0]
+    if braces and not opened:
+        return ""
+    unit = 1 if second.startswith("\t") else _width_of(prefix + suffix)
+    inner = indent_of(above[-1]) + second[: _deeper(above[-1], unit)]
+    deeper = 1 if first.startswith("/*") and lines[row].lstrip().startswith("*") else _deeper(first, unit)
+    if deeper:
+        lead = second[: len(second) - deeper]
+        below = next((line for line in LINE_END.split(suffix[:_FAR])[1:] if line.strip()), "")
+        unsure = not braces and len(second) <= _USUAL_WIDTH and not _ITEM.match(first)
+        if unsure and not indent_of(below) and not _ENDS_BLOCK.match(below):
+            return ""  # it may as well be a block at the margin, whose lines stand deeper than in the rest of the file
+        return lead if lead in {inner, *map(indent_of, above)} else ""
+    if _goes_on(first, language_id, within=bool(opened)) or _HEADS.match(first) or inner != second:
+        return ""
+    alike = any(each.match(first) and each.match(lines[row]) for each in (_PAIR, _ELEMENT))
+    return inner if alike or (knows(language_id) and not _GOES_ON_WITH.match(lines[row])) else ""

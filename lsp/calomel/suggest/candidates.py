@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from calomel.context.builder import ContextBuilder
-from calomel.infer.cleaning import between
+from calomel.infer.cleaning import Hole, Refuses, clean
 from calomel.infer.completer import (
     CANVAS,
     Candidate,
@@ -23,7 +23,6 @@ from calomel.infer.completer import (
 )
 from calomel.infer.door import SECRET
 from calomel.infer.fitting import (
-    Refuses,
     changes_only_space,
     is_half_word,
     is_inert,
@@ -53,7 +52,7 @@ from calomel.workspace.workspace import Situation
 
 T = TypeVar("T")
 
-_FIRST_LINE: Final = re.compile(r"\s*\S[^\r\n]*")
+_WHOLE_LINE: Final = re.compile(r"\s*\S[^\r\n]*[\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,9 @@ def read_fill(
     if not candidate.text:
         return SilenceReason.EMPTY
     whole = with_line_ends_between(candidate.text, prefix, suffix)
-    text, cut_off = between(whole, prefix, suffix, language_id, refuses, ended=candidate.finish_reason == "stop")
+    hole, ended = Hole(prefix, suffix, language_id, refuses, judged=True), candidate.finish_reason == "stop"
+    text = clean(whole, hole, ended=ended)
+    cut_off = not ended and _WHOLE_LINE.match(whole) is None
     return Filled(text, max(0, len(whole) - len(text)), cut_off) if text else SilenceReason.REPEATS_ABOVE
 
 
@@ -232,10 +233,10 @@ class CandidateSource:
     def _first_line(self, snapshot: Snapshot, whole: Decision) -> Answered | None:
         """The same text up to the end of its first non-blank line; None if it has no more than that."""
         edit = whole.edits[0]
-        line = _FIRST_LINE.match(edit.text)
-        if len(whole.edits) > 1 or line is None or line[0].rstrip() == edit.text.rstrip():
+        line = _first_lines(edit.text, 1).rstrip()
+        if len(whole.edits) > 1 or line == edit.text.rstrip():
             return None
-        left = edit._replace(text=line[0].rstrip())
+        left = edit._replace(text=line)
         cut = whole.proposed.cut + len(edit.text) - len(left.text)
         return self.filter.decide("fill", snapshot, replace(whole.proposed, edits=(left,), cut=cut, cut_off=False))
 

@@ -226,7 +226,8 @@ def _ends_statement(proposal: Proposal) -> bool:
         return False
     if any(kind != "bracket" and at >= len(head) for kind, _, at in scan(head, proposal.language_id)):
         return False  # a comment or a string
-    if loose(head + new, proposal.language_id).waiting:
+    in_text = behind_string(proposal.text, start, proposal.language_id) != start
+    if in_text or loose(head + new, proposal.language_id).waiting:
         return False
     return said.endswith(";") or ("\n" in new[len(said) :] and not has_to_go_on(said))
 

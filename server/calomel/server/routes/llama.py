@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from starlette.responses import JSONResponse, Response
 
 from calomel.engine import DeadlineExceededError
+from calomel.infer.cleaning import Cleaning
 from calomel.infer.completer import CompleterError, FillRequest
 from calomel.infer.launch import version
 from calomel.prompts.fim_tokens import parse_fim
@@ -146,8 +147,8 @@ async def infill(body: InfillRequest, request: Request) -> Response:
                 return known(context, answer_format, nothing, (), stream=True)
             return _fields(body, answer(nothing))
         ending, text = answered(context, fill), indented(fill.text, body.n_indent or 0)
-        if text != fill.text and wanted.hole is not None:
-            text = await asyncio.to_thread(wanted.hole.fitted, text, truncated=False)
+        if text != fill.text:
+            text, _ = await asyncio.to_thread(Cleaning(wanted).whole, text)
         return _fields(body, answer(ending, text))
 
 
