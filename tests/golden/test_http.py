@@ -34,7 +34,7 @@ def total(prices):
 """
 APPLY = (
     "<|original_code|>\ndef add(a, b):\n    return a + b\n<|/original_code|>\n"
-    "<|update_snippet|>\ndef add(a: int, b: int):\n# ... existing code ...\n<|/update_snippet|>\n"
+    "<|update_snippet|>\n# ... existing code ...\ndef add(a, b):\n    return b + a\n<|/update_snippet|>\n"
 )
 
 
