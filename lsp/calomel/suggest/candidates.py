@@ -19,6 +19,7 @@ from calomel.infer.completer import (
     Draft,
     Kind,
     ModelInfo,
+    cut_at_stop,
     with_line_feeds,
 )
 from calomel.infer.door import SECRET
@@ -193,7 +194,8 @@ class CandidateSource:
             def refuses(new: str, candidate: Candidate = candidate) -> str | None:
                 return next(fired(proposal_of("fill", snapshot, Proposed(candidate, edits(new))), _CUTTING), None)
 
-            filled = read_fill(candidate, text[:offset], text[offset:], situation.language_id, refuses)
+            within = replace(candidate, text=cut_at_stop(candidate.text, stop)[0])  # drafts end at no stop string
+            filled = read_fill(within, text[:offset], text[offset:], situation.language_id, refuses)
             if isinstance(filled, SilenceReason):
                 best = better(best, filled)
                 continue
