@@ -38,7 +38,7 @@ from calomel.selectivity.sample import Sample
 from calomel.server.upstream import open_either
 from calomel.storage import write_whole
 from calomel.suggest.drafts.propose import drafts
-from calomel.suggest.judging import Decision
+from calomel.suggest.judging import Judged
 from calomel.suggest.silence import Silence
 from calomel.workspace.edits import edits_of
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
@@ -267,7 +267,7 @@ def _plain(moment: Moment, result: str | None, maker: str | None) -> Said:
     return Said(shown=True, right=moment.right(result), maker=maker)
 
 
-def moment_sample(moment: Moment, decision: Decision) -> Sample:
+def moment_sample(moment: Moment, decision: Judged) -> Sample:
     """A sample of a decision; `accepted` means right, as there is no user to accept it."""
     path = moment.story.path
     return Sample(

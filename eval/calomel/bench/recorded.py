@@ -29,7 +29,7 @@ from calomel.replay.events import Changed, Closed, Focused, Opened
 from calomel.report.result import Report, Table, Value, number_cell
 from calomel.storage.failures import cause
 from calomel.suggest.edit import Suggestion
-from calomel.suggest.judging import Decision
+from calomel.suggest.judging import Judged
 from calomel.suggest.silence import Silence
 from calomel.suggest.snapshot import Trigger
 from calomel.workspace.edits import edits_of
@@ -248,7 +248,7 @@ class _Asked:
     chain: Reply
     asked: int
     makers: tuple[str, ...]
-    decisions: tuple[Decision, ...]
+    decisions: tuple[Judged, ...]
 
 
 async def _ask(case: Case, model: _Recorded, settings: SuggestSettings, most: int) -> _Asked:
@@ -256,7 +256,7 @@ async def _ask(case: Case, model: _Recorded, settings: SuggestSettings, most: in
     room.play([event for event in case.log.events if isinstance(event, Opened | Changed | Closed | Focused)])
     room.settle()
     path, text, cursor, texts, makers, reason = case.scenario.file, case.text, case.offset, [], [], None
-    decisions: list[Decision] = []
+    decisions: list[Judged] = []
     for turn in range(most):
         model.document = text
         answer, _ = await room.ask(case.name, path, cursor, Trigger.EDIT if turn else Trigger.EXPLICIT)

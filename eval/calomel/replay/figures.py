@@ -343,7 +343,7 @@ MAKER_COUNTS: Final = ("proposed", "chosen", "shown", "accepted", "partly")
 def makers(ours: Sequence[Opportunity]) -> dict[str, dict[str, int]]:
     """Opportunities by maker and by what became of its proposals.
 
-    Proposed: the maker had one. Chosen: its proposal was the surest that the gate saw. Shown: a person saw it. Accepted
+    Judged: the maker had one. Chosen: its proposal was the surest that the gate saw. Shown: a person saw it. Accepted
     and partly: of those shown.
     """
     counts: dict[str, dict[str, int]] = {}

@@ -15,26 +15,26 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
 from calomel.infer.completer import Candidate, CompleteAnswer, Completer, CompleteRequest, ModelInfo
-from calomel.suggest.judging import Decision
+from calomel.suggest.judging import Judged
 
 
 class Decisions:
     """Remembers what a suggestion filter decided, as its `watch`."""
 
     def __init__(self) -> None:
-        self.all: list[Decision] = []
+        self.all: list[Judged] = []
 
-    def __call__(self, decision: Decision) -> None:
+    def __call__(self, decision: Judged) -> None:
         """Record one decision."""
         self.all.append(decision)
 
-    def surest(self, since: int = 0) -> Decision | None:
+    def surest(self, since: int = 0) -> Judged | None:
         """The surest of the decisions after the first `since`: one question may have several candidates."""
         return max(self.all[since:], key=lambda each: each.probability, default=None)
 
-    def about(self, candidate: Candidate) -> Decision | None:
+    def about(self, candidate: Candidate) -> Judged | None:
         """The decision about a candidate."""
-        return next((each for each in reversed(self.all) if each.proposed.candidate is candidate), None)
+        return next((each for each in reversed(self.all) if each.candidate is candidate), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from calomel.replay.opportunity import LogResult, Opportunity, ReplayOptions, Sh
 from calomel.replay.person import Moment, judge
 from calomel.replay.recorded import SampleBook, by_alternatives, numbers, raw_confidence, recorded_offers, shown
 from calomel.suggest.edit import Answer, Suggestion
-from calomel.suggest.judging import Decision
+from calomel.suggest.judging import Judged
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.snapshot import Trigger
 from calomel.suggest.suggester import Suggester
@@ -197,7 +197,7 @@ class Player:
             if superseded or isinstance(answer, Suggestion) or document.revision != question.revision:
                 return
 
-    def _watch(self, decision: Decision) -> None:
+    def _watch(self, decision: Judged) -> None:
         self._decisions(decision)
         if self._book is not None:
             self._book.see(decision)
@@ -281,7 +281,7 @@ class Player:
                 return True
         return False
 
-    def _judged(self, question: _Question, edits: Sequence[Edit], decision: Decision | None) -> Shown:
+    def _judged(self, question: _Question, edits: Sequence[Edit], decision: Judged | None) -> Shown:
         moment, edits = self._moment(question), tuple(edits)
         errors = parse_error_delta(moment.text, apply_edits(moment.text, edits), question.document.language_id)
         return shown(

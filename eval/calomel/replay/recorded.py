@@ -28,7 +28,7 @@ from calomel.replay.person import Moment, difference, judge
 from calomel.report.result import Report, Table, Value
 from calomel.selectivity.sample import Sample
 from calomel.suggest.edit import Suggestion
-from calomel.suggest.judging import Decision
+from calomel.suggest.judging import Judged
 from calomel.suggest.snapshot import Trigger
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.edits import edits_of, plan
@@ -44,12 +44,12 @@ def shown(verdict: Verdict, edits: tuple[Edit, ...], source: str, **more: Any) -
     return Shown(**told, edits=edits, source=source, **more)
 
 
-def raw_confidence(decision: Decision | None) -> float | None:
+def raw_confidence(decision: Judged | None) -> float | None:
     """How likely it is right; None if unknown."""
     return None if decision is None or not math.isfinite(decision.probability) else decision.probability
 
 
-def numbers(text: str, edits: Sequence[Edit], decision: Decision | None) -> dict[str, float]:
+def numbers(text: str, edits: Sequence[Edit], decision: Judged | None) -> dict[str, float]:
     """The signals known before the decision, by name; unknown and non-numeric ones are left out."""
     if decision is None:
         return {}
@@ -70,11 +70,11 @@ class SampleBook:
 
     log: ReplayLog
     samples: list[Sample] = field(default_factory=list)
-    _seen: list[Decision] = field(default_factory=list)
+    _seen: list[Judged] = field(default_factory=list)
     # The texts that the last question's candidates led to: while the person types along, the same ones come again.
     _goals: dict[tuple[str, str], set[int]] = field(default_factory=dict)
 
-    def see(self, decision: Decision) -> None:
+    def see(self, decision: Judged) -> None:
         """Note a candidate that was judged."""
         self._seen.append(decision)
 
@@ -101,7 +101,7 @@ class SampleBook:
         self._goals[moment.document, opportunity.kind] = goals
         self._seen.clear()
 
-    def _sample(self, moment: Moment, opportunity: Opportunity, found: Decision, verdict: Verdict) -> Sample:
+    def _sample(self, moment: Moment, opportunity: Opportunity, found: Judged, verdict: Verdict) -> Sample:
         return Sample(
             question=f"{opportunity.log}:{opportunity.entry}:{opportunity.kind}",
             kind=opportunity.kind,
@@ -355,7 +355,7 @@ async def filtered_offers(log: ReplayLog, aggressiveness: Aggressiveness = "bala
         SuggestSettings(aggressiveness=aggressiveness, debounce_seconds=0.0),
         rng=random.Random(0),  # noqa: S311 (names of suggestions)
     )
-    decisions: list[Decision] = []
+    decisions: list[Judged] = []
     suggester.filter.watch = decisions.append
     rows: list[OfferRow] = []
     for event in log.events:
@@ -374,7 +374,7 @@ async def filtered_offers(log: ReplayLog, aggressiveness: Aggressiveness = "bala
     return rows
 
 
-async def _row(suggester: Suggester, suggested: Suggested, uri: str, decisions: Sequence[Decision]) -> OfferRow:
+async def _row(suggester: Suggester, suggested: Suggested, uri: str, decisions: Sequence[Judged]) -> OfferRow:
     offer, edit = suggested.offer, suggested.offer.edits[0]
     fills = not offer.inline_edit and edit.start == edit.end
     if fills:

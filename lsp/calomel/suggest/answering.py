@@ -18,7 +18,7 @@ from calomel.suggest.candidates import CandidateSource, context_tokens
 from calomel.suggest.drafts.propose import continuation
 from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.elsewhere import drafts_elsewhere, others_of
-from calomel.suggest.judging import Decision
+from calomel.suggest.judging import Judged
 from calomel.suggest.offering import Offering
 from calomel.suggest.pace import Cooldown, Debounce, Latency, ModelRun, Permission, SingleFlight
 from calomel.suggest.recent import Past, past_of, standing
@@ -315,17 +315,17 @@ class Answering:
             return _failure(error)
         self.latency.add(self._model.clock() - began)
         model, state = snapshot.info.id, self.state(document.uri)
-        if isinstance(answer, Decision) and answer.reason is not None:
+        if isinstance(answer, Judged) and answer.reason is not None:
             # After a change, another question follows and finds it again in the new text.
             if self._is_open(document) and not run.outdated:
                 self.offering.hold_back(request, state, answer, model)
             answer = answer.reason
         # How far the cursor may move before the suggestion goes; the same for models with a small region.
         window = region_around(snapshot.text, request.offset, RegionBounds())
-        every = (answer, *(answer.others if isinstance(answer, Decision) else ()))
+        every = (answer, *(answer.others if isinstance(answer, Judged) else ()))
         entries = [Entry(request.kind, request.offset, each, window, model=model) for each in every]
         for rank, entry in reversed([*enumerate(entries)]):
-            if request.selected is None and (request.drafts is None or isinstance(answer, Decision)):
+            if request.selected is None and (request.drafts is None or isinstance(answer, Judged)):
                 # With a selected item, the answer is for a text that the document does not have: do not cache it. Nor
                 # cache a silence where only drafts were judged: the model may still have something there.
                 state.cache.put(snapshot.text, entry, rank)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from calomel.infer.completer import Kind
-from calomel.suggest.judging import Decision
+from calomel.suggest.judging import Judged
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.documents import TextChange
 from calomel.workspace.edits import Planned, apply, edits_of, rebase
@@ -39,7 +39,7 @@ class Entry:
 
     kind: Kind
     offset: int
-    decision: Decision | SilenceReason
+    decision: Judged | SilenceReason
     window: tuple[int, int] = (0, 0)
     edits: tuple[Planned, ...] | None = None
     agreed: bool = True
@@ -50,7 +50,7 @@ class Entry:
     original: tuple[Planned, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.original = self.decision.edits if isinstance(self.decision, Decision) else ()
+        self.original = self.decision.edits if isinstance(self.decision, Judged) else ()
         self.edits = self.original or None
 
     def changed(self, change: TextChange, *, continues: bool) -> None:

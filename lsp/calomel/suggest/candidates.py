@@ -37,8 +37,7 @@ from calomel.suggest.drafts.propose import region_texts
 from calomel.suggest.edit import with_line_ends_between, with_line_ends_like
 from calomel.suggest.judging import (
     Answered,
-    Decision,
-    Proposed,
+    Judged,
     SuggestionFilter,
     better,
     proposal_of,
@@ -185,14 +184,14 @@ class CandidateSource:
         stop = () if is_inert(line_rest(text[offset : offset + 4096])) else ("\n", "\r")
         answer = await self._ask("fill", snapshot, situation, stop=stop, drafts=snapshot.continuing)
         best: Answered | None = SilenceReason.SECRET if answer.reason == SECRET else None
-        decided: list[Decision] = []
+        decided: list[Judged] = []
         for candidate in answer.candidates:
 
             def edits(new: str) -> tuple[Planned, ...]:
                 return plan(snapshot.text, [TextEdit(start, end, item + new)])
 
             def refuses(new: str, candidate: Candidate = candidate) -> str | None:
-                return next(fired(proposal_of("fill", snapshot, Proposed(candidate, edits(new))), _CUTTING), None)
+                return next(fired(proposal_of("fill", snapshot, Judged(candidate, edits(new))), _CUTTING), None)
 
             within = replace(candidate, text=cut_at_stop(candidate.text, stop)[0])  # drafts end at no stop string
             filled = read_fill(within, text[:offset], text[offset:], situation.language_id, refuses)
@@ -205,7 +204,7 @@ class CandidateSource:
                     short, filled.cut + len(filled.text) - len(short), filled.cut_off and short == filled.text
                 )
             if filled.text.strip() or selected is None:  # the item alone is not a suggestion
-                proposed = Proposed(
+                proposed = Judged(
                     candidate,
                     edits(filled.text),
                     cut=filled.cut,
@@ -214,10 +213,10 @@ class CandidateSource:
                 )
                 decision = self.filter.decide("fill", snapshot, proposed)
                 best = better(best, decision)
-                decided += [decision] if isinstance(decision, Decision) else []
-        if isinstance(best, Decision) and shows(best) and selected is None:
+                decided += [decision] if isinstance(decision, Judged) else []
+        if isinstance(best, Judged) and shows(best) and selected is None:
             line = self._first_line(snapshot, best)
-            decided += [line] if isinstance(line, Decision) else []
+            decided += [line] if isinstance(line, Judged) else []
             best = with_others(best, decided) if len(decided) > 1 else best
         return best or SilenceReason.EMPTY
 
@@ -232,15 +231,15 @@ class CandidateSource:
         file = FileText(snapshot.text, snapshot.situation.offset - len(parts.prefix))
         await self._model(CompleteRequest("fill", parts, max_tokens=limit, max_context=most, ahead=True, file=file))
 
-    def _first_line(self, snapshot: Snapshot, whole: Decision) -> Answered | None:
+    def _first_line(self, snapshot: Snapshot, whole: Judged) -> Answered | None:
         """The same text up to the end of its first non-blank line; None if it has no more than that."""
         edit = whole.edits[0]
         line = _first_lines(edit.text, 1).rstrip()
         if len(whole.edits) > 1 or line == edit.text.rstrip():
             return None
         left = edit._replace(text=line)
-        cut = whole.proposed.cut + len(edit.text) - len(left.text)
-        return self.filter.decide("fill", snapshot, replace(whole.proposed, edits=(left,), cut=cut, cut_off=False))
+        cut = whole.cut + len(edit.text) - len(left.text)
+        return self.filter.decide("fill", snapshot, replace(whole, edits=(left,), cut=cut, cut_off=False))
 
     async def rewrite(
         self, snapshot: Snapshot, situation: Situation, region: tuple[int, int], drafts: Sequence[EditDraft] = ()
@@ -275,7 +274,7 @@ class CandidateSource:
             if isinstance(edits, SilenceReason):
                 best = better(best, edits)
                 continue
-            proposal = Proposed(
+            proposal = Judged(
                 candidate,
                 edits,
                 region,
@@ -298,7 +297,7 @@ class CandidateSource:
         """Text for the cursor that finishes an unfinished edit; other text is not offered."""
         before, behind = snapshot.text[: snapshot.situation.offset], snapshot.text[snapshot.situation.offset :]
         answered = await self.fill(snapshot)
-        if not isinstance(answered, Decision) or answered.reason is not None:
+        if not isinstance(answered, Judged) or answered.reason is not None:
             return answered
         at = len(before)
         new = "".join(edit.text for edit in answered.edits)
@@ -318,7 +317,7 @@ class CandidateSource:
         if not new or not candidate.text.startswith(new) or splits_word(new, candidate.text[len(new) :]):
             return SilenceReason.NO_CHANGE
         edits = plan(snapshot.text, [TextEdit(draft.start, draft.end, draft.text)])
-        return self.filter.decide("edit", snapshot, Proposed(candidate, edits))
+        return self.filter.decide("edit", snapshot, Judged(candidate, edits))
 
     async def _ask(
         self,

@@ -90,8 +90,8 @@ def _read(path: Path) -> Calibrator | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposed:
-    """One parsed candidate.
+class Judged:
+    """One candidate of an answer as edits, and what was decided about it.
 
     Attributes:
         candidate: what it came from.
@@ -102,6 +102,13 @@ class Proposed:
         drafted: for a draft.
         agreement: with the other candidates of the answer.
         accord: of the model and the rules.
+        kind: of the question; unset before the decision, like all that follows.
+        signals: what was known of it.
+        probability: of acceptance.
+        reason: why it is not shown; None if it may be.
+        filters: the filters that drop it; only the first one, except in an audit.
+        seconds: that filters and calibrator took.
+        others: alternatives that may be shown in its place, likeliest first.
     """
 
     candidate: Candidate
@@ -112,57 +119,34 @@ class Proposed:
     drafted: DraftSignals = field(default_factory=DraftSignals)
     agreement: CandidateAgreement = field(default_factory=CandidateAgreement)
     accord: Accord = field(default_factory=Accord)
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A proposal that was decided about.
-
-    Attributes:
-        proposed: the proposal.
-        kind: `fill` or `edit`.
-        signals: what was known of it.
-        probability: of acceptance.
-        reason: why it is not shown; None if it may be.
-        filters: the filters that drop it; only the first one, except in an audit.
-        seconds: that filters and calibrator took.
-        others: alternatives that may be shown in its place, likeliest first.
-    """
-
-    proposed: Proposed
-    kind: Kind
-    signals: OutcomeSignals
-    probability: float
+    kind: Kind = "fill"
+    signals: OutcomeSignals = field(default_factory=OutcomeSignals)
+    probability: float = 0.0
     reason: SilenceReason | None = None
     filters: tuple[str, ...] = ()
     seconds: float = 0.0
-    others: tuple[Decision, ...] = ()
-
-    @property
-    def edits(self) -> tuple[Planned, ...]:
-        """What it changes, in offsets of the question's text."""
-        return self.proposed.edits
+    others: tuple[Judged, ...] = ()
 
     @property
     def maker(self) -> str:
         """Who proposed it."""
-        return self.proposed.candidate.maker
+        return self.candidate.maker
 
 
 # The result of a question: what may be shown, what is held back, or why there is nothing.
-Answered = Decision | SilenceReason
+Answered = Judged | SilenceReason
 
 
 def shows(answer: Answered | None) -> bool:
     """Whether an answer may be shown."""
-    return isinstance(answer, Decision) and answer.reason is None
+    return isinstance(answer, Judged) and answer.reason is None
 
 
 # Alternatives to the first one: editors count them, and nobody looks through more.
 MOST_OTHERS: Final = 2
 
 
-def with_others(best: Decision, decisions: Iterable[Decision]) -> Decision:
+def with_others(best: Judged, decisions: Iterable[Judged]) -> Judged:
     """The best of several with its alternatives, without duplicates up to trailing white space."""
     distinct = {words_of(best.edits): best}
     for each in sorted(filter(shows, decisions), key=lambda each: -each.probability):
@@ -181,7 +165,7 @@ def better(one: Answered | None, other: Answered) -> Answered:
 
 
 def _rank(answer: Answered) -> tuple[int, float]:
-    return (1 + shows(answer), answer.probability) if isinstance(answer, Decision) else (0, 0.0)
+    return (1 + shows(answer), answer.probability) if isinstance(answer, Judged) else (0, 0.0)
 
 
 class SuggestionFilter:
@@ -209,7 +193,7 @@ class SuggestionFilter:
         self.calibrator = Calibrator()
         self.records = Records()
         self.model = Source("", "small")
-        self.watch: Callable[[Decision], None] | None = None
+        self.watch: Callable[[Judged], None] | None = None
         self.strict = False
         self.audit = False
         self._weights: str | None = None
@@ -247,7 +231,7 @@ class SuggestionFilter:
     def _wanted(self, language_id: str) -> Aggressiveness:
         return self.by_language.get(language_id, self.by_language.get("*", self.aggressiveness))
 
-    def decide(self, kind: Kind, snapshot: Snapshot, proposed: Proposed) -> Answered:
+    def decide(self, kind: Kind, snapshot: Snapshot, proposed: Judged) -> Answered:
         """Decide about one proposal. An explicit question gets an answer, sure or not."""
         began = time.perf_counter()
         candidate, edits = proposed.candidate, proposed.edits
@@ -277,7 +261,15 @@ class SuggestionFilter:
         reason = SilenceReason(refused[0]) if refused else None if sure else SilenceReason.LOW_CONFIDENCE
         signals = replace(signals, doubts=doubts, likely=probability)
         seconds = time.perf_counter() - began
-        decision = Decision(proposed, kind, signals, probability, reason, refused, seconds)
+        decision = replace(
+            proposed,
+            kind=kind,
+            signals=signals,
+            probability=probability,
+            reason=reason,
+            filters=refused,
+            seconds=seconds,
+        )
         if self.watch is not None:
             self.watch(decision)
         return reason if reason in _NOTHING else decision
@@ -302,7 +294,7 @@ class SuggestionFilter:
         return min(doubts, key=lambda doubt: self._probability(subject, (doubt,)))
 
 
-def _signals(kind: Kind, snapshot: Snapshot, proposed: Proposed) -> OutcomeSignals:
+def _signals(kind: Kind, snapshot: Snapshot, proposed: Judged) -> OutcomeSignals:
     text, cursor, edits = snapshot.text, snapshot.situation.offset, proposed.edits
     accepted, rejected = snapshot.decisions
     row = row_of(text, cursor)
@@ -324,7 +316,7 @@ def _signals(kind: Kind, snapshot: Snapshot, proposed: Proposed) -> OutcomeSigna
     )
 
 
-def proposal_of(kind: Kind, snapshot: Snapshot, proposed: Proposed) -> Proposal:
+def proposal_of(kind: Kind, snapshot: Snapshot, proposed: Judged) -> Proposal:
     """The proposal as the filters see it."""
     text, edits = snapshot.text, edits_of(proposed.edits)
 

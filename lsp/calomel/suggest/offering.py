@@ -10,7 +10,7 @@ from calomel.selectivity.filters import OF_PAST, fired
 from calomel.selectivity.proposal import Proposal
 from calomel.suggest.cache import Entry
 from calomel.suggest.edit import Suggestion, at_cursor, grouped, row_of, utf16_length
-from calomel.suggest.judging import MOST_OTHERS, Decision, SuggestionFilter, words_of
+from calomel.suggest.judging import MOST_OTHERS, Judged, SuggestionFilter, words_of
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.offers import Offer, Outcome
 from calomel.suggest.recent import Past
@@ -76,10 +76,10 @@ class Offering:
         """What may be inserted at the cursor instead of `first`, likeliest first."""
         text = request.document.text
         kept = [*state.cache.every(request.kind, text, request.offset)]
-        distinct: dict[object, tuple[Decision, str, tuple[Planned, ...]]] = {}
+        distinct: dict[object, tuple[Judged, str, tuple[Planned, ...]]] = {}
         for entry in kept if len(kept) > 1 else ():
             decision, chosen = entry.decision, entry.edits or ()
-            if isinstance(decision, Decision) and not state.rejected(text, chosen):
+            if isinstance(decision, Judged) and not state.rejected(text, chosen):
                 distinct.setdefault(words_of(chosen), (decision, entry.model, chosen))
         if not distinct:
             return ()
@@ -90,7 +90,7 @@ class Offering:
             for decision, model, chosen in likeliest
         )
 
-    def hold_back(self, request: Request, state: DocumentState, decision: Decision, model: str) -> None:
+    def hold_back(self, request: Request, state: DocumentState, decision: Judged, model: str) -> None:
         """Follow what is not offered, to learn its outcome; its edits are edits of the document's text."""
         document, text = request.document, request.document.text
         chosen = next(iter(_groups(request, decision.edits)), ())
@@ -107,7 +107,7 @@ class Offering:
     def _given(
         self,
         request: Request,
-        decision: Decision,
+        decision: Judged,
         model: str,
         chosen: tuple[Planned, ...],
         delivered: tuple[TextEdit, ...],
@@ -141,13 +141,13 @@ class Offering:
             edits=delivered,
             probability=offer.outcome.probability,
             cursor_after=end,
-            candidate=decision.proposed.candidate,
+            candidate=decision.candidate,
         )
 
     def _outcome(
         self,
         request: Request,
-        decision: Decision,
+        decision: Judged,
         model: str,
         chosen: tuple[Planned, ...],
         given: str,

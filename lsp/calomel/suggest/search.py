@@ -18,7 +18,7 @@ from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.drafts.evidence import EditDraft, LineEdit, evidence
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.drafts.rename import renamed_words
-from calomel.suggest.judging import Answered, Decision, better, shows
+from calomel.suggest.judging import Answered, Judged, better, shows
 from calomel.suggest.recent import standing
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Diagnostic, Snapshot
@@ -152,14 +152,14 @@ async def next_edits(source: CandidateSource, snapshot: Snapshot) -> list[Answer
         regions.append((max(start, low), min(end, high)))
         answered = await source.rewrite(snapshot, situation, regions[-1], proposed)
         best = better(best, answered)
-        if isinstance(answered, Decision) and answered.reason is None and _apart(answered, answers):
+        if isinstance(answered, Judged) and answered.reason is None and _apart(answered, answers):
             answers.append(answered)
         if len(regions) > _PLACES or (answers and within is None):
             break
     if snapshot.finishing and not answers and unfinished(snapshot):
         finished = await source.finish(snapshot)
         # If it is held back, a rewrite that is held back tells more.
-        if shows(finished) or not isinstance(best, Decision):
+        if shows(finished) or not isinstance(best, Judged):
             best = better(best, finished)
     return answers or [best or SilenceReason.NO_CHANGE]
 
@@ -178,7 +178,7 @@ async def agreed(source: CandidateSource, snapshot: Snapshot, proposed: Sequence
     held: Answered = SilenceReason.NOT_TRAINED_FOR_EDITS
     for draft in proposed[:_AGREED]:
         answer = await source.put(snapshot, draft)
-        if isinstance(answer, Decision):
+        if isinstance(answer, Judged):
             held = better(held, answer)
             if answer.reason is None:
                 break
@@ -203,7 +203,7 @@ def _likely(
     yield from (place.start for place in places if low <= place.start <= high)
 
 
-def _apart(decision: Decision, answers: Sequence[Answered]) -> bool:
+def _apart(decision: Judged, answers: Sequence[Answered]) -> bool:
     """Whether a decision touches none of those already found."""
-    others = [edit for each in answers if isinstance(each, Decision) for edit in each.edits]
+    others = [edit for each in answers if isinstance(each, Judged) for edit in each.edits]
     return all(edit.end < other.start or other.end < edit.start for edit in decision.edits for other in others)

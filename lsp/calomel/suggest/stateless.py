@@ -24,7 +24,7 @@ from calomel.infer.in_process import answer
 from calomel.prompts.edit_prompt import EditPrompt, same_file
 from calomel.prompts.parts import Hunk
 from calomel.suggest.candidates import CandidateSource, context_tokens
-from calomel.suggest.judging import Answered, Decision, SuggestionFilter, better, shows
+from calomel.suggest.judging import Answered, Judged, SuggestionFilter, better, shows
 from calomel.suggest.recent import past_of
 from calomel.suggest.search import next_edits
 from calomel.suggest.silence import SilenceReason
@@ -106,7 +106,7 @@ class RegionAnswer:
     """
 
     text: str
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[Judged, ...] = ()
     edits: tuple[TextEdit, ...] = ()
     reason: SilenceReason | None = None
     work: ModelWork = field(default_factory=ModelWork)
@@ -166,10 +166,10 @@ class EditService:
             if error.code != "timeout":
                 raise
             answered = [SilenceReason.TIMEOUT]
-        decisions = tuple(each for each in answered if isinstance(each, Decision) and each.reason is None)
+        decisions = tuple(each for each in answered if isinstance(each, Judged) and each.reason is None)
         if not decisions:
             silent = answered[0]
-            reason = silent.reason if isinstance(silent, Decision) else silent
+            reason = silent.reason if isinstance(silent, Judged) else silent
             return RegionAnswer(shown.region, reason=reason, work=ModelWork.of(done))
         edits = tuple(sorted(edit for each in decisions for edit in edits_of(each.edits)))
         start = len(shown.prefix)
@@ -233,7 +233,7 @@ async def _look(source: CandidateSource, snapshot: Snapshot, *, fills: bool) -> 
         return answers
     filled = await source.fill(snapshot)
     start, end = within
-    if isinstance(filled, Decision) and not all(start <= edit.start and edit.end <= end for edit in filled.edits):
+    if isinstance(filled, Judged) and not all(start <= edit.start and edit.end <= end for edit in filled.edits):
         filled = SilenceReason.WRONG_REGION
     return [better(filled, answers[0])]
 
