@@ -323,12 +323,12 @@ def draft(at: str, new: str, maker: str = "rename", support: int = 1) -> EditDra
 
 def test_a_region_becomes_what_all_drafts_of_one_maker_make_of_it_or_one_alone() -> None:
     found = region_texts(TEXT, 0, 10, [draft("a(x", "a(y", support=2), draft("b(x", "b(y"), draft("c(x", "c(y")])
-    assert [(each.draft.text, each.draft.maker, each.support) for each in found] == [
+    assert [(each.text, each.maker, signals.support) for each, signals in found.items()] == [
         ("a(y)\nb(y)\n", "rename", 1), ("a(y)\nb(x)\n", "rename", 2), ("a(x)\nb(y)\n", "rename", 1),
     ]  # fmt: skip
 
 
 def test_a_new_line_belongs_to_the_lines_behind_it() -> None:
     new = EditDraft(5, 5, "n()\n", "repeated")
-    assert region_texts(TEXT, 0, 5, [new]) == ()
-    assert [each.draft.text for each in region_texts(TEXT, 5, 10, [new])] == ["n()\nb(x)\n"]
+    assert region_texts(TEXT, 0, 5, [new]) == {}
+    assert [each.text for each in region_texts(TEXT, 5, 10, [new])] == ["n()\nb(x)\n"]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from calomel.context.builder import ContextBuilder
@@ -55,27 +54,13 @@ T = TypeVar("T")
 _WHOLE_LINE: Final = re.compile(r"\s*\S[^\r\n]*[\r\n]")
 
 
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """Text to insert.
-
-    Attributes:
-        text: with the line ends of the document at that place.
-        cut: characters of the model's answer that were dropped.
-        cut_off: it ends within a line because the model reached its limit.
-    """
-
-    text: str
-    cut: int = 0
-    cut_off: bool = False
-
-
 def read_fill(
     candidate: Candidate, prefix: str, suffix: str, language_id: str, refuses: Refuses
-) -> Filled | SilenceReason:
+) -> tuple[str, int, bool] | SilenceReason:
     """The answer between `prefix` and `suffix`, the whole text before and after the cursor.
 
-    What does not fit there is cut off (`calomel.infer.cleaning`); whether it is any good is not decided here.
+    What does not fit there is cut off (`calomel.infer.cleaning`); whether it is any good is not decided here. Returns
+    the text, how many characters were cut off, and whether it ends within a line because the model reached its limit.
     """
     if candidate.finish_reason == "unlikely":
         return SilenceReason.LOW_CONFIDENCE
@@ -85,7 +70,7 @@ def read_fill(
     hole, ended = Hole(prefix, suffix, language_id, refuses, judged=True), candidate.finish_reason == "stop"
     text = clean(whole, hole, ended=ended)
     cut_off = not ended and _WHOLE_LINE.match(whole) is None
-    return Filled(text, max(0, len(whole) - len(text)), cut_off) if text else SilenceReason.REPEATS_ABOVE
+    return (text, max(0, len(whole) - len(text)), cut_off) if text else SilenceReason.REPEATS_ABOVE
 
 
 def region_parts(parts: PromptParts, text: str, offset: int, start: int, end: int, cursor: int | None) -> PromptParts:
@@ -198,19 +183,13 @@ class CandidateSource:
             if isinstance(filled, SilenceReason):
                 best = better(best, filled)
                 continue
+            new, cut, cut_off = filled
             if snapshot.lines is not None:
-                short = _first_lines(filled.text, snapshot.lines)
-                filled = Filled(
-                    short, filled.cut + len(filled.text) - len(short), filled.cut_off and short == filled.text
-                )
-            if filled.text.strip() or selected is None:  # the item alone is not a suggestion
-                proposed = Judged(
-                    candidate,
-                    edits(filled.text),
-                    cut=filled.cut,
-                    cut_off=filled.cut_off,
-                    agreement=agreement_of(candidate, answer),
-                )
+                short = _first_lines(new, snapshot.lines)
+                new, cut, cut_off = short, cut + len(new) - len(short), cut_off and short == new
+            if new.strip() or selected is None:  # the item alone is not a suggestion
+                agreement = agreement_of(candidate, answer)
+                proposed = Judged(candidate, edits(new), cut=cut, cut_off=cut_off, agreement=agreement)
                 decision = self.filter.decide("fill", snapshot, proposed)
                 best = better(best, decision)
                 decided += [decision] if isinstance(decision, Judged) else []
@@ -255,13 +234,7 @@ class CandidateSource:
         own = snapshot.explicit or not hopeless
         if not own and not proposed:
             return SilenceReason.NOT_ASKED
-        texts = tuple(replace(each.draft, text=line_feeds(each.draft.text)) for each in proposed)
-        answer = await self._ask("edit", snapshot, situation, region=region, drafts=texts, own=own)
-        counts = Counter(draft.maker for draft in drafts)
-        signals = {
-            (draft.text, draft.maker): DraftSignals(each.support, each.likeness, counts[draft.maker])
-            for draft, each in zip(texts, proposed, strict=True)
-        }
+        answer = await self._ask("edit", snapshot, situation, region=region, drafts=tuple(proposed), own=own)
         read = [(each, read_rewrite(each, situation.text, start, end)) for each in answer.candidates]
         # What a model makes of a region speaks for a rule or against it, if it was trained to rewrite regions.
         trained = not answer.judged and self.filter.model.kind in {"edits", "hosted"}
@@ -279,7 +252,7 @@ class CandidateSource:
                 edits,
                 region,
                 cut_off=candidate.finish_reason != "stop",
-                drafted=signals.get((candidate.text, candidate.maker), DraftSignals()),
+                drafted=proposed.get(Draft(candidate.text, candidate.maker), DraftSignals()),
                 agreement=agreement_of(candidate, answer, line_feeds(old)),
                 accord=(
                     Accord()

@@ -7,9 +7,9 @@ line.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
@@ -18,7 +18,7 @@ from calomel.code.names import Names, names_of
 from calomel.code.scopes import around
 from calomel.infer.completer import Draft
 from calomel.infer.recall import recall
-from calomel.prompts.parts import Hunk, common_suffix
+from calomel.prompts.parts import Hunk, common_suffix, line_feeds
 from calomel.selectivity.analogy import expected
 from calomel.suggest.drafts.arguments import MAKER as ARGUMENTS
 from calomel.suggest.drafts.arguments import arguments, awaited, strays
@@ -29,6 +29,7 @@ from calomel.suggest.drafts.substitution import substitution
 from calomel.suggest.drafts.template import MAKER as TEMPLATE
 from calomel.suggest.drafts.template import template
 from calomel.suggest.recent import standing
+from calomel.suggest.signals import DraftSignals
 from calomel.workspace.documents import Document
 from calomel.workspace.edits import Planned, TextEdit, apply, trimmed
 from calomel.workspace.longest_match import LongestMatch
@@ -82,28 +83,22 @@ _MOST_TEXTS: Final = 6
 _TOGETHER: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class RegionText:
-    """A text for the model to judge, with the least support and the least likeness of its drafts."""
-
-    draft: Draft
-    support: int
-    likeness: float = 1.0
-
-
-def region_texts(text: str, start: int, end: int, drafts: Iterable[EditDraft]) -> tuple[RegionText, ...]:
-    """The texts that `text[start:end]` could become, best first: with all drafts of a maker, then with each alone.
+def region_texts(text: str, start: int, end: int, drafts: Sequence[EditDraft]) -> dict[Draft, DraftSignals]:
+    r"""The texts that `text[start:end]` could become, best first: with all drafts of a maker, then with each alone.
 
     Args:
         text: the document's.
         start: where the region starts.
         end: where it ends.
         drafts: of the document, best first.
+
+    Returns them with \n for line ends, and the least support and likeness of the drafts that make each.
     """
+    counts = Counter(draft.maker for draft in drafts)
     inside = [
         draft for draft in drafts if start <= draft.start and draft.end <= end and draft.start < max(end, start + 1)
     ]
-    found: dict[str, RegionText] = {}
+    found: dict[str, tuple[Draft, DraftSignals]] = {}
     for draft in inside:
         together = [draft]
         for other in inside:
@@ -115,8 +110,9 @@ def region_texts(text: str, start: int, end: int, drafts: Iterable[EditDraft]) -
             new = apply(text[start:end], edits)
             if new != text[start:end]:
                 support, likeness = min(each.support for each in chosen), min(each.likeness for each in chosen)
-                found.setdefault(new, RegionText(Draft(new, draft.maker), support, likeness))
-    return tuple(islice(found.values(), _MOST_TEXTS))
+                signals = DraftSignals(support, likeness, counts[draft.maker])
+                found.setdefault(new, (Draft(line_feeds(new), draft.maker), signals))
+    return dict(islice(found.values(), _MOST_TEXTS))
 
 
 def _apart(one: EditDraft, other: EditDraft) -> bool:
