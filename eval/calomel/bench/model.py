@@ -320,10 +320,9 @@ def open_model(
     *,
     device: str = "cpu",
     threads: int | None = None,
-    dtype: str | None = None,
     quantize: Literal["int8"] | None = None,
 ) -> Iterator[OpenModel]:
-    """Load a checkpoint of any family, `dtype` as in "bfloat16" or None for the engine's choice; closes it at the end.
+    """Load a checkpoint of any family; closes it at the end.
 
     `quantize` is for weights in eight bits.
 
@@ -331,7 +330,7 @@ def open_model(
         CheckpointError: the folder does not hold a checkpoint, or one that is too large for this device.
     """
     place = checkpoint_folder(folder)
-    filler = open_filler(place, device, threads, dtype=dtype, quantize=quantize)
+    filler = open_filler(place, device, threads, quantize=quantize)
     try:
         yield OpenModel(place, weights_hash(place), filler.engine, filler.tokenizer, filler)
     finally:

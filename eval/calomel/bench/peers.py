@@ -106,12 +106,10 @@ class Moment:
     """A rest of a line to fill.
 
     Attributes:
-        place: shared by the moments whose prompts begin alike.
         related: excerpts placed before the file.
         hole: the line, within its file.
     """
 
-    place: str
     related: tuple[Excerpt, ...]
     hole: Hole
 
@@ -304,7 +302,7 @@ def _places(
         if len(holes) == moments:
             room = context - tokens(file.text) - SPARE_TOKENS
             related = _related(file, own, room, tokens)
-            found.append([Moment(f"{file.package}:{file.path}", related, hole) for hole in holes])
+            found.append([Moment(related, hole) for hole in holes])
     return found
 
 

@@ -69,8 +69,7 @@ class Suggestion:
     Attributes:
         id: its name in commands and outcomes. Typing into a suggestion shortens it and keeps its id.
         uri: of the document.
-        version: the editor's version of the document that the offsets refer to.
-        revision: our own revision of the same text.
+        revision: of the document whose text the offsets refer to.
         kind: `fill` inserts at the cursor, `edit` rewrites lines.
         edits: sorted, not adjacent, all in offsets of the same text.
         probability: of acceptance, as estimated by the calibrator; 0 to 1.
@@ -85,7 +84,6 @@ class Suggestion:
 
     id: str
     uri: str
-    version: int | None
     revision: int
     kind: Kind
     edits: tuple[TextEdit, ...]

@@ -135,7 +135,6 @@ class Offering:
         return Suggestion(
             id=offer.outcome.id,
             uri=document.uri,
-            version=document.version,
             revision=document.revision,
             kind=request.kind,
             edits=delivered,

@@ -44,8 +44,6 @@ class Diagnostic:
 
     start: int
     end: int
-    message: str
-    severity: str = "error"
 
 
 @dataclass(frozen=True, slots=True)
