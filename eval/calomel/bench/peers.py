@@ -24,8 +24,7 @@ from calomel.bench.peer_engines import Offer, Peer, open_peers
 from calomel.infer.completer import FillRequest, cut_at_stop
 from calomel.infer.filler import own_renderer
 from calomel.prompts.own import ContextRenderer
-from calomel.prompts.parts import Excerpt, PromptParts
-from calomel.replay.events import common
+from calomel.prompts.parts import Excerpt, PromptParts, common_prefix
 from calomel.report.heldout import HeldoutFile, Hole, read_heldout
 from calomel.report.result import (
     Flat,
@@ -343,7 +342,7 @@ def measure(
             case[contender.name] = Measured(
                 (clock() - began) * 1e3,
                 (processor() - busy) * 1e3,
-                common(answer.text, truth),
+                common_prefix(answer.text, truth),
                 answer.text.rstrip() == truth.rstrip(),
                 answer.prompt,
                 answer.read,

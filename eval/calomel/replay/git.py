@@ -21,7 +21,7 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import LCSseq
 
 from calomel.code.lines import split_lines
-from calomel.prompts.parts import Edit
+from calomel.prompts.parts import Edit, changed_span
 from calomel.replay.events import (
     Changed,
     Checks,
@@ -34,7 +34,6 @@ from calomel.replay.events import (
     Selected,
     apply_edits,
     language_of,
-    shared_ends,
 )
 from calomel.workspace.privacy import content_refusal, generated_by_name
 
@@ -67,8 +66,8 @@ def hunks_between(path: str, before: str, after: str) -> list[Hunk]:
         starts.append(starts[-1] + len(each))
     found: list[Hunk] = []
     # The common prefix and suffix are most of a file.
-    head, tail = shared_ends(old, new)
-    first, last = old[head : len(old) - tail], new[head : len(new) - tail]
+    head, end, new_end = changed_span(old, new)
+    first, last = old[head:end], new[head:new_end]
     for block in LCSseq.opcodes(first, last):
         if block.tag == "equal":
             continue
@@ -155,11 +154,10 @@ def _paired(hunk: Hunk) -> int:
 
 
 def _edited(old: str, new: str, at: int, chance: random.Random) -> Iterator[Stroke]:
-    head, tail = shared_ends(old, new)
-    removed = len(old) - tail - head
-    if removed:
-        yield Stroke(Edit(at + head, at + head + removed, ""), LINE_SECONDS)
-    yield from typed(new[head : len(new) - tail], at + head, chance)
+    head, end, new_end = changed_span(old, new)
+    if end > head:
+        yield Stroke(Edit(at + head, at + end, ""), LINE_SECONDS)
+    yield from typed(new[head:new_end], at + head, chance)
 
 
 def _written(line: str, at: int, chance: random.Random) -> Iterator[Stroke]:

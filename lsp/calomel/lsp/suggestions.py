@@ -21,11 +21,11 @@ from calomel.infer.completer import Kind
 from calomel.lsp.client import CODE_ACTION_KIND
 from calomel.lsp.protocol import Editor, read
 from calomel.lsp.text_sync import Cursor, TextSync
-from calomel.suggest.edit import Suggestion, utf16_length
+from calomel.suggest.edit import Suggestion
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.snapshot import Diagnostic, Selected, Trigger
 from calomel.suggest.suggester import Suggester
-from calomel.workspace.documents import Document
+from calomel.workspace.documents import Document, utf16_length
 from calomel.workspace.edits import TextEdit, joined
 
 TITLE: Final = "Accept the suggestion"

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from calomel.infer.completer import Fill, Kind
 from calomel.suggest.offers import Outcome, OutcomeKind, OutcomeSink
 from calomel.suggest.signals import OutcomeSignals
+from calomel.workspace.documents import utf16_length
 
 if TYPE_CHECKING:
     from calomel.infer.chat import Reply
@@ -91,7 +92,7 @@ class Deliveries:
             model=model,
             probability=probability,
             visible_seconds=0.0,
-            length=len(text.encode("utf-16-le", "surrogatepass")) // 2,
+            length=utf16_length(text),
             accepted_length=0,
             text=text,
             signals=signals,
