@@ -251,12 +251,10 @@ class Repository:
         self._folder = folder
         self._run("rev-parse", "--git-dir")
 
-    def commits(self, count: int, revision: str = "HEAD") -> list[Commit]:
-        """The newest commits up to a revision, newest first."""
+    def commits(self, count: int) -> list[Commit]:
+        """The newest commits, newest first."""
         form = "--format=%H%x00%P%x00%an%x00%s"
-        output = self._run(
-            "log", f"--max-count={count}", form, "--no-show-signature", "--end-of-options", revision, "--"
-        )
+        output = self._run("log", f"--max-count={count}", form, "--no-show-signature", "--end-of-options", "HEAD", "--")
         found = (line.split("\0") for line in output.decode("utf-8", "replace").splitlines())
         return [Commit(name, tuple(parents.split()), author, subject) for name, parents, author, subject in found]
 
@@ -331,20 +329,19 @@ class LeftOut:
     reason: str
 
 
-def read_git(folder: Path, commits: int = 50, revision: str = "HEAD") -> Iterator[ReplayLog | LeftOut]:
+def read_git(folder: Path, commits: int = 50) -> Iterator[ReplayLog | LeftOut]:
     """A log, or the reason for none, for each of the newest commits, oldest first.
 
     Args:
         folder: of the repository.
         commits: how many to read.
-        revision: the newest of them.
 
     Raises:
         LogError: git cannot read the repository.
     """
     repository = Repository(folder)
     name = folder.resolve().name
-    for commit in reversed(repository.commits(commits, revision)):
+    for commit in reversed(repository.commits(commits)):
         yield read_commit(repository, commit, name)
 
 

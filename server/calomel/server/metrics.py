@@ -49,12 +49,10 @@ class Deliveries:
 
     Args:
         outcomes: records what became of them; None to discard it.
-        kept: how many answers are kept.
     """
 
-    def __init__(self, outcomes: OutcomeSink | None = None, kept: int = _REMEMBERED) -> None:
+    def __init__(self, outcomes: OutcomeSink | None = None) -> None:
         self._outcomes = outcomes
-        self._kept = kept
         self._by_id: OrderedDict[str, _RecentAnswer] = OrderedDict()
 
     def remember(
@@ -99,7 +97,7 @@ class Deliveries:
             maker=maker,
         )
         self._by_id[completion_id] = _RecentAnswer(shown)
-        while len(self._by_id) > self._kept:
+        while len(self._by_id) > _REMEMBERED:
             self._by_id.popitem(last=False)
 
     def find(self, completion_id: str) -> Outcome | None:
@@ -207,7 +205,6 @@ class Metrics:
 
     Args:
         clock: monotonic seconds.
-        now: seconds since 1970.
 
     Attributes:
         refused: requests refused before any work, by code.
@@ -215,9 +212,8 @@ class Metrics:
         prompt_tokens: of all answers; `cached_tokens` of them came from the cache.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._now = now
         self._began = clock()
         self.refused = Counter[str]()
         self.verdicts = Counter[str]()
@@ -235,7 +231,7 @@ class Metrics:
         self.cached_tokens += spent.cached_tokens
         took = asdict(spent)
         milliseconds = took.pop("seconds") * 1e3
-        entry = RecentStatus(id=completion_id, at=self._now(), route=route, milliseconds=milliseconds, **took)
+        entry = RecentStatus(id=completion_id, at=time.time(), route=route, milliseconds=milliseconds, **took)
         self._entries.append((self._clock(), entry))
 
     def entries(self, limit: int) -> list[RecentStatus]:
