@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from tree_sitter import Node
@@ -167,9 +168,7 @@ def _pieces(text: str, edit: Edit) -> Iterator[Edit]:
     high = len(text) if high < 0 else high
     old = _PIECE.findall(text[low:high])
     new = _PIECE.findall(text[low : edit.start] + edit.text + text[edit.end : high])
-    starts = [low]
-    for piece in old:
-        starts.append(starts[-1] + len(piece))
+    starts = list(accumulate(map(len, old), initial=low))
     for first, last, new_first, new_last in differences(old, new):
         gone, came = "".join(old[first:last]), "".join(new[new_first:new_last])
         if (gone.strip() and came.strip()) or len((gone + came).strip()) > 1:

@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
@@ -161,9 +162,7 @@ def _filled(document: str, prompt: str, answer: str) -> str | None:
 
 def _with_ranges(document: str, edits: Sequence[Any]) -> str | None:
     """Edits with ranges of lines and characters, as in the Language Server Protocol."""
-    starts = [0]
-    for line in split_lines(document):
-        starts.append(starts[-1] + len(line))
+    starts = list(accumulate(map(len, split_lines(document)), initial=0))
 
     def at(place: Mapping[str, int]) -> int:
         return starts[place["line"]] + place["character"]
@@ -196,9 +195,7 @@ def _place(document: str, region: str) -> tuple[int, int] | None:
 def _within(document: str, wanted: str, start: int, end: int) -> str:
     """`document[start:end]` with those changes towards `wanted` that lie within it, by whole lines."""
     old, new = split_lines(document), split_lines(wanted)
-    starts = [0]
-    for line in old:
-        starts.append(starts[-1] + len(line))
+    starts = list(accumulate(map(len, old), initial=0))
     found: list[str] = []
     for tag, first, last, to_first, to_last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         low, high = starts[first], starts[last]

@@ -14,6 +14,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -61,9 +62,7 @@ class Hunk:
 def hunks_between(path: str, before: str, after: str) -> list[Hunk]:
     """The differences between two texts of a file, from top to bottom."""
     old, new = split_lines(before), split_lines(after)
-    starts = [0]
-    for each in old:
-        starts.append(starts[-1] + len(each))
+    starts = list(accumulate(map(len, old), initial=0))
     found: list[Hunk] = []
     # The common prefix and suffix are most of a file.
     head, end, new_end = changed_span(old, new)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Final, Literal, NamedTuple
 
 from calomel.code.lines import split_lines
@@ -63,9 +64,7 @@ def minimal_edits(text: str, start: int, end: int, rewritten: str) -> tuple[Plan
     edits and not one with everything between them.
     """
     old, new = split_lines(text[start:end]), split_lines(rewritten)
-    starts = [start]
-    for line in old:
-        starts.append(starts[-1] + len(line))
+    starts = list(accumulate(map(len, old), initial=start))
     edits: list[TextEdit] = []
     for old_from, old_to, new_from, new_to in parts.differences(old, new):
         if old_to - old_from == new_to - new_from:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Final
 
 import regex
@@ -87,9 +88,7 @@ class Rows:
         if not whole or whole[-1].endswith(("\n", "\r")):
             whole.append("")
         self.lines = [line.rstrip("\r\n") for line in whole]
-        self._starts = [0]
-        for line in whole:
-            self._starts.append(self._starts[-1] + len(line))
+        self._starts = list(accumulate(map(len, whole), initial=0))
         self.line_end = whole[0][len(self.lines[0]) :] or "\n"
 
     def __len__(self) -> int:
