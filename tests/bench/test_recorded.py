@@ -202,7 +202,7 @@ class Scripted:
 
 
 def moment(prefix: str, answer: str) -> peers.Moment:
-    return peers.Moment("place", (), Hole("key", "rest_of_line", "python", "a.py", prefix, "", answer))
+    return peers.Moment((), Hole("key", "rest_of_line", "python", "a.py", prefix, "", answer))
 
 
 def test_each_is_warmed_one_keystroke_earlier_and_takes_turns_at_being_first() -> None:

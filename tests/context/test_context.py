@@ -32,7 +32,7 @@ def excerpts(name: str, lines: int = 600) -> tuple[Excerpt, ...]:
 
 
 AST, INSPECT = excerpts("ast"), excerpts("inspect")
-START = Situation("file:///w/argparse.py", "argparse.py", "python", TEXT, MIDDLE, 0, related=AST)
+START = Situation("file:///w/argparse.py", "argparse.py", "python", TEXT, MIDDLE, related=AST)
 
 
 def situation(text: str, offset: int, hunks: tuple[Hunk, ...] = (), related: tuple[Excerpt, ...] = ()) -> Situation:

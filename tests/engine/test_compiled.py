@@ -8,7 +8,7 @@ import torch
 from tests.engine.conftest import Context, Start
 
 from calomel.engine import Engine, Request, Transformer
-from calomel.engine.compiled import SIZES, CompiledLayers
+from calomel.engine.decoder import SIZES, CompiledLayers
 
 # PyTorch's own, while it compiles.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
@@ -37,10 +37,10 @@ def test_compiled_steps_answer_as_those_that_are_not_and_a_compiler_that_fails_i
 
     torch.compiler.reset()
     model.compiled = CompiledLayers(backend)
-    with caplog.at_level(logging.WARNING, "calomel.engine.compiled"):
+    with caplog.at_level(logging.WARNING, "calomel.engine.decoder"):
         found = answers(start(model), context)
 
-    said = [record.getMessage() for record in caplog.records if record.name == "calomel.engine.compiled"]
+    said = [record.getMessage() for record in caplog.records if record.name == "calomel.engine.decoder"]
     assert len(said) == len(told)
     assert all(part in message for message, part in zip(said, told, strict=True))
     assert [each.ids for each in found] == [each.ids for each in expected]

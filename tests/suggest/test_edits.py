@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calomel.code.lines import split_lines
-from calomel.suggest.edit import at_cursor, grouped, row_of
+from calomel.prompts.parts import row_of
+from calomel.suggest.edit import at_cursor, grouped
 from calomel.workspace.documents import TextChange
 from calomel.workspace.edits import (
     Planned,

@@ -123,9 +123,7 @@ async def test_diagnostics_tell_where_to_look() -> None:
     async with editing(text, reply, settings=NOW) as editor:
         editor.type("1")
         at = editor.document.text.index("undefined")
-        answer = await editor.suggester.next_edit(
-            URI, None, editor.cursor, diagnostics=[Diagnostic(at, at + 9, "undefined name")]
-        )
+        answer = await editor.suggester.next_edit(URI, None, editor.cursor, diagnostics=[Diagnostic(at, at + 9)])
         assert "print(x)" in editor.after(answer)
 
 

@@ -34,7 +34,7 @@ from calomel.training.corpus.packages import (
     load_packages,
     read_members,
 )
-from calomel.training.corpus.repositories import CALIBRATION_REPOSITORIES, fetch_clone, git, load_repositories
+from calomel.training.corpus.repositories import DEFAULT_REPOSITORIES, fetch_clone, git, load_repositories
 from calomel.training.corpus.shards import SourceFile, read_shard
 
 MakeConfig = Callable[..., CorpusConfig]
@@ -199,7 +199,7 @@ def test_what_is_trained_on_measured_on_and_fitted_on_is_kept_apart() -> None:
     assert sum(repository.held_out for repository in listed) == 8
     names = {repository.name.lower() for repository in listed}
     assert not names & MEASURED
-    fitted_on = load_repositories(CALIBRATION_REPOSITORIES)
+    fitted_on = load_repositories(DEFAULT_REPOSITORIES.with_name("calibration.toml"))
     assert len(fitted_on) == 12
     assert not names & {repository.name.lower() for repository in fitted_on}
 

@@ -5,7 +5,6 @@ Measured on texts alone, with fresh parses, so that it does not share the mistak
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from tree_sitter import Node
 
 from calomel.code.languages import Grammar, builtin_names, grammar_of
 from calomel.code.trees import errors, parse
-from calomel.prompts.parts import Edit, edited
+from calomel.prompts.parts import Edit, differences, edited
 from calomel.report.result import Table, Value
 
 SYNTAX: Final = "syntax"
@@ -171,9 +170,9 @@ def _pieces(text: str, edit: Edit) -> Iterator[Edit]:
     starts = [low]
     for piece in old:
         starts.append(starts[-1] + len(piece))
-    for tag, first, last, new_first, new_last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for first, last, new_first, new_last in differences(old, new):
         gone, came = "".join(old[first:last]), "".join(new[new_first:new_last])
-        if tag != "equal" and ((gone.strip() and came.strip()) or len((gone + came).strip()) > 1):
+        if (gone.strip() and came.strip()) or len((gone + came).strip()) > 1:
             yield Edit(starts[first], starts[last], came)
 
 

@@ -153,9 +153,8 @@ def collect(
     progress: Progress,
     *,
     deadline: float | None = None,
-    clock: Callable[[], float] = time.monotonic,
 ) -> list[Outcome]:
-    """Outcomes hole by hole, all contenders of a hole or none; ends early at `deadline` (of `clock`).
+    """Outcomes hole by hole, all contenders of a hole or none; ends early at `deadline`, in monotonic seconds.
 
     Contenders take turns going first. Holes in the journal are not asked again and use none of the deadline's time.
     """
@@ -164,7 +163,7 @@ def collect(
     for turn, hole in enumerate(holes):
         answers = journal.get(hole.key, Answers)
         if answers is None:
-            if deadline is not None and clock() > deadline:
+            if deadline is not None and time.monotonic() > deadline:
                 continue
             cold = ask(replace(hole, max_tokens=1), _PRIME).prefill_milliseconds
             answers = Answers(cold, {each.name: ask(hole, each) for each in in_turns(contenders, turn)})

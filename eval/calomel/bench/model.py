@@ -78,11 +78,10 @@ def served(
     device: str = "cpu",
     threads: int | None = None,
     arguments: Sequence[str] = (),
-    ready_seconds: float = _READY_SECONDS,
 ) -> Iterator[Served]:
     """A real `calomel serve` with private folders, a free port and a token of its own; stopped when the context ends.
 
-    Raises ServedError when it does not become ready within `ready_seconds`.
+    Raises ServedError when it does not become ready in time.
     """
     token = secrets.token_urlsafe(24)
     with tempfile.TemporaryDirectory(prefix="calomel-bench-") as made:
@@ -100,7 +99,7 @@ def served(
                 stderr=subprocess.STDOUT,
             )
         try:
-            yield Served(_url(process, record, log, ready_seconds), token, process.pid, log)
+            yield Served(_url(process, record, log), token, process.pid, log)
         finally:
             process.terminate()
             try:
@@ -121,9 +120,9 @@ def private_folders(folder: Path) -> dict[str, str]:
 _FOLDERS: Final = ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 
 
-def _url(process: subprocess.Popen[bytes], record: Path, log: Path, seconds: float) -> str:
+def _url(process: subprocess.Popen[bytes], record: Path, log: Path) -> str:
     """The server's address, as soon as its model is loaded."""
-    until = time.monotonic() + seconds
+    until = time.monotonic() + _READY_SECONDS
     while time.monotonic() < until and process.poll() is None:
         with contextlib.suppress(RuntimeFileError, httpx.HTTPError):
             found = runtime_file.read(record)
@@ -320,10 +319,9 @@ def open_model(
     *,
     device: str = "cpu",
     threads: int | None = None,
-    dtype: str | None = None,
     quantize: Literal["int8"] | None = None,
 ) -> Iterator[OpenModel]:
-    """Load a checkpoint of any family, `dtype` as in "bfloat16" or None for the engine's choice; closes it at the end.
+    """Load a checkpoint of any family; closes it at the end.
 
     `quantize` is for weights in eight bits.
 
@@ -331,7 +329,7 @@ def open_model(
         CheckpointError: the folder does not hold a checkpoint, or one that is too large for this device.
     """
     place = checkpoint_folder(folder)
-    filler = open_filler(place, device, threads, dtype=dtype, quantize=quantize)
+    filler = open_filler(place, device, threads, quantize=quantize)
     try:
         yield OpenModel(place, weights_hash(place), filler.engine, filler.tokenizer, filler)
     finally:

@@ -24,8 +24,7 @@ from calomel.bench.peer_engines import Offer, Peer, open_peers
 from calomel.infer.completer import FillRequest, cut_at_stop
 from calomel.infer.filler import own_renderer
 from calomel.prompts.own import ContextRenderer
-from calomel.prompts.parts import Excerpt, PromptParts
-from calomel.replay.events import common
+from calomel.prompts.parts import Excerpt, PromptParts, common_prefix
 from calomel.report.heldout import HeldoutFile, Hole, read_heldout
 from calomel.report.result import (
     Flat,
@@ -106,12 +105,10 @@ class Moment:
     """A rest of a line to fill.
 
     Attributes:
-        place: shared by the moments whose prompts begin alike.
         related: excerpts placed before the file.
         hole: the line, within its file.
     """
 
-    place: str
     related: tuple[Excerpt, ...]
     hole: Hole
 
@@ -304,7 +301,7 @@ def _places(
         if len(holes) == moments:
             room = context - tokens(file.text) - SPARE_TOKENS
             related = _related(file, own, room, tokens)
-            found.append([Moment(f"{file.package}:{file.path}", related, hole) for hole in holes])
+            found.append([Moment(related, hole) for hole in holes])
     return found
 
 
@@ -345,7 +342,7 @@ def measure(
             case[contender.name] = Measured(
                 (clock() - began) * 1e3,
                 (processor() - busy) * 1e3,
-                common(answer.text, truth),
+                common_prefix(answer.text, truth),
                 answer.text.rstrip() == truth.rstrip(),
                 answer.prompt,
                 answer.read,

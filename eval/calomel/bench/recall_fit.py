@@ -37,6 +37,7 @@ from calomel.selectivity.fit import solve
 HOLES_PER_KIND: Final = 240
 # At most this many characters per file, and this many files per package.
 LARGEST, FILES_PER_PACKAGE = 40_000, 20
+_SEED = 1
 # With fewer samples of either class a fit proves nothing.
 FEWEST: Final = 20
 
@@ -67,19 +68,17 @@ class RecallFit:
     samples: tuple[RecallSample, ...]
 
 
-def fit_recall(
-    documents: Path, model: Path | None = None, *, holes_per_kind: int | None = None, seed: int = 1
-) -> RecallFit:
+def fit_recall(documents: Path, model: Path | None = None, *, holes_per_kind: int | None = None) -> RecallFit:
     """Ask `model` (None: the shipped one) about holes in `documents`, files as a corpus has them, and fit.
 
     Raises:
         BenchDataError: documents are absent, damaged or held out, or too few to fit.
         CheckpointError, TokenizerError: the checkpoint is not one of Calomel's own.
     """
-    files = _to_fit_on(documents, seed)
+    files = _to_fit_on(documents)
     progress = Progress()
     with open_model(model) as opened:
-        holes = make_holes(files, opened.measure, per_kind=holes_per_kind or HOLES_PER_KIND, seed=seed)
+        holes = make_holes(files, opened.measure, per_kind=holes_per_kind or HOLES_PER_KIND, seed=_SEED)
         progress.phase("gaps", len(holes))
         samples = []
         for hole in holes:
@@ -154,7 +153,7 @@ def _is_right(text: str, hole: Hole) -> bool:
     return text.rstrip() == hole.answer.rstrip()
 
 
-def _to_fit_on(documents: Path, seed: int) -> tuple[HeldoutFile, ...]:
+def _to_fit_on(documents: Path) -> tuple[HeldoutFile, ...]:
     files = read_heldout(documents)
     shared = sorted({file.package for file in files} & {file.package for file in read_heldout()})
     if shared:
@@ -163,5 +162,5 @@ def _to_fit_on(documents: Path, seed: int) -> tuple[HeldoutFile, ...]:
     for file in files:
         if len(file.text) <= LARGEST:
             packages[file.package].append(file)
-    rng = random.Random(seed)  # noqa: S311 - seeded, not secret
+    rng = random.Random(_SEED)  # noqa: S311 - seeded, not secret
     return tuple(file for found in packages.values() for file in rng.sample(found, min(len(found), FILES_PER_PACKAGE)))

@@ -11,9 +11,9 @@ from typing import Final
 from calomel.bench.suite import SuiteError
 from calomel.infer.client import ModelClient
 from calomel.infer.completer import Completer
-from calomel.prompts.parts import Edit, Hunk
+from calomel.prompts.parts import Edit, Hunk, changed_span
 from calomel.replay.editor import Editor
-from calomel.replay.events import Event, shared_ends
+from calomel.replay.events import Event
 from calomel.replay.log_time import Decisions
 from calomel.suggest.edit import Answer
 from calomel.suggest.silence import Silence, SilenceReason
@@ -133,5 +133,5 @@ def repeat_last(text: str, hunks: Sequence[Hunk], cursor: int) -> Edit | None:
 def substitution(before: str, after: str) -> tuple[str, str]:
     """The old and the new text without their common prefix and suffix, in whole words."""
     old, new = _PIECE.findall(before), _PIECE.findall(after)
-    front, back = shared_ends(old, new)
-    return "".join(old[front : len(old) - back]), "".join(new[front : len(new) - back])
+    start, end, new_end = changed_span(old, new)
+    return "".join(old[start:end]), "".join(new[start:new_end])

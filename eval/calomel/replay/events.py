@@ -183,22 +183,6 @@ class LogError(Exception):
     """Nothing of a log can be read; the message is a sentence for the user."""
 
 
-def common(one: Sequence[object], other: Sequence[object]) -> int:
-    """The length of the common prefix."""
-    count = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        count += 1
-    return count
-
-
-def shared_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
-    """The length of the common prefix, and that of the common suffix of the rest."""
-    head = common(old, new)
-    return head, common(old[head:][::-1], new[head:][::-1])
-
-
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     """The text after a change. Raises ValueError for edits outside of it, out of order or overlapping."""
     at = 0

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from calomel.code.trees import Work, error_count
-from calomel.replay.events import shared_ends
+from calomel.prompts.parts import changed_span
 from calomel.replay.opportunity import LogResult, Opportunity, Shown
 from calomel.report.result import Floats, Interval, Items, Resampling, wilson
 from calomel.selectivity.sample import auroc, ece
@@ -38,8 +38,8 @@ def chrf(candidate: str, reference: str) -> float:
 def changed_middle(before: str, after: str) -> str:
     """The lines of `after` between those that it shares with the beginning and the end of `before`."""
     old, new = _lines(before), _lines(after)
-    start, end = shared_ends(old, new)
-    return "\n".join(new[start : len(new) - end])
+    start, _, end = changed_span(old, new)
+    return "\n".join(new[start:end])
 
 
 def suite_delta_chrf(before: str, actual: str, expected: str) -> float:

@@ -21,7 +21,7 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import LCSseq
 
 from calomel.code.lines import split_lines
-from calomel.prompts.parts import Edit
+from calomel.prompts.parts import Edit, changed_span
 from calomel.replay.events import (
     Changed,
     Checks,
@@ -34,7 +34,6 @@ from calomel.replay.events import (
     Selected,
     apply_edits,
     language_of,
-    shared_ends,
 )
 from calomel.workspace.privacy import content_refusal, generated_by_name
 
@@ -67,8 +66,8 @@ def hunks_between(path: str, before: str, after: str) -> list[Hunk]:
         starts.append(starts[-1] + len(each))
     found: list[Hunk] = []
     # The common prefix and suffix are most of a file.
-    head, tail = shared_ends(old, new)
-    first, last = old[head : len(old) - tail], new[head : len(new) - tail]
+    head, end, new_end = changed_span(old, new)
+    first, last = old[head:end], new[head:new_end]
     for block in LCSseq.opcodes(first, last):
         if block.tag == "equal":
             continue
@@ -155,11 +154,10 @@ def _paired(hunk: Hunk) -> int:
 
 
 def _edited(old: str, new: str, at: int, chance: random.Random) -> Iterator[Stroke]:
-    head, tail = shared_ends(old, new)
-    removed = len(old) - tail - head
-    if removed:
-        yield Stroke(Edit(at + head, at + head + removed, ""), LINE_SECONDS)
-    yield from typed(new[head : len(new) - tail], at + head, chance)
+    head, end, new_end = changed_span(old, new)
+    if end > head:
+        yield Stroke(Edit(at + head, at + end, ""), LINE_SECONDS)
+    yield from typed(new[head:new_end], at + head, chance)
 
 
 def _written(line: str, at: int, chance: random.Random) -> Iterator[Stroke]:
@@ -253,12 +251,10 @@ class Repository:
         self._folder = folder
         self._run("rev-parse", "--git-dir")
 
-    def commits(self, count: int, revision: str = "HEAD") -> list[Commit]:
-        """The newest commits up to a revision, newest first."""
+    def commits(self, count: int) -> list[Commit]:
+        """The newest commits, newest first."""
         form = "--format=%H%x00%P%x00%an%x00%s"
-        output = self._run(
-            "log", f"--max-count={count}", form, "--no-show-signature", "--end-of-options", revision, "--"
-        )
+        output = self._run("log", f"--max-count={count}", form, "--no-show-signature", "--end-of-options", "HEAD", "--")
         found = (line.split("\0") for line in output.decode("utf-8", "replace").splitlines())
         return [Commit(name, tuple(parents.split()), author, subject) for name, parents, author, subject in found]
 
@@ -333,20 +329,19 @@ class LeftOut:
     reason: str
 
 
-def read_git(folder: Path, commits: int = 50, revision: str = "HEAD") -> Iterator[ReplayLog | LeftOut]:
+def read_git(folder: Path, commits: int = 50) -> Iterator[ReplayLog | LeftOut]:
     """A log, or the reason for none, for each of the newest commits, oldest first.
 
     Args:
         folder: of the repository.
         commits: how many to read.
-        revision: the newest of them.
 
     Raises:
         LogError: git cannot read the repository.
     """
     repository = Repository(folder)
     name = folder.resolve().name
-    for commit in reversed(repository.commits(commits, revision)):
+    for commit in reversed(repository.commits(commits)):
         yield read_commit(repository, commit, name)
 
 

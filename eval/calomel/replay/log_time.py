@@ -10,7 +10,7 @@ import asyncio
 import heapq
 import itertools
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -152,11 +152,10 @@ class _Began(NamedTuple):
 class LogTime:
     """Seconds of a log. `clock` and `sleep` are what the code under replay gets in place of the real ones."""
 
-    def __init__(self, *, flows: bool, wall: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, flows: bool) -> None:
         """`flows`: real computation takes the same time on the log's clock."""
         self.now = 0.0
         self._flows = flows
-        self._wall = wall
         self._order = itertools.count()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._computing: dict[asyncio.Future[Any], _Began] = {}
@@ -174,18 +173,18 @@ class LogTime:
     async def compute(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Do real work; cancelling this cancels it. Returns when the log's clock has reached its end, too."""
         task = asyncio.ensure_future(work)
-        began = _Began(self.now, self._wall())
+        began = _Began(self.now, time.monotonic())
         ended: list[float] = []
         self._computing[task] = began
 
         def done(task: asyncio.Future[Any]) -> None:
-            ended.append(self._wall())
+            ended.append(time.monotonic())
             self._computing.pop(task, None)
 
         task.add_done_callback(done)
         result = await task
         if self._flows:
-            took = (ended[0] if ended else self._wall()) - began.wall
+            took = (ended[0] if ended else time.monotonic()) - began.wall
             await self.sleep(began.log + took - self.now)
         return result
 
@@ -216,7 +215,7 @@ class LogTime:
         """Wait for real work; returns whether some finished before the log's clock reached `due`."""
         room = _PATIENCE
         if self._flows:
-            wall = self._wall()
+            wall = time.monotonic()
             room = max(0.0, min(due - began.log - (wall - began.wall) for began in self._computing.values()))
         done, _ = await asyncio.wait(set(self._computing), timeout=room, return_when=asyncio.FIRST_COMPLETED)
         if not done and not self._flows:

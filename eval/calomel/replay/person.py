@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from calomel.code.names import is_word
-from calomel.prompts.parts import Edit, changed_span, line_start
-from calomel.replay.events import Changed, Closed, Event, Focused, Opened, Selected, apply_edits, common
+from calomel.prompts.parts import Edit, common_prefix, line_end, line_start, trimmed
+from calomel.replay.events import Changed, Closed, Event, Focused, Opened, Selected, apply_edits
 from calomel.replay.opportunity import Ending, Verdict
 from calomel.selectivity.sample import Reaction
 
@@ -45,16 +45,6 @@ class Region:
     def after(self, edits: Sequence[Edit]) -> Region:
         """The region after a change whose edits are trimmed, sorted and of one text."""
         return Region(_moved(self.start, edits, behind=False), _moved(self.end, edits, behind=True))
-
-
-def trimmed(text: str, edits: Sequence[Edit]) -> tuple[Edit, ...]:
-    """Edits of `text` without unchanged text at their ends; those that change nothing are left out."""
-    found: list[Edit] = []
-    for edit in edits:
-        start, end, new_end = changed_span(text[edit.start : edit.end], edit.text)
-        if start < max(end, new_end):
-            found.append(Edit(edit.start + start, edit.start + end, edit.text[start:new_end]))
-    return tuple(found)
 
 
 def difference(before: str, after: str) -> tuple[Edit, ...]:
@@ -151,9 +141,9 @@ class _Part:
         there = visible(self.place.text(text))
         if there == self.removed:
             return 0
-        here = common(there, self.wanted)
+        here = common_prefix(there, self.wanted)
         whole = visible(self.line.text(text))
-        retyped = common(whole, self.head + self.wanted) - len(self.head)
+        retyped = common_prefix(whole, self.head + self.wanted) - len(self.head)
         return max(here, retyped)
 
     def is_done(self, text: str) -> bool:
@@ -214,7 +204,7 @@ class _Watch:
         self._gone: tuple[float, Ending] | None = None
         self._ghost = edits[0].start if len(edits) == 1 and edits[0].start == edits[0].end else None
         low, high = (edits[0].start, edits[-1].end) if edits else (0, 0)
-        self._lines = Region(line_start(moment.text, low), _line_end(moment.text, high))
+        self._lines = Region(line_start(moment.text, low), line_end(moment.text, high))
         self._before = self._lines.text(moment.text)
         shift = self._lines.start
         moved = [Edit(edit.start - shift, edit.end - shift, edit.text) for edit in edits]
@@ -350,10 +340,5 @@ def _as_many_lines(text: str, *others: str) -> str:
 
 
 def _rows_apart(text: str, offset: int, place: Region) -> bool:
-    low, high = line_start(text, place.start), _line_end(text, place.end)
+    low, high = line_start(text, place.start), line_end(text, place.end)
     return not low <= offset <= high
-
-
-def _line_end(text: str, offset: int) -> int:
-    ends = [at for end in "\r\n" if (at := text.find(end, offset)) >= 0]
-    return min(ends, default=len(text))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from calomel.code.lines import split_lines
-from calomel.prompts.parts import Edit
+from calomel.prompts.parts import Edit, common_prefix
 from calomel.replay.events import (
     Accepted,
     Cause,
@@ -32,7 +32,6 @@ from calomel.replay.events import (
     ReplayLog,
     Selected,
     apply_edits,
-    common,
     language_of,
 )
 
@@ -375,7 +374,8 @@ class _Reader:
             raise ValueError("the document is missing")
         wanted = path.split("/")[::-1]
         shared = {
-            number: common(wanted, document.path.split("/")[::-1]) for number, document in self._documents.items()
+            number: common_prefix(wanted, document.path.split("/")[::-1])
+            for number, document in self._documents.items()
         }
         best = max(shared, key=lambda number: (shared[number], -number))
         if not shared[best]:

@@ -198,13 +198,13 @@ def _header(comment: str, problems: list[Problem]) -> tuple[dict[str, str], str]
     return header, " ".join(description).strip()
 
 
-def _number(header: dict[str, str], name: str, problems: list[Problem], default: int = 0) -> int:
+def _number(header: dict[str, str], name: str, problems: list[Problem]) -> int:
     value = header.get(name)
     if value is None:
-        return default
+        return 0
     if not value.isdecimal():
-        problems.append(Problem(0, f"{name} is {value!r}, not a number; Calomel uses {default}."))
-        return default
+        problems.append(Problem(0, f"{name} is {value!r}, not a number; Calomel uses 0."))
+        return 0
     return int(value)
 
 

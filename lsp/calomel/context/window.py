@@ -73,8 +73,6 @@ _REMEMBERED: Final = 256
 class TokenCounter(Protocol):
     """Counts tokens; the same text always counts the same."""
 
-    exact: bool
-
     def text(self, text: str) -> int:
         """Tokens of a text."""
 
@@ -94,8 +92,6 @@ class ExactCounter:
     Attributes:
         edits: tokens of a stream of edits, with its headings.
     """
-
-    exact = True
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -122,8 +118,6 @@ class ExactCounter:
 
 class EstimateCounter:
     """Estimates three bytes per token."""
-
-    exact = False
 
     def text(self, text: str) -> int:
         """About how many tokens a text has."""

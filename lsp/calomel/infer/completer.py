@@ -8,7 +8,7 @@ Below them: how answers are generated, and when an answer is complete.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, TypeVar
 
@@ -108,23 +108,6 @@ class CompleteRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
-    """The client's sampling parameters; names and defaults are those of the engine's `SamplingParams`."""
-
-    temperature: float = 0.0
-    top_p: float = 1.0
-    top_k: int = -1
-    frequency_penalty: float = 0.0
-    presence_penalty: float = 0.0
-    repetition_penalty: float = 1.0
-    seed: int | None = None
-
-    def params(self) -> SamplingParams:
-        """The engine's form of it."""
-        return SamplingParams(**asdict(self))
-
-
-@dataclass(frozen=True, slots=True)
 class FillRequest(CompleteRequest):
     """A hole and how the engine fills it; none of the following goes over the wire.
 
@@ -143,7 +126,7 @@ class FillRequest(CompleteRequest):
             and not with `min_tokens` above 1.
     """
 
-    sampling: SamplingParams | Drawing | None = None
+    sampling: SamplingParams | None = None
     policy: str | None = None
     max_steps: int | None = None
     canvas_length: int | None = None

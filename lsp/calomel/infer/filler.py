@@ -22,7 +22,6 @@ from calomel.infer.completer import (
     CanvasText,
     CompleteAnswer,
     CompleteRequest,
-    Drawing,
     Ending,
     EngineTimings,
     Fill,
@@ -296,7 +295,7 @@ class Filler:
 
     def _copy(self, request: FillRequest) -> _Copy | None:
         """The copy for a hole, unless the request constrains the answer or says how to generate it."""
-        sampling = _sampling(request)
+        sampling = request.sampling
         drawn = sampling is not None and (sampling.temperature > 0 or sampling.penalised)
         custom = request.policy is not None or drawn or request.constraint is not None
         if self._copies is None or custom or not request.recall:
@@ -360,7 +359,7 @@ class Filler:
             max_new_tokens=request.max_tokens + healing.most_tokens,
             min_new_tokens=least,
             canvas_length=length,
-            sampling=_sampling(request) or generation.sampling or SamplingParams(),
+            sampling=request.sampling or generation.sampling or SamplingParams(),
             policy=request.policy or generation.policy,
             max_steps=request.max_steps or (generation.max_steps if request.constraint is None else length),
             deadline=None if request.deadline is None else time.monotonic() + request.deadline,
@@ -493,10 +492,6 @@ def own_renderer(tokenizer: TextTokenizer) -> ContextRenderer:
     if not isinstance(tokenizer, Tokenizer):
         raise TypeError("this checkpoint does not know Calomel's own prompts")
     return ContextRenderer(tokenizer)
-
-
-def _sampling(request: FillRequest) -> SamplingParams | None:
-    return request.sampling.params() if isinstance(request.sampling, Drawing) else request.sampling
 
 
 def told(result: Result, span: slice) -> Result:

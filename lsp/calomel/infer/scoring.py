@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from calomel.engine import DeadlineExceededError, Request, Result
 from calomel.infer.completer import Candidate, Draft, cut_at_stop
+from calomel.prompts.parts import common_prefix
 from calomel.prompts.token_healing import NO_HEALING, TokenHealing
 from calomel.prompts.tokenizer import TextTokenizer
 
@@ -113,7 +114,7 @@ class LikelihoodScorer:
         Raises EngineError.
         """
         new = [ids for ids in dict.fromkeys(texts) if ids not in self._judgements]
-        common = [self._common(ids) for ids in new]
+        common = [common_prefix(self._first.ids, ids) for ids in new]
         requests = [
             replace(self._like, context=(*self._like.context, *ids[:count]), given=ids[count:])
             for ids, count in zip(new, common, strict=True)
@@ -127,11 +128,6 @@ class LikelihoodScorer:
     def judged(self, ids: tuple[int, ...]) -> Judged | None:
         """The judgement of a text; None if it has none."""
         return self._judgements.get(ids)
-
-    def _common(self, ids: Sequence[int]) -> int:
-        first = self._first.ids
-        pairs = zip(first, ids, strict=False)
-        return next((at for at, (ours, theirs) in enumerate(pairs) if ours != theirs), min(len(first), len(ids)))
 
     def _keep(self, ids: tuple[int, ...], log_probs: tuple[float, ...], end: float | None) -> Judged:
         self._judgements[ids] = value = Judged(ids, log_probs, 0.0 if end is None else end)

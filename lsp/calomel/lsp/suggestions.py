@@ -21,11 +21,11 @@ from calomel.infer.completer import Kind
 from calomel.lsp.client import CODE_ACTION_KIND
 from calomel.lsp.protocol import Editor, read
 from calomel.lsp.text_sync import Cursor, TextSync
-from calomel.suggest.edit import Suggestion, utf16_length
+from calomel.suggest.edit import Suggestion
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.snapshot import Diagnostic, Selected, Trigger
 from calomel.suggest.suggester import Suggester
-from calomel.workspace.documents import Document
+from calomel.workspace.documents import Document, utf16_length
 from calomel.workspace.edits import TextEdit, joined
 
 TITLE: Final = "Accept the suggestion"
@@ -35,8 +35,6 @@ MAX_LABEL: Final = 60
 # A menu of code actions opens only when every server has answered.
 MENU_SECONDS: Final = 1.5
 MAX_DIAGNOSTICS: Final = 32
-
-_SEVERITIES: Final = ("error", "warning", "information", "hint")  # numbered from 1 by the protocol
 
 
 class Suggestions:
@@ -98,10 +96,8 @@ class Suggestions:
         diagnostics = []
         for one in raw[:MAX_DIAGNOSTICS] if isinstance(raw, list) else []:
             # They are hints, so a malformed one is skipped.
-            with suppress(JsonRpcInvalidParams, TypeError, ValueError):
-                severity = one.get("severity") if isinstance(one, dict) else None
-                named = {"severity": _SEVERITIES.index(severity) + 1} if isinstance(severity, str) else {}
-                diagnostics.append(read({**one, **named}, types.Diagnostic, "A diagnostic"))
+            with suppress(JsonRpcInvalidParams, TypeError, KeyError):
+                diagnostics.append(read(one["range"], types.Range, "A range"))
         trigger = Trigger.EXPLICIT if invoked else Trigger.EDIT
         suggestion = await self._edit(uri, cursor, version, diagnostics, trigger, elsewhere=self._client.other_files)
         document = None if suggestion is None else self._sync.document(suggestion)
@@ -130,7 +126,9 @@ class Suggestions:
             trigger = Trigger.EDIT if kind is None and self._client.inline_completion else Trigger.EXPLICIT
             try:
                 async with asyncio.timeout(MENU_SECONDS):
-                    suggestion = await self._edit(uri, cursor, None, params.context.diagnostics, trigger)
+                    suggestion = await self._edit(
+                        uri, cursor, None, [each.range for each in params.context.diagnostics], trigger
+                    )
             except TimeoutError:
                 self._editor.tell_silence(uri, "edit", Silence.of(SilenceReason.TIMEOUT))
                 return []
@@ -182,7 +180,7 @@ class Suggestions:
         uri: str,
         cursor: Cursor | Silence,
         version: int | None,
-        diagnostics: Sequence[types.Diagnostic],
+        diagnostics: Sequence[types.Range],
         trigger: Trigger,
         *,
         elsewhere: bool = False,
@@ -191,10 +189,7 @@ class Suggestions:
             self._editor.tell_silence(uri, "edit", cursor)
             return None
         document = cursor.document
-        problems = [
-            Diagnostic(*_span(document, one.range), one.message, _SEVERITIES[(one.severity or 1) - 1])
-            for one in diagnostics[:MAX_DIAGNOSTICS]
-        ]
+        problems = [Diagnostic(*_span(document, each)) for each in diagnostics[:MAX_DIAGNOSTICS]]
         asking = self._suggester.next_edit(
             uri, version, cursor.offset, diagnostics=problems, trigger=trigger, elsewhere=elsewhere
         )

@@ -73,8 +73,7 @@ class Cache:
     An entry is found by the exact text it was made for, or if everything typed since agrees.
     """
 
-    def __init__(self, limit: int = _ENTRIES) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._entries: OrderedDict[_EntryKey, Entry] = OrderedDict()
 
     def __len__(self) -> int:
@@ -86,7 +85,7 @@ class Cache:
         self._entries.pop(state, None)
         self._entries[state] = entry
         entry.goal = hash(apply(text, edits_of(entry.original)))
-        while len(self._entries) > self._limit:
+        while len(self._entries) > _ENTRIES:
             self._entries.popitem(last=False)
 
     def find(self, kind: Kind, text: str, cursor: int) -> Entry | None:

@@ -11,15 +11,9 @@ from typing import Final
 
 from calomel.code.lines import LINE_END
 from calomel.infer.completer import Candidate, Kind
-from calomel.prompts import parts
+from calomel.prompts.parts import line_end, line_start, row_of
 from calomel.suggest.silence import Silence
 from calomel.workspace.edits import Planned, TextEdit, slid
-
-
-def utf16_length(text: str) -> int:
-    """Length of `text` in UTF-16 units: two for each character outside of the basic plane."""
-    return len(text) + sum(character > "\uffff" for character in text)
-
 
 # Characters in which a document's line ends are looked for.
 _LOOKED_AT: Final = 4096
@@ -69,8 +63,7 @@ class Suggestion:
     Attributes:
         id: its name in commands and outcomes. Typing into a suggestion shortens it and keeps its id.
         uri: of the document.
-        version: the editor's version of the document that the offsets refer to.
-        revision: our own revision of the same text.
+        revision: of the document whose text the offsets refer to.
         kind: `fill` inserts at the cursor, `edit` rewrites lines.
         edits: sorted, not adjacent, all in offsets of the same text.
         probability: of acceptance, as estimated by the calibrator; 0 to 1.
@@ -85,7 +78,6 @@ class Suggestion:
 
     id: str
     uri: str
-    version: int | None
     revision: int
     kind: Kind
     edits: tuple[TextEdit, ...]
@@ -149,7 +141,7 @@ def _names(text: str, edits: Sequence[Planned], usual: Collection[str]) -> set[s
     """The names that come with some edits, or go."""
     names: set[str] = set()
     for edit in edits:
-        start, end = parts.line_start(text, edit.start), line_end(text, edit.end)
+        start, end = line_start(text, edit.start), line_end(text, edit.end)
         old, new = text[start:end], text[start : edit.start] + edit.text + text[edit.end : end]
         names |= set(_NAME.findall(old)) ^ set(_NAME.findall(new))
     return names.difference(usual)
@@ -159,20 +151,6 @@ def at_cursor(text: str, edits: Sequence[Planned], cursor: int) -> tuple[Planned
     """The same edits, with insertions moved to the cursor where the result is the same."""
     chosen = [slid(edit, text, cursor) for edit in edits]
     return tuple(edits if any(left.end > right.start for left, right in pairwise(chosen)) else chosen)
-
-
-def line_end(text: str, offset: int) -> int:
-    """Where the line of `offset` ends, before its line end."""
-    ends = [at for at in (text.find("\n", offset), text.find("\r", offset)) if at >= 0]
-    return min(ends, default=len(text))
-
-
-def row_of(text: str, offset: int) -> int:
-    r"""Index of the line of `offset`, by \n and lone \r."""
-    rows = text.count("\n", 0, offset)
-    if text.find("\r", 0, offset) >= 0:
-        rows += text.count("\r", 0, offset) - text.count("\r\n", 0, offset)
-    return rows
 
 
 def rows_between(rows: tuple[int, int], row: int) -> int:

@@ -14,12 +14,13 @@ from calomel.code.languages import builtin_names
 from calomel.infer.completer import Candidate, Kind, ModelInfo
 from calomel.prompts.fim_tokens import format_named
 from calomel.prompts.next_edit import class_called
+from calomel.prompts.parts import row_of
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, OWN, Calibrator, CalibratorError, Subject
 from calomel.selectivity.filters import FORM, QUICK, THOROUGH, fired
 from calomel.selectivity.filters import doubts as doubts_of
 from calomel.selectivity.proposal import Proposal
 from calomel.selectivity.record import Records, Source
-from calomel.suggest.edit import row_of, rows_between
+from calomel.suggest.edit import rows_between
 from calomel.suggest.signals import (
     Accord,
     CandidateAgreement,

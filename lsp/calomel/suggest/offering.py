@@ -6,10 +6,11 @@ import random
 from dataclasses import replace
 
 from calomel.code.languages import builtin_names
+from calomel.prompts.parts import row_of
 from calomel.selectivity.filters import OF_PAST, fired
 from calomel.selectivity.proposal import Proposal
 from calomel.suggest.cache import Entry
-from calomel.suggest.edit import Suggestion, at_cursor, grouped, row_of, utf16_length
+from calomel.suggest.edit import Suggestion, at_cursor, grouped
 from calomel.suggest.judging import MOST_OTHERS, Judged, SuggestionFilter, words_of
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.offers import Offer, Outcome
@@ -17,6 +18,7 @@ from calomel.suggest.recent import Past
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Request, Selected
 from calomel.suggest.state import DocumentState
+from calomel.workspace.documents import utf16_length
 from calomel.workspace.edits import Planned, TextEdit, edits_of, joined, slid
 
 
@@ -135,7 +137,6 @@ class Offering:
         return Suggestion(
             id=offer.outcome.id,
             uri=document.uri,
-            version=document.version,
             revision=document.revision,
             kind=request.kind,
             edits=delivered,

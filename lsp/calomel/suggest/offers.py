@@ -15,8 +15,7 @@ from typing import Any, Final, Literal, Protocol, Self
 
 from calomel.code.names import is_word
 from calomel.infer.completer import Kind
-from calomel.prompts.parts import line_start
-from calomel.suggest.edit import line_end
+from calomel.prompts.parts import line_end, line_start
 from calomel.suggest.signals import OutcomeSignals
 from calomel.workspace.documents import Document, LoggedChange, Origin, TextChange
 from calomel.workspace.edits import Planned, edits_of, joined, rebase

@@ -49,13 +49,11 @@ class Location:
 
     Attributes:
         start: offset of what was found.
-        end: where it ends.
         row: its line.
         why: what makes it likely.
     """
 
     start: int
-    end: int
     row: int
     why: Why
 
@@ -85,7 +83,7 @@ def continuations(
         for place in (*_renamed(rows, edit), *_alike(rows, edit, row))
     ]
     results += [
-        Location(problem.start, problem.end, rows.row(problem.start), Why.DIAGNOSTIC)
+        Location(problem.start, rows.row(problem.start), Why.DIAGNOSTIC)
         for problem in diagnostics
         if 0 <= problem.start <= problem.end <= len(text)
     ]
@@ -100,7 +98,7 @@ def _renamed(rows: Rows, edit: LineEdit) -> Iterator[Location]:
     """The places of names that an edit replaced by others."""
     for old, _ in renamed_words(edit.old, edit.new, rows.names):
         for match in rows.uses(old) if len(old) >= _SHORTEST_NAME else ():
-            yield Location(match.start(), match.end(), rows.row(match.start()), Why.SAME_TEXT)
+            yield Location(match.start(), rows.row(match.start()), Why.SAME_TEXT)
 
 
 def _alike(rows: Rows, edit: LineEdit, row: int) -> Iterator[Location]:
@@ -111,9 +109,9 @@ def _alike(rows: Rows, edit: LineEdit, row: int) -> Iterator[Location]:
         if at == edit.row or not line.strip() or line == edit.new:
             continue
         if name and any(rows.names.uses(line, name)):
-            yield Location(rows.start(at), rows.end(at), at, Why.SAME_NAME)
+            yield Location(rows.start(at), at, Why.SAME_NAME)
         elif fuzz.ratio(edit.old.strip(), line.strip(), score_cutoff=_ALIKE):
-            yield Location(rows.start(at), rows.end(at), at, Why.ALIKE)
+            yield Location(rows.start(at), at, Why.ALIKE)
 
 
 def _name_before(edit: LineEdit) -> str | None:

@@ -11,9 +11,8 @@ from typing import Any, Final
 import regex
 
 from calomel.infer.completer import Candidate, CompleteAnswer
-from calomel.prompts.parts import line_start
+from calomel.prompts.parts import line_end, line_start
 from calomel.selectivity.proposal import Recent
-from calomel.suggest.edit import line_end
 from calomel.workspace.edits import Planned
 
 

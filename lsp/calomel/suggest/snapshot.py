@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from calomel.code.names import COMMON, Names
 from calomel.infer.completer import Draft, Kind, ModelInfo
-from calomel.prompts.parts import Hunk, RegionBounds, line_end, line_start, region_around
+from calomel.prompts.parts import Hunk, RegionBounds, line_start, next_line, region_around
 from calomel.selectivity.proposal import Recent
 from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.recent import Past
@@ -44,8 +44,6 @@ class Diagnostic:
 
     start: int
     end: int
-    message: str
-    severity: str = "error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +162,7 @@ class Snapshot:
         # Where a part is given, that is what may be rewritten.
         scope = None if self.code is None or self.within is not None else self.code.scope(place)
         for first, last in ((0, len(text)), scope or (start, end)):
-            low, high = min(start, line_start(text, first)), max(end, line_end(text, max(first, last - 1)))
+            low, high = min(start, line_start(text, first)), max(end, next_line(text, max(first, last - 1)))
             if text.count("\n", low, high) <= bounds.whole and high - low <= bounds.characters:
                 return low, high
         return start, end

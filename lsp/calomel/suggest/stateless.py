@@ -198,7 +198,6 @@ class EditService:
                 language_id=language_of(path),
                 text=text,
                 offset=offset,
-                revision=0,
                 hunks=stream.hunks,
                 hops=stream.hops,
                 related=shown.related,

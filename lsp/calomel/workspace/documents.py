@@ -24,7 +24,7 @@ class Position(NamedTuple):
     character: int
 
 
-def units(text: str) -> int:
+def utf16_length(text: str) -> int:
     """The length of the text in UTF-16 units. A lone surrogate counts as one character."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
@@ -247,7 +247,7 @@ class Document:
     def position_at(self, offset: int) -> Position:
         """The position of an offset."""
         number, inside = self.place(max(0, min(offset, len(self))))
-        return Position(number, units(self._lines[number][:inside]))
+        return Position(number, utf16_length(self._lines[number][:inside]))
 
     def place(self, offset: int) -> tuple[int, int]:
         """The line that contains `offset`, and the column in it, in code points."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple
@@ -68,11 +67,7 @@ def minimal_edits(text: str, start: int, end: int, rewritten: str) -> tuple[Plan
     for line in old:
         starts.append(starts[-1] + len(line))
     edits: list[TextEdit] = []
-    for tag, old_from, old_to, new_from, new_to in difflib.SequenceMatcher(
-        None, old, new, autojunk=False
-    ).get_opcodes():
-        if tag == "equal":
-            continue
+    for old_from, old_to, new_from, new_to in parts.differences(old, new):
         if old_to - old_from == new_to - new_from:
             pairs = zip(range(old_from, old_to), range(new_from, new_to), strict=True)
             edits += [TextEdit(starts[line], starts[line + 1], new[other]) for line, other in pairs]

@@ -117,12 +117,10 @@ class Watch:
         changed: Callable[[Sequence[Path]], None],
         permission: Privacy | None = None,
         message: Callable[[str], None] | None = None,
-        timer: Callable[[float, Callable[[], None]], threading.Timer] = threading.Timer,
     ) -> None:
         self._changed = changed
         self._permission = permission
         self._say = message or (lambda _text: None)
-        self._make_timer = timer
         self._lock = threading.Lock()
         self._starts = 0
         self._current: _Watches | None = None
@@ -168,7 +166,7 @@ class Watch:
         with self._lock:
             self._paths[path] = None
             if self._timer is None:
-                self._timer = self._make_timer(_MOMENT_SECONDS, self._tell)
+                self._timer = threading.Timer(_MOMENT_SECONDS, self._tell)
                 self._timer.daemon = True
                 self._timer.start()
 

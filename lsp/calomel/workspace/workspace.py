@@ -27,7 +27,6 @@ class Situation:
         language_id: as the editor names it.
         text: the whole document.
         offset: of the cursor, in code points.
-        revision: of the document.
         hunks: the settled edits, oldest first; append-only while `hops` stays the same.
         hops: grows whenever the beginning of `hunks` was dropped.
         related: excerpts of other files, the most useful one last.
@@ -40,7 +39,6 @@ class Situation:
     language_id: str
     text: str
     offset: int
-    revision: int
     hunks: tuple[Hunk, ...] = ()
     hops: int = 0
     related: tuple[Excerpt, ...] = ()
@@ -226,7 +224,6 @@ class Workspace:
             language_id=document.language_id,
             text=document.text,
             offset=max(0, min(offset, len(document))),
-            revision=document.revision,
             hunks=self.history.settled(),
             hops=self.history.hops,
             related=tuple(each for each in related if each.path in permitted),

@@ -6,7 +6,6 @@ No grammar is needed, so code may be incomplete.
 from __future__ import annotations
 
 import re
-from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -14,6 +13,7 @@ import regex
 
 from calomel.code.languages import RESERVED
 from calomel.code.names import COMMON, Names
+from calomel.prompts.parts import differences
 
 _TOKEN: Final = regex.compile(
     r"""[^\W\d]\w*                            # a name
@@ -102,11 +102,8 @@ class Op(NamedTuple):
 def changes(old: tuple[Token, ...], new: tuple[Token, ...]) -> tuple[Op, ...]:
     """The operations that turn one line into another, token by token."""
     one, other = [token.text for token in old], [token.text for token in new]
-    matcher = SequenceMatcher(None, one, other, autojunk=False)
     found: list[Op] = []
-    for tag, low, high, first, last in matcher.get_opcodes():
-        if tag == "equal":
-            continue
+    for low, high, first, last in differences(one, other):
         # Changes separated only by a blank are one change.
         if found and low - found[-1].last == 1 and one[found[-1].last].isspace():
             before = found.pop()

@@ -152,7 +152,6 @@ def errors(root: Node, grammar: Grammar | None = None) -> int | None:
 
 Inside = Literal["comment", "string"]
 _CLOSED: Final = ("*/", "-->", "=end", "-}")
-_OPENERS: Final = "\"'`"
 
 
 def inside(tree: Tree, text: str, offset: int) -> Inside | Literal["unknown"] | None:

@@ -7,19 +7,21 @@ after the step the engine calls `end`.
 
 from __future__ import annotations
 
+import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass
 from operator import add, sub
-from typing import Generic, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
 
 import torch
+from torch import Tensor
+from torch.nn import functional as F
 
 from calomel.engine.attention import Piece, attention_multiplications, flash_attention, forward
 from calomel.engine.cache import PrefixCache
 from calomel.engine.checkpoint import native_bfloat16
-from calomel.engine.compiled import CompiledLayers
 from calomel.engine.config import DiffusionConfig
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
@@ -27,8 +29,9 @@ from calomel.engine.job import Canvas, Job, alone
 from calomel.engine.pages import PageTable, table_of
 from calomel.engine.request import FinishReason, Request
 from calomel.engine.sampling import Choice, Draw, choose
-from calomel.engine.transformer import Transformer, pack
+from calomel.engine.transformer import Attend, Layer, Transformer, pack
 
+LOG: Final = logging.getLogger(__name__)
 Clock = Callable[[], float]
 """Seconds, from any beginning."""
 
@@ -45,6 +48,68 @@ _CHUNK, _CHUNK_ELSEWHERE = 256, 512
 # 10.0 and 11.1, one of eight requests 29 and 37. With float32, which computes longer, keystrokes took 79 to 88 and 66
 # to 72 ms behind 2K tokens.
 _PARALLEL_WORK, _FEW = 300_000_000, 2
+
+
+# Rows. A canvas with the text typed before it fits into the first or second size, canvases of several requests into the
+# last; a chunk of context exceeds them all, and its launches cost little beside its arithmetic.
+SIZES: Final = (32, 96, 256)
+
+
+class CompiledLayers:
+    """Steps of few rows on a GPU: the part of layers beside attention, compiled and recorded once per number of rows.
+
+    A denoising step launches hundreds of kernels that take less time than their launches. `torch.compile` fuses them,
+    and its mode `reduce-overhead` replays recordings (CUDA graphs). A recording has one shape: rows are padded to the
+    next of a few sizes, which changes no row, since everything compiled works row by row. Attention is not compiled, as
+    it reads a different number of keys in each step. A failure is logged once; from then on nothing is taken.
+
+    On a CPU there is no launch to save (docs/decisions/011).
+
+    Args:
+        backend: of `torch.compile`.
+    """
+
+    def __init__(self, backend: str | Callable[..., Any] = "inductor") -> None:
+        options: dict[str, Any] = {"mode": "reduce-overhead"} if backend == "inductor" else {}
+        self._before = torch.compile(_before, backend=backend, fullgraph=True, dynamic=False, **options)
+        self._after = torch.compile(_after, backend=backend, fullgraph=True, dynamic=False, **options)
+        self._failed = False
+
+    def __call__(self, layers: Iterable[Layer], x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor | None:
+        """X [T, C], cos and sin [T, 1, R] to [T, C]; None if there are too many rows, or compiled layers fail."""
+        size = next((size for size in SIZES if size >= len(x)), None)
+        if size is not None and not self._failed:
+            try:
+                return self._padded(layers, x, cos, sin, attend, size)
+            except Exception as error:  # noqa: BLE001  (a compiler fails in many ways, none of them fatal)
+                self._failed = True
+                LOG.warning("compiled steps failed; continuing without compiling: %r", error)
+        return None
+
+    def _padded(
+        self, layers: Iterable[Layer], x: Tensor, cos: Tensor, sin: Tensor, attend: Attend, size: int
+    ) -> Tensor:
+        rows = len(x)
+        x, cos, sin = (_pad(part, size) for part in (x, cos, sin))
+        # Allow the outputs of the last step in recorded memory to be overwritten.
+        torch.compiler.cudagraph_mark_step_begin()
+        for layer in layers:
+            q, k, v = self._before(layer, x, cos, sin)
+            x = self._after(layer, x, _pad(attend(layer.number, q[:rows], k[:rows], v[:rows]), size))
+        return x[:rows]
+
+
+def _before(layer: Layer, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return layer.before(x, cos, sin)
+
+
+def _after(layer: Layer, x: Tensor, attended: Tensor) -> Tensor:
+    return layer.after(x, attended)
+
+
+def _pad(part: Tensor, size: int) -> Tensor:
+    """Append rows of zeros to `part`, up to `size`."""
+    return F.pad(part, (0, 0) * (part.dim() - 1) + (0, size - len(part)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,8 +232,8 @@ class Transformer(nn.Module):
     """The whole decoder. Holds weights only; two engines can share one.
 
     Attributes:
-        compiled: takes few rows through the layers (`calomel.engine.compiled`), and returns None if they are too many;
-            None to call all of them one by one.
+        compiled: takes few rows through the layers (`CompiledLayers`), and returns None if they are too many; None to
+            call all of them one by one.
     """
 
     inverse_frequency: Tensor

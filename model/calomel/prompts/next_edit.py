@@ -114,14 +114,12 @@ class EditFormat:
         write: gives the prompt about a region as one text, and how its answer encodes the new region.
         tokens: special tokens of a prompt that a tokenizer may have.
         ends: texts that end an answer.
-        fim: name of the fill-in-the-middle format that the same models were trained on (`calomel.prompts.fim_tokens`).
         region: bounds of a region, as in training.
     """
 
     write: Callable[[PromptParts], tuple[str, Reply]]
     tokens: tuple[str, ...]
     ends: tuple[str, ...]
-    fim: str
     region: RegionBounds
 
 
@@ -130,7 +128,6 @@ _ZETA: Final = EditFormat(
     partial(zeta.write_zeta, blocks=True),
     (zeta.SUFFIX, zeta.PREFIX, zeta.MIDDLE, zeta.FILE),
     (zeta.END,),
-    "seed",
     RegionBounds(above=15, below=15, characters=1050),
 )
 # 21 lines, unless they are too long for an answer of 512 tokens.
@@ -138,7 +135,6 @@ _SWEEP: Final = EditFormat(
     partial(write_sweep, second=False),
     (FILE,),
     ENDS,
-    "qwen",
     RegionBounds(above=10, below=10, characters=1500),
 )
 EDIT_FORMATS: Final[Mapping[str, EditFormat]] = {

@@ -7,7 +7,7 @@ that. Hunks of whole lines are the diff stream that a model reads and is trained
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from io import StringIO
@@ -188,12 +188,12 @@ def region_around(text: str, focus: int, bounds: RegionBounds) -> tuple[int, int
 
     The nearest lines come first, of two equally near ones the lower: what is written next is below.
     """
-    start, end = line_start(text, focus), line_end(text, focus)
+    start, end = line_start(text, focus), next_line(text, focus)
     above, below = bounds.above, bounds.below
     while above or below:
         if below and (below - bounds.below >= above - bounds.above or not above):
             below -= 1
-            further = start, line_end(text, end) if end < len(text) else end
+            further = start, next_line(text, end)
         else:
             above -= 1
             further = line_start(text, _before_line_end(text, start)) if start else start, end
@@ -212,11 +212,22 @@ def line_start(text: str, offset: int) -> int:
 
 
 def line_end(text: str, offset: int) -> int:
-    """After the line end of the line of `offset`."""
-    ends = [at for at in (text.find("\n", offset), text.find("\r", offset)) if at >= 0]
-    if not ends:
-        return len(text)
-    return min(ends) + (2 if text[min(ends) : min(ends) + 2] == "\r\n" else 1)
+    """Where the line of `offset` ends, before its line end."""
+    return min((at for at in (text.find("\n", offset), text.find("\r", offset)) if at >= 0), default=len(text))
+
+
+def next_line(text: str, offset: int) -> int:
+    """Where the line after that of `offset` begins; the end of the text for the last one."""
+    end = line_end(text, offset)
+    return min(len(text), end + (2 if text[end : end + 2] == "\r\n" else 1))
+
+
+def row_of(text: str, offset: int) -> int:
+    r"""Index of the line of `offset`, by \n and lone \r."""
+    rows = text.count("\n", 0, offset)
+    if text.find("\r", 0, offset) >= 0:
+        rows += text.count("\r", 0, offset) - text.count("\r\n", 0, offset)
+    return rows
 
 
 def _before_line_end(text: str, start: int) -> int:
@@ -241,8 +252,7 @@ def text_hunks(path: str, old: str, new: str, *, predicted: bool = False) -> tup
     if len(old_lines) + len(new_lines) > _DIFF_LINES:
         blocks = [(0, len(old_lines), 0, len(new_lines))]
     else:
-        matcher = SequenceMatcher(None, old_lines, new_lines, autojunk=False)
-        blocks = [(a, b, c, d) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal"]
+        blocks = differences(old_lines, new_lines)
     return tuple(
         Hunk(path, start + low, "".join(old_lines[low:high]), "".join(new_lines[first:last]), predicted)
         for low, high, first, last in blocks
@@ -253,10 +263,10 @@ def text_hunks(path: str, old: str, new: str, *, predicted: bool = False) -> tup
 def _changed_lines(old: str, new: str) -> tuple[int, list[str], list[str]]:
     """The first line that differs, and the lines of both texts from there to the last that differs."""
     prefix = common_prefix(old, new)
-    begin = max(old.rfind("\n", 0, prefix), old.rfind("\r", 0, prefix)) + 1
+    begin = line_start(old, prefix)
     # No line begins between a CR and an LF.
     if begin and old[begin - 1] == "\r" and "\n" in (old[begin : begin + 1], new[begin : begin + 1]):
-        begin = max(old.rfind("\n", 0, begin - 1), old.rfind("\r", 0, begin - 1)) + 1
+        begin = line_start(old, begin - 1)
     suffix = common_suffix(old[begin:], new[begin:])
     # What both have in common after the next line end is left out; a CR LF is kept whole.
     end = old.find("\n", len(old) - suffix) + 1
@@ -266,8 +276,7 @@ def _changed_lines(old: str, new: str) -> tuple[int, list[str], list[str]]:
     while old_lines and new_lines and old_lines[-1] == new_lines[-1]:
         old_lines.pop()
         new_lines.pop()
-    row = old.count("\n", 0, begin) + old.count("\r", 0, begin) - old.count("\r\n", 0, begin)
-    return row, old_lines, new_lines
+    return row_of(old, begin), old_lines, new_lines
 
 
 class Edit(NamedTuple):
@@ -331,15 +340,31 @@ def split_lines(text: str) -> list[str]:
     return lines
 
 
-def changed_span(old: str, new: str) -> tuple[int, int, int]:
+def trimmed(text: str, edits: Iterable[tuple[int, int, str]]) -> tuple[Edit, ...]:
+    """Edits of `text` without what their old and new text have in common at both ends; none that changes nothing."""
+    found: list[Edit] = []
+    for low, high, new in edits:
+        start, end, new_end = changed_span(text[low:high], new)
+        if start < max(end, new_end):
+            found.append(Edit(low + start, low + end, new[start:new_end]))
+    return tuple(found)
+
+
+def differences(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int, int, int, int]]:
+    """The parts that differ, in order, each as (start, end, new start, new end)."""
+    found = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    return [(low, high, first, last) for tag, low, high, first, last in found if tag != "equal"]
+
+
+def changed_span(old: Sequence[object], new: Sequence[object]) -> tuple[int, int, int]:
     """The changed part, as (start, end, new end): `old[start:end]` became `new[start:new end]`."""
     prefix = common_prefix(old, new)
     suffix = common_suffix(old[prefix:], new[prefix:])
     return prefix, len(old) - suffix, len(new) - suffix
 
 
-def common_prefix(one: str, other: str) -> int:
-    """The length of the longest common beginning, by bisection over comparisons of slices."""
+def common_prefix(one: Sequence[object], other: Sequence[object]) -> int:
+    """The length of the longest common beginning of two texts, tuples or lists, by bisection over their slices."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -350,7 +375,7 @@ def common_prefix(one: str, other: str) -> int:
     return low
 
 
-def common_suffix(one: str, other: str) -> int:
+def common_suffix(one: Sequence[object], other: Sequence[object]) -> int:
     """The length of the longest common end, in the same way."""
     low, high = 0, min(len(one), len(other))
     while low < high:

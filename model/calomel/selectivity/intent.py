@@ -6,9 +6,9 @@ written, and those it inserts where they were just deleted. Completing a word, o
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Final
 
 import regex
@@ -17,7 +17,7 @@ from rapidfuzz.distance import LCSseq, Levenshtein
 from calomel.code.lines import Rows
 from calomel.code.names import is_word, names_of
 from calomel.code.scopes import declares, is_foreign
-from calomel.prompts.parts import Edit, changed_span
+from calomel.prompts.parts import Edit, changed_span, differences, trimmed
 from calomel.selectivity.proposal import Proposal, Recent
 
 # Whitespace characters between a deletion and the place where the text comes back.
@@ -47,7 +47,7 @@ def reverts_edit(proposal: Proposal) -> bool:
     Edits are compared word by word, text at the cursor as it is: pure insertions and deletions there have filters of
     their own. To put a slip right that the edit itself made is no reversal.
     """
-    text, bare = proposal.text, words_changed if proposal.kind == "edit" else _trimmed
+    text, bare = proposal.text, words_changed if proposal.kind == "edit" else trimmed
     past = [(each.start, each.end, each.removed) for each in (*proposal.edited, *proposal.recent)]
     if past:
         ours = {each for each in bare(text, proposal.edits) if _says_something(text[each.start : each.end], each.text)}
@@ -85,7 +85,7 @@ def reinserts_deleted(proposal: Proposal) -> bool:
     past = [each for each in _done(proposal.recent) if each.removed.strip() and not each.inserted]
     if not past:
         return False
-    for start, end, new in _trimmed(proposal.text, proposal.edits):
+    for start, end, new in trimmed(proposal.text, proposal.edits):
         back = new.strip()
         if start < end or not back:
             continue
@@ -102,7 +102,7 @@ def deletes_typed(proposal: Proposal) -> bool:
     """Whether it only deletes, mostly text that was just written."""
     if proposal.kind == "fill" or not proposal.recent:
         return False
-    edits = _trimmed(proposal.text, proposal.edits)
+    edits = trimmed(proposal.text, proposal.edits)
     if not edits or any(new.strip() for _, _, new in edits):
         return False
     deleted, typed, _, _ = _undone(proposal)
@@ -146,20 +146,10 @@ def _whole(name: str) -> regex.Pattern[str]:
     return regex.compile(rf"(?<!\w){regex.escape(name)}(?!\w)")
 
 
-def _trimmed(text: str, edits: Sequence[tuple[int, int, str]]) -> list[Edit]:
-    """The edits without the parts that they leave unchanged."""
-    bare = []
-    for start, end, new in edits:
-        first, last, new_last = changed_span(text[start:end], new)
-        if first < max(last, new_last):
-            bare.append(Edit(start + first, start + last, new[first:new_last]))
-    return bare
-
-
 def words_changed(text: str, edits: Sequence[tuple[int, int, str]]) -> list[Edit]:
     """The edits as replacements of whole words: turning `names` into `name` changes the word, it deletes no letter."""
     found: list[Edit] = []
-    for start, end, new in _trimmed(text, edits):
+    for start, end, new in trimmed(text, edits):
         low, high = start, end
         if _joins(text[low - 1 : low], text[start:end][:1], new[:1]):
             while low and is_word(text[low - 1]):
@@ -172,13 +162,8 @@ def words_changed(text: str, edits: Sequence[tuple[int, int, str]]) -> list[Edit
             found.append(Edit(low, high, whole))
             continue
         old, now = _PIECE.findall(text[low:high]), _PIECE.findall(whole)
-        at = 0
-        matcher = difflib.SequenceMatcher(None, old, now, autojunk=False)
-        for tag, first, last, now_first, now_last in matcher.get_opcodes():
-            length = sum(map(len, old[first:last]))
-            if tag != "equal":
-                found.append(Edit(low + at, low + at + length, "".join(now[now_first:now_last])))
-            at += length
+        starts = list(accumulate(map(len, old), initial=low))
+        found += [Edit(starts[a], starts[b], "".join(now[c:d])) for a, b, c, d in differences(old, now)]
     return found
 
 
@@ -213,7 +198,7 @@ def _undone(proposal: Proposal) -> tuple[int, int, int, int]:
     """Characters that a suggestion deletes, those just written, that it inserts, and those just deleted there."""
     deleted = typed = inserted = restored = 0
     past = list(_done(proposal.recent))
-    for start, end, new in _trimmed(proposal.text, proposal.edits):
+    for start, end, new in trimmed(proposal.text, proposal.edits):
         deleted += end - start
         inserted += len(new)
         typed += min(

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from calomel.infer.completer import Fill, Kind
 from calomel.suggest.offers import Outcome, OutcomeKind, OutcomeSink
 from calomel.suggest.signals import OutcomeSignals
+from calomel.workspace.documents import utf16_length
 
 if TYPE_CHECKING:
     from calomel.infer.chat import Reply
@@ -48,12 +49,10 @@ class Deliveries:
 
     Args:
         outcomes: records what became of them; None to discard it.
-        kept: how many answers are kept.
     """
 
-    def __init__(self, outcomes: OutcomeSink | None = None, kept: int = _REMEMBERED) -> None:
+    def __init__(self, outcomes: OutcomeSink | None = None) -> None:
         self._outcomes = outcomes
-        self._kept = kept
         self._by_id: OrderedDict[str, _RecentAnswer] = OrderedDict()
 
     def remember(
@@ -91,14 +90,14 @@ class Deliveries:
             model=model,
             probability=probability,
             visible_seconds=0.0,
-            length=len(text.encode("utf-16-le", "surrogatepass")) // 2,
+            length=utf16_length(text),
             accepted_length=0,
             text=text,
             signals=signals,
             maker=maker,
         )
         self._by_id[completion_id] = _RecentAnswer(shown)
-        while len(self._by_id) > self._kept:
+        while len(self._by_id) > _REMEMBERED:
             self._by_id.popitem(last=False)
 
     def find(self, completion_id: str) -> Outcome | None:
@@ -206,7 +205,6 @@ class Metrics:
 
     Args:
         clock: monotonic seconds.
-        now: seconds since 1970.
 
     Attributes:
         refused: requests refused before any work, by code.
@@ -214,9 +212,8 @@ class Metrics:
         prompt_tokens: of all answers; `cached_tokens` of them came from the cache.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._now = now
         self._began = clock()
         self.refused = Counter[str]()
         self.verdicts = Counter[str]()
@@ -234,7 +231,7 @@ class Metrics:
         self.cached_tokens += spent.cached_tokens
         took = asdict(spent)
         milliseconds = took.pop("seconds") * 1e3
-        entry = RecentStatus(id=completion_id, at=self._now(), route=route, milliseconds=milliseconds, **took)
+        entry = RecentStatus(id=completion_id, at=time.time(), route=route, milliseconds=milliseconds, **took)
         self._entries.append((self._clock(), entry))
 
     def entries(self, limit: int) -> list[RecentStatus]:

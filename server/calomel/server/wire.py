@@ -6,7 +6,8 @@ from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
-from calomel.infer.completer import CanvasText, Drawing
+from calomel.engine import SamplingParams
+from calomel.infer.completer import CanvasText
 from calomel.prompts.grammar import MAX_PATTERN_CHARACTERS
 
 # Published limits.
@@ -105,11 +106,11 @@ class SampledBody(BaseModel):
     repetition_penalty: Annotated[Number, Field(gt=0)] | None = None
     seed: Annotated[Integer, Field(ge=0, lt=2**63)] | None = None
 
-    def sampling(self) -> Drawing:
+    def sampling(self) -> SamplingParams:
         """What was not sent has no effect, nor has a zero that clients use for "none"."""
         # The published range of top_p includes 0, where the smallest set of tokens is the most probable one.
         greedy = self.top_p == 0
-        return Drawing(
+        return SamplingParams(
             temperature=0.0 if greedy else self.temperature or 0.0,
             top_p=1.0 if greedy or self.top_p is None else self.top_p,
             top_k=self.top_k or -1,

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from math import isfinite, nan
 from typing import Any, Final
 
-from calomel.infer.completer import Drawing, FinishReason
+from calomel.engine import SamplingParams
+from calomel.infer.completer import FinishReason
 from calomel.infer.upstream.exchange import LOADING_SECONDS, READ_SECONDS, Exchange, Target, UpstreamError
 from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, write_fim
 from calomel.prompts.parts import PromptParts
@@ -47,7 +48,7 @@ class Ask:
     parts: PromptParts
     max_tokens: int = 1
     stop: tuple[str, ...] = ()
-    drawing: Drawing = field(default_factory=Drawing)
+    sampling: SamplingParams = field(default_factory=SamplingParams)
     prompt: str | None = None
 
 
@@ -135,11 +136,11 @@ def prompt_of(ask: Ask, form: FimFormat | None) -> str:
     return ask.prompt if ask.prompt is not None else write_fim(ask.parts, form or FORMATS["qwen"])
 
 
-def drawn(drawing: Drawing, **names: str) -> dict[str, Any]:
+def drawn(sampling: SamplingParams, **names: str) -> dict[str, Any]:
     """The sampling parameters that differ from the defaults, under the server's `names`; an empty name drops one."""
-    usual, fields = Drawing(), {"temperature": drawing.temperature}
+    usual, fields = SamplingParams(), {"temperature": sampling.temperature}
     for name in ("top_p", "top_k", "frequency_penalty", "presence_penalty", "repetition_penalty", "seed"):
-        value, key = getattr(drawing, name), names.get(name, name)
+        value, key = getattr(sampling, name), names.get(name, name)
         if value != getattr(usual, name) and key:
             fields[key] = value
     return fields

@@ -87,7 +87,7 @@ class OpenAi(Adapter):
         form = self._form or LEFT_TO_RIGHT
         # A client's strings are found here, too: what does not fit is theirs. Those of a whole prompt are its format's.
         stop = (*form.ends, *ask.stop) if ask.prompt is None else (*ask.stop, *form.ends)
-        body = drawn(ask.drawing, top_k="") | self._more | {
+        body = drawn(ask.sampling, top_k="") | self._more | {
             "model": self._model, "prompt": prompt_of(ask, form), "max_tokens": ask.max_tokens, "stream": True,
             "stream_options": {"include_usage": True}, "stop": [*dict.fromkeys(stop)][:_MOST_STOPS],
         }  # fmt: skip
@@ -186,7 +186,7 @@ class Mercury(Adapter):
         The API has no place for other files.
         """
         # The route has no seed, and its temperature is 0 by default.
-        sampling = {name: value for name, value in drawn(ask.drawing, seed="").items() if value}
+        sampling = {name: value for name, value in drawn(ask.sampling, seed="").items() if value}
         body = {"presence_penalty": 0.0} | sampling | {
             "model": self._model, "prompt": ask.parts.prefix, "suffix": ask.parts.suffix, "stream": True,
             "max_tokens": ask.max_tokens, "stop": ask.stop[:_MOST_STOPS],

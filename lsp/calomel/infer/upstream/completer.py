@@ -17,7 +17,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Final, Self, TypeVar, cast
 
-from calomel.engine import Constraint, Result
+from calomel.engine import Constraint, Result, SamplingParams
 from calomel.infer.cleaning import Cleaning
 from calomel.infer.completer import (
     DEFAULT_CONTEXT,
@@ -26,7 +26,6 @@ from calomel.infer.completer import (
     CanvasText,
     CompleteAnswer,
     CompleteRequest,
-    Drawing,
     EngineTimings,
     Fill,
     FillRequest,
@@ -366,13 +365,13 @@ class UpstreamCompleter:
             self._looking = None
 
     def _ask(self, request: CompleteRequest) -> Ask:
-        drawing = request.sampling if isinstance(request, FillRequest) else None
+        sampling = request.sampling if isinstance(request, FillRequest) else None
         window = self._last.window
         room = min(request.max_context, max(window // 2, window - request.max_tokens))
         whole = request.kind == "fill" or not (self._last.edits or self._trained)
         parts = fitted(request.parts, int(room * self._share), whole=whole)
-        sampling = drawing if isinstance(drawing, Drawing) else Drawing()
-        return Ask(parts, max(1, min(request.max_tokens, window - room)), request.stop, sampling)
+        most = max(1, min(request.max_tokens, window - room))
+        return Ask(parts, most, request.stop, sampling or SamplingParams())
 
     @property
     def _trained(self) -> EditFormat | None:

@@ -75,7 +75,7 @@ class LlamaCpp(Adapter):
     async def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
         """As `Adapter.fill`."""
         parts, form = ask.parts, self._form
-        body = drawn(ask.drawing, repetition_penalty="repeat_penalty") | {
+        body = drawn(ask.sampling, repetition_penalty="repeat_penalty") | {
             "n_predict": ask.max_tokens, "n_probs": 1, "cache_prompt": True, "stream": True, **self._named,
         }  # fmt: skip
         if form is None and ask.prompt is None:
@@ -155,7 +155,7 @@ class Ollama(Adapter):
     async def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
         """As `Adapter.fill`."""
         parts, form = ask.parts, self._form
-        options = drawn(ask.drawing, repetition_penalty="repeat_penalty") | {"num_predict": ask.max_tokens}
+        options = drawn(ask.sampling, repetition_penalty="repeat_penalty") | {"num_predict": ask.max_tokens}
         body: dict[str, Any] = {"model": self._model, "stream": True, "logprobs": True}
         if form is None and ask.prompt is None:
             before, behind = (escape(text, LEFT_TO_RIGHT) for text in (parts.prefix, parts.suffix))

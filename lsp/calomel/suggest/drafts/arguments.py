@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice
 from typing import Final
@@ -19,6 +18,7 @@ from calomel.code.languages import RESERVED
 from calomel.code.lines import Rows
 from calomel.code.scopes import function_rows, in_scope, is_definition, may_be, outer, owner_of, receiver_of
 from calomel.code.tokens import is_name, tokens
+from calomel.prompts.parts import differences
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
 
 MAKER: Final = "arguments"
@@ -181,13 +181,13 @@ def _compared(name: str, before: list[str], after: list[str], *, defines: bool) 
     count = len(before)
     if len(before) == len(after) and sorted(before) == sorted(after) and len(set(before)) == len(before):
         return ListEdit(name, defines, count, order=tuple(before.index(item) for item in after))
-    ops = [op for op in SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if op[0] != "equal"]
-    if len(ops) != 1:
+    found = differences(before, after)
+    if len(found) != 1:
         return None
-    tag, low, high, first, last = ops[0]
-    if tag == "insert" and last - first == 1:
+    low, high, first, last = found[0]
+    if low == high and last - first == 1:
         return ListEdit(name, defines, count, added=(low, after[first]))
-    if tag == "delete" and high - low == 1:
+    if first == last and high - low == 1:
         return ListEdit(name, defines, count, taken=(low, before[low]))
     return None
 

@@ -17,6 +17,7 @@ from calomel.code.lines import Rows
 from calomel.code.names import Names, parts, respelled, spellings
 from calomel.code.scopes import around, binds, block_end, function_rows, is_inline, parameter_head
 from calomel.code.tokens import is_comment, is_name, is_quoted
+from calomel.prompts.parts import differences
 from calomel.suggest.drafts.evidence import EditDraft, Evidence, LineEdit
 
 MAKER: Final = "rename"
@@ -153,8 +154,8 @@ def renamed_words(old: str, new: str, names: Names) -> tuple[tuple[str, str], ..
     """Pairs of replaced whole names: `old_name` and `new_name`, not `old` and `new`."""
     one, other = names.pieces(old), names.pieces(new)
     pairs: dict[str, str] = {}
-    for tag, low, high, first, last in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
-        if tag != "replace" or high - low != last - first or _beside(one, low, high) != _beside(other, first, last):
+    for low, high, first, last in differences(one, other):
+        if high - low != last - first or _beside(one, low, high) != _beside(other, first, last):
             continue
         changed = [(a, b) for a, b in zip(one[low:high], other[first:last], strict=True) if a != b]
         if all(names.is_name(a) and names.is_name(b) for a, b in changed):

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Final
 
 from calomel.code.lines import Rows
 from calomel.code.tokens import changes, is_distinctive, is_name, tokens
+from calomel.prompts.parts import common_prefix
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
 from calomel.suggest.drafts.rename import renamings
 
@@ -80,7 +81,8 @@ def substitutions(seen: Evidence) -> list[Substitution]:
                 found[key] = Substitution(removed, inserted, left, right)
             else:
                 # Only the neighbours that both edits have in common matter.
-                left, right = known.left[: _common(known.left, left)], known.right[: _common(known.right, right)]
+                left = left[: common_prefix(known.left, left)]
+                right = right[: common_prefix(known.right, right)]
                 found[key] = replace(known, left=left, right=right, support=known.support + 1)
     return list(found.values())
 
@@ -160,7 +162,7 @@ def _stands(line: str, at: int, wanted: Substitution) -> bool:
 
 def _agreement(texts: list[str], first: int, last: int, wanted: Substitution) -> tuple[int, int]:
     left, right = _neighbours(texts, first, last)
-    return _common(left, wanted.left), _common(right, wanted.right)
+    return common_prefix(left, wanted.left), common_prefix(right, wanted.right)
 
 
 def _enough(left: int, right: int, wanted: Substitution) -> bool:
@@ -174,8 +176,3 @@ def _enough(left: int, right: int, wanted: Substitution) -> bool:
 def _likeness(left: int, right: int, wanted: Substitution) -> float:
     whole = len(wanted.left) + len(wanted.right)
     return 0.3 + 0.7 * (left + right) / whole if whole else 0.5
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """The length of the common prefix."""
-    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))

@@ -30,8 +30,6 @@ from calomel.training.corpus.packages import (
 )
 
 DEFAULT_REPOSITORIES = Path(__file__).with_name("repositories.toml")
-# Those that filters are fitted on; none of them is in the other list.
-CALIBRATION_REPOSITORIES = Path(__file__).with_name("calibration.toml")
 
 MAX_REPOSITORIES = 120
 # Seconds for a clone.

@@ -8,14 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, groupby, takewhile
+from itertools import accumulate, groupby
 from pathlib import Path
 
 from rapidfuzz import fuzz
 from rapidfuzz.distance import LCSseq
 
 from calomel.code.languages import builtin_names, line_comment
-from calomel.prompts.parts import Edit
+from calomel.prompts.parts import Edit, changed_span
 from calomel.training.corpus.cleaning import LANGUAGES, language_of, path_fault, text_fault
 from calomel.training.corpus.licenses import header_fault
 from calomel.training.corpus.packages import ArchiveError
@@ -61,11 +61,9 @@ class LineHunk:
             offset += len(old)
 
     def _trimmed(self, before: list[str], after: list[str]) -> Edit:
-        head = _common(before, after)
-        tail = _common(before[head:][::-1], after[head:][::-1])
+        head, end, new_end = changed_span(before, after)
         start = self.before_start + sum(map(len, before[:head]))
-        end = self.before_end - sum(map(len, before[len(before) - tail :]))
-        return Edit(start, end, "".join(after[head : len(after) - tail]))
+        return Edit(start, self.before_end - sum(map(len, before[end:])), "".join(after[head:new_end]))
 
 
 def line_hunks(before: str, after: str) -> tuple[LineHunk, ...]:
@@ -122,11 +120,6 @@ def _alike(old: str, new: str) -> bool:
 
 def _is_name(old: str, new: str) -> bool:
     return old.isidentifier() and new.isidentifier()
-
-
-def _common(one: list[str], other: list[str]) -> int:
-    """Return how many leading tokens both have in common."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 # A name changed in more hunks than this connects unrelated changes.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Final
 
-from calomel.prompts.parts import Edit, changed_span, composed, line_start
+from calomel.prompts.parts import Edit, composed, line_start, trimmed
 from calomel.training.edits.scene import (
     Focus,
     Scene,
@@ -73,7 +73,7 @@ def half_done(story: Story, rng: random.Random) -> Scene | None:
         if text.count("\n", change.start, change.end) > _MOST_REMOVED_LINES:
             continue
         if rng.random() < _TRIMMED_SHARE:
-            change = _trimmed(text, change)
+            (change,) = trimmed(text, (change,))
         cuts = cut_weights(change.text)
         if not cuts:
             continue
@@ -116,12 +116,6 @@ def _weight(before: str, behind: str) -> float:
 
 def _in_word(character: str) -> bool:
     return character.isalnum() or character == "_"
-
-
-def _trimmed(text: str, change: Edit) -> Edit:
-    """The change without what its old and new text have in common at both ends."""
-    start, end, new_end = changed_span(text[change.start : change.end], change.text)
-    return Edit(change.start + start, change.start + end, change.text[start:new_end])
 
 
 def _cut(change: Edit, cut: int, *, closed: bool) -> tuple[Edit, tuple[Edit, ...]]:

@@ -100,20 +100,6 @@ def sequential(edits: Sequence[Edit]) -> tuple[Edit, ...]:
     return tuple(changes)
 
 
-def undone(story: Story) -> tuple[str, tuple[Edit, ...]]:
-    """The text after a story, and edits of it that undo every change, in the same order."""
-    text = story.text
-    back: list[Edit] = []
-    for change in story.changes:
-        moved = len(change.text) - (change.end - change.start)
-        back = [
-            Edit(each.start + moved, each.end + moved, each.text) if each.start >= change.end else each for each in back
-        ]
-        back.append(change.inverse(text))
-        text = change.apply(text)
-    return text, tuple(back)
-
-
 def story_of(kind: str, source: Source, edits: Sequence[Edit]) -> Story | None:
     """The story of edits that all refer to the file's own text, in the order given.
 

@@ -262,7 +262,7 @@ def chat_request(body: ChatRequestBody) -> ChatRequest:
         pattern=None if form is None else form.pattern_of(),
         max_tokens=body.max_completion_tokens or body.max_tokens or DEFAULT_MAX_TOKENS,
         stop=tuple(body.stop or ()),
-        sampling=body.model_copy(update={"temperature": _temperature(body)[0]}).sampling().params(),
+        sampling=body.model_copy(update={"temperature": _temperature(body)[0]}).sampling(),
         effort=body.reasoning_effort or "medium",
     )
 
