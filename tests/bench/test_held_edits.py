@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.bench.stories_made import BILL, line, rename, write_stories
+from tests.bench.conftest import BILL, line, rename, write_stories
 
 from calomel.bench.harm import NAMES, SYNTAX, UNDO, Offered, harms
 from calomel.bench.held_edits import Contenders, HeldOptions, ask_moment, ask_moments, report_of

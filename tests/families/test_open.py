@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from safetensors.torch import load_file, save_file
-from tests.families.published.layout import write_config, write_tokenizer
-from tests.families.writers import writers
+from tests.families.published.layout import write_config, write_tokenizer, writers
 
 from calomel.engine import BlockCausal, CheckpointError, Engine
 from calomel.families.configuration import read_config

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from tests.other_program import NO_HTTP, REFUSED, listening
 
 from calomel.infer.launch import connect
 from calomel.infer.remote import Endpoint, HttpCompleter
+from calomel.storage.failures import dead_threads_logged
 
 LANGUAGES = {"languages": {"python": False}}
 ENDING = "; for details, run `calomel doctor`."
@@ -131,3 +134,19 @@ async def test_a_client_with_a_place_for_it_is_told_there(editor: Editor) -> Non
     said = await told(editor, extensions=True, server={"url": url})
     assert set(said) == {f"no server answers at {url}"}
     assert not editor.shown()
+
+
+def test_a_thread_that_dies_is_logged_by_name_and_place_without_its_words(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise ValueError("the customer's name")
+
+    before = threading.excepthook
+    with dead_threads_logged(logging.getLogger("tests.dead_threads")):
+        thread = threading.Thread(target=fail, name="calomel-reader")
+        thread.start()
+        thread.join()
+    assert threading.excepthook is before
+    assert f"the thread calomel-reader ended with ValueError at {Path(__file__).name}:" in caplog.text
+    assert "customer" not in caplog.text + capsys.readouterr().err
