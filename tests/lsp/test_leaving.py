@@ -120,3 +120,25 @@ async def test_nothing_of_a_file_that_becomes_hidden_leaves(
     later: Any = play.asked[before:]
     assert later
     assert "abracadabra" not in json.dumps(later)
+
+
+async def test_an_upstream_that_stops_is_reported_and_found_again(
+    tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    play = Play(path="/models/mine.gguf", marks=FORMATS["qwen"].marks, tokens=("pass",), log_probs=None)
+    editor = Editor(tmp_path / "lsp.log", script, real=True)
+    with served(llama_cpp(play)) as url:
+        suggest = {"debounce_seconds": 0.0, "aggressiveness": 0.0}
+        await editor.begin("def f():\n    \n", server={"upstream": url}, suggest=suggest)
+        assert (await editor.inline(1, 4))["items"]
+    editor.change(2, {"range": span(1, 4, 4), "text": "q"})
+    assert await editor.inline(1, 5) is None  # nothing known goes on with it
+    assert f"no server answers at {url}" in (await editor.state("error"))["message"]
+    with served(llama_cpp(play), port=int(url.rpartition(":")[2])):
+        editor.later += 6.0
+        editor.change(3, {"range": span(1, 5, 5), "text": "a"})
+        assert (await editor.inline(1, 6))["items"]
+        assert (await editor.command("calomel.status"))["state"] == "ready"
+    await editor.aclose()

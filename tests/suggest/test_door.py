@@ -18,7 +18,7 @@ from tests.workspace.secret_kinds import below, kinds, mask
 
 from calomel.context.builder import ContextBuilder
 from calomel.context.window import EstimateCounter
-from calomel.infer.completer import CompleteRequest, Draft, FillRequest
+from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, Draft, FillRequest
 from calomel.infer.door import Door
 from calomel.infer.upstream.completer import UpstreamCompleter
 from calomel.infer.upstream.exchange import Target
@@ -329,6 +329,50 @@ def test_a_value_whose_name_comes_later_is_hidden_in_the_edits_before(tmp_path: 
     assert mask(desk.document.text) != desk.document.text
     desk.change(0, 0, now, pause=2.0)
     assert VALUE[:8] not in desk.shown()
+
+
+@pytest.mark.parametrize("path", ["a.py", "b.py"])
+def test_an_excerpt_of_an_earlier_version_hides_what_the_newest_does(tmp_path: Path, path: str) -> None:
+    lines = [f"total_{number} = count(items)\n" for number in range(40)]
+    old, new = f'    thing = "{VALUE[:9]}"\n', f'    password = "{VALUE}"  # of the shop\n'
+    workspace = Workspace([tmp_path], lambda: 0.0, privacy=Privacy([tmp_path]))
+    for name in ("a.py", "b.py"):
+        workspace.open((tmp_path / name).as_uri(), "python", 1, "".join([*lines[:20], new, *lines[20:]]))
+    text = workspace.documents[(tmp_path / "a.py").as_uri()].text
+    excerpt = Excerpt(path, 10, "".join([*lines[10:20], old, *lines[22:30]]))
+    far, related = ((excerpt,), ()) if path == "a.py" else ((), (excerpt,))
+    parts = PromptParts(related=related, far=far, path="a.py", prefix=text)
+    request = CompleteRequest("fill", parts, file=FileText(text, 0))
+    shown = Door(workspace).sent(request).request
+    assert "total_15" in repr((shown.parts.far, shown.parts.related))
+    assert VALUE[:9] not in repr(shown.parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        (f"x = {VALUE}\n", True),
+        (f"x = '{VALUE}', 1\n", True),
+        (f"x = {VALUE[:10]}\n", True),  # half of it, at the end of a token
+        (f"x = {VALUE[:10]}more\n", False),
+        (f"x = {VALUE[:7]}\n", False),
+        (f"x = {VALUE[:10]}\ny = {VALUE[:10]}\n", False),  # a word of the project
+    ],
+)
+def test_a_known_secret_is_hidden_elsewhere_and_so_is_its_beginning(tmp_path: Path, text: str, *, hidden: bool) -> None:
+    workspace = Workspace([tmp_path], lambda: 0.0, privacy=Privacy([tmp_path]))
+    for name, content in (("a.py", text), ("b.py", LINES)):
+        workspace.open((tmp_path / name).as_uri(), "python", 1, content)
+    request = CompleteRequest("fill", PromptParts(path="a.py", prefix=text), file=FileText(text, 0))
+    assert (Door(workspace).sent(request).request.parts.prefix != text) is hidden
+
+
+async def test_the_mask_of_another_file_is_not_offered() -> None:
+    beside = PromptParts(path="a.py", prefix="x = ", related=(Excerpt("b.py", 0, LINES),))
+    sent = Door().sent(CompleteRequest("fill", beside))
+    texts = (f'"{"*" * len(VALUE)}"', '"fine"')
+    answer = sent.read(CompleteAnswer(tuple(map(Candidate, texts))))
+    assert [each.text for each in answer.candidates] == ['"fine"']
 
 
 class Desk:

@@ -100,12 +100,14 @@ class Sent:
         request: with what is hidden replaced by asterisks.
         plain: the same as it was before.
         hidden: what is hidden of its window: of `prefix`, the region's text, and `suffix`, one behind the other.
+        lengths: of all that is hidden, of other parts too.
         drafts: drafts as they were sent to drafts as they are.
     """
 
     request: CompleteRequest
     plain: CompleteRequest
     hidden: Spans = ()
+    lengths: frozenset[int] = frozenset()
     drafts: Mapping[Draft, Draft] = field(default_factory=dict)
 
     def read(self, answer: CompleteAnswer) -> CompleteAnswer:
@@ -116,11 +118,8 @@ class Sent:
 
     def forbids(self, text: str) -> bool:
         """Whether a text for the hole would stand beside something hidden, or writes the mask."""
-        if not self.hidden:
-            return False
         at = len(self.request.parts.prefix)
-        beside = any(start <= at <= end for start, end in self.hidden)
-        return (beside and bool(text)) or self._writes_mask(text)
+        return (bool(text) and touched(self.hidden, at, at)) or self._writes_mask(text)
 
     def _candidate(self, candidate: Candidate) -> Candidate | None:
         if candidate.maker != CANVAS:
@@ -128,7 +127,7 @@ class Sent:
             return candidate if draft is None else replace(candidate, text=draft.text)
         if self.request.kind == "fill" or self.plain.parts.region is None:
             return None if self.forbids(candidate.text) else candidate
-        return replace(candidate, text=self._restored(candidate.text)) if self.hidden else candidate
+        return replace(candidate, text=self._restored(candidate.text)) if self.lengths else candidate
 
     def _restored(self, answer: str) -> str:
         """The region with those edits of the answer that touch nothing hidden."""
@@ -145,10 +144,9 @@ class Sent:
 
     def _writes_mask(self, text: str) -> bool:
         """Whether a text has asterisks in place of something hidden."""
-        if "*" not in text:
+        if not self.lengths or "*" not in text:
             return False
-        lengths = {high - low for low, high in self.hidden}
-        return any(len(run[0]) in lengths for run in re.finditer(r"\*+", text)) or _MASK.search(text) is not None
+        return any(len(run[0]) in self.lengths for run in re.finditer(r"\*+", text)) or _MASK.search(text) is not None
 
 
 def touched(hidden: Iterable[Span], start: int, end: int) -> bool:
@@ -211,11 +209,12 @@ class _RequestAlone:
 
 def _permitted(parts: PromptParts, known: Knowledge) -> PromptParts:
     """The parts without files that may not be seen any more."""
-    own = parts.path
+    files = {name for name in {each.path for each in parts.related} if known.permits(name)}
+    edited = {name for name in {each.path for each in parts.edits} if name == parts.path or known.permits_edits(name)}
     return replace(
         parts,
-        related=tuple(each for each in parts.related if known.permits(each.path)),
-        edits=tuple(each for each in parts.edits if each.path == own or known.permits_edits(each.path)),
+        related=tuple(each for each in parts.related if each.path in files),
+        edits=tuple(each for each in parts.edits if each.path in edited),
     )
 
 
@@ -242,6 +241,7 @@ class _Hiding:
         self._finder = finder
         self._own = own
         self._versions: dict[str, list[_Version]] = {}
+        self._lengths: set[int] = set()
         parts = request.parts
         self._window = parts.prefix + ("" if parts.region is None else parts.region.text) + parts.suffix
         self._start = 0
@@ -258,7 +258,7 @@ class _Hiding:
         parts, region = request.parts, request.parts.region
         low, high = self._start, self._start + len(self._window)
         hidden = _joined((*_within(self._current_version.hidden, low, high), *self._elsewhere(self._window)))
-        window = _masked(self._window, hidden)
+        window = self._masked(self._window, hidden)
         at = len(parts.prefix)
         end = at if region is None else at + len(region.text)
         edits = self._edits(parts.edits)
@@ -273,7 +273,14 @@ class _Hiding:
             suffix=window[end:],
         ).with_paths(lambda name: names.get(name, name))
         drafts = {sent: draft for draft in request.drafts if (sent := self._draft(draft, hidden, at, end)) is not None}
-        return Sent(replace(request, parts=shown, drafts=tuple(drafts)), request, hidden, drafts)
+        return Sent(
+            replace(request, parts=shown, drafts=tuple(drafts)), request, hidden, frozenset(self._lengths), drafts
+        )
+
+    def _masked(self, text: str, spans: Iterable[Span]) -> str:
+        hidden = _joined(spans)
+        self._lengths.update(high - low for low, high in hidden)
+        return masked(text, hidden)
 
     def _current(self, file: FileText | None) -> _Version:
         """The whole text around the window, and what it hides; the window itself if no more is known."""
@@ -290,6 +297,9 @@ class _Hiding:
         versions = self._versions.get(name)
         if versions is None:
             versions = []
+            if isinstance(self._known, _RequestAlone):
+                texts = (each.text for each in self._request.parts.related if each.path == name)
+                versions += (_Version(text, list(self._finder.part_spans(text))) for text in texts)
             for text, spans in self._known.versions(name):
                 plain = line_feeds(text)
                 found = spans if plain is text or plain == text else [each[:2] for each in self._finder.spans(plain)]
@@ -312,7 +322,7 @@ class _Hiding:
             return None
         if not placed:
             hidden += self._finder.part_spans(text)
-        return replace(excerpt, text=_masked(text, _joined(hidden)))
+        return replace(excerpt, text=self._masked(text, hidden))
 
     def _placed(self, version: _Version, excerpt: Excerpt) -> Spans | None:
         """What a version of the file hides of an excerpt; None if its place is not known."""
@@ -335,7 +345,7 @@ class _Hiding:
                     continue  # where it stood is not known
                 spans = self._pair(each)
             before, after = (
-                _masked(text, _joined((*own, *self._elsewhere(text))))
+                self._masked(text, (*own, *self._elsewhere(text)))
                 for text, own in zip((each.before, each.after), spans, strict=True)
             )
             shown.append(replace(each, before=before, after=after))
@@ -431,7 +441,7 @@ class _Hiding:
         return sum(len(whole.findall(version.text)) for each in self._versions.values() for version in each) > 1
 
     def _name(self, name: str) -> str:
-        return _masked(name, [*(each[:2] for each in self._finder.spans(name)), *self._elsewhere(name)])
+        return self._masked(name, [*(each[:2] for each in self._finder.spans(name)), *self._elsewhere(name)])
 
     def _draft(self, draft: Draft, hidden: Spans, at: int, end: int) -> Draft | None:
         """A draft as it may leave; None if it touches or writes something hidden."""
@@ -446,7 +456,7 @@ class _Hiding:
         edits = minimal_edits(plain, 0, len(plain), text)
         if any(touched(inside, each.start, each.end) or any(self._elsewhere(each.text)) for each in edits):
             return None
-        return replace(draft, text=apply(_masked(plain, _within(inside, 0, len(plain))), edits_of(edits)))
+        return replace(draft, text=apply(self._masked(plain, _within(inside, 0, len(plain))), edits_of(edits)))
 
 
 def _key(edit: Hunk) -> tuple[str, int, str, str]:
@@ -531,7 +541,3 @@ def _joined(spans: Iterable[Span]) -> Spans:
         elif high > low:
             found.append((low, high))
     return tuple(found)
-
-
-def _masked(text: str, spans: Sequence[Span]) -> str:
-    return masked(text, _joined(spans))
