@@ -46,7 +46,7 @@ def test_zeds_settings_are_printed_and_nothing_is_written(run: Runner, home: Pat
                 "prompt_format": "zeta2_1",
                 "max_output_tokens": 512,
             },
-        },
+        }
     }
     assert path.read_text() == '{"theme": "One"}'
 

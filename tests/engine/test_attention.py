@@ -227,11 +227,7 @@ def test_pytorchs_flash_attention_is_asked_as_it_is_documented(monkeypatch: pyte
     flash = FakeFlash()
 
     def varlen_attn(
-        *args: Any,
-        window_size: tuple[int, int],
-        enable_gqa: bool,
-        seqused_k: Tensor | None,
-        block_table: Tensor | None,
+        *args: Any, window_size: tuple[int, int], enable_gqa: bool, seqused_k: Tensor | None, block_table: Tensor | None
     ) -> Tensor:
         assert enable_gqa
         assert (seqused_k is None) == (block_table is None)

@@ -11,14 +11,7 @@ from typing import Any
 import pytest
 import torch
 from tests.families.published import llada2 as published
-from tests.families.published.block_causal import (
-    END,
-    MASK,
-    SDAR,
-    SDAR_MOE,
-    STABLE_DIFFCODER,
-    Checkpoint,
-)
+from tests.families.published.block_causal import END, MASK, SDAR, SDAR_MOE, STABLE_DIFFCODER, Checkpoint
 from tests.families.published.dream import A2D_BD3LM, A2D_MDLM
 from tests.families.published.layout import TEXT_TOKENS, prompt, shape_of, write_config
 from tests.families.reference import block_diffusion as loop

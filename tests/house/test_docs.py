@@ -19,20 +19,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import typer.main
 from tests.e2e.first_hour.readme import read
-from tests.house.pages import (
-    ROOT,
-    anchors,
-    blocks,
-    links,
-    messages,
-    name,
-    pages,
-    places,
-    prose,
-    reading,
-    spans,
-    told,
-)
+from tests.house.pages import ROOT, anchors, blocks, links, messages, name, pages, places, prose, reading, spans, told
 
 from calomel.bench.figures import Figures
 from calomel.cli.app import app

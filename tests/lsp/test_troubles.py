@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.lsp.editor import SECONDS, Editor, at
-from tests.other_program import NO_HTTP, REFUSED, listening
+from tests.server.program import NO_HTTP, REFUSED, another_program
 
 from calomel.infer.launch import connect
 from calomel.infer.remote import Endpoint, HttpCompleter
@@ -78,7 +78,7 @@ async def test_a_server_that_is_stopped_or_set_up_wrongly_is_named(
 @pytest.mark.parametrize("answer", [OTHER, NO_HTTP], ids=["http", "no_http"])
 async def test_a_port_that_another_program_has_is_named(editor: Editor, answer: bytes) -> None:
     editor.script.connect = connect
-    with listening(answer) as url:
+    with another_program(answer) as url:
         said = await told(editor, server={"url": url})
         other = f"the program at {url} is not Calomel"
     assert said == [f"Calomel: {NONE_OF_CALOMEL if answer is OTHER else other}{ENDING}"]
@@ -86,7 +86,7 @@ async def test_a_port_that_another_program_has_is_named(editor: Editor, answer: 
 
 async def test_a_wrong_token_is_named(editor: Editor) -> None:
     editor.script.connect = connect
-    with listening(REFUSED) as url:
+    with another_program(REFUSED) as url:
         assert await told(editor, server={"url": url, "token": "wrong"}) == [f"Calomel: {TOKEN}{ENDING}"]
 
 

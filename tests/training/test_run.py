@@ -263,12 +263,7 @@ def test_a_canvas_learns_how_the_causal_mode_continues_what_it_shows(
     mask, end, size = tokenizer.mask, tokenizer.end, batch.shape.canvas
 
     made = with_own_answers(
-        batch,
-        lambda draft, wanted: loss.likeliest(draft, wanted, structure),
-        COUNT,
-        mask=mask,
-        end=end,
-        shift=shift,
+        batch, lambda draft, wanted: loss.likeliest(draft, wanted, structure), COUNT, mask=mask, end=end, shift=shift
     )
 
     total, compared = batch.ids.shape[1], 0
