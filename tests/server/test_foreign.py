@@ -14,8 +14,7 @@ from tests.server.conftest import events
 from tests.server.test_edit import LLAMA_VIM, QWEN
 
 from calomel.engine import DeadlineExceededError
-from calomel.infer.completer import CompleteRequest
-from calomel.infer.launch import version
+from calomel.infer.completer import CompleteRequest, version
 from calomel.infer.upstream.exchange import UpstreamError
 from calomel.infer.wire import COMPLETE_PATH, encode
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts

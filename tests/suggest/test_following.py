@@ -49,7 +49,6 @@ def known(state: DocumentState, editor: Editor) -> tuple[object, ...]:
     entries = [(each.edits, each.window, each.agreed) for each in state.cache.every("fill", text, 5)]
     return (
         state.recent.recent(),
-        state.cursors.places,
         entries,
         state.rejected(text, (Planned(0, 0, "# ", ""),)),
         state.revision,

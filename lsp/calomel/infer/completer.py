@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, TypeVar
 
 from msgspec import Meta
@@ -261,6 +262,18 @@ class Fill:
     seconds: float
     result: Result = field(repr=False)
     trimmed: bool = False
+
+
+@cache
+def version() -> str:
+    """The version of this Calomel."""
+    from importlib.metadata import PackageNotFoundError  # takes ten milliseconds, not needed at import
+    from importlib.metadata import version as installed
+
+    try:
+        return installed("calomel")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 @dataclass(frozen=True, slots=True)

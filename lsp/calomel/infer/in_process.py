@@ -19,9 +19,9 @@ from calomel.infer.completer import (
     GenerationConfig,
     Kind,
     ModelInfo,
+    version,
 )
 from calomel.infer.filler import Filler
-from calomel.infer.launch import version
 from calomel.infer.recall import CopyScorer
 from calomel.infer.wire import FieldError, check_request
 from calomel.prompts.parts import RegionBounds

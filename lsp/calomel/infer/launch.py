@@ -16,14 +16,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from calomel.infer import runtime_file
-from calomel.infer.completer import PROTOCOL_VERSION, Completer, CompleterError
+from calomel.infer.completer import PROTOCOL_VERSION, Completer, CompleterError, version
 from calomel.infer.door import Door
 from calomel.infer.remote import Endpoint, HttpCompleter, problem_of
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
@@ -212,18 +211,6 @@ def why_ended(settings: ServerSettings) -> str | None:
         return None if process is None or process.wait(_ENDS_SECONDS) is None else _last_words(log_path(), began)
     except subprocess.TimeoutExpired:
         return None
-
-
-@cache
-def version() -> str:
-    """The version of this Calomel."""
-    from importlib.metadata import PackageNotFoundError  # takes ten milliseconds, not needed at import
-    from importlib.metadata import version as installed
-
-    try:
-        return installed("calomel")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 _NAME_CHARACTERS: Final = 16

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from calomel.infer.completer import CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
-from calomel.infer.door import Door, Sent
+from calomel.infer.door import Door
 from calomel.infer.wire import COMPLETE_PATH, HEALTH_PATH, INFO_PATH, FieldError, decode, decode_info, encode
 
 if TYPE_CHECKING:
@@ -103,13 +103,14 @@ class HttpCompleter:
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         """Answer one question. Cancelling closes the connection. Raises CompleterError."""
-        sent = Sent(request, request) if self._door is None else await self._door.send(request)
+        sent = None if self._door is None else await self._door.send(request)
         try:
-            body = encode(replace(sent.request, file=None))
+            body = encode(replace(request if sent is None else sent.request, file=None))
         except FieldError as error:
             raise CompleterError("refused", str(error)) from None
         try:
-            return sent.read(decode(await self._send("POST", COMPLETE_PATH, body), CompleteAnswer))
+            answer = decode(await self._send("POST", COMPLETE_PATH, body), CompleteAnswer)
+            return answer if sent is None else sent.read(answer)
         except FieldError as error:
             raise CompleterError("failed", f"cannot read the server's answer: {error}") from None
 

@@ -11,9 +11,8 @@ from typing import Final
 from calomel.context.builder import ContextBuilder
 from calomel.context.window import EstimateCounter, ExactCounter
 from calomel.infer.client import ModelClient
-from calomel.infer.completer import DEFAULT_CONTEXT, ModelInfo
+from calomel.infer.completer import DEFAULT_CONTEXT, ModelInfo, version
 from calomel.infer.door import Door
-from calomel.infer.launch import version
 from calomel.lsp.client import Client
 from calomel.prompts.tokenizer import Tokenizer, TokenizerError
 from calomel.selectivity.record import Records

@@ -16,8 +16,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from calomel.infer.client import Connect, ModelClient
-from calomel.infer.completer import Completer, CompleterError, ModelInfo
-from calomel.infer.launch import version
+from calomel.infer.completer import Completer, CompleterError, ModelInfo, version
 from calomel.lsp.client import ANSWERS, Client, local_path
 from calomel.lsp.commands import Commands, ModelCommands
 from calomel.lsp.configuration import Configuration

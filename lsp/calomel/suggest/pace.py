@@ -17,7 +17,7 @@ from calomel.suggest.cache import Entry
 from calomel.suggest.edit import Answer
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.snapshot import Request, Trigger
-from calomel.suggest.state import DocumentState
+from calomel.suggest.state import DocumentState, several_cursors
 from calomel.workspace.documents import Document
 from calomel.workspace.settings import SuggestSettings
 from calomel.workspace.workspace import Workspace
@@ -208,7 +208,7 @@ class Permission:
             unfit = verdict.reason or state.unfit(request.document, wanted=verdict.wanted)
             if unfit:
                 return Silence.kept(unfit)
-        if reason is None and state.cursors.several_at(request.offset):
+        if reason is None and several_cursors(request.document.last_message, request.offset):
             reason = SilenceReason.MULTI_CURSOR
         if reason is None and not explicit and not (settings.in_comments and settings.in_strings):
             place = self.place(request)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from calomel.suggest.cache import Cache, Entry
@@ -16,47 +15,27 @@ from calomel.workspace.edits import Planned
 from calomel.workspace.privacy import content_refusal
 
 
-@dataclass(slots=True)
-class Cursors:
-    """The changes of one document in the last message from the editor.
+def several_cursors(message: Sequence[LoggedChange], offset: int) -> bool:
+    """Whether several cursors type, one of them at `offset`; if none is there, a formatter made the changes.
 
-    Attributes:
-        version: of the document before these changes.
-        last: the last of them.
-        several: some of them are alike, at separate places.
-        places: start and end of each of them in the text after all of them.
+    Args:
+        message: the changes of the editor's last message: alike, at separate places, and none of a suggestion or an
+            undo.
+        offset: in the text after all of them.
     """
-
-    version: int | None = None
-    last: TextChange | None = None
-    several: bool = False
-    places: list[tuple[int, int]] = field(default_factory=list)
-
-    def changed(self, version: int | None, change: TextChange, *, by_keys: bool = True) -> None:
-        """One change; all changes of one message have the same version, that of the document before it.
-
-        `by_keys`: it may be typed; an accepted suggestion or an undo is not.
-        """
-        same_message = version is not None and version == self.version and self.last is not None
-        if not by_keys:
-            self.several = False
-        elif same_message and self.last is not None:
-            alike = change.inserted == self.last.inserted and len(change.removed) == len(self.last.removed)
-            self.several = self.several or (alike and not _continues(self.last, change))
-        else:
-            self.several = False
+    several, places = False, list[tuple[int, int]]()
+    for before, logged in zip((None, *message), message, strict=False):
+        change, by_keys = logged.change, logged.origin is Origin.TYPED and not logged.along
+        if before is not None:
+            last = before.change
+            alike = change.inserted == last.inserted and len(change.removed) == len(last.removed)
+            several = several or (alike and not _continues(last, change))
+        several = several and by_keys
         end = change.start + len(change.inserted)
         by = end - change.end
-        moved = [
-            (start + by, stop + by) if change.end <= start else (start, stop)
-            for start, stop in (self.places if same_message else ())
-        ]
-        self.places = [*moved, (change.start, end)]
-        self.version, self.last = version, change
-
-    def several_at(self, offset: int) -> bool:
-        """Whether several cursors type, one of them at `offset`; if none is there, a formatter made the changes."""
-        return self.several and any(start <= offset <= end for start, end in self.places)
+        places = [(low + by, high + by) if change.end <= low else (low, high) for low, high in places]
+        places.append((change.start, end))
+    return several and any(low <= offset <= high for low, high in places)
 
 
 def _continues(before: TextChange, change: TextChange) -> bool:
@@ -77,7 +56,6 @@ class DocumentState:
     Attributes:
         revision: of the document, that all of it belongs to.
         recent: the user's recent edits.
-        cursors: whether there are several.
         cache: the last answers.
         extended: the last suggestion here was accepted, so the next region is larger.
         unlikely: the revision and the drafts for which no edit from elsewhere was offered here.
@@ -86,7 +64,6 @@ class DocumentState:
     def __init__(self, clock: Callable[[], float], revision: int = 0) -> None:
         self.revision = revision
         self.recent = RecentEdits(clock)
-        self.cursors = Cursors()
         self.cache = Cache()
         self.extended = False
         self.unlikely: tuple[int, tuple[EditDraft, ...]] | None = None
@@ -123,8 +100,6 @@ class DocumentState:
         continues = self.recent.changed(change, logged.when)
         if continues:
             self._continued.append(self.revision)
-        by_keys = origin is Origin.TYPED and not logged.along
-        self.cursors.changed(logged.version, change, by_keys=by_keys)
         self.cache.changed(change, continues=continues)
         if origin in {Origin.UNDO, Origin.EXTERNAL}:
             self.cache.clear("edit")  # it followed from an edit that is gone

@@ -136,14 +136,12 @@ class LoggedChange:
 
     Attributes:
         change: what it did.
-        version: the editor's number of the text before the message that it came in.
         origin: where it came from.
         when: seconds of the workspace's clock.
         along: it did a part of a suggestion.
     """
 
     change: TextChange
-    version: int | None
     origin: Origin = Origin.TYPED
     when: float = 0.0
     along: bool = False
@@ -184,6 +182,11 @@ class Document:
             return []
         kept = [each for message in self._log for each in message]
         return kept[-count:] if 0 < count <= len(kept) else None
+
+    @property
+    def last_message(self) -> Sequence[LoggedChange]:
+        """The changes of the last message that changed anything."""
+        return next((message for message in reversed(self._log) if message), ())
 
     @property
     def latest(self) -> LoggedChange:
@@ -280,7 +283,7 @@ class Document:
         self._text = None
         if not self._log:
             self._log.append([])
-        self._log[-1].append(LoggedChange(done, self.version))
+        self._log[-1].append(LoggedChange(done))
         return done
 
     def _offset_of(self, position: Position) -> int:

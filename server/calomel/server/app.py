@@ -18,8 +18,8 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import Response
 
+from calomel.infer.completer import version
 from calomel.infer.in_process import describe
-from calomel.infer.launch import version
 from calomel.server.app_state import AppState, FillerFactory, InfoFactory, ModelLoader
 from calomel.server.errors import ApiError, OriginError, StartError, response_to
 from calomel.server.metrics import Deliveries, Metrics

@@ -19,8 +19,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from calomel.infer import runtime_file
-from calomel.infer.completer import PROTOCOL_VERSION, Answerer, CompleterError
-from calomel.infer.launch import version
+from calomel.infer.completer import PROTOCOL_VERSION, Answerer, CompleterError, version
 from calomel.infer.remote import is_loopback
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord
 from calomel.prompts.parts import PromptParts

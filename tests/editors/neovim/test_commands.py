@@ -7,7 +7,7 @@ from tests.editors.neovim.neovim import PLUGIN, Neovim
 from tests.editors.programs import REPOSITORY
 from tests.server._upstreams import Play, llama_cpp, served
 
-from calomel.infer.launch import version
+from calomel.infer.completer import version
 
 HELP = (PLUGIN / "doc" / "calomel.txt").read_text(encoding="utf-8")
 

@@ -9,7 +9,7 @@ from tests.editors.neovim.neovim import _SETUP, OPTIONS, PLUGIN, Neovim
 from tests.editors.shared import FakeUv, planted
 from tests.lsp.program import SCRIPTED
 
-from calomel.infer.launch import version
+from calomel.infer.completer import version
 
 OFFLINE = "this machine is offline"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.editors.programs import EXTENSION, REPOSITORY, find_npm, wanted
 
-from calomel.infer.launch import version
+from calomel.infer.completer import version
 
 PAGE = REPOSITORY / "docs" / "vscode.md"
 # The first two throw where a provider that merely has them is registered, the third where it is passed at all; the rest

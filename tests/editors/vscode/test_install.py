@@ -9,7 +9,7 @@ from tests.editors.shared import FakeUv, planted
 from tests.editors.vscode.workbench import Starter, Workbench
 from tests.lsp.program import SCRIPTED
 
-from calomel.infer.launch import version
+from calomel.infer.completer import version
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

@@ -34,13 +34,13 @@ from calomel.infer.completer import (
     ModelInfo,
     Occupancy,
     UnsupportedError,
+    version,
     with_ends,
     with_ends_of,
     with_line_feeds,
 )
 from calomel.infer.continuation import last_piece
 from calomel.infer.door import Door, Sent
-from calomel.infer.launch import version
 from calomel.infer.upstream.adapter import Adapter, Ask, Known, Piece
 from calomel.infer.upstream.adapters import adapter_of
 from calomel.infer.upstream.exchange import Exchange, Target, UpstreamError

@@ -17,8 +17,7 @@ from starlette.responses import JSONResponse, Response
 
 from calomel.engine import DeadlineExceededError
 from calomel.infer.cleaning import Cleaning
-from calomel.infer.completer import CompleterError, FillRequest
-from calomel.infer.launch import version
+from calomel.infer.completer import CompleterError, FillRequest, version
 from calomel.prompts.fim_tokens import parse_fim
 from calomel.prompts.parts import Excerpt, PromptParts
 from calomel.server.answers import Ended, answered, completed, fill_of, filled, known

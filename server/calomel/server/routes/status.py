@@ -20,8 +20,7 @@ from fastapi import Request
 from pydantic import AfterValidator, BaseModel, Field, ValidationInfo
 from starlette.responses import JSONResponse, Response
 
-from calomel.infer.completer import ModelInfo, Occupancy
-from calomel.infer.launch import version
+from calomel.infer.completer import ModelInfo, Occupancy, version
 from calomel.server.app_state import AppState, app_state_of
 from calomel.server.errors import ApiError, DrainingError
 from calomel.server.metrics import PaceStatus, RecentStatus
