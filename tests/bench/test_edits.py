@@ -7,47 +7,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.suggest.editor import ScriptedModel
 
 from calomel.bench.edits import ask_all, ask_plain
 from calomel.bench.room import repeat_last
-from calomel.bench.suite import (
-    Case,
-    Reply,
-    SuiteError,
-    figures,
-    read_suite,
-    score_above,
-    score_case,
-    suite_score,
-)
-from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, Kind, ModelInfo
+from calomel.bench.suite import Case, Reply, SuiteError, figures, read_suite, score_above, score_case, suite_score
+from calomel.infer.completer import Candidate, CompleteRequest, Kind
 from calomel.prompts.parts import Edit, Hunk, edited
 
 
-class Scripted:
+def scripted(kinds: tuple[Kind, ...] = ("fill", "edit"), sure: float = -0.01) -> ScriptedModel:
     """Knows the right edit of one scenario, and would leave every other text as it is."""
 
-    def __init__(self, kinds: tuple[Kind, ...] = ("fill", "edit"), sure: float = -0.01) -> None:
-        self.kinds, self.sure = kinds, sure
-        self.requests: list[CompleteRequest] = []
-
-    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        self.requests.append(request)
-        if request.kind not in self.kinds:
-            return CompleteAnswer((), reason="not_trained_for_edits", model="scripted")
+    def reply(request: CompleteRequest) -> tuple[Candidate, ...]:
         region = request.parts.region
         text = "" if region is None else region.text.replace("return total", "return amount")
-        return CompleteAnswer((Candidate(text, log_probs=(self.sure,) * 4, finish_reason="stop"),), model="scripted")
+        return (Candidate(text, log_probs=(sure,) * 4, finish_reason="stop"),)
 
-    async def info(self) -> ModelInfo:
-        return ModelInfo("scripted", "0", self.kinds, 2048, 2048, None, "0")
-
-    async def aclose(self) -> None:
-        pass
+    return ScriptedModel(reply, kinds)
 
 
 async def test_the_right_edit_of_a_sure_model_is_shown_and_scored(cases: tuple[Case, ...]) -> None:
-    model = Scripted()
+    model = scripted()
     rows = await ask_all(cases, model)
     assert [(row.name, row.shown, row.right) for row in rows] == [
         ("01-rename", True, True),
@@ -62,12 +43,12 @@ async def test_the_right_edit_of_a_sure_model_is_shown_and_scored(cases: tuple[C
     flat: Any = figures(rows, seed=1)
     for name in ("score", "delta_chrf", "show_rate", "quiet_rate", "exact_match"):
         assert flat[f"{name}_low"] <= flat[name] <= flat[f"{name}_high"], name
-    unsure = await ask_all(cases[:1], Scripted(sure=-5.0))
+    unsure = await ask_all(cases[:1], scripted(sure=-5.0))
     assert [(row.shown, row.reason) for row in unsure] == [(False, "low_confidence")]
 
 
 async def test_a_model_that_does_not_know_edits_is_silent_for_that_reason(cases: tuple[Case, ...]) -> None:
-    rows = await ask_all(cases, Scripted(("fill",)))
+    rows = await ask_all(cases, scripted(("fill",)))
     assert {row.reason for row in rows} == {"not_trained_for_edits"}
     flat = figures(rows, seed=0)
     assert (flat["score"], flat["show_rate"], flat["quiet_rate"], flat["exact_match"]) == (0.0, 0.0, 1.0, 0.0)
@@ -76,12 +57,12 @@ async def test_a_model_that_does_not_know_edits_is_silent_for_that_reason(cases:
 
 
 async def test_baselines_answer_the_same_cases(cases: tuple[Case, ...]) -> None:
-    plain = ask_plain(cases, Scripted())
+    plain = ask_plain(cases, scripted())
     assert {name: [(row.shown, row.right) for row in rows] for name, rows in plain.items()} == {
         "repeat": [(True, True), (False, True), (False, True), (False, False)],
         "drafts": [(True, True), (False, True), (False, True), (False, False)],
     }
-    rows = await ask_all(cases, Scripted(sure=-9.0))
+    rows = await ask_all(cases, scripted(sure=-9.0))
     above: Any = score_above(rows, plain["repeat"], "repeat", seed=0)
     assert above["score_over_repeat_low"] <= above["score_over_repeat"] <= above["score_over_repeat_high"]
     assert above["score_over_repeat"] < 0

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.bench.stories_made import BILL, line, rename, write_stories
+from tests.bench.conftest import BILL, line, rename, write_stories
+from tests.suggest.editor import ScriptedModel
 
 from calomel.bench.harm import NAMES, SYNTAX, UNDO, Offered, harms
 from calomel.bench.held_edits import Contenders, HeldOptions, ask_moment, ask_moments, report_of
 from calomel.bench.held_summary import LOSSES, Row, Said, held_figures, held_tables, losses
 from calomel.bench.suite import SuiteError
-from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
+from calomel.infer.completer import Candidate, CompleteRequest, CompleterError
 from calomel.prompts.parts import Edit, composed
 from calomel.replay.stories import Moment, Story, chosen, moments, read_stories, turned
 from calomel.report.heldout import BenchDataError
@@ -92,33 +93,25 @@ def test_moments_are_the_same_in_every_run_and_of_all_kinds_alike(stories: tuple
     assert {moment.story.kind for moment in chosen([*many, stories[1]], ["rename"])} == {"rename"}
 
 
-class Scripted:
+def scripted(canvas: float = -9.0, drafts: float = -1.0, new: str = "amount") -> ScriptedModel:
     """Proposes `total` to `new` on a canvas, and judges drafts; how much it likes either is given."""
 
-    def __init__(self, canvas: float = -9.0, drafts: float = -1.0, new: str = "amount") -> None:
-        self.canvas, self.drafts, self.new = canvas, drafts, new
-
-    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+    def reply(request: CompleteRequest) -> tuple[Candidate, ...]:
         region = request.parts.region
         if region is None:  # nothing to fill in where something is unfinished
-            return CompleteAnswer((), model="scripted")
+            return ()
         # What was begun is not to be rewritten: a canvas that proposes nothing is a text like any other.
-        text = region.text.replace("total", self.new)
+        text = region.text.replace("total", new)
         made = [
-            Candidate(text, (-0.1,), end_log_prob=0.0, log_prob=self.canvas, keep_log_prob=-5.0),
+            Candidate(text, (-0.1,), end_log_prob=0.0, log_prob=canvas, keep_log_prob=-5.0),
             *(
-                Candidate(draft.text, (-0.1,), maker=draft.maker, log_prob=self.drafts, keep_log_prob=-5.0)
+                Candidate(draft.text, (-0.1,), maker=draft.maker, log_prob=drafts, keep_log_prob=-5.0)
                 for draft in request.drafts
             ),
         ]
-        made.sort(key=lambda candidate: -(candidate.log_prob or 0.0))
-        return CompleteAnswer(tuple(made), model="scripted")
+        return tuple(sorted(made, key=lambda candidate: -(candidate.log_prob or 0.0)))
 
-    async def info(self) -> ModelInfo:
-        return ModelInfo("scripted", "0", ("fill", "edit"), 2048, 2048, None, "0")
-
-    async def aclose(self) -> None:
-        pass
+    return ScriptedModel(reply)
 
 
 def middle(story: Story) -> Moment:
@@ -128,10 +121,10 @@ def middle(story: Story) -> Moment:
 
 
 async def test_everybody_is_asked_about_the_same_moment(story: Story) -> None:
-    row = await ask_moment(middle(story), Contenders(Scripted(), baselines=True))
+    row = await ask_moment(middle(story), Contenders(scripted(), baselines=True))
     assert (row.kind, row.language, row.silent) == ("rename", "python", False)
     assert row.offers == ((),)
-    audit = await ask_moment(middle(story), Contenders(Scripted(), audit=True))
+    audit = await ask_moment(middle(story), Contenders(scripted(), audit=True))
     assert not audit.said["calomel"].shown
     assert audit.said["calomel"].probability == row.said["calomel"].probability
     assert {name: (said.shown, said.right) for name, said in row.said.items()} == {
@@ -143,11 +136,11 @@ async def test_everybody_is_asked_about_the_same_moment(story: Story) -> None:
 
 
 async def test_a_model_that_likes_the_text_as_it_is_stays_silent(story: Story) -> None:
-    row = await ask_moment(middle(story), Contenders(Scripted(canvas=-20.0, drafts=-20.0)))
+    row = await ask_moment(middle(story), Contenders(scripted(canvas=-20.0, drafts=-20.0)))
     said = row.said["calomel"]
     assert (said.shown, said.right, said.reason) == (False, False, "low_confidence")
     end = moments(story)[-1]
-    row = await ask_moment(end, Contenders(Scripted(canvas=-20.0, drafts=-20.0)))
+    row = await ask_moment(end, Contenders(scripted(canvas=-20.0, drafts=-20.0)))
     assert row.silent
     assert row.said["calomel"].right
     plain = CONVERTER.unstructure(row)
@@ -155,16 +148,13 @@ async def test_a_model_that_likes_the_text_as_it_is_stays_silent(story: Story) -
 
 
 async def test_a_model_that_breaks_ends_the_run(story: Story) -> None:
-    class Broken(Scripted):
-        async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-            raise CompleterError("failed", "out of memory")
-
+    broken = ScriptedModel(lambda _: CompleterError("failed", "out of memory"))
     with pytest.raises(SuiteError, match="did not answer: failed"):
-        await ask_moment(middle(story), Contenders(Broken()))
+        await ask_moment(middle(story), Contenders(broken))
 
 
 async def test_the_report_has_everybody_and_every_maker(story: Story, progress: Progress) -> None:
-    model = Scripted()
+    model = scripted()
     asked = [middle(story), moments(story)[-1]]
     rows = await ask_moments(asked, Contenders(model, baselines=True), progress)
     flat = held_figures(rows)

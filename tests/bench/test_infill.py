@@ -16,12 +16,7 @@ import torch
 import zstandard
 
 from calomel.bench import load, speed
-from calomel.bench.holes import (
-    KINDS,
-    REST_OF_LINE,
-    SEVERAL_LINES,
-    make_holes,
-)
+from calomel.bench.holes import KINDS, REST_OF_LINE, SEVERAL_LINES, make_holes
 from calomel.bench.infill import InfillOptions, matches, measure_infill, run_infill
 from calomel.bench.keystrokes import run_keystrokes
 from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender, Served, open_model

@@ -124,10 +124,7 @@ def test_a_folder_without_recordings_is_named(tmp_path: Path, suite: Path) -> No
 
 def random_checkpoint(folder: Path, window: int | None) -> Path:
     config = replace(
-        CONFIG,
-        max_position_embeddings=512,
-        sliding_window=window,
-        layer_types=CONFIG.layer_types if window else (),
+        CONFIG, max_position_embeddings=512, sliding_window=window, layer_types=CONFIG.layer_types if window else ()
     )
     model = random(Transformer(config))
     model.embed_tokens.weight[MASK] = 0  # ours never predicts it, the peers do not know it

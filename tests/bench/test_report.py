@@ -7,16 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from calomel.report.result import (
-    Interval,
-    Provenance,
-    Report,
-    Table,
-    percentile,
-    ratio_of_sums,
-    weights_hash,
-    wilson,
-)
+from calomel.report.result import Interval, Provenance, Report, Table, percentile, ratio_of_sums, weights_hash, wilson
 from calomel.report.running import Journal
 
 MACHINE = "Some CPU, 2 cores, 24 GiB, Linux x86_64, Python 3.11.7"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.bench.stories_made import write_stories
+from tests.bench.conftest import write_stories
 from tests.selectivity.made import TRUTH, drawn, sample
 
 from calomel.bench.recall_fit import RecallSample, fit, fit_recall, logistic

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from tests.families.writers import writers
+from tests.families.published.layout import writers
 from tests.suggest.made_outcome import an_outcome
 
 from calomel.cli.main import main

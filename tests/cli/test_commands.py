@@ -87,12 +87,6 @@ def settings_file(home: Path) -> Path:
     return configured(home, "calomel/calomel.toml")
 
 
-@pytest.mark.parametrize("command", ["try", "fill", "serve", "corpus", "train", "bench"])
-def test_help_names_every_command(run: Runner, command: str) -> None:
-    assert f"\n  {command} " in run("--help").out
-    assert run(command, "--help").status == 0
-
-
 def test_module_can_be_run_and_says_the_version_of_the_package() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "calomel.cli", "--version"], capture_output=True, text=True, check=True

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from tests.cli.conftest import Runner, configured
-from tests.other_program import NO_HTTP, REFUSED, listening
 from tests.server._upstreams import Play, ollama, served
+from tests.server.program import NO_HTTP, REFUSED, another_program
 
 from calomel.cli import checks
 from calomel.cli.checks import Finding, Pace, check_model, check_speed, measured
@@ -246,7 +246,7 @@ def test_a_language_that_is_off_leaves_the_others_on(run: Runner, home: Path) ->
 
 
 def test_a_port_that_another_program_has(run: Runner, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with listening(NO_HTTP) as url:
+    with another_program(NO_HTTP) as url:
         port = url.rpartition(":")[2]
         monkeypatch.setenv("CALOMEL_PORT", port)
         configured(home, "calomel/calomel.toml", f'[server]\nurl = "{url}"')
@@ -257,7 +257,7 @@ def test_a_port_that_another_program_has(run: Runner, home: Path, monkeypatch: p
 
 
 def test_a_wrong_token(run: Runner, home: Path) -> None:
-    with listening(REFUSED) as url:
+    with another_program(REFUSED) as url:
         configured(home, "calomel/calomel.toml", f'[server]\nurl = "{url}"\ntoken = "s3cret"').chmod(0o600)
         status, (line,) = said(run)
     assert status == 1

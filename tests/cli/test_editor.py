@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -11,9 +12,9 @@ from textwrap import dedent
 
 import pytest
 from tests.cli.conftest import Runner, configured
-from tests.editors.programs import find_neovim
+from tests.editors.programs import REPOSITORY, find_neovim
 
-from calomel.cli.editor import here
+from calomel.cli.editor import Here, emacs, helix, here, settings_of, sublime, zed
 from calomel.cli.editor_checks import check_editors
 from calomel.server.settings import ServeSettings
 
@@ -45,7 +46,7 @@ def test_zeds_settings_are_printed_and_nothing_is_written(run: Runner, home: Pat
                 "prompt_format": "zeta2_1",
                 "max_output_tokens": 512,
             },
-        },
+        }
     }
     assert path.read_text() == '{"theme": "One"}'
 
@@ -179,3 +180,32 @@ def test_every_editor_has_its_places_on_a_mac_too(
 def test_an_editor_by_another_name_is_understood_or_answered(run: Runner, name: str, status: int, words: str) -> None:
     done = run("editor", "setup", name)
     assert (done.status, words in done.out + done.err) == (status, True)
+
+
+# The pages, samples and extensions of other editors say what `calomel editor setup` prints.
+ZED = REPOSITORY / "editors" / "zed"
+
+
+def shown(language: str, page: str) -> list[str]:
+    text = (REPOSITORY / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.fixture
+def usual(tmp_path: Path) -> Here:
+    return Here(tmp_path, tmp_path, False, "calomel", "http://127.0.0.1:8017", None, None)
+
+
+def test_the_lines_for_emacs_and_helix_are_those_that_are_printed(usual: Here) -> None:
+    assert sorted(shown("elisp", "emacs")) == sorted(each.text for each in emacs(usual).snippets)
+    assert shown("toml", "helix") == [each.text for each in helix(usual).snippets]
+    tomllib.loads(shown("toml", "helix")[0])
+
+
+def test_the_settings_of_sublime_text_and_zed_are_those_that_are_printed(usual: Here) -> None:
+    (snippet,) = sublime(usual).snippets
+    assert [json.loads(each) for each in shown("json", "sublime")] == [json.loads(snippet.text)]
+    (snippet,) = zed(usual).snippets
+    written = json.loads(snippet.text)
+    assert settings_of(ZED / "settings.json") == written
+    assert json.loads(shown("json", "zed")[0]) == written

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from tests.bench.stories_made import BILL, line, rename, write_stories
+from tests.bench.conftest import BILL, line, rename, write_stories
 from tests.cli.conftest import FakeFiller, Runner
 from tests.replay.scripted import INFO, Scripted, log_of, typed
 

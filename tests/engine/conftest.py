@@ -156,13 +156,7 @@ def naive() -> Naive:
 class Placed(Transformer):
     """Knows of a row no more than its token and its position: a base of models that follow a script."""
 
-    def forward(
-        self,
-        ids: Tensor,
-        positions: Tensor,
-        attend: object,
-        wanted: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, ids: Tensor, positions: Tensor, attend: object, wanted: Tensor | None = None) -> Tensor:
         del attend
         rows = torch.stack((ids.float(), positions.float()), dim=-1)
         return rows if wanted is None else rows[wanted]

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import inspect
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from tests.engine.conftest import Context, Naive
+from tests.engine.conftest import CONFIG, Context, Naive, random
 from torch import Tensor
 from torch.nn.attention.varlen import varlen_attn as real
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -17,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from calomel.engine import ModelConfig, Transformer
 from calomel.engine.attention import HEAD_BY_HEAD, Piece, flash_attention, forward, torch_flash, works
 from calomel.engine.pages import Pages, PageTable
+from calomel.families.loading import load_checkpoint
 
 
 def room(model: Transformer, tokens: int, *, size: int = 16, tables: int = 1) -> list[PageTable]:
@@ -224,11 +227,7 @@ def test_pytorchs_flash_attention_is_asked_as_it_is_documented(monkeypatch: pyte
     flash = FakeFlash()
 
     def varlen_attn(
-        *args: Any,
-        window_size: tuple[int, int],
-        enable_gqa: bool,
-        seqused_k: Tensor | None,
-        block_table: Tensor | None,
+        *args: Any, window_size: tuple[int, int], enable_gqa: bool, seqused_k: Tensor | None, block_table: Tensor | None
     ) -> Tensor:
         assert enable_gqa
         assert (seqused_k is None) == (block_table is None)
@@ -263,3 +262,29 @@ def test_flash_attn_is_used_where_it_is_installed_and_pytorchs_elsewhere_on_gpus
     found = flash_attention.__wrapped__(torch.device(device))
 
     assert found is {"flash_attn": flash, "torch": torch_flash, None: None}[used]
+
+
+# The decoder against the reference implementation of its architecture.
+WHOLE = replace(CONFIG, sliding_window=None, layer_types=(), rope_theta=10_000.0)
+
+
+@pytest.mark.parametrize("config", [WHOLE, replace(CONFIG, tie_word_embeddings=False)], ids=["tied", "with a window"])
+def test_logits_equal_those_of_transformers_qwen3(tmp_path: Path, config: ModelConfig) -> None:
+    transformers = pytest.importorskip("transformers")
+    raw = {name: value for name, value in config.to_dict().items() if name != "diffusion"}
+    windows = config.sliding_window is not None
+    reference = transformers.Qwen3ForCausalLM(
+        transformers.Qwen3Config(**raw, use_sliding_window=windows, attn_implementation="eager")
+    )
+    for parameter in random(reference, scale=0.2).parameters():
+        if parameter.dim() == 1:
+            parameter.data += torch.randn_like(parameter) * 0.2
+    reference.save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(config.to_dict()), encoding="utf-8")
+    tokens = torch.randint(0, 95, (40,)).tolist()
+
+    model = load_checkpoint(tmp_path)
+    buffer = encode(model, [])
+    actual = forward(model, [Piece(tokens, buffer, 0, causal=True, read=range(40))])
+
+    torch.testing.assert_close(actual, reference(torch.tensor([tokens])).logits[0], atol=1e-4, rtol=1e-4)

@@ -118,13 +118,7 @@ def test_a_field_that_cannot_be_is_refused_by_its_name(part: str, changed: dict[
         ModelConfig.from_dict(raw)
 
 
-NAMES = (
-    "OMP_WAIT_POLICY",
-    "GOMP_SPINCOUNT",
-    "KMP_BLOCKTIME",
-    "ONEDNN_PRIMITIVE_CACHE_CAPACITY",
-    "LRU_CACHE_CAPACITY",
-)
+NAMES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
 REPORT = f"""
 import os, sys
 

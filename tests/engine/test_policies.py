@@ -54,8 +54,7 @@ def test_a_policy_reveals_what_it_says_of_the_masked_positions(
 def test_every_canvas_makes_progress_and_is_decided_alone(name: str, positions: list[tuple[float, bool]]) -> None:
     confidence, candidates = (torch.tensor(each) for each in zip(*positions, strict=True))
     batch = policy(name)(
-        torch.stack((confidence, confidence.flip(0))),
-        torch.stack((candidates, torch.ones_like(candidates))),
+        torch.stack((confidence, confidence.flip(0))), torch.stack((candidates, torch.ones_like(candidates)))
     )
 
     alone = policy(name)(confidence[None], candidates[None])

@@ -139,10 +139,7 @@ def test_a_damaged_tokenizer_is_named_when_the_family_is_looked_for(tmp_path: Pa
 # How they are asked
 
 PARTS = PromptParts(
-    related=(Excerpt("lib.py", 0, "X = 1\n"),),
-    path="main.py",
-    prefix="import lib\nlib.",
-    suffix="\ndone()\n",
+    related=(Excerpt("lib.py", 0, "X = 1\n"),), path="main.py", prefix="import lib\nlib.", suffix="\ndone()\n"
 )
 FILES, BEFORE, BEHIND = ("lib.py\nX = 1\n", "main.py\n"), "import lib\nlib.", "\ndone()\n"
 DEEPSEEK = tuple(

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from tests.families.published import adapted, dream
+from tests.families.published import dream
 from tests.families.published.block_causal import QWEN
-from tests.families.published.layout import TEXT_TOKENS
+from tests.families.published.layout import TEXT_TOKENS, shape_of
 from tests.families.reference.dense import class_logits
 from tests.families.reference.window import Draws, Full, low_confidence, low_confidence_dual
-from tests.families.writers import shape_of
 
 from calomel.engine import Engine, Request, SamplingParams, Transformer
 from calomel.engine.attention import Piece, forward
@@ -41,7 +40,7 @@ def loaded(folder: Path) -> Transformer:
     return load_decoder(folder, config, tensor_table(config), dtype=torch.float32)
 
 
-CHECKPOINTS = {**dream.CHECKPOINTS, "a2d-mdlm": adapted.A2D_MDLM}
+CHECKPOINTS = {**dream.CHECKPOINTS, "a2d-mdlm": dream.A2D_MDLM}
 
 
 @pytest.mark.parametrize("name", list(CHECKPOINTS))
@@ -59,7 +58,7 @@ def test_logits_are_those_of_the_backbone_under_a_full_mask(tmp_path: Path, name
     ("write", "positions", "mask", "shift"),
     [
         (dream.DREAM.write, 2048, TEXT_TOKENS + 4, True),
-        (adapted.A2D_MDLM.write, 1024, TEXT_TOKENS + 3, False),
+        (dream.A2D_MDLM.write, 1024, TEXT_TOKENS + 3, False),
     ],
     ids=["dream", "a2d-mdlm"],
 )
@@ -115,7 +114,7 @@ def test_weights_in_eight_bits_answer(tmp_path: Path) -> None:
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("size", [24, 64])  # one block, and two
 def test_only_whole_forwards_are_exact(tmp_path: Path, size: int, *, exact: bool) -> None:
-    folder = adapted.A2D_MDLM.write(tmp_path)
+    folder = dream.A2D_MDLM.write(tmp_path)
     mask = shape_of(folder).diffusion.mask_token_id
     request = Request(CONTEXT, size, size, policy="low_confidence", max_steps=size, min_new_tokens=size)
     with opened(folder, exact=exact) as engine:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.families.writers import writers
+from tests.families.published.layout import writers
 from tests.server.conftest import TOKEN, until
 
 from calomel.families.table import FAMILIES, find

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from safetensors.torch import load_file, save_file
-from tests.families.published.layout import write_config, write_tokenizer
-from tests.families.writers import writers
+from tests.families.published.layout import write_config, write_tokenizer, writers
 
 from calomel.engine import BlockCausal, CheckpointError, Engine
 from calomel.families.configuration import read_config
@@ -103,11 +102,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("llama", {"rope_scaling": {"rope_type": "linear"}}, "factor"),
     ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor"),
-    (
-        "llama",
-        {"quantization_config": {"quant_method": "gptq"}},
-        "weights quantised by another program; use the",
-    ),
+    ("llama", {"quantization_config": {"quant_method": "gptq"}}, "weights quantised by another program; use the"),
     ("sdar", {"block_size": 1}, "block_size 1"),
     ("sdar", {"rope_scaling": _YARN}, 'rope_scaling "yarn"'),
     ("sdar", {"use_sliding_window": True}, "use_sliding_window"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.families.writers import writers
+from tests.families.published.layout import writers
 
 from calomel.families.family import Family, OpenOptions, Published
 from calomel.families.memory import EstimateOptions

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
-from tests.golden.conftest import Begin
+from tests.golden.conftest import Begin, Transcript
+from tests.house.pages import messages
 
+from calomel.cli.app import program
 from calomel.cli.main import main
 
 FILES = {
@@ -71,3 +75,44 @@ def test_a_recording_is_replayed_as_it_was(call: Callable[..., str], model: Path
         "<", {name: value for name, value in told.items() if isinstance(value, int) or name in {"silences", "makers"}}
     )
     found.check()
+
+
+# What every command prints with `--help`.
+def commands(node: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield words
+    for name, each in getattr(node, "commands", {}).items():
+        yield from commands(each, (*words, name))
+
+
+def test_help_is_what_it_was(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    transcript = Transcript("help", {})
+    for words in commands(program()):
+        with pytest.raises(SystemExit):
+            main([*words, "--help"])
+        transcript.heading(" ".join(("calomel", *words)))
+        transcript.says(" ", capsys.readouterr().out)
+    transcript.check()
+
+
+# Every sentence that a person can see, so that a change of one is read by somebody.
+# Three words in a row. What holds code, such as a pattern, is nothing that anybody reads.
+_SENTENCE: Final = re.compile(r"(?:^|[\s(`*])[A-Za-z][a-z']*,? [a-z']+,? [a-z'`-]")
+_CODE: Final = re.compile(
+    r"\\[a-zA-Z]|\(\?|=>|</|^\s*(?:from|import|local|return|def) |function\(|: function|\); |vim\."
+)
+
+
+def test_messages_are_what_they_were() -> None:
+    parts: dict[str, set[str]] = {}
+    for path, text in messages():
+        if _SENTENCE.search(text) and not _CODE.search(text):
+            folder = path.split("/")
+            part = folder[1] if folder[0] == "editors" else folder[0]
+            parts.setdefault(part, set()).add(" ".join(text.split()))
+    transcript = Transcript("messages", {})
+    for part, sentences in sorted(parts.items()):
+        transcript.heading(part)
+        for sentence in sorted(sentences):
+            transcript.says("", sentence)
+    transcript.check()

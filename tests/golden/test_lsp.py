@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.golden.conftest import RENAMED, Begin
-from tests.golden.transcript import Transcript
+from tests.golden.conftest import RENAMED, Begin, Transcript
 from tests.lsp.editor import at, change_params, edit_params, inline_params, open_params
 from tests.lsp.program import REAL, Program
 

@@ -18,8 +18,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 import typer.main
-from tests.house.pages import ROOT, anchors, blocks, links, name, pages, spans, told
+from tests.e2e.first_hour.readme import read
+from tests.house.pages import ROOT, anchors, blocks, links, messages, name, pages, places, prose, reading, spans, told
 
+from calomel.bench.figures import Figures
 from calomel.cli.app import app
 from calomel.cli.config import reference_page
 from calomel.cli.models import guide_table, state_table
@@ -293,3 +295,61 @@ def test_site_builds_without_a_warning_and_needs_nobody(tmp_path: Path) -> None:
     assert not [
         style for style in styles if re.search(r"@import\s+(url\()?[\"']?(https?:)?//|url\([\"']?(https?:)?//", style)
     ]
+
+
+def test_the_first_hour_names_its_commands_its_editors_and_an_edit() -> None:
+    hour = read(ROOT / "README.md")
+    assert hour.first[0] == "make try"
+    assert set(hour.editors) == {"Neovim", "VS Code"}
+    assert all(any("calomel editor setup" in line for line in lines) for lines in hour.editors.values())
+    assert hour.text.splitlines()[0].count(hour.old) == 1
+    # More than one Tab is to be pressed.
+    assert hour.done.count(hour.new) > 2
+    assert hour.typed not in {hour.text, hour.done}
+
+
+# Every figure of quality and speed on a page is one that a bench wrote.
+RESULTS = ROOT / "docs" / "results"
+PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{page}.md" for page in ("quality", "comparison", "faq", "models"))]
+CARD = ROOT / "model/calomel/weights/nano/MODEL_CARD.md"
+_TABLE = re.compile(r"<!-- (\w+) -->\n(.*?)<!-- /\1 -->", re.DOTALL)
+_FIGURE = re.compile(r"\d+(?:\.\d+)? (?:%|ms)|(?<![\w.])(?<!\*\* )0\.\d\d+|\b\d+ of \d+\b")
+
+
+@pytest.mark.parametrize("page", [*PAGES, CARD], ids=name)
+def test_the_tables_are_those_of_the_results(page: Path) -> None:
+    figures = Figures(RESULTS)
+    tables = {title: text for title, text in _TABLE.findall(page.read_text(encoding="utf-8")) if title in figures.names}
+    for title, text in tables.items():
+        assert text.strip() == figures.table(title, page.parent), f"calomel bench report docs/results {name(page)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_figures_outside_of_the_tables_are_in_them(page: Path) -> None:
+    figures = Figures(RESULTS)
+    known = "\n".join(figures.table(title, ROOT) for title in figures.names)
+    assert [found for found in _FIGURE.findall(_TABLE.sub("", prose(page))) if found not in known] == []
+
+
+def test_a_result_that_is_missing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "tables.toml").write_text(
+        '[t]\ncolumns = ["q"]\nrows = [{ of = "bench-x", cells = ["{bench-x a .0f}"] }]\n'
+    )
+    with pytest.raises(ValueError, match=r"bench-x\.json is missing: run its bench"):
+        Figures(tmp_path).table("t", tmp_path)
+    (tmp_path / "bench-x.json").write_text('{"date": "2026-01-01", "b": 1}')
+    with pytest.raises(ValueError, match=r"has no a: run its bench again"):
+        Figures(tmp_path).table("t", tmp_path)
+
+
+# Pages and messages read like a native developer's: phrases of a translation get fewer, never more.
+ALLOWED = tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("kind", "texts"), [("pages", reading), ("messages", messages)])
+def test_phrases_of_a_translation_get_fewer(kind: str, texts: Callable[[], Iterator[tuple[str, str]]]) -> None:
+    found = places(texts())
+    more = {name: where for name, where in found.items() if len(where) > ALLOWED[kind].get(name, 0)}
+    assert more == {}, "say it in ordinary words"
+    counts = {name: len(where) for name, where in found.items() if where}
+    assert counts == ALLOWED[kind], "fewer than tests/house/words.toml allows: lower its numbers"

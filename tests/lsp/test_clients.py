@@ -128,10 +128,7 @@ async def test_vscode_cancels_each_question_and_applies_the_smallest_change(edit
     await editor.initialize(capabilities, clientInfo={"name": "Visual Studio Code", "version": "1.139.1"})
     editor.open("value = \n")
     for version, letter in enumerate("abc", 2):
-        number = editor.start(
-            "textDocument/inlineCompletion",
-            inline_params(0, 7 + version, 2),
-        )
+        number = editor.start("textDocument/inlineCompletion", inline_params(0, 7 + version, 2))
         editor.notify("$/cancelRequest", {"id": number})
         editor.change(version, {"range": span(0, 6 + version, 6 + version), "text": letter})
         answer = await editor.answer(number)

@@ -36,9 +36,7 @@ def capabilities(name: str) -> types.ClientCapabilities:
 async def editor(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LanguageClient]:
     script = {"fill": "return a + b", "edit": {"print(add)": "print(plus)"}}
     config = ClientServerConfig(
-        server_command=SCRIPTED,
-        client_factory=make_test_lsp_client,
-        server_env=environment(tmp_path, script),
+        server_command=SCRIPTED, client_factory=make_test_lsp_client, server_env=environment(tmp_path, script)
     )
     client = await config.start()
     assert isinstance(client, LanguageClient)

@@ -152,10 +152,7 @@ async def test_a_text_that_no_model_reads_is_not_held_until_it_is_smaller(editor
         editor.change(version, replace(0, 0, 0, "x"))
         assert await editor.inline(0, 1) is None
     silence = await editor.notice("calomel/silence")
-    assert (silence["reason"], silence["message"]) == (
-        "ignored_path",
-        "This file is larger than 1 MB.",
-    )
+    assert (silence["reason"], silence["message"]) == ("ignored_path", "This file is larger than 1 MB.")
     shown = await editor.command("calomel.showContext", place(0, 0))
     assert shown["message"] == silence["message"]
     assert await editor.error("calomel/debug/document", {"uri": URI}) == -32602

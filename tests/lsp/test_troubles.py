@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.lsp.editor import SECONDS, Editor, at
-from tests.other_program import NO_HTTP, REFUSED, listening
+from tests.server.program import NO_HTTP, REFUSED, another_program
 
 from calomel.infer.launch import connect
 from calomel.infer.remote import Endpoint, HttpCompleter
+from calomel.storage.failures import dead_threads_logged
 
 LANGUAGES = {"languages": {"python": False}}
 ENDING = "; for details, run `calomel doctor`."
@@ -75,7 +78,7 @@ async def test_a_server_that_is_stopped_or_set_up_wrongly_is_named(
 @pytest.mark.parametrize("answer", [OTHER, NO_HTTP], ids=["http", "no_http"])
 async def test_a_port_that_another_program_has_is_named(editor: Editor, answer: bytes) -> None:
     editor.script.connect = connect
-    with listening(answer) as url:
+    with another_program(answer) as url:
         said = await told(editor, server={"url": url})
         other = f"the program at {url} is not Calomel"
     assert said == [f"Calomel: {NONE_OF_CALOMEL if answer is OTHER else other}{ENDING}"]
@@ -83,7 +86,7 @@ async def test_a_port_that_another_program_has_is_named(editor: Editor, answer: 
 
 async def test_a_wrong_token_is_named(editor: Editor) -> None:
     editor.script.connect = connect
-    with listening(REFUSED) as url:
+    with another_program(REFUSED) as url:
         assert await told(editor, server={"url": url, "token": "wrong"}) == [f"Calomel: {TOKEN}{ENDING}"]
 
 
@@ -131,3 +134,19 @@ async def test_a_client_with_a_place_for_it_is_told_there(editor: Editor) -> Non
     said = await told(editor, extensions=True, server={"url": url})
     assert set(said) == {f"no server answers at {url}"}
     assert not editor.shown()
+
+
+def test_a_thread_that_dies_is_logged_by_name_and_place_without_its_words(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise ValueError("the customer's name")
+
+    before = threading.excepthook
+    with dead_threads_logged(logging.getLogger("tests.dead_threads")):
+        thread = threading.Thread(target=fail, name="calomel-reader")
+        thread.start()
+        thread.join()
+    assert threading.excepthook is before
+    assert f"the thread calomel-reader ended with ValueError at {Path(__file__).name}:" in caplog.text
+    assert "customer" not in caplog.text + capsys.readouterr().err

@@ -48,14 +48,7 @@ def test_the_templates_control_tokens_are_tokens_and_the_rest_is_text(prompt: Ch
     ids = prompt.render([Message("user", "hi")])
     start, end = chatty.control["<|im_start|>"], chatty.control["<|im_end|>"]
 
-    assert ids == [
-        start,
-        *chatty.encode("user\nhi"),
-        end,
-        *chatty.encode("\n"),
-        start,
-        *chatty.encode("assistant\n"),
-    ]
+    assert ids == [start, *chatty.encode("user\nhi"), end, *chatty.encode("\n"), start, *chatty.encode("assistant\n")]
 
 
 @pytest.mark.parametrize(

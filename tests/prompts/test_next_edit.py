@@ -49,12 +49,7 @@ greet("Alice")
 GREET = PromptParts(
     related=(Excerpt("utils.py", 0, UTILS),),
     edits=(
-        Hunk(
-            "greet.py",
-            0,
-            'def greet():\n    print("Hello!")\n',
-            'def greet(name):\n    print(f"Hello, {name}!")\n',
-        ),
+        Hunk("greet.py", 0, 'def greet():\n    print("Hello!")\n', 'def greet(name):\n    print(f"Hello, {name}!")\n'),
         Hunk("greet.py", 0, "", "from utils import get_time_of_day\n\n"),
     ),
     path="greet.py",
@@ -245,11 +240,7 @@ def test_a_format_is_known_by_the_name_of_its_model(name: str, form: str | None)
 
 
 def test_sweep_v2_undoes_all_recent_edits_of_a_region_and_numbers_its_lines_as_the_file_does() -> None:
-    edits = (
-        Hunk("a.py", 41, "b = 2\n", ""),
-        Hunk("a.py", 40, "a = 0\n", "a = 1\n"),
-        Hunk("a.py", 42, "", "d = 4\n"),
-    )
+    edits = (Hunk("a.py", 41, "b = 2\n", ""), Hunk("a.py", 40, "a = 0\n", "a = 1\n"), Hunk("a.py", 42, "", "d = 4\n"))
     parts = PromptParts(
         edits=edits, path="a.py", prefix="x = 0\n", region=EditRegion("a = 1\nc = 3\nd = 4\n"), first_line=39
     )

@@ -104,15 +104,7 @@ def test_an_answer_in_zeta2_ends_before_the_clients_stop(stop: str) -> None:
     assert zeta_answer(parse_zeta(ZETA2), "x", ("never", stop)) in ("x\n", "x")
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "// =======",
-        "// <<<<<<< CURRENT",
-        "<[fim-prefix]>",
-        "\n=======\n",
-    ],
-)
+@pytest.mark.parametrize("code", ["// =======", "// <<<<<<< CURRENT", "<[fim-prefix]>", "\n=======\n"])
 def test_special_words_in_the_users_code_are_code(code: str) -> None:
     region = f"{code}\n{REGION}"
     before = parse_zeta(ZETA2.replace("use std::fmt;\n", f"use std::fmt;\n{code}\n"))

@@ -17,14 +17,7 @@ from tests.replay.scripted import Scripted, log_of, opportunity, result, shown, 
 from calomel.infer.completer import CompleteAnswer, CompleteRequest
 from calomel.prompts.parts import Edit
 from calomel.replay.events import Changed, Problem, ReplayLog
-from calomel.replay.figures import (
-    aurc,
-    brier,
-    changed_middle,
-    chrf,
-    delta_chrf,
-    suite_delta_chrf,
-)
+from calomel.replay.figures import aurc, brier, changed_middle, chrf, delta_chrf, suite_delta_chrf
 from calomel.replay.opportunity import Latency, LogResult, Opportunity, ReplayOptions
 from calomel.replay.runs import replay_logs
 from calomel.replay.summary import (

@@ -7,7 +7,7 @@ import pytest
 import zstandard
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.bench.stories_made import BILL, line, rename, write_stories
+from tests.bench.conftest import BILL, line, rename, write_stories
 from tests.replay.scripted import shared, texts
 from tests.training.sources import Commits
 

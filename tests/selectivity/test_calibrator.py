@@ -165,12 +165,7 @@ def test_a_signal_that_is_not_known_is_left_out_and_never_breaks_anything(value:
 
 
 FULL = sample(
-    3,
-    filters=("secret", "too_large"),
-    saved_characters=4,
-    judged_ms=0.25,
-    shown=False,
-    group="ünï\u2028\ncode",
+    3, filters=("secret", "too_large"), saved_characters=4, judged_ms=0.25, shown=False, group="ünï\u2028\ncode"
 )
 
 

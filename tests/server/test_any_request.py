@@ -26,10 +26,7 @@ requests = pytest.importorskip("requests")
 
 
 SAME_EACH_TIME = settings(
-    derandomize=True,
-    database=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
+    derandomize=True, database=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck)
 )
 
 

@@ -82,7 +82,22 @@ def test_an_answer_of_a_least_length_stays_as_it_is(scripted: TestClient, engine
     assert scripted.post("/v1/fim/completions", json=body).json()["choices"][0]["text"] == engine.says
 
 
-def test_what_an_indentation_cuts_off_leaves_nothing_open(scripted: TestClient, engine: ScriptedEngine) -> None:
-    engine.says = "x = 1\n    rows = load(\n        path,\n)"
-    body = {"input_prefix": "def f(path):\n", "prompt": "    ", "input_suffix": "\n", "n_predict": 64, "n_indent": 4}
-    assert scripted.post("/infill", json=body).json()["content"] == "x = 1"
+@pytest.mark.parametrize(
+    ("says", "least", "left"),
+    [
+        ("x = 1\n    y = 2\nz = 3\n", 4, "x = 1\n    y = 2"),
+        ("x = 1\n\n    y = 2\n", 4, "x = 1\n\n    y = 2\n"),
+        ("x = 1\n\ty = 2\n  z = 3", 4, "x = 1\n\ty = 2"),
+        ("x = 1\ny = 2", 0, "x = 1\ny = 2"),
+        ("", 4, ""),
+        # What it cuts off leaves nothing open.
+        ("x = 1\n    rows = load(\n        path,\n)", 4, "x = 1"),
+    ],
+)
+def test_an_answer_ends_before_a_line_that_is_indented_less(
+    scripted: TestClient, engine: ScriptedEngine, says: str, least: int, left: str
+) -> None:
+    engine.says = says
+    prompt = " " * least
+    body = {"input_prefix": "def f(path):\n" if least else "", "prompt": prompt, "input_suffix": "\n", "n_predict": 64}
+    assert scripted.post("/infill", json={**body, "n_indent": least}).json()["content"] == left

@@ -19,7 +19,6 @@ from calomel.infer.upstream.exchange import UpstreamError
 from calomel.infer.wire import COMPLETE_PATH, encode
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.prompts.zeta import write_zeta
-from calomel.server.routes.llama import indented
 from calomel.suggest.outcome_log import outcome_log_path
 
 HOLE = {"prompt": "def f(n):\n    ", "suffix": "\n"}
@@ -274,20 +273,6 @@ def test_of_long_excerpts_only_what_a_model_can_read_is_kept(client: TestClient,
     related = filler.requests[-1].parts.related
     assert sum(len(each.text) for each in related) < 100_000
     assert related[-1].path == "19.py"
-
-
-@pytest.mark.parametrize(
-    ("text", "least", "expected"),
-    [
-        ("a\n    b\nc\n", 4, "a\n    b"),
-        ("a\n\n    b\n", 4, "a\n\n    b\n"),
-        ("a\n\tb\n  c", 4, "a\n\tb"),
-        ("a\nb", 0, "a\nb"),
-        ("", 4, ""),
-    ],
-)
-def test_an_answer_ends_before_a_line_that_is_indented_less(text: str, least: int, expected: str) -> None:
-    assert indented(text, least) == expected
 
 
 OLLAMA_URL = "/api/generate"

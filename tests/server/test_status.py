@@ -185,12 +185,7 @@ def test_the_checkpoint_is_listed_from_its_own_configuration(open_client: Opener
 
     assert (model["id"], model["context_length"], model["max_output_length"]) == ("my-model", 4096, 4096)
     assert model["created"] == int((folder / "config.json").stat().st_mtime)
-    assert model["pricing"] == {
-        "prompt": "0",
-        "completion": "0",
-        "input_cache_reads": "0",
-        "input_cache_writes": "0",
-    }
+    assert model["pricing"] == {"prompt": "0", "completion": "0", "input_cache_reads": "0", "input_cache_writes": "0"}
     assert {"fim.completions", "edit.completions"} <= set(model["supported_endpoints"])
     assert "presence_penalty" in model["supported_sampling_parameters"]
 

@@ -319,14 +319,6 @@ def test_the_next_file_that_a_model_begins_is_no_part_of_an_answer(name: str, st
     assert answer["choices"][0]["text"] == "n * 2"
 
 
-def test_the_hosted_service_gets_the_clients_sampling(asked: Open) -> None:
-    play = Play()
-    asked("mercury", play).post(FIM, json={**HOLE, "presence_penalty": 1.0, "top_p": 0.9, "seed": 3})
-
-    body = play.last(FIM)
-    assert [body.get(name) for name in ("presence_penalty", "top_p", "seed", "top_k")] == [1.0, 0.9, None, None]
-
-
 def test_ollama_fills_by_its_template_where_the_tokens_are_not_known(asked: Open) -> None:
     play = Play(models=("mine:latest",))
     asked("ollama", play, upstream_model="mine").post(FIM, json=HOLE)
@@ -859,12 +851,21 @@ def test_a_schema_is_refused_with_what_to_do(asked: Open) -> None:
     assert "does not support schemas: remove it" in error_of(refused)[2]
 
 
-def test_how_tokens_are_drawn_is_passed_on(asked: Open) -> None:
+@pytest.mark.parametrize(
+    ("name", "given", "sent"),
+    [
+        ("llama.cpp", {"temperature": 0.5, "top_p": 0.9, "seed": 3}, {"temperature": 0.5, "top_p": 0.9, "seed": 3}),
+        ("mercury", {"presence_penalty": 1.0, "top_p": 0.9, "seed": 3}, {"presence_penalty": 1.0, "top_p": 0.9}),
+    ],
+)
+def test_how_tokens_are_drawn_is_passed_on(
+    name: str, given: dict[str, float], sent: dict[str, float], asked: Open
+) -> None:
     play = Play()
-    asked("llama.cpp", play).post(FIM, json={**HOLE, "temperature": 0.5, "top_p": 0.9, "seed": 3})
+    asked(name, play).post(FIM, json={**HOLE, **given})
 
-    body = play.last("/infill")
-    assert [body.get(name) for name in ("temperature", "top_p", "seed", "top_k")] == [0.5, 0.9, 3, None]
+    body = play.last(ROUTES[name])
+    assert {each: body[each] for each in (*given, "top_k") if body.get(each) is not None} == sent
 
 
 def test_the_own_address_is_refused() -> None:

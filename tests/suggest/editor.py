@@ -191,12 +191,7 @@ class Editor:
         asked = model if own or privacy is None else Elsewhere(model, Door(self.workspace))
         self.client = ModelClient.of(asked, clock=self.time.clock, sleep=self.time.sleep)
         self.suggester = Suggester(
-            self.workspace,
-            self.client,
-            settings,
-            builder=WholeFile(),
-            outcomes=self.outcomes,
-            rng=random.Random(1),
+            self.workspace, self.client, settings, builder=WholeFile(), outcomes=self.outcomes, rng=random.Random(1)
         )
         self.cursor = 0
         self._version = 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -331,6 +333,40 @@ def test_a_value_whose_name_comes_later_is_hidden_in_the_edits_before(tmp_path: 
     assert VALUE[:8] not in desk.shown()
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=100)
+@given(st.randoms(use_true_random=False), st.integers(3, 10))
+def test_nothing_hidden_leaves_in_any_order_of_edits(tmp_path: Path, random: Random, steps: int) -> None:
+    """Secrets typed with pauses, lines moved, doubled, indented and typed again, in two files."""
+    desk, values = Desk(tmp_path), list[str]()
+    for step in range(steps):
+        desk.uri = random.choice(desk.uris)
+        start, end = desk.line(random.randrange(desk.document.line_count - 1))
+        line, pause = desk.document.text[start:end], random.choice([0.1, 1.5])
+        deed = random.choice(["secret", "name later", "move", "double", "indent", "again"])
+        if deed in {"secret", "name later"}:
+            values.append("Zp9" + sha256(b"%d %d" % (step, random.getrandbits(16))).hexdigest()[:24])
+            half = random.randrange(1, len(values[-1]))
+            desk.at = start
+            desk.type("password = '" if deed == "secret" else "thing = '")
+            for piece in (values[-1][:half], values[-1][half:], "'\n"):
+                desk.type(piece, pause=random.choice([0.1, 2.0]))
+            if deed == "name later":
+                desk.change(start, start + len("thing"), "password", pause)
+        elif deed in {"move", "double"}:
+            desk.change(start, end if deed == "move" else start, "", pause)
+            desk.change(0, 0, line, pause)
+        elif deed == "indent":
+            desk.change(start, start, "    ", pause)
+        elif values and (at := desk.document.text.find(values[-1])) >= 0:
+            desk.change(at + 5, at + len(values[-1]), "", pause)
+            desk.change(at + 5, at + 5, values[-1][5:], pause)
+        known = set(desk.workspace.values())
+        for uri in desk.uris:
+            shown = sent(desk.door, desk.workspace, uri, 5)
+            for value in known.intersection(values):
+                assert not [at for at in range(len(value) - 7) if value[at : at + 8] in shown]
+
+
 @pytest.mark.parametrize("path", ["a.py", "b.py"])
 def test_an_excerpt_of_an_earlier_version_hides_what_the_newest_does(tmp_path: Path, path: str) -> None:
     lines = [f"total_{number} = count(items)\n" for number in range(40)]
@@ -387,10 +423,14 @@ class Desk:
             self.workspace.open(uri, "python", 1, TOP)
         self.at, self.uri = len(TOP) // 2, self.uris[0]
         self.at = TOP.index("\n", self.at) + 1
+        self.door = Door(self.workspace)
 
     @property
     def document(self) -> Document:
-        return self.workspace.documents[self.uris[0]]
+        return self.workspace.documents[self.uri]
+
+    def line(self, row: int) -> tuple[int, int]:
+        return self.document.line_start(row), self.document.line_start(row + 1)
 
     def type(self, text: str, pause: float = 0.1) -> None:
         self.now += pause
@@ -402,11 +442,11 @@ class Desk:
         self.now += pause
         self.version += 1
         first, last = (self.document.position_at(each) for each in (start, end))
-        self.workspace.change(self.uris[0], self.version, [RangeChange(first, last, text)])
+        self.workspace.change(self.uri, self.version, [RangeChange(first, last, text)])
 
     def elsewhere(self) -> None:
         self.workspace.focus(self.uris[1])
         self.uri = self.uris[1]
 
     def shown(self) -> str:
-        return sent(Door(self.workspace), self.workspace, self.uri, 5)
+        return sent(self.door, self.workspace, self.uri, 5)

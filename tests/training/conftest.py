@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from tests.bench.stories_made import write_stories
+from tests.bench.conftest import write_stories
 from tests.training.sources import Forge
 
 from calomel.prompts.tokenizer import Tokenizer

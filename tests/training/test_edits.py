@@ -146,10 +146,7 @@ def story(text: str, *changes: Edit) -> Story:
 
 
 def test_stories_are_read_back_as_they_were_written(tmp_path: Path) -> None:
-    told = [
-        story("größe = 1\n", Edit(0, 5, "länge\n")),
-        story("a\r\nb\u2028c\n", Edit(0, 0, ""), Edit(1, 2, "x")),
-    ]
+    told = [story("größe = 1\n", Edit(0, 5, "länge\n")), story("a\r\nb\u2028c\n", Edit(0, 0, ""), Edit(1, 2, "x"))]
     write_stories(tmp_path / "edits.jsonl.zst", told)
     assert list(read_stories(tmp_path / "edits.jsonl.zst")) == told
     assert [path.name for path in tmp_path.iterdir()] == ["edits.jsonl.zst"]

@@ -19,13 +19,7 @@ from calomel.training.branch import CANVAS, CAUSAL, FILL, KEPT, REST, Example, h
 from calomel.training.config import BatchShape, HoleMix, TrainConfig
 from calomel.training.corpus.shards import Document
 from calomel.training.edits.scene import Focus, Scene, Step, is_silent, stream
-from calomel.training.edits.scenes import (
-    continued,
-    half_done,
-    silence_finished,
-    silence_undo,
-    silence_unrelated,
-)
+from calomel.training.edits.scenes import continued, half_done, silence_finished, silence_undo, silence_unrelated
 from calomel.training.edits.story import Story, sequential
 from calomel.training.examples import EditExampleMaker, ExampleMaker, Hole, cut, rewriting
 from calomel.workspace.documents import RangeChange

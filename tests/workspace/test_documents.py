@@ -167,10 +167,7 @@ def test_a_pause_splits_an_edit_when_it_is_read(desk: Desk) -> None:
     desk.edit(3, 0, 4, "path")
     desk.edit(3, 4, 4, "s", wait=1.5)
     desk.edit(30, 0, 0, "c")
-    assert desk.history.settled() == (
-        Hunk("a.py", 3, "line 3\n", "path 3\n"),
-        Hunk("a.py", 3, "path 3\n", "paths 3\n"),
-    )
+    assert desk.history.settled() == (Hunk("a.py", 3, "line 3\n", "path 3\n"), Hunk("a.py", 3, "path 3\n", "paths 3\n"))
 
 
 def test_an_accepted_prediction_is_a_hunk_of_its_own_and_marked(desk: Desk) -> None:

@@ -180,10 +180,7 @@ IMPORTS = {
         "lib/a.ts",
     ),
     "go": (
-        {
-            "b.go": 'package b\nimport "x/lib"\nvar y = lib.Helper',
-            "lib/a.go": "package lib\n\nfunc Helper() {\n}\n",
-        },
+        {"b.go": 'package b\nimport "x/lib"\nvar y = lib.Helper', "lib/a.go": "package lib\n\nfunc Helper() {\n}\n"},
         "lib/a.go",
     ),
     "rust": (

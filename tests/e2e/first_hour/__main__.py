@@ -15,8 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tests.e2e.first_hour.readme import read
-from tests.e2e.first_hour.shell import CommandFailedError, Shell
+from tests.e2e.first_hour.readme import CommandFailedError, Shell, read
 from tests.e2e.first_hour.visitors import visit_neovim, visit_vscode
 from tests.editors.programs import Programs, find_neovim, find_programs
 from tests.editors.shared import end_model_servers

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.editors.installing import FakeUv, planted
 from tests.editors.neovim.neovim import _SETUP, OPTIONS, PLUGIN, Neovim
+from tests.editors.shared import FakeUv, planted
 from tests.lsp.program import SCRIPTED
 
 from calomel.infer.completer import version

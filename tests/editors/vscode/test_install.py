@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.editors.installing import FakeUv, planted
+from tests.editors.shared import FakeUv, planted
 from tests.editors.vscode.workbench import Starter, Workbench
 from tests.lsp.program import SCRIPTED
 

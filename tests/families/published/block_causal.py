@@ -142,8 +142,4 @@ STABLE_DIFFCODER = Checkpoint(
         "<[end▁of▁sentence]>{% endfor %}{% if add_generation_prompt %}<[begin▁of▁sentence]>assistant\n{% endif %}",
     },
 )
-WRITERS = {
-    "sdar": SDAR.write,
-    "sdar-moe": SDAR_MOE.write,
-    "stable-diffcoder": STABLE_DIFFCODER.write,
-}
+WRITERS = {"sdar": SDAR.write, "sdar-moe": SDAR_MOE.write, "stable-diffcoder": STABLE_DIFFCODER.write}

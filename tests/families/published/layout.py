@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +14,9 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_
 from tokenizers.models import BPE
 from torch import Tensor, nn
 
+from calomel.engine import ModelConfig
+from calomel.families.configuration import read_config
+from calomel.families.table import find
 from calomel.prompts.tokenizer import byte_alphabet
 
 # Pairs of bytes (in their stand-ins) that become one token, so that text has tokens of several characters.
@@ -137,3 +141,20 @@ CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+
+
+# The families of which a tiny checkpoint can be written, and the shape of one.
+Writer = Callable[[Path], object]
+
+
+def writers() -> dict[str, Writer]:
+    """Family name to what writes a tiny random checkpoint of it: `WRITERS` of every module in this folder."""
+    found: dict[str, Writer] = {}
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        found |= getattr(import_module(f"tests.families.published.{file.stem}"), "WRITERS", {})
+    return found
+
+
+def shape_of(folder: Path) -> ModelConfig:
+    """The shape of a checkpoint's decoder."""
+    return find(folder).config(read_config(folder), folder)
