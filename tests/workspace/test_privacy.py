@@ -176,7 +176,7 @@ class Desk(RuleBasedStateMachine):
         privacy, syntax = Privacy([self.root]), SyntaxTrees()
         related = Related(syntax, privacy, clock=lambda: self.now, watch=False)
         self.workspace = Workspace([self.root], lambda: self.now, privacy=privacy, syntax=syntax, related=related)
-        self.matches = LongestMatch()
+        self.matches = LongestMatch(shows=self.workspace.shows)
         self.workspace.listeners += [syntax, related, self.matches]
         self.builder = ContextBuilder(EstimateCounter())
         self.versions = 0
@@ -388,7 +388,7 @@ def test_the_rules_are_asked_about_what_is_used_however_many_documents_are_open(
     privacy, syntax = Counting([tmp_path]), SyntaxTrees()
     related = Related(syntax, privacy, clock=lambda: 0.0, watch=False)
     workspace = Workspace([tmp_path], lambda: 0.0, privacy=privacy, syntax=syntax, related=related)
-    workspace.listeners += [syntax, related, LongestMatch()]
+    workspace.listeners += [syntax, related, LongestMatch(shows=workspace.shows)]
     uris = [(tmp_path / f"m{number}.py").as_uri() for number in range(300)]
     for uri in uris:
         workspace.open(uri, "python", 1, "total = count(items)\n")

@@ -83,7 +83,7 @@ class Answering:
         self._source = source
         self._cooldown = cooldown
         index = None if workspace.related is None else workspace.related.index
-        self._matches = LongestMatch(index=index, permits=workspace.permits)
+        self._matches = LongestMatch(index=index, permits=workspace.permits, shows=workspace.shows)
         self._states: dict[str, DocumentState] = {}
         workspace.listeners.append(self._matches)
         for document in workspace.documents.values():

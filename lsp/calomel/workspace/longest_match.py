@@ -184,6 +184,7 @@ class LongestMatch(Listener):
         tokens: int = TOKENS,
         index: Index | None = None,
         permits: Callable[[str], bool] = lambda _name: True,
+        shows: Callable[[Document], bool] = lambda _document: True,
     ) -> None:
         """Set up without documents.
 
@@ -191,10 +192,12 @@ class LongestMatch(Listener):
             tokens: in all open documents that are searched.
             index: of the files that are not open.
             permits: says of a file, by its name in prompts, whether it may be used.
+            shows: says it of an open document.
         """
         self._limit = tokens
         self._index = Index() if index is None else index
         self._permits = permits
+        self._shows = shows
         # The one used last is at the end.
         self._documents: OrderedDict[str, _Lines] = OrderedDict()
         self._words = _Words()
@@ -295,7 +298,7 @@ class LongestMatch(Listener):
 
     def _may_repeat(self, place: _InDocument | _InFile) -> bool:
         if isinstance(place, _InDocument):
-            return True
+            return self._shows(place.lines.document)
         file = place.segment.files[place.file]
         return self._permits(file.name) and Path(file.path).exists()
 
