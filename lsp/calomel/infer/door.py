@@ -1,7 +1,7 @@
 """The one place where text leaves for a model: secrets are hidden here, and answers are read as the text was sent.
 
-Everything before the door sees the text as it is. A `Door` stands at the last hop before anything but a process that
-this Calomel started from its own package: another maker's server, and a Calomel server that was found running. It hides
+Everything before the door sees the text as it is. A `Door` is the last step before anything but a server that this
+user's editors started: another maker's server, one at `server.url`, and a `calomel serve` of the user's. It hides
 
 * what the newest text of a file hides, in that text and in excerpts of it, by place;
 * in earlier versions of the same file (its edits), what stood at those places, carried back from edit to edit, and what

@@ -83,7 +83,8 @@ class Request:
 class Snapshot:
     """One cursor in one document at one moment, with all that its suggestions depend on.
 
-    Plain data that nobody changes: whoever answers is handed this and asks neither the editor nor the workspace.
+    Plain data that nobody changes: what makes an answer is handed this and asks neither the editor nor the workspace.
+    Only the door asks the workspace again.
 
     Attributes:
         situation: the text, and everything else that goes into a prompt.

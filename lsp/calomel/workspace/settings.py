@@ -35,13 +35,15 @@ class WorkspaceSettings:
 
 @dataclass(frozen=True, slots=True)
 class PrivacySettings:
-    """What no model ever sees. Only a `!pattern` in `ignore` lifts a built-in rule for secret files."""
+    """What models do not see. Only a `!pattern` in `ignore` lifts a built-in rule for secret files."""
 
     ignore: tuple[str, ...] = setting(
         (), "Patterns of files to hide from the model, as in .gitignore; `!pattern` includes a file again."
     )
     gitignore: bool = setting(True, "Hide git-ignored files from the model.", user=True)
-    mask_secrets: bool = setting(True, "Replace keys and passwords in your source with asterisks.", user=True)
+    mask_secrets: bool = setting(
+        True, "Replace keys and passwords with asterisks for every server that your editors did not start.", user=True
+    )
 
 
 @dataclass(frozen=True, slots=True)
