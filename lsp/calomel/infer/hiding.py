@@ -34,19 +34,16 @@ _SHORTEST_BEGINNING: Final = 8
 _TOKEN: Final = re.compile(r"[\w+/=.~-]")
 # Edits and excerpts whose own secrets are remembered.
 _REMEMBERED: Final = 512
-# Lines around an excerpt's old place in which it is looked for; and the most lines that are compared.
+# Lines around an excerpt's old place in which it is looked for.
 _REACH: Final = 200
-# This share of its lines must be there.
+# The share of its lines that must be there.
 _STILL: Final = 0.5
+# Lines of an excerpt and of a newer text that are compared, on average of both.
 _MOST_LINES: Final = 600
 
 
 class Knowledge(Protocol):
-    """What the editor's side knows of the files that a request names, by their names in prompts.
-
-    Attributes:
-        masks: whether secrets are hidden at all.
-    """
+    """What the editor's side knows of the files that a request names, by their names in prompts."""
 
     @property
     def masks(self) -> bool:
@@ -394,9 +391,9 @@ def _aligned(excerpt: Excerpt, version: _Version) -> Spans | None:
     olds, lines = split_lines(excerpt.text), split_lines(version.text)
     first = max(0, excerpt.start_line - _REACH)
     news = lines[first : excerpt.start_line + len(olds) + _REACH]
-    there = set(news)
     if len(olds) + len(news) > 2 * _MOST_LINES:
         return None
+    there = set(news)
     if sum(line in there for line in olds) < _STILL * len(olds):
         return None
     start = sum(map(len, lines[:first]))
