@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from starlette.testclient import TestClient
 from tests.server.conftest import app_of, events, opened
-from tests.suggest.rule import Case, broken, hostile
+from tests.suggest.rule import TEXTS, Case, broken, hostile
 from tests.suggest.scripted_engine import ScriptedEngine
 
 from calomel.prompts.tokenizer import Tokenizer
@@ -50,6 +50,10 @@ def ollama(client: TestClient, case: Case, *, stream: bool) -> str:
     return "".join(chunk["response"] for chunk in (events(answer) if stream else [answer.json()]))
 
 
+# A line that ends in a word, before a word.
+BEFORE_A_WORD = TEXTS["lines.js"].partition("lines(")
+
+
 DOORS: dict[str, Ask] = {
     "fim": openai("/v1/fim/completions"),
     "completions": openai("/v1/completions"),
@@ -61,6 +65,7 @@ DOORS: dict[str, Ask] = {
 @pytest.mark.parametrize("door", DOORS)
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=hostile())
+@example(case=Case("lines.js", BEFORE_A_WORD[0], "", "".join(BEFORE_A_WORD[1:]), "function\n", 2))
 def test_an_answer_fits_its_hole(door: str, case: Case, scripted: TestClient, engine: ScriptedEngine) -> None:
     engine.says = case.says
     plain, streamed = (DOORS[door](scripted, case, stream=stream) for stream in (False, True))

@@ -100,7 +100,9 @@ def clean(text: str, hole: Hole, *, ended: bool = True, lines: bool = False) -> 
     ends = [match.start() for match in LINE_END.finditer(text) if not is_blank(text[: match.start()])][:_LINES]
     if lines:
         sure = len(ends) >= _SURE or not needs_second_line(whole, hole.prefix)
-        return _fitting(text, ends, [*reversed(ends)], hole, lines=True) if sure else ""
+        # Between two words, the rest of the answer tells whether the line end stays.
+        tries = [end for end in reversed(ends) if not _joins_words(text, end, hole)]
+        return _fitting(text, ends, tries, hole, lines=True) if sure else ""
     half = not ended and (hole.judged or knows(hole.language_id))
     if half and ends:
         text, half = text[: ends.pop()], False  # half a line is worse than none
@@ -121,7 +123,7 @@ def _fitting(text: str, ends: list[int], tries: list[int], hole: Hole, *, lines:
     """The longest start of an answer that fits, of those that end at `tries` and at places within its first line."""
 
     def cut(end: int) -> str:
-        return text[:end] if lines else _joined(text, end, hole)
+        return _joined(text, end, hole)
 
     why_not, why, kept = _refusal(hole), None, ""
     for end in tries:
@@ -142,10 +144,15 @@ def _fitting(text: str, ends: list[int], tries: list[int], hole: Hole, *, lines:
 
 def _joined(text: str, end: int, hole: Hole) -> str:
     """The start of an answer as it stands before the text after the hole."""
-    line_end = LINE_END.match(text, end) if is_word(hole.suffix[:1]) and is_word(text[end - 1 : end]) else None
+    line_end = LINE_END.match(text, end) if _joins_words(text, end, hole) else None
     start = text[: end if line_end is None else line_end.end()]
     made = apart(text, start, hole.prefix, hole.suffix, hole.language_id)
     return made if not hole.judged or _STANDS_APART.match(hole.suffix) else made.rstrip() or made
+
+
+def _joins_words(text: str, end: int, hole: Hole) -> bool:
+    """Whether an answer that ends there would put a word next to the first one after the hole."""
+    return is_word(hole.suffix[:1]) and is_word(text[end - 1 : end])
 
 
 def _refusal(hole: Hole) -> Refuses:
