@@ -8,6 +8,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -42,8 +44,9 @@ QUESTION = CompleteRequest(
 
 @pytest.fixture(autouse=True)
 def private_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
-        folder = tmp_path / name.lower()
+    # A socket's path is short.
+    for name, short in (("XDG_RUNTIME_DIR", "r"), ("XDG_STATE_HOME", "xdg_state_home")):
+        folder = tmp_path / short
         folder.mkdir(mode=0o700)
         monkeypatch.setenv(name, str(folder))
     yield tmp_path
@@ -99,11 +102,16 @@ def test_the_users_settings_for_a_server_of_his_own_do_not_reach_the_one_that_an
         record = runtime_file.read(path)
         assert record is not None
         connections = psutil.Process(record.pid).net_connections("tcp")
-        allowed = httpx.get(f"{record.url}/v1/models", headers={"Authorization": f"Bearer {record.token}"})
-        refused = httpx.get(f"{record.url}/v1/models")
+        place = Path(record.url.removeprefix("unix:"))
+        rights = place.stat().st_mode & 0o777, place.parent.stat().st_mode & 0o777
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(place)), base_url="http://localhost") as client:
+            allowed = client.get("/v1/models", headers={"Authorization": f"Bearer {record.token}"})
+            refused = client.get("/v1/models")
+            page = client.get("/", headers={"Authorization": f"Bearer {record.token}"})
 
-    assert record.url.startswith("http://127.0.0.1:")
-    assert {each.laddr.ip for each in connections if each.status == psutil.CONN_LISTEN} == {"127.0.0.1"}
+    assert rights == (0o600, 0o700)
+    assert [each for each in connections if each.status == psutil.CONN_LISTEN] == []
+    assert page.status_code == 200
     assert len(record.token or "") >= 43
     assert (allowed.status_code, refused.status_code) == (200, 401)
     assert not (private_folders / "xdg_state_home" / "calomel" / "token").exists()
@@ -161,6 +169,34 @@ def test_a_file_of_a_server_that_left_its_port_is_given_up(private_folders: Path
     assert second not in {first, Endpoint(url, first.token)}
     with contextlib.suppress(ProcessLookupError):
         os.kill(record["pid"], signal.SIGTERM)
+
+
+def test_the_page_of_the_shared_server_is_shown() -> None:
+    find_or_start(SETTINGS)
+    command = [sys.executable, "-m", "calomel.cli", "page"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        answers = [httpx.get(said.split()[1], auth=("", password)) for password in (shared().token or "", "wrong")]
+        process.send_signal(signal.SIGINT)
+    assert [answer.status_code for answer in answers] == [200, 401]
+    assert "<title>" in answers[0].text
+    assert (shared().token or "") not in said
+    assert process.returncode == 0
+
+
+def test_a_long_runtime_folder_has_its_socket_in_a_short_one(private_folders: Path) -> None:
+    folder = Path("/tmp") / f"calomel-{os.getuid()}"
+    assert len(str(private_folders)) < 103
+    one = find_or_start(SETTINGS)
+    (path,) = runtime_file.runtime_folder().glob("*.json")
+    long = private_folders / ("a" * 100)
+    long.mkdir(mode=0o700)
+    os.environ["XDG_RUNTIME_DIR"] = str(long)
+    other = find_or_start(SETTINGS)
+    assert Path(one.url.removeprefix("unix:")).parent == path.parent
+    assert Path(other.url.removeprefix("unix:")).parent == folder
+    assert oct(folder.stat().st_mode & 0o777) == "0o700"
 
 
 @pytest.mark.parametrize("in_file", [True, False])
@@ -257,6 +293,7 @@ def test_a_server_that_nobody_uses_ends_and_takes_its_file_along() -> None:
     record = shared()
     ended(record)
     assert records() == []
+    assert not Path(record.url.removeprefix("unix:")).exists()
     # Its log holds counts and times; its token is not among them.
     assert record.token is not None
     assert record.token not in log_path().read_text()

@@ -20,6 +20,7 @@ from starlette.websockets import WebSocketDisconnect
 from tests.server.conftest import TOKEN, Opener, Serving, operations, received
 
 import calomel.server.run
+from calomel.infer.proof import PROOF_PATH, proof
 from calomel.server.app import create_app
 from calomel.server.errors import StartError
 from calomel.server.settings import ServeSettings
@@ -313,6 +314,32 @@ def test_nothing_in_the_product_runs_what_it_reads() -> None:
         code = re.sub(r'"""[\s\S]*?"""', "", code)
         for forbidden in FORBIDDEN:
             assert re.search(forbidden, code, re.MULTILINE) is None, (file, forbidden)
+
+
+def challenged(token: str, nonce: str = "0" * 32) -> dict[str, str]:
+    return {"authorization": f"Proof {nonce}:{proof(token, 'client', nonce)}"}
+
+
+@pytest.mark.parametrize("no_auth", [False, True])
+def test_the_server_proves_that_it_knows_the_token(filler: Any, *, no_auth: bool) -> None:
+    tokens = Tokens({"ann": "first", "ben": "second"})
+    client = TestClient(create_app(ServeSettings(no_auth=no_auth), lambda: filler, tokens), "http://127.0.0.1")
+    for token in ("first", "second"):
+        answer = client.get(PROOF_PATH, headers=challenged(token))
+        assert answer.json() == {"proof": proof(token, "server", "0" * 32)}
+        assert token not in answer.text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, challenged("guess"), {"authorization": "Proof x"}, {"authorization": "Proof " + "0" * 9999}],
+)
+def test_a_stranger_gets_no_proof(open_client: Opener, headers: dict[str, str]) -> None:
+    client = open_client(token=None)
+    answers = [client.get(PROOF_PATH, headers=headers).status_code for _ in range(40)]
+    assert set(answers) <= {401, 429}
+    assert (429 in answers) == bool(headers)
+    assert client.get(PROOF_PATH, headers=challenged(TOKEN)).status_code == 200
 
 
 def test_wrong_tokens_of_one_address_are_bounded_and_keep_no_owner_out(open_client: Opener) -> None:

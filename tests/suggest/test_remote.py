@@ -30,6 +30,7 @@ from calomel.infer.completer import (
     Draft,
     ModelInfo,
 )
+from calomel.infer.proof import proof
 from calomel.infer.remote import Endpoint, HttpCompleter
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, published, read
 from calomel.infer.wire import FieldError, decode, decode_request, encode
@@ -39,6 +40,7 @@ from calomel.storage import start_of
 QUESTION = CompleteRequest("fill", PromptParts(prefix="def f"))
 
 
+TOKEN = "t0ken"
 ANSWER = CompleteAnswer((Candidate("()", (-0.5,), (0.1,), -0.2),), context_tokens=9, cached_tokens=8, model="m")
 
 
@@ -56,11 +58,18 @@ def refusal(status: int, code: str) -> bytes:
 
 @asynccontextmanager
 async def serving(*answers: bytes) -> AsyncIterator[tuple[Endpoint, list[tuple[str, bytes]]]]:
-    """A server that gives these answers, ending behind each, and the heads and bodies of what it was asked."""
+    """A server that gives these answers, ending behind each, and the heads and bodies of what it was asked.
+
+    It proves that it knows the token.
+    """
     left, heard = list(answers), list[tuple[str, bytes]]()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        if challenge := re.search(r"Proof (\w+):", head):
+            assert TOKEN not in head
+            writer.write(response(200, json.dumps({"proof": proof(TOKEN, "server", challenge[1])}).encode()))
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
         length = re.search(r"(?i)content-length: (\d+)", head)
         heard.append((head, await reader.readexactly(int(length[1]) if length else 0)))
         writer.write(left.pop(0))
@@ -71,7 +80,7 @@ async def serving(*answers: bytes) -> AsyncIterator[tuple[Endpoint, list[tuple[s
 
 
 def at(listener: Any) -> Endpoint:
-    return Endpoint(f"http://127.0.0.1:{listener.getsockname()[1]}", "t0ken")
+    return Endpoint(f"http://127.0.0.1:{listener.getsockname()[1]}", TOKEN)
 
 
 @asynccontextmanager

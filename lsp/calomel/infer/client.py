@@ -14,12 +14,15 @@ import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Final, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
 from calomel.infer.completer import CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
 from calomel.prompts.parts import PromptParts
 from calomel.storage.failures import describe
 from calomel.workspace.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from calomel.infer.listener import Listener
 
 LOG: Final = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -67,6 +70,7 @@ class ModelClient:
         state: of the model.
         message: the state in one sentence.
         info: the model that answers; None while there is none.
+        listener: another user's program at the model's address, which the user may confirm; None for none.
         last_request: figures of the last answer.
         clock: seconds.
         sleep: waits on that clock.
@@ -86,6 +90,7 @@ class ModelClient:
         self.state: Literal["loading", "ready", "error"] = "loading"
         self.message = "Looking for the model's server."
         self.info: ModelInfo | None = None
+        self.listener: Listener | None = None
         self.last_request: dict[str, Any] | None = None
         self._connect = connect
         self.clock = clock
@@ -258,7 +263,7 @@ class ModelClient:
             if not task.cancelled():
                 task.exception()
             return
-        self._loading = None
+        self._loading = self.listener = None
         if task.cancelled():
             return
         error = task.exception()
@@ -267,6 +272,7 @@ class ModelClient:
             return
         self._failed_at, self._failures = self.clock(), self._failures + 1
         if isinstance(error, CompleterError):
+            self.listener = error.listener
             self._say("error", str(error))
         else:
             LOG.error("the model did not load: %s", describe(error))

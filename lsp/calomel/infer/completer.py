@@ -21,6 +21,7 @@ from calomel.prompts.tokenizer import TextTokenizer
 from calomel.selectivity.record import SourceClass
 
 if TYPE_CHECKING:
+    from calomel.infer.listener import Listener
     from calomel.prompts.renderer import PromptRenderer
 
 Kind = Literal["fill", "edit"]
@@ -296,9 +297,15 @@ class CompleterError(Exception):
     Codes: `unreachable`, `loading`, `overloaded`, `timeout`, `refused`, `failed`.
     """
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, listener: Listener | None = None) -> None:
+        """`listener` is another user's program that the user may confirm."""
         super().__init__(message)
         self.code = code
+        self.listener = listener
+
+
+# A server of Calomel says so at the proof and at each request.
+REFUSED: Final = "the server does not accept the token: check server.token or server.token_file"
 
 
 class Completer(Protocol):

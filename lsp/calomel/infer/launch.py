@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import json
 import logging
 import os
 import socket
@@ -24,7 +23,7 @@ from urllib.parse import urlsplit
 from calomel.infer import runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, Completer, CompleterError, version
 from calomel.infer.door import Door
-from calomel.infer.remote import Endpoint, HttpCompleter, problem_of
+from calomel.infer.remote import Endpoint, HttpCompleter, problem_of, socket_in
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
 from calomel.storage import SecretFileError, only_one, open_private, process_of, psutil, read_secret
 from calomel.weights import gguf_in, nano_path, weights_id
@@ -48,7 +47,7 @@ _LOG_BYTES: Final = 1024 * 1024
 _TAIL: Final = 2000
 # A server that is only busy answers sooner.
 _HUNG_SECONDS: Final = 8.0
-_MAX_HEALTH: Final = 65_536
+_CHUNK: Final = 16_384
 # The environment variables that a server needs; settings and tokens of other programs are not passed on.
 _KEPT: Final = frozenset(
     {"HOME", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "VIRTUAL_ENV", "LD_LIBRARY_PATH",
@@ -121,7 +120,13 @@ def environment(outer: dict[str, str]) -> dict[str, str]:
 def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
     # The user's settings for their own server (address, token, access) are not for this one.
     command = [sys.executable, "-m", "calomel.cli", "serve", "--no-config", "--fresh-token"]
-    command += ["--port", "0", "--device", wish.device]
+    listens = runtime_file.socket_path(wish.path)
+    if listens is not None:
+        # What a killed server left, or one whose runtime file is lost: nobody would find it again.
+        with contextlib.suppress(OSError):
+            listens.unlink()
+    command += ["--port", "0"] if listens is None else ["--socket", str(listens)]
+    command += ["--device", wish.device]
     if wish.device.startswith("cuda"):
         # Contexts of one person; a team's server keeps more. The default for a CPU is one person's, and what
         # `calomel doctor` reports.
@@ -333,23 +338,35 @@ def running(wish: Wish) -> ServerRecord | None:
 
 
 def _answers(record: ServerRecord) -> bool:
-    """Whether it answers as a server of ours; one that hangs, or has left its port to another or to nobody, is none."""
-    import http.client  # not needed where no server runs yet
+    """Whether it answers and knows the token; one that hangs, or has left its port to another or to nobody, is none."""
+    from calomel.infer.proof import Challenge, NotProvenError  # not needed where no server runs yet
 
-    parts = urlsplit(record.url)
     try:
-        asking = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_HUNG_SECONDS)
-        try:
-            asking.request("GET", "/health")
-            body = json.loads(asking.getresponse().read(_MAX_HEALTH))
-            if not isinstance(body, dict) or "status" not in body:
-                raise ValueError
-        finally:
-            asking.close()
-    except (OSError, ValueError, http.client.HTTPException) as error:
+        with _connection(record.url, _HUNG_SECONDS) as connection:
+            challenge = Challenge(record.token or "", "localhost")
+            connection.sendall(challenge.request)
+            while not challenge.proven(connection.recv(_CHUNK)):
+                pass
+    except (OSError, ValueError, NotProvenError) as error:
         LOG.warning("the server with process id %d does not answer (%s)", record.pid, type(error).__name__)
         return False
     return True
+
+
+def _connection(url: str, seconds: float) -> socket.socket:
+    """A connection to a server of a runtime file. Raises OSError."""
+    path = socket_in(url)
+    if path is None:
+        parts = urlsplit(url)
+        return socket.create_connection((parts.hostname or "", parts.port or 0), timeout=seconds)
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.settimeout(seconds)
+        connection.connect(path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _end_hung(path: Path) -> None:
@@ -360,16 +377,15 @@ def _end_hung(path: Path) -> None:
         process = process_of(record.pid, record.started) if record is not None and record.started else None
         if record is None or process is None:
             return
-        parts = urlsplit(record.url)
-        # One that ends in order has left its port, and finishes what it has begun.
-        socket.create_connection((parts.hostname or "", parts.port or 0), timeout=1.0).close()
+        # One that ends in order has left its address, and finishes what it has begun.
+        _connection(record.url, 1.0).close()
         process.kill()
 
 
 def _fits(record: ServerRecord, wish: Wish) -> bool:
     mine = (PROTOCOL_VERSION, version(), wish.weights, wish.device)
     # The certificate of a user's own server is rarely one that programs trust.
-    plain = record.url.startswith("http://")
+    plain = not record.url.startswith("https:")
     return plain and (record.protocol, record.version, record.weights, record.device) == mine
 
 

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from calomel.infer.completer import CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
+from calomel.infer.completer import REFUSED, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 from calomel.infer.door import Door
 from calomel.infer.wire import COMPLETE_PATH, HEALTH_PATH, INFO_PATH, FieldError, decode, decode_info, encode
 
@@ -51,6 +51,8 @@ _SILENCE: Final = 5.0
 # An engine that is silent for this long hangs; a cold context of 32K takes half of it on two slow cores.
 ANSWER_SECONDS: Final = 60.0
 _IDLE_CONNECTIONS: Final = 4
+# The address of whatever listens on a Unix socket.
+_OVER_SOCKET: Final = "http://localhost"
 _CREDENTIALS: Final = re.compile(r"//[^@/]*@")
 
 # Codes of the server's errors.
@@ -62,7 +64,7 @@ class Endpoint:
     """Where a server listens.
 
     Attributes:
-        url: `http://host:port`, without a path.
+        url: `http://host:port`, without a path, or `unix:` and the path of a socket.
         token: that it requires; None if it needs none.
         own: this user's editors started it, so text may reach it as it is.
     """
@@ -136,7 +138,8 @@ class HttpCompleter:
     async def open(self) -> AsyncClient:
         """What asks: opened at the first question, or before it by whoever counts the time of an answer."""
         if self._client is None:
-            self._client = await asyncio.to_thread(open_client, _IDLE_CONNECTIONS)
+            url, token = self._endpoint.url, self._endpoint.token
+            self._client = await asyncio.to_thread(open_client, url, _IDLE_CONNECTIONS, token=token)
         return self._client
 
     async def aclose(self) -> None:
@@ -161,7 +164,8 @@ class HttpCompleter:
         client = await self.open()
         import httpx  # imported already, with the client
 
-        url, timeout = self._endpoint.url + path, httpx.Timeout(seconds, connect=CONNECT_SECONDS)
+        url = (self._endpoint.url if socket_in(self._endpoint.url) is None else _OVER_SOCKET) + path
+        timeout = httpx.Timeout(seconds, connect=CONNECT_SECONDS)
         try:
             return await client.request(method, url, content=body, headers=self._headers, timeout=timeout)
         except httpx.TimeoutException:
@@ -172,17 +176,37 @@ class HttpCompleter:
             raise _gone(error, self._endpoint, first=path == INFO_PATH) from None
 
 
-def open_client(idle: int, headers: Mapping[str, str] | None = None) -> AsyncClient:
-    """What asks a server, keeping so many idle connections. Takes 80 ms at first: call it in a thread."""
+def socket_in(url: str) -> str | None:
+    """The path of the Unix socket in an address; None for an address of another kind."""
+    scheme, _, path = url.partition(":")
+    return path if scheme == "unix" else None
+
+
+def open_client(
+    url: str,
+    idle: int,
+    headers: Mapping[str, str] | None = None,
+    *,
+    token: str | None = None,
+    remember: bool = True,
+) -> AsyncClient:
+    """What asks the server at `url`, keeping so many idle connections. Takes 80 ms at first: call it in a thread.
+
+    `token` and `remember` are the guard's (`calomel.infer.transport`).
+    """
     import ssl
 
     import httpx
+
+    from calomel.infer.transport import Guard, GuardedTransport
 
     _find_sniffio_once()
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=idle)
     # The system's certificates, or those in SSL_CERT_FILE. No proxy from the environment: prompts go to no one else.
     trusted = ssl.create_default_context()
-    return httpx.AsyncClient(headers=headers, verify=trusted, trust_env=False, follow_redirects=False, limits=limits)
+    guard = Guard(url, token, remember=remember)
+    transport = GuardedTransport(guard, limits=limits, trusted=trusted, socket=socket_in(url))
+    return httpx.AsyncClient(headers=headers, transport=transport, trust_env=False, follow_redirects=False)
 
 
 def tls_problem(error: BaseException | None) -> str | None:
@@ -235,9 +259,7 @@ def _refusal(response: Response) -> CompleterError:
     except (ValueError, KeyError, TypeError, AttributeError):
         code, message = "", f"the server answered with status {response.status_code}"
     if response.status_code in {401, 403}:
-        return CompleterError(
-            "refused", "the server does not accept the token: check server.token or server.token_file"
-        )
+        return CompleterError("refused", REFUSED)
     if response.status_code == 404:  # noqa: PLR2004 (RFC 9110)
         return CompleterError("refused", "this server is not Calomel, or is an older version")
     if response.status_code < 500:  # noqa: PLR2004 (RFC 9110)

@@ -7,9 +7,11 @@ closed to everybody else, and links are not followed.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import secrets
+import socket
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +25,9 @@ from calomel.infer.wire import FieldError, read_json
 from calomel.storage import is_own, open_private, process_of, rights_of_others
 
 _NAME: Final = "server.json"
+_NAME_CHARACTERS: Final = 16
+# The least of all systems, without the zero at the end (unix(4) of macOS).
+MOST_SOCKET_BYTES: Final = 103
 _MAX_BYTES: Final = 64 * 1024
 _Text = Annotated[str, Meta(max_length=4096)]
 
@@ -36,7 +41,7 @@ class ServerRecord:
     """One running server.
 
     Attributes:
-        url: `http://host:port`.
+        url: `http://host:port`, or `unix:` and the path of a socket.
         token: that clients must send; None if it needs none.
         pid: of its process.
         started: when that process started, in seconds since the epoch; 0 if unknown. Process ids are reused; the pair
@@ -78,6 +83,20 @@ def runtime_folder() -> Path:
 def default_path() -> Path:
     """`server.json` in the runtime folder, for a server that the user started."""
     return runtime_folder() / _NAME
+
+
+def socket_path(path: Path) -> Path | None:
+    """Where the server of a runtime file listens; None where the system has no Unix sockets.
+
+    Beside the file if the path is short enough, else in a folder of the user's own in /tmp.
+    """
+    if not hasattr(socket, "AF_UNIX"):
+        return None
+    beside = path.with_suffix(".sock")
+    if len(os.fsencode(beside)) <= MOST_SOCKET_BYTES:
+        return beside
+    name = hashlib.sha256(os.fsencode(path)).hexdigest()[:_NAME_CHARACTERS]
+    return Path(f"/tmp/calomel-{os.getuid()}", f"{name}.sock")  # noqa: S108 (`check_folder` looks at it)
 
 
 def read(path: Path) -> ServerRecord | None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
@@ -25,6 +25,9 @@ from calomel.storage import available_bytes
 from calomel.suggest.silence import Silence
 from calomel.weights.folders import SHIPPED, known, weights_bytes
 from calomel.workspace.settings import CHOICE, ServerSettings, chosen
+
+if TYPE_CHECKING:
+    from calomel.infer.listener import Listener
 
 SECONDS_PER_MINUTE: Final = 60.0
 MAX_SNOOZE_MINUTES: Final = 7 * 24 * 60
@@ -187,8 +190,16 @@ _NO_TEXT: Final = re.compile(r"embed|rerank", re.IGNORECASE)
 class ModelCommands:
     """The commands for models."""
 
-    def __init__(self, model: ModelClient, services: Services, configuration: Configuration) -> None:
+    def __init__(
+        self,
+        model: ModelClient,
+        services: Services,
+        configuration: Configuration,
+        is_meant: Callable[[Listener], Awaitable[bool]],
+    ) -> None:
+        """`is_meant` asks the user whether text may go to another user's program."""
         self._model = model
+        self._is_meant = is_meant
         self._services = services
         self._configuration = configuration
         self._moving: asyncio.Task[ModelInfo] | None = None
@@ -219,7 +230,7 @@ class ModelCommands:
         if self._moving is not None:
             # Of several choices the last one counts.
             self._moving.cancel()
-        before, moving = self._model.info, asyncio.create_task(self._model.switch(server))
+        before, moving = self._model.info, asyncio.create_task(self._switch(server))
         self._moving = moving
         try:
             info = await moving
@@ -238,6 +249,14 @@ class ModelCommands:
             "message": self._model.message,
             "settings": {name: choice.get(name) for name in CHOICE},
         }
+
+    async def _switch(self, server: ServerSettings) -> ModelInfo:
+        try:
+            return await self._model.switch(server)
+        except CompleterError as error:
+            if error.listener is None or not await self._is_meant(error.listener):
+                raise
+        return await self._model.switch(server)
 
     def _folders(self) -> Iterator[dict[str, Any]]:
         """Blocks: it reads folders."""

@@ -205,6 +205,18 @@ class Editor(JsonRPCServer):
             LOG.warning("%s", message)
             self.protocol.notify(types.WINDOW_SHOW_MESSAGE, types.ShowMessageParams(type=kind, message=message))
 
+    async def confirms(self, question: str, action: str) -> bool:
+        """Ask the user, for as long as that takes; a client that cannot ask has said no."""
+        LOG.warning("%s", question)
+        params = types.ShowMessageRequestParams(
+            type=types.MessageType.Warning, message=question, actions=[types.MessageActionItem(action)]
+        )
+        try:
+            answer = await self.protocol.send_request_async(types.WINDOW_SHOW_MESSAGE_REQUEST, params)
+        except JsonRpcException:
+            return False
+        return isinstance(answer, dict) and answer.get("title") == action
+
 
 class Progress:
     """One line in the client's list of ongoing work. Silent for clients that cannot show it."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
@@ -29,6 +29,9 @@ from calomel.lsp.text_sync import Cursor, TextSync
 from calomel.storage import ENDING
 from calomel.storage.failures import describe
 from calomel.workspace.settings import ServerSettings, Settings
+
+if TYPE_CHECKING:
+    from calomel.infer.listener import Listener
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -138,6 +141,7 @@ class Session:
         self._factory = completer_factory
         self._begun = False
         self._info: ModelInfo | None = None  # the last model that answered
+        self._asked_about: set[Listener] = set()
         self._tasks: set[asyncio.Task[object]] = set()
         self._indexing: asyncio.Task[object] | None = None
         self._editor = Editor(client, connection)
@@ -152,7 +156,7 @@ class Session:
         self._sync = TextSync(self._workspace, self._editor.warn)
         self._place: tuple[str, types.Position] | None = None  # what the user looks at
         commands = Commands(self._services, self._configuration, self._sync, self._tell_state, clock, log)
-        commands.table |= ModelCommands(self._model, self._services, self._configuration).table
+        commands.table |= ModelCommands(self._model, self._services, self._configuration, self._is_meant).table
         for method, handler in self._handlers(client, commands).items():
             self._editor.handle(method, handler)
         self._editor.handle(types.TEXT_DOCUMENT_DID_OPEN, self._opened, self._sync.misunderstood)
@@ -305,13 +309,31 @@ class Session:
         if info is not None and info is not self._info:
             self._info = info
             self._spawn(self._services.model_is(info))
+        listener = self._model.listener
+        if listener is not None and listener not in self._asked_about:
+            self._asked_about.add(listener)
+            self._spawn(self._ask_about(listener))
         self._tell_state()
+
+    async def _ask_about(self, listener: Listener) -> None:
+        if await self._is_meant(listener):
+            await self._model.reconnect()
+
+    async def _is_meant(self, listener: Listener) -> bool:
+        """Ask the user whether text may go to another user's program, and remember a yes."""
+        from calomel.infer.listener import confirm  # rarely needed
+
+        question = f"Calomel sent nothing: {listener.message}. Send your code to it?"
+        if not await self._editor.confirms(question, "Send"):
+            return False
+        await asyncio.to_thread(confirm, listener.place, listener.uid)
+        return True
 
     def _tell_state(self) -> None:
         off = self._suggester.status().off
         if off:
             self._editor.tell_state("off", off.message)
-        else:
+        elif self._model.listener is None or self._editor.client.extensions:  # else the question says it
             self._editor.tell_state(self._model.state, self._model.message)
 
     def _debug_document(self, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from calomel.cli.config import config
 from calomel.cli.editor import editor
 from calomel.cli.fill import fill, tryout
 from calomel.cli.models import models
+from calomel.cli.page import page
 from calomel.cli.replay import replay
 from calomel.cli.serve import doctor, lsp, serve
 from calomel.cli.stats import stats
@@ -114,7 +115,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("try")(tryout)
-for command in (fill, lsp, serve, doctor, replay, stats, corpus, edits, train, calibrate):
+for command in (fill, lsp, serve, page, doctor, replay, stats, corpus, edits, train, calibrate):
     app.command()(command)
 for name, group in {"config": config, "editor": editor, "models": models, "bench": bench}.items():
     app.add_typer(group, name=name)

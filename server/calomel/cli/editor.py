@@ -147,13 +147,15 @@ def configured(settings: ServeSettings) -> str | None:
 
 def _running(settings: ServeSettings) -> str | None:
     from calomel.infer import runtime_file
+    from calomel.infer.remote import socket_in
     from calomel.infer.runtime_file import RuntimeFileError
 
     try:
         record = runtime_file.read(settings.runtime_file or runtime_file.default_path())
     except RuntimeFileError:
         return None
-    return record.url if record is not None and record.alive() else None
+    at_port = record is not None and socket_in(record.url) is None
+    return record.url if record is not None and at_port and record.alive() else None
 
 
 def _token(settings: ServeSettings) -> Path | None:

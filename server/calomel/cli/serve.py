@@ -21,6 +21,7 @@ def serve(
         str | None, typer.Option(metavar="ADDRESS", help="Address to listen on. Default: 127.0.0.1.")
     ] = None,
     port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one. Default: 8017.")] = None,
+    socket: Annotated[Path | None, typer.Option(help="Unix socket to listen on instead of an address.")] = None,
     model: Annotated[
         str | None, typer.Option(metavar="MODEL", help="A model's name, folder or GGUF file. Default: nano.")
     ] = None,

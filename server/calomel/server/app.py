@@ -90,15 +90,13 @@ def create_app(
     Args:
         settings: with a token, unless `no_auth` is set.
         filler_factory: opens the model; called once, in a thread, when the application starts.
-        tokens: the valid ones; None for the one in the settings.
+        tokens: the valid ones; None for the one in the settings. With `no_auth`, they only prove who listens.
         describing: describes the model; None for what its folder says.
 
     Raises:
         StartError: neither a token nor `no_auth` is set.
     """
-    if settings.no_auth:
-        tokens = None
-    elif tokens is None:
+    if tokens is None and not settings.no_auth:
         if settings.token is None:
             raise StartError("the server needs a token, or no-auth")
         tokens = Tokens({"": settings.token})
@@ -136,7 +134,7 @@ def create_app(
             ),
             Middleware(Boundary),
             Middleware(TrustedHostMiddleware, allowed_hosts=settings.hosts(), www_redirect=False),
-            Middleware(Gate, tokens=tokens, origins=origins),
+            Middleware(Gate, tokens=tokens, origins=origins, open_to_all=settings.no_auth),
             Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_body_bytes),
         ],
         exception_handlers=dict.fromkeys((ApiError, HTTPException, RequestValidationError), response_to),

@@ -25,7 +25,7 @@ from calomel.weights.folders import folder_of
 # The application has its own queue.
 _MOST_ONGOING: Final = 100_000
 _OF_RAY: Final = frozenset(
-    {"host", "port", "allow_remote", "tls_cert", "tls_key", "runtime_file", "idle_minutes", "max_connections",
+    {"host", "port", "socket", "allow_remote", "tls_cert", "tls_key", "runtime_file", "idle_minutes", "max_connections",
      "receive_seconds", "shutdown_seconds"}
 )  # fmt: skip
 

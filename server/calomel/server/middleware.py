@@ -23,9 +23,10 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.routing import APIRoute, iter_route_contexts
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from calomel.infer.proof import PROOF_PATH, SCHEME
 from calomel.server.errors import (
     ApiError,
     ClientGoneError,
@@ -238,7 +239,8 @@ class Gate:
 
     Args:
         app: what is inside.
-        tokens: the valid ones; None admits everyone.
+        tokens: the valid ones.
+        open_to_all: whoever has no token is admitted, too; then a token only proves to editors who listens.
         origins: of pages that are allowed, as `scheme://host[:port]`, in lower case.
         clock: monotonic seconds.
     """
@@ -249,9 +251,12 @@ class Gate:
         tokens: Tokens | None,
         origins: Collection[str] = (),
         clock: Callable[[], float] = time.monotonic,
+        *,
+        open_to_all: bool = False,
     ) -> None:
         self._app = app
         self._tokens = tokens
+        self._open = open_to_all
         self._origins = origins
         self._wrong = Rates(_WRONG_PER_MINUTE, _WRONG_AT_ONCE, clock)
 
@@ -259,7 +264,10 @@ class Gate:
         """Pass the request on, or raise a ApiError for the boundary outside."""
         if scope["type"] == "http":
             self._check_page(scope, Headers(scope=scope))
-            if self._tokens is not None:
+            if (scope["method"], scope["path"]) == ("GET", PROOF_PATH) and self._tokens is not None:
+                await self._prove(self._tokens, scope)(scope, receive, send)
+                return
+            if self._tokens is not None and not self._open:
                 self._identify(self._tokens, scope)
         await self._app(scope, receive, send)
 
@@ -279,12 +287,25 @@ class Gate:
         offered = offered_token(Headers(scope=scope))
         name = tokens.owner(offered) if offered else None
         if name is None:
-            wait = self._wrong.take(scope["client"][0] if scope.get("client") else "") if offered else 0.0
-            if wait:
-                raise GuessingError(retry_after=math.ceil(wait))
+            self._count(scope, guessed=bool(offered))
             raise LoginError if (scope["method"], scope["path"]) == ("GET", _PAGE) else InvalidTokenError
         if name:
             scope.setdefault("state", {})[CLIENT_STATE] = name
+
+    def _prove(self, tokens: Tokens, scope: Scope) -> Response:
+        """The proof that this server knows the token, for a client that does; a stranger gets none."""
+        scheme, _, credentials = Headers(scope=scope).get("authorization", "").partition(" ")
+        answer = tokens.answer_to(credentials) if scheme == SCHEME else None
+        if answer is None:
+            self._count(scope, guessed=bool(credentials))
+            raise InvalidTokenError
+        return JSONResponse({"proof": answer})
+
+    def _count(self, scope: Scope, *, guessed: bool) -> None:
+        """Count a guess. Raises GuessingError for too many."""
+        wait = self._wrong.take(scope["client"][0] if scope.get("client") else "") if guessed else 0.0
+        if wait:
+            raise GuessingError(retry_after=math.ceil(wait))
 
 
 def offered_token(headers: Headers) -> bytes:

@@ -21,7 +21,7 @@ from fastapi import FastAPI
 from calomel.infer import runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, Answerer, CompleterError, version
 from calomel.infer.remote import is_loopback
-from calomel.infer.runtime_file import RuntimeFileError, ServerRecord
+from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
 from calomel.prompts.parts import PromptParts
 from calomel.server import tokens
 from calomel.server.app import create_app
@@ -48,6 +48,8 @@ _log: Final = logging.getLogger("calomel.server")
 _MAX_HEADER_BYTES: Final = 64 * 1024
 # An editor asks again within seconds while its user types; keeping idle sockets longer is useless.
 _KEEP_ALIVE_SECONDS: Final = 60
+_BACKLOG: Final = 128
+_KNOCK_SECONDS: Final = 1.0
 _WARM_UP: Final = "def add(a, b):\n    return "
 
 
@@ -70,7 +72,7 @@ def serve(settings: ServeSettings, out: TextIO = sys.stdout) -> None:
     idle_seconds = None if settings.idle_minutes is None else settings.idle_minutes * 60
     app_state: AppState = app.state.app_state
     server = DrainingServer(config(settings, app), app_state.admission, app_state.loader, idle_seconds)
-    with waiting_for_no_model(app_state.loader), listen(settings.host, settings.port) as listener:
+    with waiting_for_no_model(app_state.loader), _listening(settings) as listener:
         url = address(listener, secure=settings.tls_cert is not None)
         path = settings.runtime_file or _runtime_path()
         with ended_by_signals(server), _published(path, _record(settings, url, editors)):
@@ -84,7 +86,7 @@ def serve(settings: ServeSettings, out: TextIO = sys.stdout) -> None:
         raise StartError(app_state.loader.failure)
 
 
-def build_app(settings: ServeSettings, allowed: Tokens | None) -> FastAPI:
+def build_app(settings: ServeSettings, allowed: Tokens) -> FastAPI:
     """The application, which opens the model when it starts. Raises StartError."""
     upstream = upstream_of(settings)
 
@@ -137,11 +139,64 @@ def open_upstream(upstream: UpstreamCompleter) -> UpstreamCompleter:
     return upstream
 
 
+@contextlib.contextmanager
+def _listening(settings: ServeSettings) -> Iterator[socket.socket]:
+    if settings.socket is None:
+        with listen(settings.host, settings.port) as listener:
+            yield listener
+        return
+    with listen_at(settings.socket) as listener:
+        number = settings.socket.stat().st_ino
+        try:
+            yield listener
+        finally:
+            # Not that of a later server.
+            with contextlib.suppress(OSError):
+                if settings.socket.stat().st_ino == number:
+                    settings.socket.unlink()
+
+
+def listen_at(path: Path) -> socket.socket:
+    """A listening Unix socket, for this user alone. Raises StartError when it cannot be made or somebody listens."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_folder(path.parent)
+        if path.is_socket():
+            with socket.socket(socket.AF_UNIX) as other:
+                other.settimeout(_KNOCK_SECONDS)
+                try:
+                    other.connect(str(path))
+                except (ConnectionRefusedError, FileNotFoundError):
+                    path.unlink(missing_ok=True)  # its server was killed
+                except TimeoutError:
+                    pass
+                else:
+                    raise StartError(
+                        f"cannot listen on {path}: a server that runs already has it; stop it, or choose another path"
+                    )
+        listener = socket.socket(socket.AF_UNIX)
+        try:
+            before = os.umask(0o177)
+            try:
+                listener.bind(str(path))
+            finally:
+                os.umask(before)
+            listener.listen(_BACKLOG)
+        except OSError:
+            listener.close()
+            raise
+    except RuntimeFileError as error:
+        raise StartError(str(error)) from None
+    except OSError as error:
+        raise StartError(f"cannot listen on {path} ({error.strerror or error})") from None
+    return listener
+
+
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket. Raises StartError when the address is taken or not on this machine."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listener = socket.create_server((host, port), family=family, backlog=128)
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         hint = ": is another server running? Choose another port, 0 for any" if error.errno == errno.EADDRINUSE else ""
         raise StartError(f"cannot listen on {host} port {port} ({error.strerror}){hint}") from error
@@ -152,7 +207,9 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def address(listener: socket.socket, *, secure: bool = False) -> str:
-    """The URL of a listening socket."""
+    """The URL of a listening socket: `http://host:port`, or `unix:` and a path."""
+    if listener.family not in {socket.AF_INET, socket.AF_INET6}:
+        return f"unix:{listener.getsockname()}"
     host, port = listener.getsockname()[:2]
     scheme = "https" if secure else "http"
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
@@ -182,10 +239,12 @@ def config(settings: ServeSettings, app: FastAPI) -> uvicorn.Config:
     )
 
 
-def allowed_tokens(settings: ServeSettings, *, terminal: bool) -> tuple[Tokens | None, str | None, str]:
+def allowed_tokens(settings: ServeSettings, *, terminal: bool) -> tuple[Tokens, str | None, str]:
     """The valid tokens, the token for the user's own editors, and the message about it."""
     if settings.no_auth:
-        return None, None, "No token: any program on this machine can connect. Runtime file: {runtime_file}"
+        token = tokens.new_token()  # by which editors know this server again
+        words = "No token: any program on this machine can connect. Runtime file: {runtime_file}"
+        return Tokens({EDITORS: token}), token, words
     if settings.token is not None:
         token = settings.token
         return Tokens({"": token}), token, "Runtime file: {runtime_file}"

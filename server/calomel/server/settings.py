@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 from msgspec import Meta
 
 from calomel.infer.remote import is_loopback
+from calomel.infer.runtime_file import MOST_SOCKET_BYTES
 from calomel.infer.upstream.exchange import is_sendable, problem_of
 from calomel.prompts.renderer import EditKind
 from calomel.server.errors import StartError
@@ -39,6 +41,11 @@ class ServeSettings:
     host: str = setting("127.0.0.1", "Address to listen on. By default, only this machine can connect.")
     port: Annotated[int, Meta(ge=0, le=65535)] = setting(
         8017, "Port to listen on; 0 lets the system choose a free one."
+    )
+    socket: Path | None = setting(
+        None,
+        "Unix socket to listen on instead of an address, so that only you can connect. Editors start their server "
+        "this way.",
     )
     allow_remote: bool = setting(False, "Allow a `host` that other machines can reach.")
     allowed_hosts: tuple[str, ...] = setting(
@@ -155,13 +162,24 @@ def _refuse_an_open_door(settings: ServeSettings) -> None:
         raise ValueError("a token and a token-file were both given: remove one of them")
     if token == "" and not settings.no_auth:
         raise ValueError("the token is empty: add no-auth to serve without one, or unset it")
-    if not is_loopback(settings.host):
+    if settings.socket is not None:
+        _check_socket(settings, settings.socket)
+    elif not is_loopback(settings.host):
         if not settings.allow_remote:
             raise ValueError(
                 "host is not a loopback address, so other machines could connect: use 127.0.0.1, or add allow-remote"
             )
         if settings.no_auth:
             raise ValueError("a host that other machines can reach needs a token: remove no-auth")
+
+
+def _check_socket(settings: ServeSettings, path: Path) -> None:
+    if not hasattr(socket, "AF_UNIX"):
+        raise ValueError("socket: this system has no Unix sockets: use host and port")
+    if len(os.fsencode(path)) > MOST_SOCKET_BYTES:
+        raise ValueError(f"socket is longer than {MOST_SOCKET_BYTES} bytes, which no system allows: {path}")
+    if settings.tls_cert is not None:
+        raise ValueError("socket and tls-cert are both set: remove one of them")
 
 
 def _ask_one_model(settings: ServeSettings) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from calomel.infer.proof import nonce_and_proof, proof
 from calomel.infer.upstream.exchange import is_sendable
 from calomel.server.errors import StartError
 from calomel.storage import SecretFileError, read_secret, write_whole
@@ -43,6 +44,18 @@ class Tokens:
             if hmac.compare_digest(offered, token.encode()):
                 owner = name
         return owner
+
+    def answer_to(self, credentials: str) -> str | None:
+        """The server's proof for a client that has shown that it knows a token (`calomel.infer.proof`); else None."""
+        asked = nonce_and_proof(credentials)
+        if asked is None:
+            return None
+        nonce, shown = asked
+        answer = None
+        for token in self.by_name.values():
+            if hmac.compare_digest(shown, proof(token, "client", nonce)):
+                answer = proof(token, "server", nonce)
+        return answer
 
 
 def new_token() -> str:

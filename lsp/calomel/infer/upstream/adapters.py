@@ -245,7 +245,11 @@ async def _detected(exchange: Exchange) -> Any:
         try:
             data = record(await exchange.get(path))
         except UpstreamError as error:
-            if error.gone or error.code in {"timeout", "loading"} or (error.code == "refused" and not error.status):
+            if (
+                error.gone
+                or error.code in {"timeout", "loading", "unreachable"}
+                or (error.code == "refused" and not error.status)
+            ):
                 raise
             # Some servers want a key for some paths only.
             refused = error if error.code == "refused" else refused

@@ -23,6 +23,8 @@ from calomel.workspace.settings import UpstreamFormat
 if TYPE_CHECKING:
     from httpx import AsyncClient, Response
 
+    from calomel.infer.listener import Listener
+
 
 class UpstreamError(CompleterError):
     """The upstream server could not answer; the message is one sentence that says what to do, without the key.
@@ -35,9 +37,17 @@ class UpstreamError(CompleterError):
     """
 
     def __init__(
-        self, code: str, message: str, status: int = 0, said: str = "", *, gone: bool = False, window: int = 0
+        self,
+        code: str,
+        message: str,
+        status: int = 0,
+        said: str = "",
+        *,
+        gone: bool = False,
+        window: int = 0,
+        listener: Listener | None = None,
     ) -> None:
-        super().__init__(code, message)
+        super().__init__(code, message, listener)
         self.status = status
         self.said = said
         self.gone = gone
@@ -137,10 +147,12 @@ class Exchange:
 
     Args:
         target: the server.
+        remember: whose program it is on this machine, if that is the account of a service.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, *, remember: bool = True) -> None:
         self.target = target
+        self._remember = remember
         self._client: AsyncClient | None = None
         self._opening = asyncio.Lock()
 
@@ -247,6 +259,10 @@ class Exchange:
                 yield response
             finally:
                 await response.aclose()
+        except CompleterError as error:
+            if isinstance(error, UpstreamError):
+                raise
+            raise UpstreamError(error.code, str(error), listener=error.listener) from None
         except httpx.TimeoutException:
             raise UpstreamError("timeout", f"{self._place} did not answer in time: it may be overloaded") from None
         except httpx.ConnectError as error:
@@ -295,7 +311,10 @@ class Exchange:
                 key = self.target.key
                 headers = {} if key is None else {"authorization": f"Bearer {key}"}
                 # In a thread, so that others do not wait.
-                self._client = await asyncio.to_thread(remote.open_client, _CONNECTIONS, headers)
+                base, remember = self.target.base, self._remember
+                self._client = await asyncio.to_thread(
+                    remote.open_client, base, _CONNECTIONS, headers, remember=remember
+                )
             return self._client
 
 

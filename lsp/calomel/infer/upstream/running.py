@@ -49,7 +49,7 @@ async def _at(usual: str, port: int) -> Running | None:
 
 async def _heard(usual: str, port: int) -> Running | None:
     url = f"http://127.0.0.1:{port}"
-    exchange = Exchange(Target(url))
+    exchange = Exchange(Target(url), remember=False)
     # Importing takes longer than finding the port closed, and longer than an answer where the machine is busy.
     adapters = await asyncio.to_thread(import_module, "calomel.infer.upstream.adapters")
     await exchange.open()
