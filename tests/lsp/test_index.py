@@ -60,6 +60,16 @@ async def test_a_definition_in_another_file_reaches_the_model(editor: Editor, fo
     assert "def area(self):" in await ask(editor, folder)
 
 
+async def test_progress_counts_files_while_it_looks_for_them(editor: Editor, folder: Path) -> None:
+    for number in range(600):
+        (folder / f"part_{number}.py").write_text(f"value_{number} = {number}\n")
+    await start(editor, folder)
+    _, ended = await read(editor)
+    values = [each["params"]["value"] for each in editor.messages if _is(each, ended["params"]["token"], "report")]
+    assert [values[0]["percentage"], values[0]["message"]] == [0, "500 files found"]
+    assert [values[-1]["percentage"], values[-1]["message"]] == [100, "602 of 602 files"]
+
+
 async def test_what_is_in_a_folder_that_was_removed_is_forgotten(editor: Editor, folder: Path, script: Script) -> None:
     await start(editor, folder)
     await read(editor)

@@ -227,6 +227,7 @@ class Progress:
         self._token = str(uuid.uuid4())
         self._begun = False
         self._percent = -1
+        self._message = ""
 
     async def begin(self, message: str | None = None, *, measured: bool = False) -> None:
         """Ask the client for the line and begin it; a `measured` one reports percentages."""
@@ -244,12 +245,13 @@ class Progress:
         percentage = 0 if measured else None
         self._send(types.WorkDoneProgressBegin(self._title, message=message, percentage=percentage, cancellable=False))
 
-    def report(self, share: float) -> None:
-        """`share` of the work is done, 0 to 1; sent when the percentage grows."""
+    def report(self, share: float, message: str) -> None:
+        """`share` of the work is done, 0 to 1; sent when the percentage grows, and until then with each new message."""
         percent = int(100 * max(0.0, min(1.0, share)))
-        if self._begun and percent > self._percent:
-            self._percent = percent
-            self._send(types.WorkDoneProgressReport(percentage=percent))
+        news = percent > self._percent or (percent == self._percent == 0 and message != self._message)
+        if self._begun and news:
+            self._percent, self._message = percent, message
+            self._send(types.WorkDoneProgressReport(percentage=percent, message=message))
 
     def end(self, message: str | None = None) -> None:
         """The work is done, or abandoned."""

@@ -110,8 +110,11 @@ class Services:
             "restarts": self._related.indexer.restarts,
         }
 
-    async def index(self, report: Callable[[float], None]) -> None:
-        """Index the folders in the background, and forget other files; returns when all of them are read."""
+    async def index(self, report: Callable[[float, str], None]) -> None:
+        """Index the folders in the background, and forget other files; returns when all of them are read.
+
+        `report` gets the share of the work that is done, and what is being done.
+        """
         if not self.indexes and not self._has_read:
             return
         folders = tuple(self.workspace.folders) if self.indexes else ()
@@ -120,7 +123,10 @@ class Services:
         done = asyncio.Event()
 
         def progress(read: int, total: int) -> None:
-            loop.call_soon_threadsafe(report, read / total if total else 1.0)
+            share = read / total if total else 1.0
+            loop.call_soon_threadsafe(
+                report, share, f"{read:,} of {total:,} files" if read else f"{total:,} files found"
+            )
             if self._related.indexer.ready:
                 loop.call_soon_threadsafe(done.set)
 

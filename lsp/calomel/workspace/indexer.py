@@ -26,6 +26,8 @@ MOST_FILES: Final = 20_000
 MOST_CHARACTERS: Final = 256_000_000
 # Of files that are copied from: seven bytes each.
 MOST_TOKENS: Final = 20_000_000
+# How often the user hears how many were found: looking through a large repository takes a minute.
+_FOUND_AT_ONCE: Final = 500
 # The first batches are small, to answer soon; the last ones are large, since a search visits every segment.
 _FIRST_BATCH: Final = 16
 _LARGEST_BATCH: Final = 512
@@ -88,7 +90,8 @@ class Indexer:
     ) -> None:
         """Read the folders; called again, forget files that are not in the new ones.
 
-        `progress` is called from the background, once more when everything is read.
+        `progress` is called from the background with the numbers of files read and found, before any is read with 0 and
+        those found so far, once more when everything is read.
         """
         with self._wake:
             self._folders = tuple(folders)
@@ -210,6 +213,8 @@ class Indexer:
                 if not is_new or (room > 0 and characters <= MOST_CHARACTERS):
                     files[seen.file.path] = seen
                     room -= is_new
+                    if everything and len(files) % _FOUND_AT_ONCE == 0 and self._progress is not None:
+                        self._progress(0, len(files))
                 elif everything:
                     self._say(
                         f"Suggestions use only the first {len(files)} files of the workspace: it has more than "
