@@ -199,6 +199,15 @@ def test_a_long_runtime_folder_has_its_socket_in_a_short_one(private_folders: Pa
     assert oct(folder.stat().st_mode & 0o777) == "0o700"
 
 
+async def test_a_system_without_unix_sockets_has_a_port_and_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime_file, "socket_path", lambda _: None)
+    client = ModelClient(connect, SETTINGS)
+    assert (await client.ready()).id == "calomel-nano"
+    assert shared().url.startswith("http://127.0.0.1:")
+    assert (await client.complete(QUESTION)).candidates[0].text
+    await client.aclose()
+
+
 @pytest.mark.parametrize("in_file", [True, False])
 async def test_a_server_that_has_a_model_is_asked_without_one_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_file: bool
