@@ -259,7 +259,7 @@ def test_servers_of_different_models_stand_beside_each_other(tmp_path: Path) -> 
 def test_a_server_of_another_version_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     first = find_or_start(SETTINGS)
     monkeypatch.setattr(launch, "version", lambda: "99.0")
-    path = launch.shared_path(weights_id(nano_path()), "cpu")
+    path = launch.shared_path("engine", weights_id(nano_path()), "cpu")
     assert not path.exists()
     assert launch.running(Wish(None, weights_id(nano_path()), "cpu", 1.0, path)) is None
     assert shared().url == first.url

@@ -123,6 +123,14 @@ class Door:
         return Sent(shown, permitted, hidden, masked, drafts)
 
 
+class OpenDoor(Door):
+    """For a process that this user's Calomel started itself: text reaches it as it is."""
+
+    async def send(self, request: CompleteRequest) -> Sent:
+        """The request, unchanged."""
+        return Sent(request, request)
+
+
 def _permitted(parts: PromptParts, known: Knowledge) -> PromptParts:
     """The parts without files that may not be seen any more."""
     files = {name for name in {each.path for each in parts.related} if known.permits(name)}

@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import logging
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -18,12 +17,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
-from calomel.infer import runtime_file
+from calomel.infer import llama_cpp, runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, Completer, CompleterError, version
-from calomel.infer.door import Door
-from calomel.infer.remote import Endpoint, HttpCompleter, problem_of, socket_in
+from calomel.infer.door import Door, OpenDoor
+from calomel.infer.remote import Endpoint, HttpCompleter, problem_of
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
 from calomel.storage import SecretFileError, only_one, open_private, process_of, psutil, read_secret
 from calomel.weights import gguf_in, nano_path, weights_id
@@ -35,6 +33,8 @@ LOG: Final = logging.getLogger(__name__)
 
 # The server publishes its address before it loads the model; one that takes longer than this hangs.
 START_SECONDS: Final = 60.0
+# llama.cpp's is published once its model is there.
+_LOADING_SECONDS: Final = 600.0
 _CACHE_TOKENS: Final = 65_536
 _POLL: Final = 0.02
 # A server that closes its connections may take so long to end.
@@ -54,7 +54,7 @@ _KEPT: Final = frozenset(
      "PYTHONPATH", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_CACHE_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 )  # fmt: skip
 _KEY: Final = "CALOMEL_UPSTREAM_KEY"
-_KEPT_PREFIXES: Final = ("XDG_", "CUDA_", "NVIDIA_", "HSA_", "ROCR_", "LC_")
+_KEPT_PREFIXES: Final = ("XDG_", "CUDA_", "NVIDIA_", "HSA_", "ROCR_", "LC_", "GGML_", "VK_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,8 @@ class Wish:
         model: checkpoint folder; None for the shipped one.
         weights: id of that folder's weights.
         path: its runtime file.
-        options: more options of `calomel serve`.
+        options: more options of its program.
+        llama: a GGUF file that llama.cpp opens; else Calomel's own engine has the model.
     """
 
     model: Path | None
@@ -74,6 +75,7 @@ class Wish:
     idle_minutes: float
     path: Path
     options: tuple[str, ...] = ()
+    llama: Path | None = None
 
 
 def start_server(wish: Wish) -> ServerRecord:
@@ -81,7 +83,8 @@ def start_server(wish: Wish) -> ServerRecord:
 
     Raises CompleterError with the last line of the server's log if it does not start.
     """
-    until = time.monotonic() + START_SECONDS
+    seconds = START_SECONDS if wish.llama is None else _LOADING_SECONDS
+    until = time.monotonic() + seconds
     with _lock(wish.path, until):
         record = running(wish)
         if record is not None:
@@ -100,7 +103,7 @@ def start_server(wish: Wish) -> ServerRecord:
                 raise CompleterError("failed", f"the model's server stopped while starting: {_last_words(log, began)}")
             time.sleep(_POLL)
         process.terminate()
-    raise CompleterError("failed", f"the model's server did not start within {START_SECONDS:.0f} seconds; see {log}")
+    raise CompleterError("failed", f"the model's server did not start within {seconds:.0f} seconds; see {log}")
 
 
 def log_path() -> Path:
@@ -118,23 +121,13 @@ def environment(outer: dict[str, str]) -> dict[str, str]:
 
 
 def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
-    # The user's settings for their own server (address, token, access) are not for this one.
-    command = [sys.executable, "-m", "calomel.cli", "serve", "--no-config", "--fresh-token"]
     listens = runtime_file.socket_path(wish.path)
     if listens is not None:
         # What a killed server left, or one whose runtime file is lost: nobody would find it again.
         with contextlib.suppress(OSError):
             listens.unlink()
-    command += ["--port", "0"] if listens is None else ["--socket", str(listens)]
-    command += ["--device", wish.device]
-    if wish.device.startswith("cuda"):
-        # Contexts of one person; a team's server keeps more. The default for a CPU is one person's, and what
-        # `calomel doctor` reports.
-        command += ["--cache-tokens", str(_CACHE_TOKENS)]
-    command += ["--runtime-file", str(wish.path), "--idle-minutes", str(wish.idle_minutes)]
-    command += wish.options
-    if wish.model is not None:
-        command += ["--model", str(wish.model)]
+    command = [sys.executable, "-m", *_program(wish, listens), "--device", wish.device]
+    command += ["--runtime-file", str(wish.path), "--idle-minutes", str(wish.idle_minutes), *wish.options]
     try:
         with _open_log(log) as errors:
             # Its own session, so that it outlives this window. Its standard output has the token: discard it.
@@ -149,6 +142,19 @@ def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
             )
     except OSError as error:
         raise CompleterError("failed", f"cannot start the model's server: {error.strerror}") from None
+
+
+def _program(wish: Wish, listens: Path | None) -> list[str]:
+    if wish.llama is not None:
+        return ["calomel.infer.llama_cpp", str(wish.llama), "--weights", wish.weights]
+    # The user's settings for their own server (address, token, access) are not for this one.
+    words = ["calomel.cli", "serve", "--no-config", "--fresh-token"]
+    words += ["--port", "0"] if listens is None else ["--socket", str(listens)]
+    if wish.device.startswith("cuda"):
+        # Contexts of one person; a team's server keeps more. The default for a CPU is one person's, and what
+        # `calomel doctor` reports.
+        words += ["--cache-tokens", str(_CACHE_TOKENS)]
+    return words if wish.model is None else [*words, "--model", str(wish.model)]
 
 
 @contextmanager
@@ -209,9 +215,9 @@ def _last_words(log: Path, began: int) -> str:
     return (words or lines or [f"nothing in {log}"])[-1]
 
 
-def why_ended(settings: ServerSettings) -> str | None:
-    """Why the server that this process started for these settings ended; None if it did not. Blocks for moments."""
-    process, began = _started.get(_wish(settings).path, (None, 0))
+def _why_ended(wish: Wish) -> str | None:
+    """Why the server that this process started for this wish ended; None if it did not. Blocks for moments."""
+    process, began = _started.get(wish.path, (None, 0))
     try:
         return None if process is None or process.wait(_ENDS_SECONDS) is None else _last_words(log_path(), began)
     except subprocess.TimeoutExpired:
@@ -242,14 +248,26 @@ async def connect(settings: ServerSettings, folders: Sequence[Path] = (), door: 
     if settings.upstream is not None:
         return await asyncio.to_thread(_upstream, settings.upstream, settings, door)
 
+    wish = await asyncio.to_thread(_wish, settings)
+
     async def ended() -> str | None:
-        return await asyncio.to_thread(why_ended, settings)
+        return await asyncio.to_thread(_why_ended, wish)
 
     # What asks is imported while a server may have to start.
-    endpoint, _ = await asyncio.gather(
-        asyncio.to_thread(find_or_start, settings), asyncio.to_thread(import_module, "httpx")
+    record, _ = await asyncio.gather(
+        asyncio.to_thread(_found_or_started, wish), asyncio.to_thread(import_module, "httpx")
     )
-    return HttpCompleter(endpoint, session_name(folders), ended, door)
+    if wish.llama is not None:
+        return _inside(record, settings)
+    return HttpCompleter(_endpoint(wish, record), session_name(folders), ended, door)
+
+
+def _inside(record: ServerRecord, settings: ServerSettings) -> Completer:
+    from calomel.infer.upstream.completer import UpstreamCompleter
+    from calomel.infer.upstream.exchange import Target
+
+    fim, edit = settings.upstream_fim, settings.upstream_edit
+    return UpstreamCompleter(Target(record.url, "llama.cpp", None, record.token, fim, edit), OpenDoor())
 
 
 def _upstream(url: str, settings: ServerSettings, door: Door) -> Completer:
@@ -279,23 +297,34 @@ def find_or_start(settings: ServerSettings) -> Endpoint:
     Raises CompleterError with the reason if none can be started.
     """
     wish = _wish(settings)
-    record = running(wish) or start_server(wish)
+    return _endpoint(wish, _found_or_started(wish))
+
+
+def _found_or_started(wish: Wish) -> ServerRecord:
+    return running(wish) or start_server(wish)
+
+
+def _endpoint(wish: Wish, record: ServerRecord) -> Endpoint:
     return Endpoint(record.url, record.token, own=runtime_file.holds(wish.path, record))
 
 
 def _wish(settings: ServerSettings) -> Wish:
     model = model_folder(settings.model)
     folder = model or nano_path()
-    if not (folder / "config.json").is_file() and gguf_in(folder) is None:
+    file = gguf_in(folder)
+    if not (folder / "config.json").is_file() and file is None:
         # The server would say so, too, but seconds later and in its log.
         raise CompleterError("failed", why_none(folder))
     try:
         weights = weights_id(folder)
     except OSError as error:
         raise CompleterError("failed", f"cannot read the model folder {folder} ({error.strerror})") from None
-    options = () if settings.quantize is None else ("--quantize", settings.quantize)
-    path = shared_path(weights, settings.device, *options)
-    return Wish(model, weights, settings.device, settings.idle_minutes, path, options)
+    llama = file if file is not None and llama_cpp.installed() else None
+    options: tuple[str, ...] = () if settings.threads is None else ("--threads", str(settings.threads))
+    if settings.quantize is not None and llama is None:
+        options += ("--quantize", settings.quantize)
+    path = shared_path("engine" if llama is None else "llama", weights, settings.device, *options)
+    return Wish(model, weights, settings.device, settings.idle_minutes, path, options, llama)
 
 
 def model_folder(model: Path | None) -> Path | None:
@@ -317,56 +346,42 @@ def model_folder(model: Path | None) -> Path | None:
     return folder
 
 
-def shared_path(weights: str, device: str, *options: str) -> Path:
+def shared_path(program: str, weights: str, device: str, *options: str) -> Path:
     """The runtime file of the shared server; one per version, model, device and more, so that none replaces another."""
     key = "\0".join((str(PROTOCOL_VERSION), version(), weights, device, *options))
     name = hashlib.sha256(key.encode()).hexdigest()[:_NAME_CHARACTERS]
-    return runtime_file.runtime_folder() / f"engine-{name}.json"
+    return runtime_file.runtime_folder() / f"{program}-{name}.json"
 
 
 def running(wish: Wish) -> ServerRecord | None:
     """A running server that fits `wish`: the shared one, or one that the user started."""
-    for path in (wish.path, runtime_file.default_path()):
+    for path in (wish.path, runtime_file.default_path()) if wish.llama is None else (wish.path,):
         try:
             record = runtime_file.read(path)
         except RuntimeFileError:
             # Not trusted: treated as missing. Starting a server reports it if it is in the way.
             continue
-        if record is not None and _fits(record, wish) and record.alive() and _answers(record):
+        if record is not None and _fits(record, wish) and record.alive() and _answers(record, wish):
             return record
     return None
 
 
-def _answers(record: ServerRecord) -> bool:
+def _answers(record: ServerRecord, wish: Wish) -> bool:
     """Whether it answers and knows the token; one that hangs, or has left its port to another or to nobody, is none."""
     from calomel.infer.proof import Challenge, NotProvenError  # not needed where no server runs yet
 
+    if wish.llama is not None:
+        return bool(llama_cpp.get(record.url, "/health", seconds=_HUNG_SECONDS))
     try:
-        with _connection(record.url, _HUNG_SECONDS) as connection:
+        with runtime_file.connection(record.url, _HUNG_SECONDS) as talk:
             challenge = Challenge(record.token or "", "localhost")
-            connection.sendall(challenge.request)
-            while not challenge.proven(connection.recv(_CHUNK)):
+            talk.sendall(challenge.request)
+            while not challenge.proven(talk.recv(_CHUNK)):
                 pass
     except (OSError, ValueError, NotProvenError) as error:
         LOG.warning("the server with process id %d does not answer (%s)", record.pid, type(error).__name__)
         return False
     return True
-
-
-def _connection(url: str, seconds: float) -> socket.socket:
-    """A connection to a server of a runtime file. Raises OSError."""
-    path = socket_in(url)
-    if path is None:
-        parts = urlsplit(url)
-        return socket.create_connection((parts.hostname or "", parts.port or 0), timeout=seconds)
-    connection = socket.socket(socket.AF_UNIX)
-    try:
-        connection.settimeout(seconds)
-        connection.connect(path)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def _end_hung(path: Path) -> None:
@@ -378,7 +393,7 @@ def _end_hung(path: Path) -> None:
         if record is None or process is None:
             return
         # One that ends in order has left its address, and finishes what it has begun.
-        _connection(record.url, 1.0).close()
+        runtime_file.connection(record.url, 1.0).close()
         process.kill()
 
 

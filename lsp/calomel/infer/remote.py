@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from calomel.infer.completer import REFUSED, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
-from calomel.infer.door import Door
+from calomel.infer.door import Door, OpenDoor
+from calomel.infer.runtime_file import socket_in
 from calomel.infer.wire import COMPLETE_PATH, HEALTH_PATH, INFO_PATH, FieldError, decode, decode_info, encode
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class HttpCompleter:
         door: Door | None = None,
     ) -> None:
         self._endpoint = endpoint
-        self._door = None if endpoint.own else door or Door()
+        self._door = OpenDoor() if endpoint.own else door or Door()
         self._ended = ended
         self._headers = {"content-type": "application/json"}
         if endpoint.token is not None:
@@ -105,14 +106,13 @@ class HttpCompleter:
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         """Answer one question. Cancelling closes the connection. Raises CompleterError."""
-        sent = None if self._door is None else await self._door.send(request)
+        sent = await self._door.send(request)
         try:
-            body = encode(replace(request if sent is None else sent.request, file=None))
+            body = encode(replace(sent.request, file=None))
         except FieldError as error:
             raise CompleterError("refused", str(error)) from None
         try:
-            answer = decode(await self._send("POST", COMPLETE_PATH, body), CompleteAnswer)
-            return answer if sent is None else sent.read(answer)
+            return sent.read(decode(await self._send("POST", COMPLETE_PATH, body), CompleteAnswer))
         except FieldError as error:
             raise CompleterError("failed", f"cannot read the server's answer: {error}") from None
 
@@ -164,7 +164,7 @@ class HttpCompleter:
         client = await self.open()
         import httpx  # imported already, with the client
 
-        url = (self._endpoint.url if socket_in(self._endpoint.url) is None else _OVER_SOCKET) + path
+        url = http_address(self._endpoint.url) + path
         timeout = httpx.Timeout(seconds, connect=CONNECT_SECONDS)
         try:
             return await client.request(method, url, content=body, headers=self._headers, timeout=timeout)
@@ -176,10 +176,9 @@ class HttpCompleter:
             raise _gone(error, self._endpoint, first=path == INFO_PATH) from None
 
 
-def socket_in(url: str) -> str | None:
-    """The path of the Unix socket in an address; None for an address of another kind."""
-    scheme, _, path = url.partition(":")
-    return path if scheme == "unix" else None
+def http_address(url: str) -> str:
+    """The address for HTTP: that of a Unix socket names this machine."""
+    return url if socket_in(url) is None else _OVER_SOCKET
 
 
 def open_client(

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
+from urllib.parse import urlsplit
 
 from msgspec import Meta
 
@@ -97,6 +98,28 @@ def socket_path(path: Path) -> Path | None:
         return beside
     name = hashlib.sha256(os.fsencode(path)).hexdigest()[:_NAME_CHARACTERS]
     return Path(f"/tmp/calomel-{os.getuid()}", f"{name}.sock")  # noqa: S108 (`check_folder` looks at it)
+
+
+def socket_in(url: str) -> str | None:
+    """The path of the Unix socket in an address; None for an address of another kind."""
+    scheme, _, path = url.partition(":")
+    return path if scheme == "unix" else None
+
+
+def connection(url: str, seconds: float) -> socket.socket:
+    """A connection to a server of a runtime file, with this time limit. Raises OSError."""
+    path = socket_in(url)
+    if path is None:
+        parts = urlsplit(url)
+        return socket.create_connection((parts.hostname or "", parts.port or 0), timeout=seconds)
+    talk = socket.socket(socket.AF_UNIX)
+    try:
+        talk.settimeout(seconds)
+        talk.connect(path)
+    except BaseException:
+        talk.close()
+        raise
+    return talk
 
 
 def read(path: Path) -> ServerRecord | None:

@@ -125,6 +125,11 @@ class ServerSettings:
         "Round the weights of `model` to eight bits: half the memory of bfloat16.",
         user=True,
     )
+    threads: Annotated[int, Meta(ge=1, le=1024)] | None = setting(
+        None,
+        "Processor threads for `model`. Unset: chosen automatically; for a GGUF file, one fewer than processors.",
+        user=True,
+    )
     idle_minutes: Annotated[float, Meta(ge=0.1, le=10_080.0)] = setting(
         30.0, "Stop the server your editor started after this many idle minutes.", user=True
     )

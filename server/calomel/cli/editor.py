@@ -147,8 +147,7 @@ def configured(settings: ServeSettings) -> str | None:
 
 def _running(settings: ServeSettings) -> str | None:
     from calomel.infer import runtime_file
-    from calomel.infer.remote import socket_in
-    from calomel.infer.runtime_file import RuntimeFileError
+    from calomel.infer.runtime_file import RuntimeFileError, socket_in
 
     try:
         record = runtime_file.read(settings.runtime_file or runtime_file.default_path())

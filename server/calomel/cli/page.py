@@ -16,8 +16,7 @@ _CHUNK: Final = 65_536
 def page() -> None:
     """Show the status page of the server that your editors share, until you press Ctrl+C."""
     from calomel.infer import runtime_file
-    from calomel.infer.remote import socket_in
-    from calomel.infer.runtime_file import RuntimeFileError
+    from calomel.infer.runtime_file import RuntimeFileError, socket_in
 
     found: list[tuple[str, str | None, str]] = []
     for path in sorted(runtime_file.runtime_folder().glob("engine-*.json")):

@@ -40,6 +40,7 @@ from calomel.infer.completer import (
 )
 from calomel.infer.continuation import last_piece
 from calomel.infer.door import Door, Sent
+from calomel.infer.runtime_file import socket_in
 from calomel.infer.upstream.adapter import Adapter, Ask, Known, Piece
 from calomel.infer.upstream.adapters import adapter_of
 from calomel.infer.upstream.exchange import Exchange, Target, UpstreamError
@@ -228,7 +229,8 @@ class UpstreamCompleter:
     @property
     def _through(self) -> str:
         name = "" if self._adapter is None else self._adapter.name
-        return f"{TITLES.get(name, 'a server')} at {self.target.base}"
+        place = "on this machine" if socket_in(self.target.url) else f"at {self.target.base}"
+        return f"{TITLES.get(name, 'a server')} {place}"
 
     async def info(self) -> ModelInfo:
         """What the model can do; asks the server. Raises UpstreamError."""

@@ -250,7 +250,7 @@ class Exchange:
         import httpx  # imported already, with the client
 
         timeout = httpx.Timeout(patience, connect=CONNECT_SECONDS)
-        request = client.build_request(method, self.target.base + path, json=body, timeout=timeout)
+        request = client.build_request(method, remote.http_address(self.target.base) + path, json=body, timeout=timeout)
         try:
             response = await client.send(request, stream=True)
             try:
