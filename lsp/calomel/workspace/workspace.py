@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,8 @@ class Situation:
 
 # Each of them is looked at for each question.
 _MOST_GIVEN: Final = 64
+# Characters of a text that is looked through in a thread.
+_LONG: Final = 16_384
 # Parts of a text, as start and end.
 Spans = tuple[tuple[int, int], ...]
 # An accepted suggestion reaches the document within this time, or never.
@@ -258,6 +261,14 @@ class Workspace:
         """Whether a model may still see edits of a document with this name."""
         self.look_again()
         return bool(self.history.edits(name))
+
+    async def look_for_secrets(self) -> None:
+        """Find the secrets of long texts in a thread, before they are asked for."""
+        for document in tuple(self.documents.values()):
+            known = self._secrets.get(document.uri)
+            same = known is not None and known[0] is document and known[1] == document.revision
+            if self.privacy is not None and not same and len(document) > _LONG and document.uri not in self._hidden:
+                await asyncio.to_thread(self.privacy.spans, document.text)
 
     def values(self) -> Iterator[str]:
         """Secrets of the open documents that a model may see, those long enough to be told from words."""
