@@ -119,6 +119,7 @@ class Answering:
     async def answer(self, request: Request) -> Answer:
         """Text for the cursor or the next edit, or why there is none."""
         uri, document, selected = request.document.uri, request.document, request.selected
+        await self._workspace.settled(document)
         refusal = self.permission.forbidden(request, self.state(uri))
         if refusal is not None:
             return refusal
