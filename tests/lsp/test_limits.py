@@ -40,6 +40,16 @@ async def test_a_key_and_a_question_in_any_text_keep_nobody_waiting(editor: Edit
     assert (await editor.command("calomel.status"))["outcomes"] is not None
 
 
+@pytest.mark.parametrize("upwards", [False, True])
+async def test_a_change_at_a_thousand_cursors_keeps_nobody_waiting(editor: Editor, *, upwards: bool) -> None:
+    await editor.initialize(options={"calomel": {"debug": True}})
+    await asyncio.to_thread(editor.open, "foo(bar, baz)\n" * 30_000)
+    rows = range(0, 30_000, 30)
+    changes = [{"range": span(row, 4, 7), "text": "renamed"} for row in (reversed(rows) if upwards else rows)]
+    await asyncio.to_thread(editor.change, 2, *changes)
+    assert (await editor.text()).count("foo(renamed, baz)\n") == 1_000
+
+
 async def test_work_in_a_thread_ends_when_nobody_waits_for_it_any_more() -> None:
     begun, over = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()

@@ -51,6 +51,8 @@ class Situation:
 _MOST_GIVEN: Final = 64
 # Git is asked about a file, and about each folder around it that is a repository.
 _MOST_ROUNDS: Final = 8
+# Places at which one message changes what a person typed; at more, a program did: as an edit each would cost a text.
+_MOST_PLACES: Final = 64
 # Characters of a text that is looked through in a thread.
 _LONG: Final = 16_384
 # Parts of a text, as start and end.
@@ -145,6 +147,8 @@ class Workspace:
         shown = uri not in self._hidden
         if uri in self._expected:
             origin = self._expected_origin(uri, changes, origin)
+        if origin is Origin.TYPED and len(changes) > _MOST_PLACES:
+            origin = Origin.EXTERNAL
         done = []
         for document, change in self.documents.change(uri, version, changes):
             if not shown:
