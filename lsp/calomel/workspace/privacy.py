@@ -17,7 +17,7 @@ from pathspec import GitIgnoreSpec, RegexPattern
 
 from calomel.storage import read_regular
 from calomel.workspace import secrets
-from calomel.workspace.check_ignore import CheckIgnore, Stamp, is_regular, stamp
+from calomel.workspace.check_ignore import AskingError, CheckIgnore, Stamp, is_regular, stamp
 from calomel.workspace.secret_patterns import PATTERNS, TABLES
 from calomel.workspace.settings import PrivacySettings
 
@@ -62,7 +62,7 @@ class GitIgnore:
         self._folders: dict[tuple[Path, Path], tuple[tuple[Stamp, ...], bool]] = {}
 
     def ignores(self, path: Path, folder: Path | None) -> bool:
-        """Whether git would ignore the file.
+        """Whether git would ignore the file. Raises AskingError on an event loop, until git has said it.
 
         Args:
             path: absolute; need not exist.
@@ -77,6 +77,10 @@ class GitIgnore:
             self._ignored_in(root, path if inner is None else inner, folder)
             for root, inner in zip(roots, (None, *roots), strict=False)
         )
+
+    async def answered(self) -> bool:
+        """Wait for git, as in `CheckIgnore.answered`."""
+        return await self._git.answered()
 
     @property
     def changes(self) -> int:
@@ -303,8 +307,14 @@ class Verdict:
     reason: str = ""
     wanted: bool = False
 
+    @property
+    def asking(self) -> bool:
+        """Whether git has yet to say if it ignores the file; until then no model may see it."""
+        return self.reason == _ASKING
+
 
 _ALLOWED: Final = Verdict(allowed=True)
+_ASKING: Final = "gitignored:asking"
 
 
 class Privacy:
@@ -330,8 +340,14 @@ class Privacy:
         """How often the rules changed: settings, folders, and files of patterns such as a .gitignore."""
         return self._updates + self._git.changes
 
+    async def answered(self) -> bool:
+        """Wait until git has said what the event loop asked, for a second at most; whether it asked anything."""
+        return await self._git.answered()
+
     def allowed(self, path: Path | None, language_id: str | None = None) -> Verdict:
         """Whether a model may see a file: judged by its name, by that of a link's target, and by its content.
+
+        Waits for git; on an event loop, the verdict is `asking` instead, until `answered`.
 
         Args:
             path: of the file, which need not exist; None for a document that was never saved.
@@ -383,8 +399,11 @@ class Privacy:
             pattern = language_id
         if pattern is not None:
             return f"secret_file:{pattern}", False
-        if settings.gitignore and self._git.ignores(path, folder):
-            return "gitignored", False
+        try:
+            if settings.gitignore and self._git.ignores(path, folder):
+                return "gitignored", False
+        except AskingError:
+            return _ASKING, False
         return generated_by_name(path, folder), False
 
     def _by_content(self, path: Path, *, wanted: bool) -> str | None:
