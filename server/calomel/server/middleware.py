@@ -221,6 +221,8 @@ _WRONG_PER_MINUTE: Final = 60
 _WRONG_AT_ONCE: Final = 30
 # The key of the client's name in the request's state.
 CLIENT_STATE: Final = "calomel_client"
+# The key of what is called in a request's state once its client is known, which keeps its connection.
+WELCOME: Final = "calomel_welcome"
 
 
 class Gate:
@@ -259,8 +261,10 @@ class Gate:
         """Pass the request on, or raise a ApiError for the boundary outside."""
         if scope["type"] == "http":
             self._check_page(scope, Headers(scope=scope))
-            if self._tokens is not None:
-                self._identify(self._tokens, scope)
+            if scope["path"] not in scope["app"].state.public_paths:
+                if self._tokens is not None:
+                    self._identify(self._tokens, scope)
+                scope.get("state", {}).get(WELCOME, lambda: None)()
         await self._app(scope, receive, send)
 
     def _check_page(self, scope: Scope, headers: Headers) -> None:
@@ -274,8 +278,6 @@ class Gate:
                 raise OriginError
 
     def _identify(self, tokens: Tokens, scope: Scope) -> None:
-        if scope["path"] in scope["app"].state.public_paths:
-            return
         offered = offered_token(Headers(scope=scope))
         name = tokens.owner(offered) if offered else None
         if name is None:

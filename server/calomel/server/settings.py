@@ -97,7 +97,7 @@ class ServeSettings:
     )
     client_share: Annotated[float, Meta(ge=0.01, le=1)] = setting(0.75, "Share of these that one client may use.")
     max_connections: Annotated[int, Meta(ge=1, le=65_536)] = setting(
-        512, "Maximum open connections; more are closed at once."
+        512, "Maximum open connections. A further one takes the place of the oldest that has shown no token."
     )
     max_body_bytes: Annotated[int, Meta(ge=1024, le=1024 * MIB)] = setting(
         4 * MIB, "Maximum size of a request; 32,768 tokens are about 130 KB of text."
