@@ -273,8 +273,20 @@ def find_or_start(settings: ServerSettings) -> Endpoint:
 
     Raises CompleterError with the reason if none can be started.
     """
+    return find(settings) or _endpoint(_wish(settings), start_server(_wish(settings)))
+
+
+def find(settings: ServerSettings) -> Endpoint | None:
+    """A running server of this user, version, model and device; None if there is none. Blocks.
+
+    Raises CompleterError if the model cannot be found.
+    """
     wish = _wish(settings)
-    record = running(wish) or start_server(wish)
+    record = running(wish)
+    return None if record is None else _endpoint(wish, record)
+
+
+def _endpoint(wish: Wish, record: ServerRecord) -> Endpoint:
     return Endpoint(record.url, record.token, own=runtime_file.holds(wish.path, record))
 
 

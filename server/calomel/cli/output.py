@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
@@ -69,15 +70,11 @@ def _checked_device(name: str) -> str:
     """Raise InputError, with torch's reason, when torch cannot use the device. Imports torch for a GPU."""
     if name == "cpu":
         return name
-    import torch
+    from calomel.cli.device_checks import problem_of
 
-    try:
-        torch.empty(0, device=name)
-    except (AssertionError, RuntimeError) as error:
-        if name.partition(":")[0] not in {"cuda", "mps"}:
-            raise InputError(f"--device {name} is not a device", "cpu, cuda, cuda:N or mps") from error
-        reason = str(error).partition("\n")[0]
-        raise InputError(f"--device {name} does not work here: {reason}", "--device cpu") from error
+    problem = problem_of(name)
+    if problem is not None:
+        raise InputError(f"--device {name} does not work here: {problem.found}", problem.advice)
     return name
 
 
@@ -167,6 +164,10 @@ _PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421} | dic
 _VISIBLE = {code: picture for code, picture in _PICTURES.items() if chr(code) not in "\n\t"}
 
 
+_CREDENTIALS: Final = re.compile(r"(\w://)[^\s/?#]*@")
+_QUERY: Final = re.compile(r"(\w://[^\s?#]*)\?\S*")
+
+
 def console(*, stderr: bool = False, wrap: bool = False) -> Console:
     """A console that takes text literally; without `wrap`, long lines, such as those of a file, are not broken."""
     from rich.console import Console
@@ -177,6 +178,11 @@ def console(*, stderr: bool = False, wrap: bool = False) -> Console:
 def visible(text: str) -> str:
     """The text with control characters as pictures and plain line ends."""
     return text.replace("\r\n", "\n").translate(_VISIBLE)
+
+
+def without_credentials(text: str) -> str:
+    """The text, whose addresses show neither a user's name and password nor what follows a question mark."""
+    return _QUERY.sub(r"\1", _CREDENTIALS.sub(r"\1", text))
 
 
 def plural(count: int, noun: str) -> str:

@@ -165,7 +165,7 @@ def config(settings: ServeSettings, app: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         # h11, since httptools accepts headers of any size; h11 refuses them beyond the limit below.
-        http=timed(settings.receive_seconds, settings.max_connections, _tls(settings)),
+        http=timed(settings.receive_seconds, settings.max_connections, tls_of(settings)),
         h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
         loop="asyncio",
         ws="none",
@@ -208,7 +208,7 @@ def allowed_tokens(settings: ServeSettings, *, terminal: bool) -> tuple[Tokens |
     return allowed, only, words
 
 
-def _tls(settings: ServeSettings) -> ssl.SSLContext | None:
+def tls_of(settings: ServeSettings) -> ssl.SSLContext | None:
     """What encrypts; None for plain HTTP. Raises StartError for an unusable certificate."""
     if settings.tls_cert is None or settings.tls_key is None:
         return None
