@@ -135,7 +135,8 @@ def fill(
         answer = _filled(filler, hole, policy, max_tokens)
     if as_json:
         fields = {"path": hole.path, "at": at, "to": to or at, **{name: getattr(answer, name) for name in _FIELDS}}
-        print(json.dumps(fields, ensure_ascii=False))
+        # Escaped like the other control characters, which JSON does not ask for.
+        print(json.dumps(fields).replace("\x7f", "\\u007f"))
         return
     out, errors = console(), console(stderr=True)
     out.print(excerpt(out, hole.prefix, answer.text, hole.suffix))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
@@ -160,8 +161,11 @@ AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 FILL_STYLE: Final = "bold green"
 
 # A model can write any byte, and an escape sequence would control the terminal: control characters become pictures.
-_PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
-_VISIBLE = {code: picture for code, picture in _PICTURES.items() if chr(code) not in "\n\t"}
+# What else could hide or reorder text, or cannot be written at all, becomes U+FFFD: C1 controls, directions, halves of
+# pairs.
+_PICTURES = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: 0x2421}
+_REPLACED = (range(0x80, 0xA0), range(0x202A, 0x202F), range(0x2066, 0x206A), range(0xD800, 0xE000))
+_VISIBLE = _PICTURES | {code: 0xFFFD for codes in _REPLACED for code in codes}
 
 
 _CREDENTIALS: Final = re.compile(r"(\w://)[^\s/?#]*@")
@@ -171,8 +175,19 @@ _QUERY: Final = re.compile(r"(\w://[^\s?#]*)\?\S*")
 def console(*, stderr: bool = False, wrap: bool = False) -> Console:
     """A console that takes text literally; without `wrap`, long lines, such as those of a file, are not broken."""
     from rich.console import Console
+    from rich.segment import Segment
 
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=not wrap)
+    class Visible(Console):
+        def render(self, *args: Any, **options: Any) -> Iterable[Segment]:
+            for text, style, control in super().render(*args, **options):
+                yield Segment(text if control else visible(text), style, control)
+
+    return Visible(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=not wrap)
+
+
+def say(text: str = "", *, err: bool = False) -> None:
+    """Print text that may come from anybody, such as a file's name."""
+    print(visible(text), file=sys.stderr if err else sys.stdout)
 
 
 def visible(text: str) -> str:

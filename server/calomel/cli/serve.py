@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calomel.cli.output import Config, Quantize, without_credentials
+from calomel.cli.output import Config, Quantize, say, without_credentials
 
 if TYPE_CHECKING:
     from calomel.cli.checks import Finding
@@ -130,9 +130,9 @@ def doctor(
     failed = False
     for finding in _findings(config, file):
         failed = failed or finding.level == "fail"
-        print(f"{finding.level:<4}  {finding.subject}: {escaped(without_credentials(finding.found))}")
+        say(f"{finding.level:<4}  {finding.subject}: {escaped(without_credentials(finding.found))}")
         if finding.advice:
-            print(f"      → {escaped(without_credentials(finding.advice))}")
+            say(f"      → {escaped(without_credentials(finding.advice))}")
     if failed:
         raise typer.Exit(1)
 
