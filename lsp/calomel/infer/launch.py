@@ -26,7 +26,7 @@ from calomel.infer.completer import PROTOCOL_VERSION, Completer, CompleterError,
 from calomel.infer.door import Door
 from calomel.infer.remote import Endpoint, HttpCompleter, problem_of
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
-from calomel.storage import SecretFileError, only_one, open_private, process_of, psutil, read_secret
+from calomel.storage import SecretFileError, only_one, open_private, open_regular, process_of, psutil, read_secret
 from calomel.weights import gguf_in, nano_path, weights_id
 from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named, why_none
 from calomel.weights.gguf import GgufError, gguf_of
@@ -195,7 +195,7 @@ def _size(log: Path) -> int:
 def _last_words(log: Path, began: int) -> str:
     """Why the server that began to write there ended; it contains no text of the user. Others write there, too."""
     try:
-        with log.open("rb") as file:
+        with open_regular(log) as file:
             file.seek(max(began, _size(log) - _TAIL))
             lines = file.read().decode("utf-8", "replace").strip().splitlines()
     except OSError:

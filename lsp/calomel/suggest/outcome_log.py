@@ -25,7 +25,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Meta
 
 from calomel.infer.wire import read_json
-from calomel.storage import keep_private, only_one, open_private, rights_of_others
+from calomel.storage import keep_private, only_one, open_private, open_regular, rights_of_others
 from calomel.suggest.offers import Outcome
 
 LOG: Final = logging.getLogger(__name__)
@@ -290,7 +290,7 @@ def each_record(path: Path) -> Iterator[OutcomeRecord | None]:
 
 
 def _lines(file: Path) -> Iterator[bytes]:
-    with contextlib.suppress(FileNotFoundError), file.open("rb") as opened:
+    with contextlib.suppress(FileNotFoundError), open_regular(file) as opened:
         while line := opened.readline(_LONGEST_LINE):
             yield line
 

@@ -24,7 +24,7 @@ from jinja2.parser import Parser
 from calomel.prompts.chat import Function, Message
 from calomel.prompts.template_sandbox import MOST_SIZE, Sandbox, limited
 from calomel.prompts.tokenizer import TextTokenizer
-from calomel.storage import read_object
+from calomel.storage import read_object, read_whole
 
 TEMPLATE_FILE: Final = "chat_template.jinja"
 CONFIG_FILE: Final = "tokenizer_config.json"
@@ -82,9 +82,9 @@ class ChatTemplate:
         config = read_object(folder / CONFIG_FILE, ChatTemplateError)
         sources = _sources(config.get("chat_template"))
         file = folder / TEMPLATE_FILE
-        if file.is_file():
+        if file.exists():
             try:
-                sources[_WITHOUT_TOOLS] = file.read_text(encoding="utf-8")
+                sources[_WITHOUT_TOOLS] = read_whole(file).decode("utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 raise ChatTemplateError(f"cannot read {TEMPLATE_FILE}: {type(error).__name__}") from error
             sources.pop(_WITH_TOOLS, None)

@@ -20,6 +20,10 @@ from typing import Any, BinaryIO, Final
 ENDING: Final = tuple(number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None)
 _PRIVATE: Final = 0o600
 WINDOWS: Final = os.name == "nt"
+# Of a file that is read whole, such as a configuration or a record; they have some kilobytes.
+MOST_BYTES: Final = 16 * 1024 * 1024
+# Of a tokenizer or an index of weights; the largest published ones have some 35 million.
+MOST_TABLE_BYTES: Final = 128 * 1024 * 1024
 # Seconds by which the clock of a machine may be set while a process runs.
 _CLOCK_SHIFT: Final = 2
 
@@ -230,13 +234,26 @@ def read_regular(path: Path | str, most: int) -> bytes:
         return file.read(most)
 
 
-def read_object(path: Path, error: type[Exception]) -> dict[str, Any]:
-    """The JSON object at `path`; empty if there is no such file. Raises `error` for a damaged one."""
-    if not path.is_file():
-        return {}
+def read_whole(path: Path | str, most: int = MOST_BYTES) -> bytes:
+    """A regular file of at most so many bytes. Raises OSError as `open_regular` does, and for a larger one."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise OSError(errno.EFBIG, f"it is larger than {most // 2**20} MiB", str(path))
+        return file.read(most)
+
+
+def read_object(path: Path, error: type[Exception], most: int = MOST_BYTES) -> dict[str, Any]:
+    """The JSON object at `path`; empty if there is no such file. Raises `error` for a damaged or huge one."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as fault:
+        found = json.loads(read_whole(path, most).decode("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as fault:
+        raise error(f"cannot read {path}: {fault.strerror or fault}") from fault
+    except RecursionError as fault:
+        raise error(f"{path} is not valid JSON: it is nested too deeply") from fault
+    except ValueError as fault:
         raise error(f"{path} is not valid JSON: {fault}") from fault
     if not isinstance(found, dict):
         raise error(f"{path} is not valid JSON: it is not an object")

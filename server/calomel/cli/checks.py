@@ -254,26 +254,31 @@ def check_model(settings: ServeSettings) -> Iterator[Finding]:
 
 def check_folder(folder: Path, subject: str = "model") -> Finding:
     """Read all of a checkpoint except the weights themselves."""
-    from calomel.engine import CheckpointError
     from calomel.families.configuration import read_config
     from calomel.families.shards import Shards
     from calomel.families.table import find
     from calomel.infer.in_process import describe
+    from calomel.infer.recall import CopyScorer
     from calomel.prompts.published import open_published
+    from calomel.prompts.tokenizer import Tokenizer
+    from calomel.selectivity.calibrator import Calibrator
 
     if not is_model(folder):
         return fail(subject, f"{folder} has no config.json with .safetensors weights", "choose another --model")
     try:
         info = describe(folder)
+        family = find(folder)
+        shape = family.config(read_config(folder), folder)
         if info.tokenizer is None:
-            family = find(folder)
-            tokens = family.config(read_config(folder), folder).diffusion
+            tokens = shape.diffusion
             open_published(folder, family.prompts, end=tokens.end_token_id, mask=tokens.mask_token_id)
-            Shards(folder)
-        elif not Path(info.tokenizer).is_file():
-            return fail(subject, f"{folder} has no tokenizer.json", "choose another --model")
-    except (OSError, ValueError, CheckpointError) as error:
-        return fail(subject, f"{folder}: {error}", "choose another --model")
+        else:
+            Tokenizer.from_file(Path(info.tokenizer))
+            CopyScorer.read(folder)
+        Shards(folder)
+        Calibrator.of_folder(folder)
+    except Exception as error:  # noqa: BLE001 (whatever is in the files)
+        return fail(subject, f"{folder}: {cause(error)}", "fetch it again, or choose another model")
     return ok(subject, f"{folder} ({', '.join(info.kinds)}; up to {info.max_context} tokens)")
 
 

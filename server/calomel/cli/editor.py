@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 import typer
 
 from calomel.cli.output import Config, InputError, say
+from calomel.storage import open_regular
 
 if TYPE_CHECKING:
     from calomel.server.settings import ServeSettings
@@ -58,7 +59,7 @@ class Plan:
 def read(path: Path) -> str | None:
     """The text with its own line ends; None when there is no such file. Raises InputError."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(_LARGEST + 1)
     except FileNotFoundError:
         return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from calomel.cli.output import CommandError, InputError, Quantize, columns, markdown, model_info, plural, say
-from calomel.storage import processors
+from calomel.storage import processors, read_object
 from calomel.weights.gguf import FASTER_ON_A_CPU
 
 if TYPE_CHECKING:
@@ -308,7 +308,7 @@ def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[P
 def _source_of(folder: Path) -> str:
     """Where a fetched model came from; empty for one that was not fetched."""
     try:
-        source = json.loads((folder / _SOURCE_FILE).read_text(encoding="utf-8"))
+        source = read_object(folder / _SOURCE_FILE, ValueError)
         return f"{source['repository']}@{source['revision']}"
     except (OSError, ValueError, KeyError, TypeError):
         return ""
@@ -366,11 +366,11 @@ def _keep_data_only(folder: Path) -> None:
 
 def _family_name(folder: Path) -> str:
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        config = None
+        config = read_object(folder / "config.json", ValueError)
+    except ValueError:
+        config = {}
     # Our own format is recognised without the families, which import PyTorch.
-    if isinstance(config, dict) and "diffusion" in config:
+    if "diffusion" in config:
         return "calomel"
     from calomel.engine import CheckpointError
     from calomel.families.table import find

@@ -28,7 +28,7 @@ from calomel.cli.output import (
     say,
     word_or_number,
 )
-from calomel.storage import write_whole
+from calomel.storage import MOST_TABLE_BYTES, read_whole, write_whole
 
 if TYPE_CHECKING:
     from calomel.replay.events import ReplayLog
@@ -195,7 +195,7 @@ def _compare(first: Path, second: Path, *, seed: int) -> None:
     runs: list[Any] = []
     for path in (first, second):
         try:
-            runs.append(encoder.loads(path.read_text(encoding="utf-8")))
+            runs.append(encoder.loads(read_whole(path, MOST_TABLE_BYTES)))
         except ValueError as error:
             raise InputError(f"{path} is not valid JSON: {error}") from error
     console(wrap=True).print(compare(runs[0], runs[1], seed).to_rich())
