@@ -83,7 +83,9 @@ class OutcomeLog:
         if not self.wanted:
             return
         try:
-            line = line_of(outcome, time=self._wall(), session=self._session, version=self._version)
+            # A clock may be set to any year.
+            now = min(max(0.0, self._wall()), _LATEST)
+            line = line_of(outcome, time=now, session=self._session, version=self._version)
             with self._lock:
                 self._append(line)
         except Exception as error:  # noqa: BLE001 - a log must not stop the typing, whatever happens
