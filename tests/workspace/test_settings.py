@@ -105,7 +105,8 @@ def test_a_workspace_can_not_weaken_the_users_settings(tmp_path: Path, line: str
 def test_a_workspace_says_nothing_of_the_model_that_answers(tmp_path: Path, each: Field[Any]) -> None:
     file = tmp_path / "calomel.toml"
     words, number, *_ = allowed(types_of(ServerSettings)[each.name])
-    value = (*words, "http://127.0.0.1:9")[0] if number is None else 1.0
+    other = "cuda" if each.name == "device" else "http://127.0.0.1:9"
+    value = (*words, other)[0] if number is None else 1.0
     file.write_text(f"[server]\n{each.name} = {json.dumps(value)}\n")
     file.chmod(0o600)
     assert load_settings(user_toml=file)[1] == []

@@ -25,7 +25,7 @@ from calomel.infer.completer import PROTOCOL_VERSION, Completer, CompleterError,
 from calomel.infer.door import Door
 from calomel.infer.remote import Endpoint, HttpCompleter, problem_of, socket_in
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
-from calomel.storage import SecretFileError, only_one, open_private, process_of, psutil, read_secret
+from calomel.storage import SecretFileError, only_one, open_private, open_regular, process_of, psutil, read_secret
 from calomel.weights import gguf_in, nano_path, weights_id
 from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named, why_none
 from calomel.weights.gguf import GgufError, gguf_of
@@ -200,7 +200,7 @@ def _size(log: Path) -> int:
 def _last_words(log: Path, began: int) -> str:
     """Why the server that began to write there ended; it contains no text of the user. Others write there, too."""
     try:
-        with log.open("rb") as file:
+        with open_regular(log) as file:
             file.seek(max(began, _size(log) - _TAIL))
             lines = file.read().decode("utf-8", "replace").strip().splitlines()
     except OSError:
@@ -278,8 +278,20 @@ def find_or_start(settings: ServerSettings) -> Endpoint:
 
     Raises CompleterError with the reason if none can be started.
     """
+    return find(settings) or _endpoint(_wish(settings), start_server(_wish(settings)))
+
+
+def find(settings: ServerSettings) -> Endpoint | None:
+    """A running server of this user, version, model and device; None if there is none. Blocks.
+
+    Raises CompleterError if the model cannot be found.
+    """
     wish = _wish(settings)
-    record = running(wish) or start_server(wish)
+    record = running(wish)
+    return None if record is None else _endpoint(wish, record)
+
+
+def _endpoint(wish: Wish, record: ServerRecord) -> Endpoint:
     return Endpoint(record.url, record.token, own=runtime_file.holds(wish.path, record))
 
 
@@ -332,12 +344,12 @@ def running(wish: Wish) -> ServerRecord | None:
         except RuntimeFileError:
             # Not trusted: treated as missing. Starting a server reports it if it is in the way.
             continue
-        if record is not None and _fits(record, wish) and record.alive() and _answers(record):
+        if record is not None and _fits(record, wish) and record.alive() and answers(record):
             return record
     return None
 
 
-def _answers(record: ServerRecord) -> bool:
+def answers(record: ServerRecord) -> bool:
     """Whether it answers and knows the token; one that hangs, or has left its port to another or to nobody, is none."""
     from calomel.infer.proof import Challenge, NotProvenError  # not needed where no server runs yet
 

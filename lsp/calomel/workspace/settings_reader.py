@@ -277,7 +277,8 @@ def wanted(kind: Any) -> str:
         return f"{', '.join(words)} or {numbers}" if numbers else f"{'one of ' * (len(words) > 1)}{', '.join(words)}"
     if Path in (kind, *get_args(kind)):
         return "a path"
-    return "true or false" if kind is bool else numbers or "a string that is not empty"
+    described = next((rules.description for rules in get_args(kind)[1:] if isinstance(rules, msgspec.Meta)), None)
+    return "true or false" if kind is bool else numbers or described or "a string that is not empty"
 
 
 def _allowed_to_workspace(value: Any, rules: Mapping[str, Any], most: float, now: Any) -> Any:
