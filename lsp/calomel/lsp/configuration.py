@@ -1,8 +1,10 @@
 """Where settings come from, and what happens when they change.
 
 From lowest to highest precedence: the user's `calomel.toml`, the workspace's, `initializationOptions`, and what the
-editor answers to `workspace/configuration` or pushes with `workspace/didChangeConfiguration`. A wrong value is reported
-once, by its name, and replaced by its default. The files are watched through their folders, if these exist.
+editor answers to `workspace/configuration` or pushes with `workspace/didChangeConfiguration`. The last may come from a
+repository and may set no more than the workspace's file, unless the client filters it (`configuration_filtered`). A
+wrong value is reported once, by its name, and replaced by its default. The files are watched through their folders, if
+these exist.
 """
 
 from __future__ import annotations
@@ -141,6 +143,7 @@ class Configuration(FileSystemEventHandler):
             more_tomls=[folder / FILE_NAME for folder in self._folders[1:]],
             initialization_options=self._initial,
             configuration=settings_in(self._answered),
+            filtered=self._editor.client.configuration_filtered,
         )
         if settings.suggest.show == "hint" and not self._editor.client.extensions:
             # It could show no mark.
