@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -107,7 +108,9 @@ class Configuration(FileSystemEventHandler):
     def unwatch(self) -> None:
         """Stop watching."""
         if self._observer is not None:
-            self._observer.stop()
+            # It waits for half a second if something was moved just now.
+            threading.Thread(target=self._observer.stop, daemon=True).start()
+            self._observer = None
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         """Called on the observer's thread."""

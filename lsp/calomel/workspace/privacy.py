@@ -295,7 +295,8 @@ class Verdict:
     Attributes:
         allowed: a model may see it.
         reason: the rule that forbids it: `secret_file:.env`, `excluded:*.sql` (a pattern of the user's), `gitignored`,
-            `generated`, `generated:*.lock`, `minified`, `binary`, `too_large`, `unreadable`; empty when allowed.
+            `generated`, `generated:*.lock`, `minified`, `binary`, `too_large`, `unreadable`, `moved` (the file of an
+            open document is gone); empty when allowed.
         wanted: a pattern of the user's lets it in, even if no person wrote it.
     """
 
