@@ -192,6 +192,32 @@ async def test_nothing_of_a_file_that_moves_to_a_hidden_place_leaves(
     assert "abracadabra" not in json.dumps(later)
 
 
+@pytest.mark.parametrize(("opened", "named"), [("link", "work"), ("work", "link"), ("link", "link")])
+async def test_nothing_of_a_hidden_folder_leaves_whichever_link_leads_there(
+    tmp_path: Path, script: Script, opened: str, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    (tmp_path / "work" / "config" / "private").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "work")
+    (tmp_path / "work" / "calomel.toml").write_text('[privacy]\nignore = ["config/private/"]\n')
+    for name in ("config/private/a.py", "b.py"):
+        (tmp_path / "work" / name).write_text(TOP)
+    play = Play(path="/models/mine.gguf", marks=FORMATS["qwen"].marks, tokens=("pass",), log_probs=None)
+    with served(llama_cpp(play)) as url:
+        editor = Editor(tmp_path / "lsp.log", script, real=True)
+        typist = Typist(editor, tmp_path / named)
+        typist.uris[0] = (tmp_path / named / "config" / "private" / "a.py").as_uri()
+        await typist.begin(url, tmp_path / opened)
+        typist.type("abracadabra = 1")
+        typist.pause()
+        await typist.ask()
+        assert await editor.alive()
+        await editor.aclose()
+    assert "return len(items)" in json.dumps(play.asked)
+    assert "abracadabra" not in json.dumps(play.asked)
+
+
 async def test_an_upstream_that_stops_is_reported_and_found_again(
     tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
