@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.workspace.secret_kinds import Kind, everyday, kinds, mask, some
+from tests.workspace.secret_kinds import Kind, everyday, kinds, mask, some, wider
 
 import calomel.workspace
 from calomel.workspace import secrets
@@ -179,6 +179,17 @@ def test_nearly_every_form_in_which_a_secret_is_written_down_is_known() -> None:
     missed = [kind.name for kind in forms if kind.parts[0][4:12] in mask(kind.text)]
     assert len(forms) >= 300
     assert len(missed) <= 10, missed
+
+
+def test_nearly_every_form_of_manuals_and_scanners_is_known_in_every_language() -> None:
+    forms = wider()
+    shown = []
+    for kind in forms:
+        value, at = kind.parts[0], kind.text.rindex(kind.parts[0])
+        if len(mask(kind.text)[at : at + len(value)].replace("*", "")) > len(value) // 4:
+            shown.append(kind.name)
+    assert len(forms) >= 2 * 660
+    assert len(shown) <= 0.03 * len(forms), shown
 
 
 def test_hardly_a_line_of_source_code_is_taken_for_a_secret() -> None:
