@@ -19,7 +19,7 @@ from calomel.context.builder import ContextBuilder
 from calomel.context.window import EstimateCounter
 from calomel.workspace.documents import Position, RangeChange
 from calomel.workspace.longest_match import LongestMatch
-from calomel.workspace.privacy import GitIgnore, Privacy, Verdict
+from calomel.workspace.privacy import GitIgnore, Privacy, Verdict, secret_pattern
 from calomel.workspace.related import Related
 from calomel.workspace.settings import PrivacySettings
 from calomel.workspace.syntax import SyntaxTrees
@@ -47,6 +47,16 @@ def verdict(folder: Path, name: str, *patterns: str) -> str:
 )
 def test_a_name_tells_what_a_file_is(tmp_path: Path, names: str, reason: str) -> None:
     assert {verdict(tmp_path, name).partition(":")[0] for name in names.split()} == {reason}
+
+
+def test_nearly_every_name_of_a_file_with_secrets_is_known_and_ordinary_names_are_not() -> None:
+    known, ordinary = (
+        Path(__file__).with_name(f"{kind}_names.txt").read_text(encoding="utf-8").splitlines()
+        for kind in ("secret", "ordinary")
+    )
+    assert len(known) >= 160
+    assert [name for name in known if secret_pattern(Path("/w") / name) is None] == []
+    assert [name for name in ordinary if secret_pattern(Path("/w") / name) is not None] == []
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
@@ -276,12 +276,20 @@ _SECRET: Final = _Names(TABLES["secret_files"]["names"])
 _SECRET_DATA: Final = _Names(TABLES["secret_files"]["data"])
 _CODE: Final = frozenset(TABLES["secret_files"]["code"].split())
 _OLDER: Final = re.compile(TABLES["secret_files"]["older"])
+_OLDER_PREFIX: Final = re.compile(TABLES["secret_files"]["older_prefix"])
 _SAMPLES: Final = _Names(TABLES["secret_files"]["samples"])
 _SECRET_FOLDERS: Final = frozenset(TABLES["secret_files"]["folders"].split())
 _SECRET_LANGUAGES: Final = frozenset(TABLES["secret_files"]["languages"].split())
 _GENERATED: Final = _Names(TABLES["worthless"]["generated"])
 _GENERATED_FOLDERS: Final = frozenset(TABLES["worthless"]["generated_folders"].split())
 _BINARY: Final = _Names(TABLES["worthless"]["binary"])
+
+
+def _versions(name: str) -> Iterable[str]:
+    """The name, and the same without what a person or an editor adds to an older version or a copy."""
+    bare = _OLDER_PREFIX.sub("", name)
+    stem, dot, suffix = bare.rpartition(".")
+    return dict.fromkeys(filter(None, (name, bare, _OLDER.sub("", bare), _OLDER.sub("", stem) + dot + suffix)))
 
 
 @lru_cache(maxsize=4096)
@@ -296,7 +304,7 @@ def secret_pattern(path: Path) -> str | None:
     *above, name = path.parts[-3:]
     if _SAMPLES.find(name):
         return None
-    for version in dict.fromkeys((name, _OLDER.sub("", name))):
+    for version in _versions(name):
         names = ["/".join((*above[-count:], version)) if count else version for count in range(len(above) + 1)]
         is_code = version.lower().rpartition(".")[2] in _CODE
         pattern = next(filter(None, map(_SECRET.find, names)), None) or (
