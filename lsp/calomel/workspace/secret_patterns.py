@@ -72,6 +72,9 @@ SecretMatch = tuple[int, int, str]
 
 # No known secret is longer; the bound keeps the cost of a megabyte-long line linear.
 _LONGEST: Final = 4096
+# How much of a key is typed before it is recognised where nothing else begins so.
+_DISTINCT: Final = 6
+_FEWEST_TYPED: Final = 3
 # A text with fewer different characters was not generated: `xxxxxxxx`, `00000000`, a row of asterisks.
 _FEWEST_DISTINCT: Final = 4
 
@@ -85,7 +88,8 @@ class Shape:
         literal: its prefix.
         body: the characters that follow, as many as there are.
         full: from this many on, it is a secret without further checks.
-        early: from this many on, it is one if it looks random; 0 if only the whole is.
+        early: from this many on, it is one if it looks random; 0 if only the whole is. Up to `_DISTINCT`, nothing
+            else begins with the literal: it is one if it is no word.
     """
 
     kind: str
@@ -200,7 +204,12 @@ def _end(text: str, at: int, shape: Shape) -> tuple[int, bool]:
         return match.end(), False
     if len(body) >= shape.full or (shape.early and len(body) >= shape.early and looks_random(body)):
         return match.end(), True
-    return behind, False
+    return (match.end(), True) if shape.early <= _DISTINCT and _begins_key(body, shape.early) else (behind, False)
+
+
+def _begins_key(body: str, early: int) -> bool:
+    """Whether the beginning of a body is neither a word nor a place for one, such as `YOUR_TOKEN`."""
+    return 0 < min(early, _FEWEST_TYPED) <= len(body) and PATTERNS["wordlike"].fullmatch(body) is None
 
 
 def _goes_on_from(text: str, at: int) -> bool:
