@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import string
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -175,7 +175,7 @@ def _value(letter: str, number: int, form: str) -> str:
     if letter == "P" and number % 2:
         sign = RNG.choice("!=" if set(form) & set("#/?+") else "!#?+=")
         return f"{word(5).title()}{word(4)}{sign}{some(3, '123456789')}"
-    makers = {
+    makers: dict[str, Callable[[], str]] = {
         "P": lambda: some(14), "A": lambda: some(14), "K": lambda: some(36), "H": lambda: some(40, HEX), "U": _uuid,
         "B": lambda: b64encode(RNG.randbytes(32)).decode(), "S": lambda: f"{some(8)}${some(40)}",
     }  # fmt: skip

@@ -209,7 +209,9 @@ def _end(text: str, at: int, shape: Shape) -> tuple[int, bool]:
 
 def _begins_key(body: str, early: int) -> bool:
     """Whether the beginning of a body is neither a word nor a place for one, such as `YOUR_TOKEN`."""
-    return 0 < min(early, _FEWEST_TYPED) <= len(body) and PATTERNS["wordlike"].fullmatch(body) is None
+    if not 0 < min(early, _FEWEST_TYPED) <= len(body):
+        return False
+    return PATTERNS["wordlike"].fullmatch(body) is None and PATTERNS["template"].search(body) is None
 
 
 def _goes_on_from(text: str, at: int) -> bool:
@@ -303,13 +305,14 @@ def _beside(text: str, lower: str) -> Iterator[SecretMatch]:
     for word in filter(words.__contains__, _TAKERS):
         at, patience = lower.find(word), Patience()
         while at >= 0:
-            match = PATTERNS["takes_password"].match(text, at + len(word))
-            begin = at + len(word) if match is None else match.end()
-            stop = text.find("\n", begin, begin + _ALONG)
-            stop = min(len(text), begin + _ALONG) if stop < 0 else stop
-            if match:
-                yield from ((*span, "password") for span in _strong_strings(text, begin, stop))
-            at = lower.find(word, patience.next(at + len(word), stop if match else 0))
+            behind = at + len(word)
+            call = PATTERNS["takes_password"].match(text, behind)
+            if call is not None:
+                stop = text.find("\n", call.end(), call.end() + _ALONG)
+                stop = min(len(text), call.end() + _ALONG) if stop < 0 else stop
+                yield from ((*span, "password") for span in _strong_strings(text, call.end(), stop))
+                behind = patience.next(behind, stop)
+            at = lower.find(word, behind)
 
 
 def _named(text: str, keyword: str, at: int) -> tuple[str, int]:
