@@ -152,14 +152,16 @@ def _vocabulary(lower: str) -> str:
 
 
 # The longest word in each phrase: a phrase is only looked for where its word is.
-_WORDS: Final = {phrase: max(re.findall(r"[a-z0-9_-]+", phrase) or [""], key=len) for phrase in _PHRASES}
+_WORDS: Final = [
+    (max(re.findall(r"[a-z0-9_-]+", phrase) or [""], key=len), phrase, pattern) for phrase, pattern in _PHRASES.items()
+]
 
 
 def find_phrases(text: str, lower: str) -> Iterator[SecretMatch]:
     """Credentials after what announces them; `lower` is `text` in lower case."""
     words = _vocabulary(lower)
-    for phrase, pattern in _PHRASES.items():
-        if _WORDS[phrase] not in words:
+    for word, phrase, pattern in _WORDS:
+        if word not in words:
             continue
         at, patience = lower.find(phrase), Patience()
         while at >= 0:
@@ -228,6 +230,7 @@ _KEYWORDS: Final = (
     *_PASSWORD_STEMS, "secret", "token", "key", "cred", "auth", "bearer", "pat", "phrase", "mnemonic",
     *_FOREIGN_STEMS, *_FOREIGN_KEY_STEMS, *_CODE_STEMS,
 )  # fmt: skip
+_ASCII_KEYWORDS: Final = tuple(filter(str.isascii, _KEYWORDS))
 # How a name with one of these is read from where it begins, and what it holds.
 _BEGINNINGS: Final = {
     **dict.fromkeys(_PASSWORD_STEMS, ("password", "password_name")),
@@ -272,7 +275,8 @@ def find_values(text: str, lower: str) -> Iterator[SecretMatch]:
     If `start` is `end`, the value is on lines below, see `find_below`. `lower` is `text` in lower case, of the same
     length.
     """
-    for keyword in filter(_vocabulary(lower).__contains__, _KEYWORDS):
+    keywords = _ASCII_KEYWORDS if lower.isascii() else _KEYWORDS
+    for keyword in filter(_vocabulary(lower).__contains__, keywords):
         at, patience = lower.find(keyword), Patience()
         while at >= 0:
             kind, end = _named(text, keyword, at)
