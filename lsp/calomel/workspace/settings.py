@@ -175,12 +175,15 @@ def load_settings(
     more_tomls: Sequence[Path] = (),
     initialization_options: Mapping[str, Any] | None = None,
     configuration: Mapping[str, Any] | None = None,
+    filtered: bool = False,
     most: int | None = MOST_PROBLEMS,
 ) -> tuple[Settings, list[SettingProblem]]:
     """The settings of all sources, later ones override earlier ones; a missing file sets nothing.
 
     `more_tomls` are the files of the workspace's other folders, of which only the rules about privacy count: they add
-    to the others, and hold in every folder. Of the problems, the first `most` are returned.
+    to the others, and hold in every folder. `configuration` may come from a repository, as Emacs takes it from its
+    `.dir-locals.el` without a question, and may set what a workspace's file may; `filtered`: the editor has left out
+    what a workspace may not set. Of the problems, the first `most` are returned.
     """
     problems: list[SettingProblem] = []
     settings = Settings()
@@ -193,8 +196,9 @@ def load_settings(
         if path in more_tomls:
             given = {name: values for name, values in given.items() if name == "privacy"}
         settings = _merged(settings, given, source, problems)
-    for options, label in ((initialization_options, "initializationOptions"), (configuration, "the editor's settings")):
-        settings = _merged(settings, options or {}, Source(label), problems)
+    settings = _merged(settings, initialization_options or {}, Source("initializationOptions"), problems)
+    editors = Source("the editor's settings", workspace=not filtered)
+    settings = _merged(settings, configuration or {}, editors, problems)
     return settings, problems[:most]
 
 

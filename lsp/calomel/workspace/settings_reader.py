@@ -57,7 +57,7 @@ class Source:
     Attributes:
         label: its name in messages.
         folder: relative paths start there; None: in the current folder.
-        workspace: it comes with a workspace, so it may be anybody's.
+        workspace: it comes with a workspace, or may, so it may be anybody's.
         text: its values are text, as in the environment.
     """
 
@@ -282,9 +282,14 @@ def wanted(kind: Any) -> str:
 
 
 def _allowed_to_workspace(value: Any, rules: Mapping[str, Any], most: float, now: Any) -> Any:
-    """The value, if a workspace's file, which may be anybody's, is allowed to set it. Raises ValueError."""
+    """The value, if a workspace, which may be anybody's, is allowed to set it. Raises ValueError.
+
+    What is so already is no change: some editors send what the user configured once more, where a workspace may, too.
+    """
+    if value == now:
+        return value
     if rules["user"]:
-        raise ValueError("belongs in your own settings, not in a workspace's")
+        raise ValueError("is ignored here, because a repository could set it: set it in your own calomel.toml")
     if rules["limit"]:
         bound = most if now is None else now
         if value > bound:

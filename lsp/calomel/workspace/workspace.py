@@ -86,6 +86,8 @@ class Workspace:
         self._clock = clock
         # Open documents that no model may see: neither listeners nor history are told about them.
         self._hidden: set[str] = set()
+        # Documents, also closed ones with edits, whose file was there when it was last looked for.
+        self._on_disk: set[str] = set()
         # The open documents by their names in prompts; empty until it is needed.
         self._names: dict[str, list[Document]] = {}
         self._expected: dict[str, tuple[str, float]] = {}
@@ -182,6 +184,8 @@ class Workspace:
             self.history.closed(document)
             for listener in self.listeners:
                 listener.closed(document)
+        if uri not in self.history.uris:
+            self._on_disk.discard(uri)
 
     def focus(self, uri: str | None) -> None:
         """The user looks at another document: the edit in the last one is finished."""
@@ -196,11 +200,13 @@ class Workspace:
         self._expected[uri] = (after, self._clock() + _EXPECTED_SECONDS)
 
     def verdict(self, document: Document) -> Verdict:
-        """Whether a model may see an open document now."""
+        """Whether a model may see an open document now; not if its file is gone: it may be in a hidden place now."""
         rules = self.privacy
         if rules is None:
             return Verdict(allowed=True)
         path, verdict = file_of(document.uri), None
+        if path is not None and self._is_gone(document.uri, path):
+            return Verdict(allowed=False, reason="moved")
         if path is None:
             verdict = rules.named(paths_in(document.uri), document.language_id)
         verdict = verdict or rules.allowed(path, document.language_id)
@@ -329,16 +335,30 @@ class Workspace:
                 if not self.shows(document) and uri not in self._hidden:
                     self._asking.add(uri)
                 continue
-            # A deleted file may have been renamed, and its new name is unknown here.
-            verdict = rules.allowed(path) if path is not None else rules.named(paths_in(uri)) or Verdict(allowed=True)
-            if verdict.asking:
+            if path is None:
+                verdict, gone = rules.named(paths_in(uri)) or Verdict(allowed=True), False
+            else:
+                gone = self._is_gone(uri, path) or (path.parent.is_dir() and not path.exists())
+                verdict = rules.allowed(path)
+            if verdict.asking and not gone:
                 self._asking.add(uri)
-            elif not verdict.allowed or (path is not None and path.parent.is_dir() and not path.exists()):
+            elif gone or not verdict.allowed:
                 self.history.forget(uri)
+                self._on_disk.discard(uri)
                 self._withdraw()
         if rules.changes != self._rule_changes:
             self._rule_changes = rules.changes
             self._withdraw()
+
+    def _is_gone(self, uri: str, path: Path) -> bool:
+        """Whether a document's file was there and is not any more.
+
+        It, or a folder above it, may have been renamed or moved, and its new name is unknown here.
+        """
+        if os.path.exists(path):  # noqa: PTH110 (Path.exists raises for names that no file can have)
+            self._on_disk.add(uri)
+            return False
+        return uri in self._on_disk
 
     def _withdraw(self) -> None:
         self._withdrawals += 1
