@@ -126,7 +126,8 @@ def test_the_owner_gets_in_whatever_a_crowd_of_strangers_holds_open(
                 assert status(new, whole()) == 200
             assert time.monotonic() - began < PROMPT_SECONDS
         assert status(old, whole()) == 200
-        assert us.memory_info().rss - before < (384 if tls else 96) * 1024 * 1024  # TLS has a buffer of 256 KiB each
+        # With TLS, 256 KiB for each connection here, and the clients' side is in this process, too.
+        assert us.memory_info().rss - before < (768 if tls else 96) * 1024 * 1024
 
 
 def test_the_stranger_who_was_there_longest_is_told_to_come_back(serving: Serving) -> None:

@@ -300,3 +300,14 @@ def test_no_repetition_holds_a_thread(front: str, piece: str) -> None:
 def test_a_name_of_many_words_is_read_in_one_pass() -> None:
     text = "tokens = test_the_same_request_again_reads_its_context_from_the_\n"
     assert SecretFinder().spans(text) == ()
+
+
+@pytest.mark.parametrize("unit", ["pwd", "pat.", "secret_", "x = secret_pwd, "])
+def test_a_text_of_nothing_but_names_is_hidden_where_the_time_ends(unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    began = time.thread_time()
+    spans = SecretFinder().spans(text)
+    assert time.thread_time() - began < 1.0  # 10 s before there was a limit; nobody knows how fast the machine is
+    assert spans
+    assert spans[-1][1] >= len(text.rstrip()) - 1
+    assert not any("\n" in text[start:end] for start, end, _ in spans)

@@ -17,6 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+from calomel.code.budget import spent
+
 # What no model may see: shapes of secrets, and names of files and services.
 TABLES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("privacy.toml").read_text("utf-8"))
 
@@ -269,16 +271,22 @@ _VALUED_WITHIN: Final = 140
 _TELLING: Final = 256
 
 
+_ROW: Final = re.compile(r"[^\n]+")
+
+
 def find_values(text: str, lower: str) -> Iterator[SecretMatch]:
     """Every value in `text` of a name that sounds secret, as (start, end, kind); may overlap.
 
     If `start` is `end`, the value is on lines below, see `find_below`. `lower` is `text` in lower case, of the same
-    length.
+    length. Where the budget is spent, everything behind counts as a value: such a text has names and little else.
     """
     keywords = _ASCII_KEYWORDS if lower.isascii() else _KEYWORDS
     for keyword in filter(_vocabulary(lower).__contains__, keywords):
         at, patience = lower.find(keyword), Patience()
         while at >= 0:
+            if spent():
+                yield from ((at + match.start(), at + match.end(), "key") for match in _ROW.finditer(text[at:]))
+                return
             kind, end = _named(text, keyword, at)
             behind = end
             if kind:
